@@ -1,0 +1,82 @@
+"""What can go wrong, as one tree.
+
+    TiebreakError
+    ├── InputError            a file or table is not what it should be
+    │   ├── ResponseError     responses
+    │   ├── LinkError         links: unknown tasks, contradictions, wrong weights
+    │   └── GoldError         known labels
+    ├── OptionError           an argument is out of range or unknown
+    ├── FileError             a file is missing, unreadable or not writable
+    ├── NotFittedError        a result was asked for before `fit`
+    └── MissingExtraError     an optional dependency is not installed
+
+    InputNote                 said aloud: something in the input was dropped, merged or guessed
+    ConvergenceWarning        the sweeps ended before the answer settled
+
+Each error also derives from the built-in it refines. A message says what is wrong, where, and
+the way out.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+
+class TiebreakError(Exception):
+    """Base of every error that a user's input or request can cause."""
+
+
+class InputError(TiebreakError, ValueError):
+    """A file or table is not what it should be."""
+
+
+class ResponseError(InputError):
+    """The responses cannot be used as they are."""
+
+
+class LinkError(InputError):
+    """The links contradict each other, name unknown tasks or carry wrong weights."""
+
+
+class GoldError(InputError):
+    """The known labels cannot be used as they are."""
+
+
+class OptionError(TiebreakError, ValueError):
+    """An argument is out of range or unknown."""
+
+    @classmethod
+    def unknown(cls, name: str, value: object, allowed: Sequence[str]) -> OptionError:
+        """Describe a word that is not one of those allowed."""
+        return cls(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+
+
+class FileError(TiebreakError, OSError):
+    """A file is missing, unreadable or not writable."""
+
+
+class NotFittedError(TiebreakError, AttributeError):
+    """A result was asked for before `fit`."""
+
+
+class MissingExtraError(TiebreakError, ImportError):
+    """An optional dependency is not installed."""
+
+    @classmethod
+    def needed(cls, package: str, extra: str, what: str) -> MissingExtraError:
+        """Say which extra brings the package that `what` needs."""
+        return cls(f"{what} needs {package}. Install it with: pip install 'tiebreak[{extra}]'")
+
+
+class InputNote(UserWarning):
+    """Something in the input was dropped, merged or guessed."""
+
+
+class ConvergenceWarning(UserWarning):
+    """The sweeps ended before the answer settled."""
+
+
+def note(message: str) -> None:
+    """Say aloud what was done with the input; the command prints it, Python warns."""
+    warnings.warn(message, InputNote, stacklevel=3)

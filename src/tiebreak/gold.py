@@ -1,0 +1,108 @@
+"""Gold: tasks whose class is known."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak import names
+from tiebreak.errors import GoldError, note
+from tiebreak.names import MISSING, Codes, Column, Names, Source
+
+
+class GoldCodes(NamedTuple):
+    """Known labels in the codes of a crowd: task[g] has class label[g]."""
+
+    task: Codes
+    label: Codes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gold:
+    """One row per known task: tasks[g] has class classes[label[g]].
+
+    >>> Gold.from_dict({"a": "cat", "b": "dog"})
+    Gold(2 tasks, 2 classes)
+    """
+
+    tasks: Names
+    label: Codes
+    classes: Names
+    row: npt.NDArray[np.int64] = field(repr=False)  # the row of the source each came from
+    source: Source = field(default=Source(), repr=False)
+
+    @classmethod
+    def from_columns(cls, task: Column, label: Column, *, source: Source = Source()) -> Gold:
+        """Build from two columns of equal length; rows with an empty label are not known."""
+        if len(task) != len(label):
+            raise GoldError(f"task and label must be equally long; got {len(task)}, {len(label)}.")
+        label_code, classes = names.encode(label)
+        task_code, tasks = names.encode(task)
+        known = label_code != MISSING
+        nameless = np.flatnonzero(task_code == MISSING)
+        if len(nameless):
+            raise GoldError(f"A row names no task ({source.where(int(nameless[0]))}). Fill it in.")
+        if not known.all():
+            note(f"{np.count_nonzero(~known):,} rows of gold have an empty label: not known.")
+        rows = np.flatnonzero(known)
+        first = _one_label_each(task_code[rows], label_code[rows], rows, (tasks, classes), source)
+        kept = rows[first]
+        return cls(Names(tasks.take(task_code[kept])), label_code[kept], classes, kept, source)
+
+    @classmethod
+    def from_dict(cls, labels: Mapping[Hashable, Hashable]) -> Gold:
+        """Build from a mapping of task to label."""
+        return cls.from_columns(list(labels), list(labels.values()))
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def __repr__(self) -> str:
+        return f"Gold({len(self):,} tasks, {len(self.classes):,} classes)"
+
+    def to_dict(self) -> dict[Hashable, Hashable]:
+        """Return a mapping of task to label."""
+        return dict(zip(self.tasks, Names(self.classes.take(self.label)), strict=True))
+
+    def on(self, tasks: Names, classes: Names) -> GoldCodes:
+        """Translate into the codes of a crowd that has these tasks and classes.
+
+        Raises GoldError where a task is unknown; every class must be among `classes`.
+        """
+        code = tasks.codes(self.tasks)
+        unknown = np.flatnonzero(code == MISSING)
+        if len(unknown):
+            shown = "; ".join(
+                f"{self.tasks[int(g)]!r} ({self.source.where(int(self.row[g]))})"
+                for g in unknown[:3]
+            )
+            raise GoldError(
+                f"{len(unknown):,} tasks of gold are not among the responses: {shown}.\n"
+                "Correct these ids, remove the rows, or list tasks without responses with tasks=."
+            )
+        return GoldCodes(code, classes.codes(self.classes)[self.label])
+
+
+def _one_label_each(
+    task: Codes,
+    label: Codes,
+    rows: npt.NDArray[np.int64],
+    of: tuple[Names, Names],
+    source: Source,
+) -> npt.NDArray[np.int64]:
+    """Return the first row of each task; a task with two different labels is an error."""
+    tasks, classes = of
+    _, first, inverse = np.unique(task, return_index=True, return_inverse=True)
+    differs = np.flatnonzero(label != label[first][inverse])
+    if len(differs):
+        later, earlier = int(differs[0]), int(first[inverse[differs[0]]])
+        raise GoldError(
+            f"Task {tasks[int(task[later])]!r} is known twice with different labels: "
+            f"{classes[int(label[earlier])]!r} ({source.where(int(rows[earlier]))}) and "
+            f"{classes[int(label[later])]!r} ({source.where(int(rows[later]))}). Keep one of them."
+        )
+    return np.sort(first)

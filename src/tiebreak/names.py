@@ -1,0 +1,202 @@
+"""Names: ids in a fixed order, so that arrays can speak in codes.
+
+Ids are whatever the caller uses: text, numbers, tuples. Columns of a typed table stay Arrow
+arrays, everything else stays Python objects; both come back as they went in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Codes = npt.NDArray[np.int32]
+Column = Any  # an Arrow array, or a sequence of Python objects
+
+MISSING = -1
+
+
+class Source(NamedTuple):
+    """Where rows came from, so that an error can name the file and the line."""
+
+    name: str = ""
+    line_of: Callable[[int], int] | None = None
+
+    def where(self, row: int) -> str:
+        """Name the place of a row, counted from 0."""
+        if self.line_of is None:
+            return f"{self.name}, row {row + 1}" if self.name else f"row {row + 1}"
+        return f"{self.name}, line {self.line_of(row)}"
+
+
+class Names(Sequence[Hashable]):
+    """Distinct ids in a fixed order; code i stands for names[i].
+
+    >>> Names(("x", "y")).codes(["y", "z", "x"]).tolist()
+    [1, -1, 0]
+    """
+
+    __slots__ = ("_index", "values")
+
+    def __init__(self, values: Column) -> None:
+        self.values = values if is_arrow(values) else tuple(values)
+        self._index: dict[Hashable, int] | None = None
+
+    @overload
+    def __getitem__(self, i: int) -> Hashable: ...
+    @overload
+    def __getitem__(self, i: slice) -> Names: ...
+    def __getitem__(self, i: int | slice) -> Hashable | Names:
+        if isinstance(i, slice):
+            return Names(self.values[i])
+        value = self.values[i]
+        return cast(Hashable, value.as_py() if is_arrow(self.values) else value)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.values.to_pylist() if is_arrow(self.values) else self.values)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Sequence) and not isinstance(other, str):
+            return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(name) for name in self[:6])
+        return f"Names([{shown}{', …' if len(self) > 6 else ''}], n={len(self)})"
+
+    def __reduce__(self) -> tuple[type[Names], tuple[Column]]:
+        return Names, (self.values,)
+
+    def codes(self, values: Column) -> Codes:
+        """Return the code of each value, -1 where it is not among the names.
+
+        Text and whole numbers are compared as text where one side is text (a CSV file beside a
+        typed table), so that task "7" of a file is task 7 of a frame.
+        """
+        if isinstance(values, Names):
+            values = values.values
+        if is_arrow(self.values) and is_arrow(values):
+            return _arrow_codes(self.values, values)
+        if self._index is None:
+            self._index = {name: i for i, name in enumerate(self)}
+        plain = values.to_pylist() if is_arrow(values) else list(values)
+        index: dict[Hashable, int] = self._index
+        if plain and index and _is_text(plain[0]) != _is_text(next(iter(index))):
+            index = {str(name): i for name, i in index.items()}
+            plain = [str(value) for value in plain]
+        found = (index.get(value, MISSING) for value in plain)
+        return np.fromiter(found, dtype=np.int32, count=len(plain))
+
+    def take(self, codes: npt.NDArray[Any]) -> Column:
+        """Return the column of names for codes: an Arrow array or a list."""
+        if is_arrow(self.values):
+            return self.values.take(_as_arrow(codes))
+        return [self.values[i] for i in codes.tolist()]
+
+
+def encode(column: Column) -> tuple[Codes, Names]:
+    """Turn a column of ids into codes and names in order of first appearance; missing is -1.
+
+    >>> codes, names = encode(["b", "a", None, "b"])
+    >>> codes.tolist(), names
+    ([0, 1, -1, 0], Names(['b', 'a'], n=2))
+    """
+    if is_arrow(column):
+        return _encode_arrow(column)
+    index: dict[Hashable, int] = {}
+    codes = np.fromiter(
+        (MISSING if is_missing(v) else index.setdefault(v, len(index)) for v in column),
+        dtype=np.int32,
+        count=len(column),
+    )
+    return codes, Names(index)
+
+
+def sort(names: Names) -> tuple[Names, Codes]:
+    """Sort names; return them and, for each old code, its new code.
+
+    Raises TypeError where the names cannot be compared with each other.
+    """
+    if is_arrow(names.values):
+        import pyarrow.compute as pc
+
+        order = np.asarray(pc.sort_indices(names.values), dtype=np.int64)
+    else:
+        plain = list(names)
+        order = np.array(sorted(range(len(plain)), key=plain.__getitem__), dtype=np.int64)
+    new = np.empty(len(names), dtype=np.int32)
+    new[order] = np.arange(len(names), dtype=np.int32)
+    return Names(names.take(order)), new
+
+
+def merge(first: Names, others: Names) -> Names:
+    """Append to `first` the names of `others` that it does not have, in their order."""
+    new = np.flatnonzero(first.codes(others) == MISSING)
+    if not len(new):
+        return first
+    extra = others.take(new)
+    if not is_arrow(first.values):
+        return Names((*first, *(extra.to_pylist() if is_arrow(extra) else extra)))
+    import pyarrow as pa
+
+    like_first = pa.array(extra, type=first.values.type) if not is_arrow(extra) else extra
+    return Names(pa.concat_arrays([first.values, like_first.cast(first.values.type)]))
+
+
+def is_missing(value: object) -> bool:
+    """Tell whether a Python value stands for nothing: None, NaN or empty text."""
+    return value is None or value == "" or (isinstance(value, float) and value != value)
+
+
+def is_arrow(column: Column) -> bool:
+    """Tell whether a column is an Arrow array, without importing pyarrow."""
+    return type(column).__module__.startswith("pyarrow")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _as_arrow(codes: npt.NDArray[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(codes)
+
+
+def _encode_arrow(column: Any) -> tuple[Codes, Names]:
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        encoded = column.dictionary_encode().unify_dictionaries()
+        names = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], column.type)
+        parts = [chunk.indices.fill_null(MISSING).to_numpy() for chunk in encoded.chunks]
+        codes = np.concatenate(parts) if parts else np.empty(0, np.int32)
+    else:
+        encoded = column.dictionary_encode()
+        names, codes = encoded.dictionary, encoded.indices.fill_null(MISSING).to_numpy()
+    return codes.astype(np.int32, copy=False), Names(names)
+
+
+def _arrow_codes(names: Any, values: Any) -> Codes:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if values.type != names.type:
+        if pa.types.is_integer(names.type) and pa.types.is_integer(values.type):
+            values = values.cast(names.type, safe=True)
+        else:
+            names, values = names.cast(pa.large_string()), values.cast(pa.large_string())
+    found = pc.index_in(values, value_set=names)
+    return found.fill_null(MISSING).to_numpy().astype(np.int32, copy=False)
