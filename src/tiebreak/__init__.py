@@ -1,5 +1,104 @@
-"""Noisy labels into answers one can trust."""
+"""Noisy labels into answers one can trust.
+
+Responses from people, LLM judges or classifiers, links between tasks (must, cannot) and known
+labels go in; one label per task with an honest probability comes out.
+
+>>> import tiebreak as tb
+>>> votes = [("a", "ann", "cat"), ("a", "bob", "cat"), ("b", "ann", "dog"), ("b", "bob", "cat")]
+>>> apart = tb.Links.from_pairs(cannot=[("a", "b")])
+>>> tb.VariationalBayes().fit(votes, links=apart).labels_.best()
+{'a': 'cat', 'b': 'dog'}
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from tiebreak._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from tiebreak import errors, evaluate, simulate
+    from tiebreak.errors import (
+        ConvergenceWarning,
+        FileError,
+        GoldError,
+        InputError,
+        InputNote,
+        LinkError,
+        MissingExtraError,
+        NotFittedError,
+        OptionError,
+        ResponseError,
+        TiebreakError,
+    )
+    from tiebreak.files import (
+        read_gold,
+        read_labels,
+        read_links,
+        read_responses,
+        write_gold,
+        write_labels,
+        write_links,
+        write_responses,
+        write_workers,
+    )
+    from tiebreak.gold import Gold
+    from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
+    from tiebreak.labels import Labels
+    from tiebreak.links import Links, links_from_gold
+    from tiebreak.responses import Responses
+
+__all__ = [
+    "ConvergenceWarning",
+    "DawidSkene",
+    "FileError",
+    "Gold",
+    "GoldError",
+    "InputError",
+    "InputNote",
+    "Labels",
+    "LinkError",
+    "Links",
+    "MajorityVote",
+    "MissingExtraError",
+    "NotFittedError",
+    "OptionError",
+    "ResponseError",
+    "Responses",
+    "TiebreakError",
+    "VariationalBayes",
+    "__version__",
+    "errors",
+    "evaluate",
+    "links_from_gold",
+    "read_gold",
+    "read_labels",
+    "read_links",
+    "read_responses",
+    "simulate",
+    "write_gold",
+    "write_labels",
+    "write_links",
+    "write_responses",
+    "write_workers",
+]
+
+_MODULES = ("errors", "evaluate", "simulate")
+_ROOMS = ("errors", "responses", "gold", "labels", "links", "files", "inference")  # light first
+
+
+def __getattr__(name: str) -> Any:
+    """Load a room when one of its names is used, so that importing tiebreak stays light."""
+    if name in _MODULES:
+        return importlib.import_module(f"tiebreak.{name}")
+    if name in __all__:
+        for room in _ROOMS:
+            module = importlib.import_module(f"tiebreak.{room}")
+            if hasattr(module, name):
+                return getattr(module, name)
+    raise AttributeError(f"module 'tiebreak' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

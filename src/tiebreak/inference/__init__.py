@@ -1,0 +1,7 @@
+"""From responses, links and gold to probabilities."""
+
+from tiebreak.inference.dawid_skene import DawidSkene
+from tiebreak.inference.majority_vote import MajorityVote
+from tiebreak.inference.variational_bayes import VariationalBayes
+
+__all__ = ["DawidSkene", "MajorityVote", "VariationalBayes"]

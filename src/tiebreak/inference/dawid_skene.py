@@ -1,0 +1,167 @@
+"""Dawid-Skene: confusion matrices by expectation maximisation."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tiebreak.errors import OptionError
+from tiebreak.inference import vb
+from tiebreak.inference.estimator import Estimator, require_tolerance, take_in
+from tiebreak.inference.majority_vote import normalise, refuse_links
+from tiebreak.kernels.contract import Backend, choose_backend
+from tiebreak.kernels.layout import KNOWN, ByTask, Floats
+from tiebreak.kernels.threads import default_threads
+
+
+class Estimates(NamedTuple):
+    """Point estimates: π, (n_classes,), and θ, (worker, truth, answer)."""
+
+    class_prior: Floats
+    confusion: Floats
+
+
+class EmRun(NamedTuple):
+    """Where expectation maximisation ended; `bounds` adds the smoothing's log prior."""
+
+    q: Floats
+    estimates: Estimates
+    log_likelihoods: list[float]
+    bounds: list[float]
+    converged: bool
+
+
+def maximise(
+    tasks: ByTask,
+    q: Floats,
+    backend: Backend,
+    *,
+    smoothing: float = 0.01,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    n_threads: int = 1,
+) -> EmRun:
+    """Alternate estimates and tasks until no q moves by `tol`.
+
+    Implements [eq:ds-counts] and [eq:ds-task], starting with the estimates that q implies. The
+    objective of [eq:ds-likelihood] never falls.
+    """
+    q = np.array(q, dtype=np.float64, order="C")
+    none_linked = np.empty((0, q.shape[1]))
+    counted = backend.tally(q, tasks, np.ones(len(q), dtype=bool), n_threads)
+    estimates = estimate(*counted, smoothing)
+    likelihoods: list[float] = []
+    bounds: list[float] = []
+    converged = False
+    for _ in range(max_iter):
+        logs = _logs(estimates)
+        swept = backend.sweep_tasks(q, none_linked, tasks, *logs, n_threads=n_threads)
+        likelihoods.append(swept.log_norm)
+        bounds.append(swept.log_norm + _log_prior(estimates, smoothing))
+        estimates = estimate(swept.counts, swept.totals, smoothing)
+        if swept.change < tol:
+            converged = True
+            break
+    likelihoods.append(log_likelihood(tasks, q, backend, estimates))
+    bounds.append(likelihoods[-1] + _log_prior(estimates, smoothing))
+    return EmRun(q, estimates, likelihoods, bounds, converged)
+
+
+def estimate(counts: Floats, totals: Floats, smoothing: float) -> Estimates:
+    """Return shares of what was counted, each count raised by `smoothing`: [eq:ds-counts]."""
+    n_classes = len(totals)
+    smoothed = totals + smoothing
+    confusion = normalise(counts + smoothing, len(counts) // n_classes)
+    return Estimates(smoothed / smoothed.sum(), confusion)
+
+
+def log_likelihood(tasks: ByTask, q: Floats, backend: Backend, estimates: Estimates) -> float:
+    """Return the log-likelihood of the responses (and of known labels): [eq:ds-likelihood]."""
+    score = backend.score_tasks(tasks, *_logs(estimates))
+    known = tasks.role == KNOWN
+    hidden = np.logaddexp.reduce(score[~known], axis=1).sum()
+    return float(hidden + score[known, q[known].argmax(axis=1)].sum())
+
+
+def _logs(estimates: Estimates) -> tuple[Floats, Floats]:
+    """Return log π and log θ as [code, truth]; an impossible answer is −∞, never skipped."""
+    n_classes = len(estimates.class_prior)
+    table = np.ascontiguousarray(estimates.confusion.transpose(0, 2, 1)).reshape(-1, n_classes)
+    with np.errstate(divide="ignore"):
+        return np.log(estimates.class_prior), np.log(table)
+
+
+def _log_prior(estimates: Estimates, smoothing: float) -> float:
+    if smoothing == 0.0:
+        return 0.0
+    logs = np.log(estimates.class_prior).sum() + np.log(estimates.confusion).sum()
+    return float(smoothing * logs)
+
+
+class DawidSkene(Estimator):
+    """Infer true labels and each worker's confusion matrix by maximum likelihood.
+
+    Parameters
+    ----------
+    smoothing
+        Added to every count, so that no answer is ever impossible; 0 is the classical estimator.
+    tol, max_iter
+        Stop when no probability moves by `tol`, or after `max_iter` sweeps. With `tol=0` exactly
+        `max_iter` sweeps are made.
+    backend, n_threads
+        "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
+
+    Attributes
+    ----------
+    labels_, probabilities_, confusion_, class_prior_
+        The labels; (n_tasks, n_classes); (n_workers, truth, answer); (n_classes,).
+    bounds_
+        The objective after each sweep; it never falls.
+
+    Examples
+    --------
+    >>> votes = [("a", "ann", "x"), ("a", "bob", "x"), ("b", "ann", "y"), ("b", "bob", "y")]
+    >>> DawidSkene().fit(votes).labels_.best()
+    {'a': 'x', 'b': 'y'}
+    """
+
+    def __init__(
+        self,
+        *,
+        smoothing: float = 0.01,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        backend: str = "auto",
+        n_threads: int | None = None,
+    ) -> None:
+        self.smoothing = smoothing
+        self.tol = tol
+        self.max_iter = max_iter
+        self.backend = backend
+        self.n_threads = n_threads
+
+    def fit(self, responses: Any, *, links: Any = None, gold: Any = None) -> Self:
+        """Fit to responses and, if given, gold; links cannot be used."""
+        refuse_links(self, links)
+        require_tolerance(self.tol, self.max_iter)
+        if not (np.isfinite(self.smoothing) and self.smoothing >= 0.0):
+            raise OptionError(f"smoothing must be 0 or more; got {self.smoothing!r}.")
+        inputs = take_in(responses, None, gold)
+        crowd = inputs.responses
+        tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
+        run = maximise(
+            tasks,
+            vb.clamp(vb.majority(tasks, crowd.n_classes), inputs.gold_codes),
+            choose_backend(self.backend, crowd.n_responses),
+            smoothing=self.smoothing,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_threads=self.n_threads or default_threads(),
+        )
+        self.class_prior_, self.confusion_ = run.estimates
+        self.bounds_, self.n_iter_ = run.bounds, len(run.bounds) - 1
+        self.converged_ = run.converged
+        self._publish(inputs, run.q)
+        self._warn_unsettled(self.tol)
+        return self

@@ -1,0 +1,266 @@
+"""Variational Bayes: prepare, start, ascend, bound. Pure functions on named tuples.
+
+Letters: q, class probabilities of tasks; α, Dirichlet of the class prior π; β, Dirichlet of the
+confusion matrices θ. β and every table of confusions lie as [worker, answer, truth] here, so that
+a response gathers neighbours in memory; results turn to [worker, truth, answer].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from tiebreak.gold import GoldCodes
+from tiebreak.inference import dirichlet
+from tiebreak.kernels import layout
+from tiebreak.kernels.contract import Backend
+from tiebreak.kernels.layout import FREE, KNOWN, LINKED, ByTask, Codes, Floats, Roles, Swept
+from tiebreak.kernels.reference import entropy
+from tiebreak.responses import Responses
+
+
+class LinkStep(NamedTuple):
+    """What one update of the linked tasks gives."""
+
+    change: float  # largest change of any q
+    value: float  # their entropy plus the expected link term: their part of the bound
+
+
+class LinkModel(Protocol):
+    """How linked tasks are updated: `mean_field.py` is the paper's way."""
+
+    @property
+    def may_cycle(self) -> bool:
+        """Whether updates can swap between two states for ever."""
+
+    def update(self, q: Floats, u: Floats) -> LinkStep:
+        """Set the rows of q of the linked tasks, given their scores u."""
+
+    def value(self, q: Floats) -> float:
+        """Return the part of the bound that belongs to the linked tasks."""
+
+
+class Problem(NamedTuple):
+    """Everything that stays fixed while a model is fitted."""
+
+    tasks: ByTask
+    class_prior: Floats  # (n_classes,)
+    confusion_prior: Floats  # (n_workers or 1, answer, truth)
+    backend: Backend
+    n_threads: int = 1
+    links: LinkModel | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.class_prior)
+
+    @property
+    def n_workers(self) -> int:
+        """How many workers there are."""
+        return self.tasks.n_codes // self.n_classes
+
+
+class Beliefs(NamedTuple):
+    """Dirichlet parameters of the class prior and of the confusion matrices."""
+
+    alpha: Floats  # (n_classes,)
+    beta: Floats  # (n_workers, answer, truth)
+
+
+class Run(NamedTuple):
+    """Where the ascent ended, and the bound after each sweep (the start first)."""
+
+    q: Floats
+    beliefs: Beliefs
+    bounds: list[float]
+    converged: bool
+    cycled: bool = False  # q alternates between two states (simultaneous updates only)
+
+    @property
+    def n_sweeps(self) -> int:
+        """How many sweeps were made."""
+        return len(self.bounds) - 1
+
+
+class BoundTerms(NamedTuple):
+    """The bound of [eq:bound], term by term; nothing is dropped."""
+
+    tasks: float  # E log p(y)
+    responses: float  # E log p(responses)
+    class_prior: float  # E log p(π)
+    confusion: float  # E log p(θ)
+    entropy_tasks: float  # H(y); with links, plus the expected link term
+    entropy_class_prior: float  # H(π)
+    entropy_confusion: float  # H(θ)
+
+    @property
+    def total(self) -> float:
+        """The bound."""
+        return float(sum(self))
+
+
+def roles(n_tasks: int, gold: GoldCodes | None, linked: Codes | None) -> Roles:
+    """Say of each task whether it is free, linked or known; known wins."""
+    role = np.full(n_tasks, FREE, dtype=np.int8)
+    if linked is not None:
+        role[linked] = LINKED
+    if gold is not None:
+        role[gold.task] = KNOWN
+    return role
+
+
+def lay_out(responses: Responses, role: Roles) -> ByTask:
+    """Sort responses by task for the kernels."""
+    return layout.by_task(
+        responses.task,
+        responses.worker,
+        responses.label,
+        role,
+        responses.n_workers,
+        responses.n_classes,
+    )
+
+
+def majority(tasks: ByTask, n_classes: int) -> Floats:
+    """Return vote shares, uniform where a task has no votes: [eq:majority]."""
+    task = np.repeat(np.arange(tasks.n_tasks), np.diff(tasks.start))
+    cells = task * n_classes + tasks.code % n_classes
+    votes = np.bincount(cells, minlength=tasks.n_tasks * n_classes)
+    shares = votes.reshape(tasks.n_tasks, n_classes).astype(np.float64)
+    shares[shares.sum(axis=1) == 0.0] = 1.0
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def clamp(q: Floats, gold: GoldCodes | None) -> Floats:
+    """Return a copy of q in which known tasks are certain: [eq:gold]."""
+    q = np.array(q, dtype=np.float64, order="C")
+    if gold is not None:
+        q[gold.task] = 0.0
+        q[gold.task, gold.label] = 1.0
+    return q
+
+
+def update_beliefs(problem: Problem, counts: Floats, totals: Floats) -> Beliefs:
+    """Add what was counted to the priors: [eq:class-prior-update], [eq:confusion-update]."""
+    by_worker = counts.reshape(problem.n_workers, problem.n_classes, problem.n_classes)
+    return Beliefs(problem.class_prior + totals, problem.confusion_prior + by_worker)
+
+
+def first_beliefs(problem: Problem, q: Floats) -> Beliefs:
+    """Return the beliefs that q implies."""
+    everyone = np.ones(problem.tasks.n_tasks, dtype=bool)
+    counted = problem.backend.tally(q, problem.tasks, everyone, problem.n_threads)
+    return update_beliefs(problem, *counted)
+
+
+def expected_logs(beliefs: Beliefs) -> tuple[Floats, Floats]:
+    """Return E[log π], (n_classes,), and E[log θ], (n_codes, truth): [eq:expected-logs]."""
+    log_table = dirichlet.expected_log(beliefs.beta, axis=1)
+    return dirichlet.expected_log(beliefs.alpha), log_table.reshape(-1, len(beliefs.alpha))
+
+
+def update_tasks(problem: Problem, q: Floats, beliefs: Beliefs) -> Swept:
+    """Update q in place, given the beliefs; return what it implies.
+
+    The free tasks are updated and counted in one pass; linked tasks are scored in it, updated
+    by the link model, and counted after. `Swept.entropy` holds the value of the linked tasks too.
+    """
+    tasks, links = problem.tasks, problem.links
+    u = np.empty((tasks.n_tasks if links else 0, problem.n_classes))
+    logs = expected_logs(beliefs)
+    swept = problem.backend.sweep_tasks(q, u, tasks, *logs, n_threads=problem.n_threads)
+    if links is None:
+        return swept
+    step = links.update(q, u)
+    counts, totals = problem.backend.tally(q, tasks, tasks.role == LINKED, problem.n_threads)
+    return Swept(
+        swept.counts + counts,
+        swept.totals + totals,
+        max(swept.change, step.change),
+        swept.entropy + step.value,
+        swept.log_norm,
+    )
+
+
+def ascend(
+    problem: Problem,
+    q: Floats,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    watch: Callable[[Floats, Beliefs], None] | None = None,
+) -> Run:
+    """Climb the bound by turns: tasks, then beliefs; stop when no q moves by `tol`.
+
+    `watch` is called with q and the beliefs after each sweep. Where simultaneous updates of
+    linked tasks swap between two states, the run stops there and says so (`cycled`).
+    """
+    q = np.array(q, dtype=np.float64, order="C")
+    beliefs = first_beliefs(problem, q)
+    bounds = [bound_after_update(problem, beliefs, value_of_tasks(problem, q))]
+    before: list[Floats] = []  # q of the last two sweeps, kept only where a cycle can occur
+    for _ in range(max_iter):
+        if problem.links is not None and problem.links.may_cycle:
+            before = [*before[-1:], q.copy()]
+        swept = update_tasks(problem, q, beliefs)
+        beliefs = update_beliefs(problem, swept.counts, swept.totals)
+        bounds.append(bound_after_update(problem, beliefs, swept.entropy))
+        if watch is not None:
+            watch(q, beliefs)
+        if swept.change < tol:
+            return Run(q, beliefs, bounds, converged=True)
+        if len(before) == 2 and np.abs(q - before[0]).max() < tol:
+            return Run(q, beliefs, bounds, converged=False, cycled=True)
+    return Run(q, beliefs, bounds, converged=False)
+
+
+def value_of_tasks(problem: Problem, q: Floats) -> float:
+    """Return H(y) and, with links, the expected link term."""
+    alone = entropy(q[problem.tasks.role == FREE])
+    return alone if problem.links is None else alone + problem.links.value(q)
+
+
+def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float) -> float:
+    """Return the bound right after the beliefs were updated: [eq:bound-after-update].
+
+    log B(α) − log B(α₀) + Σ_wk [log B(β_wk) − log B(β₀_wk)] + H(y) (+ the link term)
+    """
+    prior = dirichlet.log_beta(problem.confusion_prior, axis=1).sum()
+    if len(problem.confusion_prior) == 1:
+        prior *= problem.n_workers
+    return float(
+        dirichlet.log_beta(beliefs.alpha)
+        - dirichlet.log_beta(problem.class_prior)
+        + dirichlet.log_beta(beliefs.beta, axis=1).sum()
+        - prior
+        + value_of_tasks
+    )
+
+
+def bound_terms(problem: Problem, q: Floats, beliefs: Beliefs) -> BoundTerms:
+    """Return every term of [eq:bound], for any q and beliefs."""
+    log_prior, log_table = expected_logs(beliefs)
+    counted = problem.backend.tally(q, problem.tasks, np.ones(len(q), dtype=bool))
+    log_confusion = log_table.reshape(beliefs.beta.shape)
+    prior = np.broadcast_to(problem.confusion_prior, beliefs.beta.shape)
+    return BoundTerms(
+        tasks=float(counted[1] @ log_prior),
+        responses=float((counted[0] * log_table).sum()),
+        class_prior=float(
+            (problem.class_prior - 1) @ log_prior - dirichlet.log_beta(problem.class_prior)
+        ),
+        confusion=float(
+            ((prior - 1) * log_confusion).sum() - dirichlet.log_beta(prior, axis=1).sum()
+        ),
+        entropy_tasks=value_of_tasks(problem, q),
+        entropy_class_prior=float(
+            dirichlet.log_beta(beliefs.alpha) - (beliefs.alpha - 1) @ log_prior
+        ),
+        entropy_confusion=float(
+            dirichlet.log_beta(beliefs.beta, axis=1).sum()
+            - ((beliefs.beta - 1) * log_confusion).sum()
+        ),
+    )

@@ -1,0 +1,1 @@
+"""The engine room: arrays in, arrays out, nothing about files or names."""

@@ -1,0 +1,19 @@
+"""The one place that knows how kernels are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def kernel(function: F) -> F:
+    """Compile a function over ranges of arrays; it releases the lock, so threads may share it.
+
+    `parallel=True` is left out on purpose: it aborts under two Python threads and breaks forked
+    children. Threads are ours (`threads.py`).
+    """
+    return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy")(function))

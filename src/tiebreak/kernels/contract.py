@@ -1,0 +1,60 @@
+"""What a backend offers, and which one a problem gets."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tiebreak.errors import OptionError
+from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Mask, Swept
+
+BACKENDS = ("auto", "numpy", "numba")
+COMPILED_RESPONSES = 200_000  # below, importing numba costs more than it saves
+COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled code does fast
+
+
+class Backend(Protocol):
+    """Kernels with one meaning: `reference.py` says which."""
+
+    def sweep_tasks(
+        self,
+        q: Floats,
+        u: Floats,
+        tasks: ByTask,
+        log_prior: Floats,
+        log_table: Floats,
+        n_threads: int = 1,
+    ) -> Swept:
+        """Update the free tasks, score the linked ones, and count."""
+
+    def score_tasks(self, tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
+        """Return the score of every task and class."""
+
+    def tally(
+        self, q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1
+    ) -> tuple[Floats, Floats]:
+        """Return Σ q by code and over tasks, of the chosen tasks."""
+
+    def link_field(self, q: Floats, links: ByGroup) -> Floats:
+        """Return what links say about each linked task."""
+
+    def link_term(self, q: Floats, links: ByGroup) -> float:
+        """Return Σ w_ij ⟨q_i, q_j⟩ over all links."""
+
+    def update_in_turn(
+        self, q: Floats, u: Floats, links: ByGroup, strength: float, order: Codes
+    ) -> float:
+        """Update linked tasks one after the other; return the largest change."""
+
+
+def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
+    """Return the kernels of a name; "auto" compiles only what is large enough to repay it."""
+    if name not in BACKENDS:
+        raise OptionError.unknown("backend", name, BACKENDS)
+    large = n_responses >= COMPILED_RESPONSES or n_linked >= COMPILED_LINKED
+    if name == "numba" or (name == "auto" and large):
+        from tiebreak.kernels import numba_
+
+        return numba_
+    from tiebreak.kernels import reference
+
+    return reference

@@ -1,0 +1,118 @@
+"""How arrays lie: responses by task, links by group.
+
+Responses are sorted by task. One response is one number, `code = worker · K + label`, and every
+table that it looks up lies as `[code, truth]`, so that a response is one gather of K neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int32]
+Offsets = npt.NDArray[np.int64]
+Roles = npt.NDArray[np.int8]
+Mask = npt.NDArray[np.bool_]
+
+FREE, LINKED, KNOWN = 0, 1, 2  # how a task is updated: alone, with its links, never
+
+MAX_CHUNKS = 16
+RESPONSES_PER_CHUNK = 20_000
+ACCUMULATOR_BYTES = 256 << 20
+
+
+class ByTask(NamedTuple):
+    """The responses of task i are code[start[i]:start[i + 1]].
+
+    `edges` cuts the tasks into chunks with about as many responses each. Their number depends on
+    the input alone, so that sums over chunks have the same bits for any number of threads.
+    """
+
+    start: Offsets  # (n_tasks + 1,)
+    code: Codes  # (n_responses,) worker · K + label
+    role: Roles  # (n_tasks,) FREE, LINKED or KNOWN
+    edges: Offsets  # (n_chunks + 1,)
+    n_codes: int  # n_workers · K
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks there are."""
+        return len(self.role)
+
+
+class Swept(NamedTuple):
+    """What one pass over the tasks gives."""
+
+    counts: Floats  # (n_codes, n_classes): Σ q over the responses with each code
+    totals: Floats  # (n_classes,): Σ q over tasks
+    change: float  # largest change of any q
+    entropy: float  # Σ H(q) over the free tasks
+    log_norm: float  # Σ log Σ exp(score) over free tasks, the score of the class over known ones
+
+
+class ByGroup(NamedTuple):
+    """Linked tasks by group, and weighted links between groups.
+
+    With closure a group is a must-component: its members pull each other with `pull` = 1, and
+    each pair of cannot-linked groups is one link of weight −1. Without closure every task is a
+    group of its own (`pull` = 0) and links keep their own signed weights.
+    """
+
+    task: Codes  # (n_linked,) task of each member, sorted by group, then by task
+    group: Codes  # (n_linked,) its group
+    pull: float
+    start: Offsets  # (n_groups + 1,) where the links of a group start
+    other: Codes  # (2 · n_links,) the group at the other end
+    weight: Floats  # (2 · n_links,) > 0 pulls, < 0 pushes
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return len(self.start) - 1
+
+
+def by_task(
+    task: Codes, worker: Codes, label: Codes, role: Roles, n_workers: int, n_classes: int
+) -> ByTask:
+    """Sort responses by task (and by code within a task, so that row order cannot matter)."""
+    n_tasks, n_codes = len(role), n_workers * n_classes
+    code = worker.astype(np.int64) * n_classes + label
+    order = np.argsort(task.astype(np.int64) * n_codes + code, kind="stable")
+    start = np.zeros(n_tasks + 1, dtype=np.int64)
+    np.cumsum(np.bincount(task, minlength=n_tasks), out=start[1:])
+    edges = chunk_edges(start, n_codes * n_classes * 8)
+    return ByTask(start, code[order].astype(np.int32), role, edges, n_codes)
+
+
+def chunk_edges(start: Offsets, accumulator_bytes: int) -> Offsets:
+    """Cut tasks into chunks of about equal work, as many as their accumulators may cost."""
+    n_tasks = len(start) - 1
+    work = start + np.arange(n_tasks + 1)  # a task without responses costs something too
+    affordable = ACCUMULATOR_BYTES // max(accumulator_bytes, 1)
+    wanted = min(MAX_CHUNKS, affordable, int(work[-1]) // RESPONSES_PER_CHUNK)
+    n_chunks = max(1, int(wanted))
+    cuts = np.searchsorted(work, np.linspace(0, work[-1], n_chunks + 1)[1:-1])
+    return np.concatenate([[0], cuts, [n_tasks]]).astype(np.int64)
+
+
+def by_group(
+    task: Codes, group: Codes, pull: float, links: tuple[Codes, Codes, Floats], n_groups: int
+) -> ByGroup:
+    """Lay out members by group, and links (left, right, weight) between groups from both ends."""
+    left, right, weight = links
+    members = np.lexsort((task, group))
+    ends, others = np.concatenate([left, right]), np.concatenate([right, left])
+    order = np.argsort(ends, kind="stable")
+    start = np.zeros(n_groups + 1, dtype=np.int64)
+    np.cumsum(np.bincount(ends, minlength=n_groups), out=start[1:])
+    return ByGroup(
+        np.ascontiguousarray(task[members], dtype=np.int32),
+        np.ascontiguousarray(group[members], dtype=np.int32),
+        float(pull),
+        start,
+        others[order].astype(np.int32),
+        np.concatenate([weight, weight])[order].astype(np.float64),
+    )

@@ -1,0 +1,272 @@
+"""Compiled kernels: same names and signatures as `reference.py`, one fused pass over memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tiebreak.kernels import reference
+from tiebreak.kernels.compile import kernel
+from tiebreak.kernels.layout import (
+    FREE,
+    LINKED,
+    ByGroup,
+    ByTask,
+    Codes,
+    Floats,
+    Mask,
+    Offsets,
+    Roles,
+    Swept,
+)
+from tiebreak.kernels.threads import for_each
+
+entropy, softmax = reference.entropy, reference.softmax
+
+UNROLLED_CLASSES = 8  # up to here a kernel is made for its number of classes
+
+
+def sweep_tasks(
+    q: Floats, u: Floats, tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1
+) -> Swept:
+    """Update the free tasks, score the linked ones, and count: see `reference.sweep_tasks`."""
+    n_chunks, n_classes = len(tasks.edges) - 1, q.shape[1]
+    counts = np.zeros((n_chunks, tasks.n_codes, n_classes))
+    totals = np.zeros((n_chunks, n_classes))
+    figures = np.zeros((n_chunks, 3))
+    sweep = _sweep_kernel(n_classes)
+
+    def work(c: int) -> None:
+        bounds = tasks.edges[c], tasks.edges[c + 1]
+        out = counts[c], totals[c], figures[c]
+        sweep(*bounds, q, u, tasks.start, tasks.code, tasks.role, log_prior, log_table, *out)
+
+    for_each(work, n_chunks, n_threads)
+    return Swept(
+        _add_in_order(counts),
+        _add_in_order(totals),
+        float(figures[:, 0].max(initial=0.0)),
+        float(_add_in_order(figures[:, 1])),
+        float(_add_in_order(figures[:, 2])),
+    )
+
+
+def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
+    """Return u of [eq:task-update] for every task: see `reference.score_tasks`."""
+    score = np.empty((tasks.n_tasks, len(log_prior)))
+    _score(tasks.start, tasks.code, log_prior, log_table, score)
+    return score
+
+
+def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
+    """Return Σ q by code and over tasks, of the chosen tasks: see `reference.tally`."""
+    n_chunks, n_classes = len(tasks.edges) - 1, q.shape[1]
+    counts = np.zeros((n_chunks, tasks.n_codes, n_classes))
+    totals = np.zeros((n_chunks, n_classes))
+    chosen = np.ascontiguousarray(chosen)
+
+    def work(c: int) -> None:
+        bounds = tasks.edges[c], tasks.edges[c + 1]
+        _tally(*bounds, q, tasks.start, tasks.code, chosen, counts[c], totals[c])
+
+    for_each(work, n_chunks, n_threads)
+    return _add_in_order(counts), _add_in_order(totals)
+
+
+def group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
+    """Return S_A and X_A = Σ_B w_AB S_B: see `reference.group_sums`."""
+    inside = np.zeros((links.n_groups, q.shape[1]))
+    across = np.zeros((links.n_groups, q.shape[1]))
+    _group_sums(q, links, inside, across)
+    return inside, across
+
+
+def link_field(q: Floats, links: ByGroup) -> Floats:
+    """Return what links say about each linked task: see `reference.link_field`."""
+    inside, across = group_sums(q, links)
+    return links.pull * (inside[links.group] - q[links.task]) + across[links.group]
+
+
+def link_term(q: Floats, links: ByGroup) -> float:
+    """Return Σ w_ij ⟨q_i, q_j⟩ over all closed links: see `reference.link_term`."""
+    inside, across = group_sums(q, links)
+    within = (inside**2).sum() - (q[links.task] ** 2).sum()
+    return float(0.5 * (links.pull * within + (inside * across).sum()))
+
+
+def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order: Codes) -> float:
+    """Update linked tasks one after the other: see `reference.update_in_turn`."""
+    inside, across = group_sums(q, links)
+    return float(_update_in_turn(q, u, links, strength, order, inside, across))
+
+
+def _add_in_order(parts: np.ndarray[Any, Any]) -> Any:
+    """Add along the first axis in its order, so that the bits do not depend on threads."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+@kernel
+def _settle(score: Floats, q: Floats, i: int, n: int, figures: Floats) -> None:
+    """Set q_i = softmax(score); add to the largest change, Σ entropy and Σ log norm."""
+    top = score[0]
+    for k in range(1, n):
+        top = max(top, score[k])
+    if top == -np.inf:  # no class is left after underflow: keep the former q
+        for k in range(n):
+            if q[i, k] > 0.0:
+                figures[1] -= q[i, k] * np.log(q[i, k])
+        return
+    norm, weighted, change = 0.0, 0.0, figures[0]
+    for k in range(n):
+        gap = score[k] - top
+        score[k] = np.exp(gap)
+        norm += score[k]
+        if score[k] > 0.0:
+            weighted += score[k] * gap
+    for k in range(n):
+        new = score[k] / norm
+        change = max(change, abs(new - q[i, k]))
+        q[i, k] = new
+    log_norm = np.log(norm)
+    figures[0] = change
+    figures[1] += log_norm - weighted / norm
+    figures[2] += top + log_norm
+
+
+@cache
+def _sweep_kernel(n_classes: int) -> Callable[..., None]:
+    """Make the sweep for a number of classes, so that its class loops unroll.
+
+    Above `UNROLLED_CLASSES` one kernel reads the number from the arrays.
+    """
+    unrolled = n_classes if n_classes <= UNROLLED_CLASSES else 0
+
+    @kernel
+    def sweep(
+        low: int,
+        high: int,
+        q: Floats,
+        u: Floats,
+        start: Offsets,
+        code: Codes,
+        role: Roles,
+        log_prior: Floats,
+        log_table: Floats,
+        counts: Floats,
+        totals: Floats,
+        figures: Floats,
+    ) -> None:
+        n = unrolled if unrolled > 0 else q.shape[1]
+        score = np.empty(n)
+        figures[:] = 0.0
+        for i in range(low, high):
+            for k in range(n):
+                score[k] = log_prior[k]
+            for r in range(start[i], start[i + 1]):
+                for k in range(n):
+                    score[k] += log_table[code[r], k]
+            if role[i] == LINKED:
+                for k in range(n):
+                    u[i, k] = score[k]
+                continue
+            if role[i] == FREE:
+                _settle(score, q, i, n, figures)
+            else:
+                figures[2] += score[q[i].argmax()]
+            for r in range(start[i], start[i + 1]):
+                for k in range(n):
+                    counts[code[r], k] += q[i, k]
+            for k in range(n):
+                totals[k] += q[i, k]
+
+    return sweep
+
+
+@kernel
+def _score(
+    start: Offsets, code: Codes, log_prior: Floats, log_table: Floats, score: Floats
+) -> None:
+    for i in range(score.shape[0]):
+        score[i] = log_prior
+        for r in range(start[i], start[i + 1]):
+            for k in range(score.shape[1]):
+                score[i, k] += log_table[code[r], k]
+
+
+@kernel
+def _tally(
+    low: int,
+    high: int,
+    q: Floats,
+    start: Offsets,
+    code: Codes,
+    chosen: Mask,
+    counts: Floats,
+    totals: Floats,
+) -> None:
+    for i in range(low, high):
+        if not chosen[i]:
+            continue
+        for r in range(start[i], start[i + 1]):
+            for k in range(q.shape[1]):
+                counts[code[r], k] += q[i, k]
+        for k in range(q.shape[1]):
+            totals[k] += q[i, k]
+
+
+@kernel
+def _group_sums(q: Floats, links: ByGroup, inside: Floats, across: Floats) -> None:
+    n = q.shape[1]
+    for at in range(len(links.task)):
+        for k in range(n):
+            inside[links.group[at], k] += q[links.task[at], k]
+    for group in range(len(links.start) - 1):
+        for e in range(links.start[group], links.start[group + 1]):
+            for k in range(n):
+                across[group, k] += links.weight[e] * inside[links.other[e], k]
+
+
+@kernel
+def _update_in_turn(
+    q: Floats,
+    u: Floats,
+    links: ByGroup,
+    strength: float,
+    order: Codes,
+    inside: Floats,
+    across: Floats,
+) -> float:
+    n = q.shape[1]
+    told = inside.copy()
+    score = np.empty(n)
+    change, current = 0.0, -1
+    for at in order:
+        i, group = links.task[at], links.group[at]
+        if group != current and current >= 0:
+            for e in range(links.start[current], links.start[current + 1]):
+                for k in range(n):
+                    step = inside[current, k] - told[current, k]
+                    across[links.other[e], k] += links.weight[e] * step
+            told[current] = inside[current]
+        current = group
+        top = -np.inf
+        for k in range(n):
+            field = links.pull * (inside[group, k] - q[i, k]) + across[group, k]
+            score[k] = u[i, k] + strength * field
+            top = max(top, score[k])
+        norm = 0.0
+        for k in range(n):
+            score[k] = np.exp(score[k] - top)
+            norm += score[k]
+        for k in range(n):
+            step = score[k] / norm - q[i, k]
+            change = max(change, abs(step))
+            inside[group, k] += step
+            q[i, k] = score[k] / norm
+    return change

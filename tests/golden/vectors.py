@@ -1,0 +1,55 @@
+"""Golden numbers, and the crowds they belong to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiebreak.inference import priors, vb
+from tiebreak.kernels import reference
+from tiebreak.kernels.contract import Backend
+from tiebreak.kernels.layout import Floats
+from tiebreak.link_graph import LinkCodes
+from tiebreak.names import Names
+from tiebreak.responses import Responses
+
+GOLDEN = json.loads(Path(__file__).with_name("inference.json").read_text())
+
+
+def vector(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    found = GOLDEN["vectors"][name]
+    return found["inputs"], found["expected"]
+
+
+def crowd(name: str) -> Responses:
+    data = GOLDEN["datasets"][name]
+    rows = np.array(data["responses"], dtype=np.int32)
+    ids = (Names(range(data[size])) for size in ("N", "M", "K"))
+    return Responses(*(np.ascontiguousarray(column) for column in rows.T), *ids)
+
+
+def problem(name: str, prior: str = "diag", backend: Backend = reference) -> vb.Problem:
+    responses = crowd(name)
+    word = "diagonal" if prior == "diag" else prior
+    return vb.Problem(
+        vb.lay_out(responses, vb.roles(responses.n_tasks, None, None)),
+        np.ones(responses.n_classes),
+        priors.confusion_prior(word, responses.workers, responses.n_classes),
+        backend,
+    )
+
+
+def link_codes(must: list[list[int]], cannot: list[list[int]]) -> LinkCodes:
+    pairs = np.array([*must, *cannot], dtype=np.int32).reshape(-1, 2)
+    kind = np.array([True] * len(must) + [False] * len(cannot))
+    return LinkCodes(pairs.min(axis=1), pairs.max(axis=1), kind, None, None, np.arange(len(pairs)))
+
+
+def close(found: Floats | float, expected: object, tol: float = 1e-9) -> None:
+    """Compare as the vectors ask: |x − y| / max(1, |y|) ≤ tol."""
+    want = np.asarray(expected, dtype=np.float64)
+    gap = np.abs(np.asarray(found) - want) / np.maximum(1.0, np.abs(want))
+    assert gap.max(initial=0.0) <= tol, f"off by {gap.max():.3g}"
