@@ -12,10 +12,10 @@ from tiebreak import link_graph
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import dawid_skene, mean_field, vb
 from tiebreak.inference.mean_field import MeanField
-from tiebreak.kernels import numba_, reference
+from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.layout import Floats
 
-BACKENDS = pytest.mark.parametrize("backend", [reference, numba_], ids=["numpy", "numba"])
+BACKENDS = pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
 ORDERS = {"sequential": "in-turn", "parallel": "parallel", "adaptive": "damped"}
 
 

@@ -23,7 +23,7 @@ from tiebreak.gold import Gold, GoldCodes
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.link_graph import LinkCodes, violated
-from tiebreak.links import Links
+from tiebreak.links import Links, OnContradiction
 from tiebreak.names import Names
 from tiebreak.responses import Responses
 
@@ -110,8 +110,9 @@ class Estimator:
         )
         self.violations_ = None
         if inputs.links is not None:
-            given = inputs.given_codes
-            broken = [] if given is None else given.row[violated(self.labels_.label, given)]
+            given, broken = inputs.given_codes, np.empty(0, dtype=np.int64)
+            if given is not None:
+                broken = given.row[violated(self.labels_.label, given)]
             self.violations_ = inputs.links.select(broken)
 
     def _warn_unsettled(self, tol: float) -> None:
@@ -125,7 +126,9 @@ class Estimator:
             )
 
 
-def take_in(responses: Any, links: Any, gold: Any, *, on_contradiction: str = "error") -> Inputs:
+def take_in(
+    responses: Any, links: Any, gold: Any, *, on_contradiction: OnContradiction = "error"
+) -> Inputs:
     """Read whatever was handed over, translate it into codes, and check it."""
     crowd = files.read_responses(responses)
     known = None if gold is None else files.read_gold(gold)
@@ -146,6 +149,8 @@ def take_in(responses: Any, links: Any, gold: Any, *, on_contradiction: str = "e
             crowd.tasks,
             crowd.n_classes,
             gold=gold_codes,
+            classes=crowd.classes,
+            links=pairs,
             on_contradiction=on_contradiction,
         )
     return Inputs(crowd, pairs, known, given_codes, link_codes, gold_codes)

@@ -96,7 +96,7 @@ class MeanField:
         return LinkStep(change, self.value(q))
 
     def _update_together(self, q: Floats, u: Floats, *, damped: bool) -> float:
-        at = np.flatnonzero(self.role[self.groups.task] == LINKED)
+        at = np.flatnonzero(self.role[self.groups.task] == LINKED).astype(np.int32)
         task = self.groups.task[at]
         score = u[task] + self.strength * self.backend.link_field(q, self.groups)[at]
         step = softmax(score) - q[task]

@@ -24,6 +24,7 @@ from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats
 from tiebreak.kernels.threads import default_threads
 from tiebreak.link_graph import LinkCodes
+from tiebreak.links import OnContradiction
 
 LINK_INFERENCES = ("mean-field",)
 STRENGTHS = ("grid",)
@@ -100,7 +101,7 @@ class VariationalBayes(Estimator):
         link_strength: float | str | None = None,
         schedule: str = "in-turn",
         closure: bool = True,
-        on_contradiction: str = "error",
+        on_contradiction: OnContradiction = "error",
         init: str | Floats = "majority",
         tol: float = 1e-6,
         max_iter: int = 500,

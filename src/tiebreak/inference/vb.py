@@ -38,8 +38,8 @@ class LinkModel(Protocol):
     def update(self, q: Floats, u: Floats) -> LinkStep:
         """Set the rows of q of the linked tasks, given their scores u."""
 
-    def value(self, q: Floats) -> float:
-        """Return the part of the bound that belongs to the linked tasks."""
+    def value(self, q: Floats) -> float | None:
+        """Return the linked tasks' part of the bound; None before joint beliefs exist."""
 
 
 class Problem(NamedTuple):
@@ -71,18 +71,17 @@ class Beliefs(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Where the ascent ended, and the bound after each sweep (the start first)."""
+    """Where the ascent ended, and the bound at its start and after each sweep.
+
+    Joint inference of links has no bound before its first sweep.
+    """
 
     q: Floats
     beliefs: Beliefs
     bounds: list[float]
+    n_sweeps: int
     converged: bool
     cycled: bool = False  # q alternates between two states (simultaneous updates only)
-
-    @property
-    def n_sweeps(self) -> int:
-        """How many sweeps were made."""
-        return len(self.bounds) - 1
 
 
 class BoundTerms(NamedTuple):
@@ -200,9 +199,10 @@ def ascend(
     """
     q = np.array(q, dtype=np.float64, order="C")
     beliefs = first_beliefs(problem, q)
-    bounds = [bound_after_update(problem, beliefs, value_of_tasks(problem, q))]
+    start = value_of_tasks(problem, q)
+    bounds = [] if start is None else [bound_after_update(problem, beliefs, start)]
     before: list[Floats] = []  # q of the last two sweeps, kept only where a cycle can occur
-    for _ in range(max_iter):
+    for sweep in range(1, max_iter + 1):
         if problem.links is not None and problem.links.may_cycle:
             before = [*before[-1:], q.copy()]
         swept = update_tasks(problem, q, beliefs)
@@ -211,16 +211,17 @@ def ascend(
         if watch is not None:
             watch(q, beliefs)
         if swept.change < tol:
-            return Run(q, beliefs, bounds, converged=True)
+            return Run(q, beliefs, bounds, sweep, converged=True)
         if len(before) == 2 and np.abs(q - before[0]).max() < tol:
-            return Run(q, beliefs, bounds, converged=False, cycled=True)
-    return Run(q, beliefs, bounds, converged=False)
+            return Run(q, beliefs, bounds, sweep, converged=False, cycled=True)
+    return Run(q, beliefs, bounds, max_iter, converged=False)
 
 
-def value_of_tasks(problem: Problem, q: Floats) -> float:
-    """Return H(y) and, with links, the expected link term."""
+def value_of_tasks(problem: Problem, q: Floats) -> float | None:
+    """Return H(y) and, with links, the expected link term; None before joint beliefs exist."""
     alone = entropy(q[problem.tasks.role == FREE])
-    return alone if problem.links is None else alone + problem.links.value(q)
+    linked = 0.0 if problem.links is None else problem.links.value(q)
+    return None if linked is None else alone + linked
 
 
 def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float) -> float:
@@ -246,6 +247,7 @@ def bound_terms(problem: Problem, q: Floats, beliefs: Beliefs) -> BoundTerms:
     counted = problem.backend.tally(q, problem.tasks, np.ones(len(q), dtype=bool))
     log_confusion = log_table.reshape(beliefs.beta.shape)
     prior = np.broadcast_to(problem.confusion_prior, beliefs.beta.shape)
+    value = value_of_tasks(problem, q)
     return BoundTerms(
         tasks=float(counted[1] @ log_prior),
         responses=float((counted[0] * log_table).sum()),
@@ -255,7 +257,7 @@ def bound_terms(problem: Problem, q: Floats, beliefs: Beliefs) -> BoundTerms:
         confusion=float(
             ((prior - 1) * log_confusion).sum() - dirichlet.log_beta(prior, axis=1).sum()
         ),
-        entropy_tasks=value_of_tasks(problem, q),
+        entropy_tasks=-np.inf if value is None else value,
         entropy_class_prior=float(
             dirichlet.log_beta(beliefs.alpha) - (beliefs.alpha - 1) @ log_prior
         ),

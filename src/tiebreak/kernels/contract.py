@@ -6,6 +6,7 @@ from typing import Protocol
 
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Mask, Swept
+from tiebreak.kernels.network import Cliques, Network
 
 BACKENDS = ("auto", "numpy", "numba")
 COMPILED_RESPONSES = 200_000  # below, importing numba costs more than it saves
@@ -13,7 +14,7 @@ COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled co
 
 
 class Backend(Protocol):
-    """Kernels with one meaning: `reference.py` says which."""
+    """Kernels with one meaning: `reference` says which."""
 
     def sweep_tasks(
         self,
@@ -45,6 +46,39 @@ class Backend(Protocol):
     ) -> float:
         """Update linked tasks one after the other; return the largest change."""
 
+    def node_scores(self, u: Floats, task: Codes, node: Codes, flip: Codes, n_nodes: int) -> Floats:
+        """Add up the scores of the tasks of each node."""
+
+    def pass_messages(
+        self,
+        scores: Floats,
+        network: Network,
+        theta: Floats,
+        messages: Floats,
+        belief: Floats,
+        span: tuple[int, int],
+        damping: float,
+    ) -> tuple[float, float]:
+        """Pass messages up and down once; return the largest change and the log partition."""
+
+    def agreement(
+        self, scores: Floats, network: Network, theta: Floats, messages: Floats
+    ) -> Floats:
+        """Return for each edge the probability that its ends agree."""
+
+    def eliminate(
+        self, scores: Floats, cliques: Cliques, theta: Floats, belief: Floats, agree: Floats
+    ) -> tuple[float, float]:
+        """Sum out small loopy components; return the largest change and the log partition."""
+
+    def decode_forest(
+        self, scores: Floats, network: Network, theta: Floats, span: tuple[int, int], label: Codes
+    ) -> None:
+        """Set the likeliest joint labels of nodes without loops."""
+
+    def decode_cliques(self, scores: Floats, cliques: Cliques, theta: Floats, label: Codes) -> None:
+        """Set the likeliest joint labels of small loopy components."""
+
 
 def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
     """Return the kernels of a name; "auto" compiles only what is large enough to repay it."""
@@ -52,9 +86,9 @@ def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
         raise OptionError.unknown("backend", name, BACKENDS)
     large = n_responses >= COMPILED_RESPONSES or n_linked >= COMPILED_LINKED
     if name == "numba" or (name == "auto" and large):
-        from tiebreak.kernels import numba_
+        from tiebreak.kernels import compiled
 
-        return numba_
+        return compiled
     from tiebreak.kernels import reference
 
     return reference

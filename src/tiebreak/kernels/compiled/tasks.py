@@ -1,4 +1,4 @@
-"""Compiled kernels: same names and signatures as `reference.py`, one fused pass over memory."""
+"""Sweeps over tasks, compiled: same names and signatures as the reference, one fused pass."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.kernels import reference
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.layout import (
     FREE,
     LINKED,
-    ByGroup,
     ByTask,
     Codes,
     Floats,
@@ -23,8 +21,6 @@ from tiebreak.kernels.layout import (
     Swept,
 )
 from tiebreak.kernels.threads import for_each
-
-entropy, softmax = reference.entropy, reference.softmax
 
 UNROLLED_CLASSES = 8  # up to here a kernel is made for its number of classes
 
@@ -74,33 +70,6 @@ def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[F
 
     for_each(work, n_chunks, n_threads)
     return _add_in_order(counts), _add_in_order(totals)
-
-
-def group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
-    """Return S_A and X_A = Σ_B w_AB S_B: see `reference.group_sums`."""
-    inside = np.zeros((links.n_groups, q.shape[1]))
-    across = np.zeros((links.n_groups, q.shape[1]))
-    _group_sums(q, links, inside, across)
-    return inside, across
-
-
-def link_field(q: Floats, links: ByGroup) -> Floats:
-    """Return what links say about each linked task: see `reference.link_field`."""
-    inside, across = group_sums(q, links)
-    return links.pull * (inside[links.group] - q[links.task]) + across[links.group]
-
-
-def link_term(q: Floats, links: ByGroup) -> float:
-    """Return Σ w_ij ⟨q_i, q_j⟩ over all closed links: see `reference.link_term`."""
-    inside, across = group_sums(q, links)
-    within = (inside**2).sum() - (q[links.task] ** 2).sum()
-    return float(0.5 * (links.pull * within + (inside * across).sum()))
-
-
-def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order: Codes) -> float:
-    """Update linked tasks one after the other: see `reference.update_in_turn`."""
-    inside, across = group_sums(q, links)
-    return float(_update_in_turn(q, u, links, strength, order, inside, across))
 
 
 def _add_in_order(parts: np.ndarray[Any, Any]) -> Any:
@@ -218,55 +187,3 @@ def _tally(
                 counts[code[r], k] += q[i, k]
         for k in range(q.shape[1]):
             totals[k] += q[i, k]
-
-
-@kernel
-def _group_sums(q: Floats, links: ByGroup, inside: Floats, across: Floats) -> None:
-    n = q.shape[1]
-    for at in range(len(links.task)):
-        for k in range(n):
-            inside[links.group[at], k] += q[links.task[at], k]
-    for group in range(len(links.start) - 1):
-        for e in range(links.start[group], links.start[group + 1]):
-            for k in range(n):
-                across[group, k] += links.weight[e] * inside[links.other[e], k]
-
-
-@kernel
-def _update_in_turn(
-    q: Floats,
-    u: Floats,
-    links: ByGroup,
-    strength: float,
-    order: Codes,
-    inside: Floats,
-    across: Floats,
-) -> float:
-    n = q.shape[1]
-    told = inside.copy()
-    score = np.empty(n)
-    change, current = 0.0, -1
-    for at in order:
-        i, group = links.task[at], links.group[at]
-        if group != current and current >= 0:
-            for e in range(links.start[current], links.start[current + 1]):
-                for k in range(n):
-                    step = inside[current, k] - told[current, k]
-                    across[links.other[e], k] += links.weight[e] * step
-            told[current] = inside[current]
-        current = group
-        top = -np.inf
-        for k in range(n):
-            field = links.pull * (inside[group, k] - q[i, k]) + across[group, k]
-            score[k] = u[i, k] + strength * field
-            top = max(top, score[k])
-        norm = 0.0
-        for k in range(n):
-            score[k] = np.exp(score[k] - top)
-            norm += score[k]
-        for k in range(n):
-            step = score[k] / norm - q[i, k]
-            change = max(change, abs(step))
-            inside[group, k] += step
-            q[i, k] = score[k] / norm
-    return change

@@ -1,0 +1,27 @@
+"""Compiled kernels: same names and signatures as the reference."""
+
+from tiebreak.kernels.compiled.elimination import decode_cliques, eliminate
+from tiebreak.kernels.compiled.mean_field import group_sums, link_field, link_term, update_in_turn
+from tiebreak.kernels.compiled.sum_product import (
+    agreement,
+    decode_forest,
+    node_scores,
+    pass_messages,
+)
+from tiebreak.kernels.compiled.tasks import score_tasks, sweep_tasks, tally
+
+__all__ = [
+    "agreement",
+    "decode_cliques",
+    "decode_forest",
+    "eliminate",
+    "group_sums",
+    "link_field",
+    "link_term",
+    "node_scores",
+    "pass_messages",
+    "score_tasks",
+    "sweep_tasks",
+    "tally",
+    "update_in_turn",
+]

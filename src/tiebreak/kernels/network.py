@@ -1,0 +1,96 @@
+"""How a network of nodes lies: tasks that must agree are one node, links are edges.
+
+Nodes are numbered in the order of visits: by kind of component, then by component, then breadth
+first. In a component without loops every node but the first then has exactly one earlier
+neighbour, so that one pass up and one pass down settle it exactly.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.kernels.layout import Codes, Offsets
+
+
+class Network(NamedTuple):
+    """Nodes and the edges between them, each edge from both ends.
+
+    Slot e of node i (start[i] ≤ e < start[i + 1]) leads to other[e]; the same edge seen from
+    there is slot mate[e]; edge[e] numbers it. What other[e] tells i is kept at slot e.
+    """
+
+    start: Offsets  # (n_nodes + 1,)
+    other: Codes  # (2 · n_edges,)
+    mate: Offsets  # (2 · n_edges,)
+    edge: Codes  # (2 · n_edges,)
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.start) - 1
+
+
+class Cliques(NamedTuple):
+    """The order in which the nodes of small loopy components are summed out.
+
+    Clique c sums out node[c], given the `width[c]` later nodes that it is tied to. An entry of its
+    table is numbered Σ_j digit_j K^j: digit 0 is the class of node[c], the others those of the
+    nodes in `rest`. Its message, a table over `rest`, goes to clique parent[c] (-1: none), whose
+    digits place[rest_start[c]:rest_start[c + 1]] are the same nodes.
+    """
+
+    node: Codes  # (n_cliques,)
+    parent: Codes  # (n_cliques,), a later clique
+    rest_start: Offsets  # (n_cliques + 1,)
+    rest: Codes  # nodes of each clique besides its own
+    place: Codes  # the digit of each of them in the parent clique
+    edge_start: Offsets  # (n_cliques + 1,)
+    edge: Codes  # edges between node[c] and one of its rest
+    edge_digit: Codes  # the digit of the other end
+    table_start: Offsets  # (n_cliques + 1,) sums of K^(width + 1)
+    message_start: Offsets  # (n_cliques + 1,) sums of K^width
+
+
+def network(n_nodes: int, left: Codes, right: Codes) -> Network:
+    """Lay out edges (left[e], right[e]) between nodes that are already numbered by visits."""
+    n_edges = len(left)
+    ends = np.concatenate([left, right])
+    order = np.argsort(ends, kind="stable")
+    start = np.zeros(n_nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(ends, minlength=n_nodes), out=start[1:])
+    slot_of = np.empty(2 * n_edges, dtype=np.int64)
+    slot_of[order] = np.arange(2 * n_edges)
+    opposite = (order + n_edges) % (2 * n_edges) if n_edges else order
+    return Network(
+        start,
+        np.concatenate([right, left])[order].astype(np.int32),
+        slot_of[opposite],
+        (order % n_edges if n_edges else order).astype(np.int32),
+    )
+
+
+def visiting_order(
+    n_nodes: int, left: Codes, right: Codes, component: Codes, kind: npt.NDArray[np.int8]
+) -> Codes:
+    """Return nodes in the order of visits; kind[c] says how component c is settled."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    # One more node, tied to the first node of each component, lets one search visit them all.
+    _, first = np.unique(component, return_index=True)
+    rows = np.concatenate([left, np.full(len(first), n_nodes)])
+    columns = np.concatenate([right, first])
+    graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_nodes + 1, n_nodes + 1))
+    visited = breadth_first_order(graph, n_nodes, directed=False, return_predecessors=False)
+    rank = np.empty(n_nodes + 1, dtype=np.int64)
+    rank[visited] = np.arange(n_nodes + 1)
+    return np.lexsort((rank[:n_nodes], component, kind[component])).astype(np.int32)
+
+
+def no_cliques() -> Cliques:
+    """Return an empty elimination order."""
+    none, zero = np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int64)
+    return Cliques(none, none, zero, none, none, zero, none, none, zero, zero)

@@ -1,0 +1,37 @@
+"""Plain NumPy kernels: short, complete, the oracle of every other backend.
+
+Below about 2e5 responses they are also the fastest choice, since nothing has to be compiled.
+"""
+
+from tiebreak.kernels.reference.elimination import decode_cliques, eliminate
+from tiebreak.kernels.reference.mean_field import (
+    group_sums,
+    link_field,
+    link_term,
+    update_in_turn,
+)
+from tiebreak.kernels.reference.sum_product import (
+    agreement,
+    decode_forest,
+    node_scores,
+    pass_messages,
+)
+from tiebreak.kernels.reference.tasks import entropy, score_tasks, softmax, sweep_tasks, tally
+
+__all__ = [
+    "agreement",
+    "decode_cliques",
+    "decode_forest",
+    "eliminate",
+    "entropy",
+    "group_sums",
+    "link_field",
+    "link_term",
+    "node_scores",
+    "pass_messages",
+    "score_tasks",
+    "softmax",
+    "sweep_tasks",
+    "tally",
+    "update_in_turn",
+]

@@ -1,0 +1,153 @@
+"""Sum-product along links, in plain NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.network import Network
+
+
+def node_scores(u: Floats, task: Codes, node: Codes, flip: Codes, n_nodes: int) -> Floats:
+    """Add up the scores of the tasks of each node: [eq:super-task].
+
+    A task with flip 1 has the other one of two classes.
+    """
+    scores = np.zeros((n_nodes, u.shape[1]))
+    rows = u[task]
+    np.add.at(scores, node, np.where(flip[:, None] == 1, rows[:, ::-1], rows))
+    return scores
+
+
+def pass_messages(
+    scores: Floats,
+    network: Network,
+    theta: Floats,
+    messages: Floats,
+    belief: Floats,
+    span: tuple[int, int],
+    damping: float,
+) -> tuple[float, float]:
+    """Pass messages up and down once among nodes span[0] … span[1] − 1.
+
+    Implements [eq:messages], c_i the score of node i with all messages but j's:
+
+        log m_{i→j}(k) = log(Σ_{l≠k} exp c_i(l) + exp(θ_ij + c_i(k))) − scale
+
+    Every node speaks to its earlier neighbours, last node first, then to its later ones, first
+    node first. Without loops the beliefs are then exact, and so is the returned log partition
+    [eq:log-partition]; with loops it is Bethe's.
+
+    Parameters
+    ----------
+    theta
+        (n_edges,) log-odds that the two ends agree; −∞ where they cannot.
+    messages
+        (2 · n_edges, n_classes) logs, largest 0. Overwritten.
+    belief
+        (n_nodes, n_classes), rows sum to 1. Rows of the span are overwritten.
+
+    Returns
+    -------
+    The largest change of any belief, and the log partition of the span.
+    """
+    low, high = span
+    for i in range(high - 1, low - 1, -1):
+        _speak(i, scores, network, theta, messages, damping, later=False)
+    change, log_partition = 0.0, 0.0
+    for i in range(low, high):
+        total, scales, n_later = _speak(i, scores, network, theta, messages, damping, later=True)
+        log_norm = np.logaddexp.reduce(total)
+        new = np.exp(total - log_norm)
+        change = max(change, float(np.abs(new - belief[i]).max()))
+        belief[i] = new
+        log_partition += (1 - n_later) * log_norm + scales
+    return change, float(log_partition)
+
+
+def _speak(
+    i: int,
+    scores: Floats,
+    network: Network,
+    theta: Floats,
+    messages: Floats,
+    damping: float,
+    *,
+    later: bool,
+) -> tuple[Floats, float, int]:
+    """Send what node i has to say to its later or earlier neighbours; return its own total."""
+    slots = np.arange(network.start[i], network.start[i + 1])
+    total = scores[i] + messages[slots].sum(axis=0)
+    scales, n_spoken = 0.0, 0
+    for e in slots:
+        if (network.other[e] > i) != later:
+            continue
+        new = _message(total - messages[e], theta[network.edge[e]])
+        scale = new.max()
+        back = network.mate[e]
+        messages[back] = damping * messages[back] + (1.0 - damping) * (new - scale)
+        messages[back] -= messages[back].max()
+        scales += scale
+        n_spoken += 1
+    return total, float(scales), n_spoken
+
+
+def _message(cavity: Floats, theta: float) -> Floats:
+    """Return log Σ_l exp(cavity_l + θ 1(k = l)) for each k."""
+    return np.logaddexp(_others(cavity), theta + cavity)
+
+
+def _others(cavity: Floats) -> Floats:
+    """Return log Σ_{l≠k} exp(cavity_l) for each k."""
+    n_classes = len(cavity)
+    without = np.broadcast_to(cavity, (n_classes, n_classes))[~np.eye(n_classes, dtype=bool)]
+    return np.asarray(np.logaddexp.reduce(without.reshape(n_classes, -1), axis=1))
+
+
+def agreement(scores: Floats, network: Network, theta: Floats, messages: Floats) -> Floats:
+    """Return for each edge the probability that its two ends agree: [eq:agreement]."""
+    agree = np.zeros(len(theta))
+    totals = scores.copy()
+    owner = np.repeat(np.arange(network.n_nodes), np.diff(network.start))
+    np.add.at(totals, owner, messages)
+    for e in range(len(owner)):
+        i, j = owner[e], network.other[e]
+        if i > j:
+            continue
+        here, there = totals[i] - messages[e], totals[j] - messages[network.mate[e]]
+        edge = network.edge[e]
+        same = theta[edge] + np.logaddexp.reduce(here + there)
+        differ = np.logaddexp.reduce(here + _others(there))
+        agree[edge] = np.exp(same - np.logaddexp(same, differ))
+    return agree
+
+
+def decode_forest(
+    scores: Floats, network: Network, theta: Floats, span: tuple[int, int], label: Codes
+) -> None:
+    """Set the likeliest joint labels of nodes in components without loops: [eq:decode].
+
+    Max-product up, then each node takes its best class given its earlier neighbour's.
+    """
+    low, high = span
+    best = scores.copy()
+    for i in range(high - 1, low - 1, -1):
+        for e in range(network.start[i], network.start[i + 1]):
+            if network.other[e] < i:
+                best[network.other[e]] += _best_message(best[i], theta[network.edge[e]])
+    for i in range(low, high):
+        choice = best[i].copy()
+        for e in range(network.start[i], network.start[i + 1]):
+            if network.other[e] < i:
+                choice[label[network.other[e]]] += theta[network.edge[e]]
+        label[i] = choice.argmax()
+
+
+def _best_message(total: Floats, theta: float) -> Floats:
+    """Return max_l (total_l + θ 1(k = l)) for each k."""
+    message = total + theta
+    for k in range(len(total)):
+        others = np.delete(total, k)
+        if len(others):
+            message[k] = max(message[k], others.max())
+    return np.asarray(message)
