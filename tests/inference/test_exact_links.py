@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from golden.vectors import close, problem, vector
+from golden.vectors import link_codes as hard_codes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import merging
+from tiebreak.inference import link_errors, mean_field, merging, vb
 from tiebreak.inference.exact_links import ExactLinks
+from tiebreak.inference.link_errors import Answers, LearntLinks
+from tiebreak.inference.mean_field import MeanField
 from tiebreak.kernels import compiled, reference
 from tiebreak.link_graph import LinkCodes
 
@@ -42,7 +46,9 @@ def exact(
 
 def score_of(u: np.ndarray, links: LinkCodes, gold: dict[int, int]) -> Any:
     log_odds, _ = merging.log_odds_of(links, None)
-    triples = list(zip(links.left.tolist(), links.right.tolist(), links.must, log_odds, strict=True))
+    triples = list(
+        zip(links.left.tolist(), links.right.tolist(), links.must, log_odds, strict=True)
+    )
 
     def score(y: tuple[int, ...]) -> float:
         if any(y[i] != k for i, k in gold.items()):
@@ -99,9 +105,7 @@ def test_marginals_and_log_partition_equal_enumeration(
     linked = model.merged.task
     assert np.abs(q[linked] - want[linked]).max() < 1e-9
     free = np.setdiff1d(np.arange(n_tasks), linked)
-    outside = sum(
-        u[i, gold[int(i)]] if int(i) in gold else np.logaddexp.reduce(u[i]) for i in free
-    )
+    outside = sum(u[i, gold[int(i)]] if int(i) in gold else np.logaddexp.reduce(u[i]) for i in free)
     inside = u[known.task, known.label].sum() if len(known.task) else 0.0
     assert model.last_value is not None
     found = model.last_value + (q[model.task] * u[model.task]).sum() + outside + inside
@@ -128,3 +132,110 @@ def test_agreement_of_soft_links_equals_enumeration(
     pairs = zip(links.left[soft], links.right[soft], strict=True)
     want = [sum(w for y, w in zip(every, weight, strict=True) if y[i] == y[j]) for i, j in pairs]
     assert np.abs(model.agreement() - np.array(want)).max(initial=0.0) < 1e-9
+
+
+def climb(model: Any, task: vb.Problem, linked: Any, n_iter: int) -> tuple[vb.Run, list[float]]:
+    """Ascend from the VB result; return also the bound after each update of the tasks."""
+    role = vb.roles(task.tasks.n_tasks, None, linked)
+    task = task._replace(tasks=task.tasks._replace(role=role), links=model)
+    q = np.array(vector("vb_diag")[1]["q"])
+    beliefs = vb.first_beliefs(task, q)
+    traces = []
+    for _ in range(n_iter):
+        swept = vb.update_tasks(task, q, beliefs)
+        traces.append(vb.bound_terms(task, q, beliefs).total)
+        beliefs = vb.update_beliefs(task, swept.counts, swept.totals)
+    bound = vb.bound_after_update(task, beliefs, swept.entropy)
+    return vb.Run(q, beliefs, [bound], n_iter, True), traces
+
+
+@BACKENDS
+def test_hard_links_of_the_worked_crowd(backend: Any) -> None:
+    given, expected = vector("hard_merged")
+    task = problem(given["dataset"], given["prior"], backend)
+    model = exact(hard_codes(given["ml"], given["cl"]), 6, 3, None, backend)
+    run, traces = climb(model, task, model.task, given["n_iter"])
+    close(run.q, expected["q"])
+    close(run.beliefs.alpha, expected["alpha"])
+    close(np.array(traces), expected["elbo_trace_after_e_step"])
+
+
+@BACKENDS
+def test_weighted_links_of_the_worked_crowd(backend: Any) -> None:
+    given, expected = vector("structured")
+    links = hard_codes(given["ml"], given["cl"])
+    links = links._replace(weight=np.full(links.n_links, given["eta"]))
+    task = problem(given["dataset"], given["prior"], backend)
+    model = exact(links, 6, 3, None, backend)
+    run, traces = climb(model, task, model.task, given["n_iter"])
+    close(run.q, expected["q"])
+    close(run.beliefs.alpha, expected["alpha"])
+    close(np.array(traces), expected["elbo_trace_after_e_step"])
+    pairs = zip(links.left, links.right, model.agreement(), strict=True)
+    for i, j, agree in pairs:
+        close(agree, expected["agree"][f"{i}-{j}"])
+
+
+@BACKENDS
+def test_sum_product_on_the_worked_tree(backend: Any) -> None:
+    given, expected = vector("bp_tree")
+    u = np.array(given["u"])
+    rows = [
+        (i, j, weight > 0, abs(weight))
+        for (i, j), weight in zip(given["edges"], given["weights"], strict=True)
+    ]
+    model = exact(link_codes(rows), 4, 3, None, backend)
+    q = np.full(u.shape, 1 / 3)
+    step = model.update(q, u)
+    close(q, expected["q"])
+    close(model.agreement(), expected["agree"])
+    close(step.value + (q * u).sum(), expected["lnZ"])
+
+
+@BACKENDS
+def test_a_strong_link_between_two_tasks_is_exact(backend: Any) -> None:
+    given, expected = vector("must_link_order")
+    u = np.array(given["u"])
+    model = exact(link_codes([(0, 1, True, given["eta"])]), 2, 2, None, backend)
+    q = np.full(u.shape, 0.5)
+    step = model.update(q, u)
+    close(q, expected["exact_marginals"])
+    close(step.value + (q * u).sum(), expected["exact_lnZ"])
+    close(model.agreement()[0], expected["exact_agree"])
+    merged = exact(link_codes([(0, 1, True, np.nan)]), 2, 2, None, backend)
+    merged.update(q, u)
+    close(q[0], expected["eta_infinity"])
+
+
+@BACKENDS
+@pytest.mark.parametrize("name", ["noisy_links_exact", "noisy_links_meanfield"])
+def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
+    given, expected = vector(name)
+    rows = [(i, j, sign > 0, 1.0) for i, j, sign, _ in given["links"]]
+    links = link_codes(rows)
+    source = np.array([expected["sources"].index(who) for *_, who in given["links"]], np.int32)
+    answers = Answers(links.must, source, len(expected["sources"]))
+    task = problem(given["dataset"], given["prior"], backend)
+    linked = np.arange(6, dtype=np.int32)
+    inner: Any = exact(links, 6, 3, None, backend)
+    if name == "noisy_links_meanfield":
+        groups = mean_field.groups_of(links, 6, closure=False)
+        role = vb.roles(6, None, linked)
+        inner = MeanField(groups, 1.0, role, backend, order="index", given=links)
+    prior = link_errors.prior_rates(2, given["a0"], given["b0"], tied=True)
+    model = LearntLinks(inner, answers, prior)
+    bounds = []
+    role = vb.roles(6, None, linked)
+    task = task._replace(tasks=task.tasks._replace(role=role), links=model)
+    q = np.array(vector("vb_diag")[1]["q"])
+    beliefs = vb.first_beliefs(task, q)
+    for _ in range(given["n_iter"]):
+        swept = vb.update_tasks(task, q, beliefs)
+        beliefs = vb.update_beliefs(task, swept.counts, swept.totals)
+        bounds.append(vb.bound_after_update(task, beliefs, swept.entropy))
+    close(q, expected["q"])
+    close(model.rates.wrong[0], expected["a"])
+    close(model.rates.right[0], expected["b"])
+    close(link_errors.log_odds(model.rates, answers)[[0, 3]], np.array(expected["eta"]) * [1, -1])
+    if expected["elbo_trace"]:
+        close(np.array(bounds), expected["elbo_trace"])

@@ -127,9 +127,17 @@ class Estimator:
 
 
 def take_in(
-    responses: Any, links: Any, gold: Any, *, on_contradiction: OnContradiction = "error"
+    responses: Any,
+    links: Any,
+    gold: Any,
+    *,
+    on_contradiction: OnContradiction = "error",
+    soft_links: bool = False,
 ) -> Inputs:
-    """Read whatever was handed over, translate it into codes, and check it."""
+    """Read whatever was handed over, translate it into codes, and check it.
+
+    Soft links may contradict each other and gold; they are not checked.
+    """
     crowd = files.read_responses(responses)
     known = None if gold is None else files.read_gold(gold)
     pairs = None if links is None else files.read_links(links)
@@ -143,9 +151,10 @@ def take_in(
     gold_codes = None if known is None else known.on(crowd.tasks, crowd.classes)
     given_codes = link_codes = None
     if pairs is not None and len(pairs):
-        given_codes = pairs.on(crowd.tasks)
+        given_codes = link_codes = pairs.on(crowd.tasks)
+    if link_codes is not None and not soft_links:
         link_codes = links_room.check(
-            given_codes,
+            link_codes,
             crowd.tasks,
             crowd.n_classes,
             gold=gold_codes,

@@ -24,6 +24,7 @@ from tiebreak.link_graph.elimination import Edges, cliques_of, elimination_order
 FOREST, SMALL, LARGE = 0, 1, 2  # how a component is settled
 DAMPING = 0.3
 ROUNDS = 10  # of sum-product within one sweep, at most
+SETTLED = 1e-3  # change of beliefs below which a sweep goes on
 
 
 class LinkReport(NamedTuple):
@@ -180,7 +181,12 @@ class ExactLinks:
         classes = merged.node_class[merged.left], merged.node_class[merged.right]
         self._struck = end, np.where(classes[0] != OPEN, classes[0], classes[1])[one]
 
-    def _theta(self) -> Floats:
+    def report(self) -> LinkReport:
+        """Say how the components were settled."""
+        unsettled = self.plan.report.large if self.residual > SETTLED else 0
+        return self.plan.report._replace(unsettled=unsettled)
+
+    def theta(self) -> Floats:
         """Return the log-odds that the ends of each edge are equal."""
         theta = self._hard_theta.copy()
         signed = np.where(self.soft.opposite, -self.log_odds, self.log_odds)
@@ -207,7 +213,7 @@ class ExactLinks:
     def update(self, q: Floats, u: Floats) -> LinkStep:
         """Infer the linked tasks jointly from their scores, and set their rows of q."""
         self.scores = self._node_scores(u)
-        log_partition = self._settle(self._theta())
+        log_partition = self._settle(self.theta())
         new = self._spread()
         change = float(np.abs(new - q[self.task]).max(initial=0.0))
         q[self.task] = new
@@ -225,18 +231,27 @@ class ExactLinks:
         if span[0] < span[1]:
             for _ in range(ROUNDS):
                 self.residual, large = backend.pass_messages(*fixed, span, DAMPING)
-                if self.residual < 1e-3:
+                if self.residual < SETTLED:
                     break
         return total + small + large
 
     def _spread(self) -> Floats:
         """Return the class probabilities of the linked tasks from those of their nodes."""
         rows = self.belief[self.node]
-        return np.where(self.flip[:, None] == 1, rows[:, ::-1], rows)
+        return np.asarray(np.where(self.flip[:, None] == 1, rows[:, ::-1], rows))
 
-    def agreement(self) -> Floats:
+    def set_log_odds(self, log_odds: Floats) -> None:
+        """Change the log-odds that the two tasks of each soft link agree."""
+        self.log_odds = log_odds
+
+    def entropy(self, q: Floats) -> float:
+        """Return the joint entropy of the linked tasks at the last update."""
+        assert self.last_value is not None  # asked for after an update
+        return self.last_value - float(self.log_odds @ self.agreement(q))
+
+    def agreement(self, q: Floats | None = None) -> Floats:
         """Return for each soft link the probability that its two tasks agree."""
-        theta = self._theta()
+        theta = self.theta()
         equal = self.backend.agreement(self.scores, self.plan.network, theta, self.messages)
         if len(self.plan.cliques.edge):
             equal[self.plan.cliques.edge] = self.eliminated[self.plan.cliques.edge]

@@ -55,7 +55,7 @@ def groups_of(links: LinkCodes, n_tasks: int, *, closure: bool) -> ByGroup:
     return layout.by_group(linked, alone, 0.0, (*ends, signed), len(linked))
 
 
-@dataclass(frozen=True)
+@dataclass
 class MeanField:
     """Links at one strength, updated on one schedule: a `vb.LinkModel`.
 
@@ -69,6 +69,7 @@ class MeanField:
     backend: Backend
     schedule: str = "in-turn"
     order: str = "margin"
+    given: LinkCodes | None = None  # the links as given, where their weights are learnt
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -84,7 +85,22 @@ class MeanField:
     def value(self, q: Floats) -> float:
         """Return the entropy of the linked tasks plus η Σ w_ij ⟨q_i, q_j⟩: [eq:link-bound]."""
         link_term = self.backend.link_term(q, self.groups)
-        return entropy(q[self.role == LINKED]) + self.strength * link_term
+        return self.entropy(q) + self.strength * link_term
+
+    def entropy(self, q: Floats) -> float:
+        """Return the entropy of the linked tasks."""
+        return entropy(q[self.role == LINKED])
+
+    def agreement(self, q: Floats) -> Floats:
+        """Return for each given link the probability that its two tasks agree."""
+        assert self.given is not None  # asked for where weights are learnt
+        return np.asarray((q[self.given.left] * q[self.given.right]).sum(axis=1))
+
+    def set_log_odds(self, log_odds: Floats) -> None:
+        """Change the weights of the given links."""
+        assert self.given is not None  # asked for where weights are learnt
+        signed = self.given._replace(must=log_odds > 0.0, weight=np.abs(log_odds))
+        self.groups = groups_of(signed, len(self.role), closure=False)
 
     def update(self, q: Floats, u: Floats) -> LinkStep:
         """Update the linked tasks in place: [eq:link-update]."""

@@ -7,9 +7,10 @@ from typing import Any, Self
 import numpy as np
 
 from tiebreak import link_graph
-from tiebreak.errors import OptionError
+from tiebreak.errors import OptionError, note
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import dirichlet, mean_field, priors, vb
+from tiebreak.inference import dirichlet, joint, mean_field, priors, vb
+from tiebreak.inference.doubt import DoubtfulLinks, LinkErrors, doubtful, errors_by_source
 from tiebreak.inference.estimator import (
     Estimator,
     Inputs,
@@ -17,17 +18,19 @@ from tiebreak.inference.estimator import (
     start_from,
     take_in,
 )
+from tiebreak.inference.exact_links import LinkReport
+from tiebreak.inference.joint import JointOptions
 from tiebreak.inference.mean_field import GridPoint, MeanField
 from tiebreak.inference.priors import ClassPrior, ConfusionPrior
 from tiebreak.inference.vb import Problem, Run
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.kernels.threads import default_threads
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links import OnContradiction
 
-LINK_INFERENCES = ("mean-field",)
-STRENGTHS = ("grid",)
+LINK_INFERENCES = ("exact", "mean-field")
+DECODINGS = ("joint", "marginal")
 
 
 class VariationalBayes(Estimator):
@@ -47,16 +50,30 @@ class VariationalBayes(Estimator):
         array (truth, answer) or (worker, truth, answer), or a mapping of worker to array: what
         they did in earlier jobs.
     link_inference
-        "mean-field", the paper's.
+        "exact": linked tasks are inferred jointly, and links without weight always hold.
+        "mean-field": the paper's, where links pull and push with one strength.
+    link_error
+        How often links without weight are wrong (exact links only). None: never, they are hard.
+        A number such as 0.02: soft. "learn": a rate for each source (`who` in links), learnt.
+    link_error_prior
+        Pseudo-answers (wrong, right) that learnt error rates start from.
+    decode
+        "joint": labels break no hard link. "marginal": the likeliest class of each task. None:
+        joint where links are hard.
+    calibrate
+        Whether to scale scores once at the end by a temperature fitted to links and gold. None:
+        where they are trusted, that is without soft links.
     link_strength
-        A number, or "grid" (also None): the strength of twelve whose labels break fewest links.
+        For mean-field: a number, or "grid" (also None), the strength of twelve whose labels break
+        fewest links.
     schedule
-        "in-turn" (the bound never falls), "parallel" (the paper's), "damped".
+        For mean-field: "in-turn" (the bound never falls), "parallel" (the paper's), "damped".
     closure
-        Whether links imply others: a = b, b = c give a = c; a = b, b ≠ c give a ≠ c. Links with
-        weights are used as given.
+        For mean-field: whether links imply others: a = b, b = c give a = c; a = b, b ≠ c give
+        a ≠ c. Links with weights are used as given. Exact links always imply what follows.
     on_contradiction
-        "error", or "drop": leave out cannot-links whose tasks must-links join.
+        "error", or "drop": leave out cannot-links whose tasks must-links join. Soft links may
+        contradict each other.
     init
         "majority", or probabilities (n_tasks, n_classes) in the order of `tasks_`.
     tol, max_iter
@@ -75,10 +92,18 @@ class VariationalBayes(Estimator):
         E[θ], (n_workers, truth, answer); E[π], (n_classes,).
     bounds_, n_iter_, converged_
         The bound at the start of the last ascent and after each of its sweeps.
-    link_strength_, link_grid_
-        The strength used; what each strength of the grid gave, or None.
     violations_
         The links that the labels break, or None without links.
+    doubtful_links_
+        The soft links that are likelier wrong than right, most doubtful first, or None.
+    link_report_
+        How many components of linked tasks were settled exactly and how many approximately.
+    link_errors_
+        Learnt error rates by source, or None.
+    temperature_
+        The temperature that scaled the scores at the end, or None.
+    link_strength_, link_grid_
+        For mean-field: the strength used; what each strength of the grid gave, or None.
 
     Examples
     --------
@@ -91,13 +116,21 @@ class VariationalBayes(Estimator):
 
     link_strength_: float | None
     link_grid_: tuple[GridPoint, ...] | None
+    link_report_: LinkReport | None
+    link_errors_: LinkErrors | None
+    doubtful_links_: DoubtfulLinks | None
+    temperature_: float | None
 
     def __init__(
         self,
         *,
         class_prior: ClassPrior = 1.0,
         confusion_prior: ConfusionPrior = "diagonal",
-        link_inference: str = "mean-field",
+        link_inference: str = "exact",
+        link_error: float | str | None = None,
+        link_error_prior: tuple[float, float] = (1.0, 19.0),
+        decode: str | None = None,
+        calibrate: bool | None = None,
         link_strength: float | str | None = None,
         schedule: str = "in-turn",
         closure: bool = True,
@@ -112,6 +145,10 @@ class VariationalBayes(Estimator):
         self.class_prior = class_prior
         self.confusion_prior = confusion_prior
         self.link_inference = link_inference
+        self.link_error = link_error
+        self.link_error_prior = link_error_prior
+        self.decode = decode
+        self.calibrate = calibrate
         self.link_strength = link_strength
         self.schedule = schedule
         self.closure = closure
@@ -125,31 +162,30 @@ class VariationalBayes(Estimator):
 
     def fit(self, responses: Any, *, links: Any = None, gold: Any = None) -> Self:
         """Fit to responses and, if given, links and gold."""
-        self._check_options()
-        inputs = take_in(responses, links, gold, on_contradiction=self.on_contradiction)
+        check_options(self)
+        inputs = take_in(
+            responses,
+            links,
+            gold,
+            on_contradiction=self.on_contradiction,
+            soft_links=self.link_error is not None,
+        )
+        self._forget()
         problem = self._problem(inputs)
-        q = self._start(problem, inputs)
-        self.link_strength_, self.link_grid_ = None, None
-        if inputs.link_codes is not None:
-            run = self._fit_links(problem, q, inputs, inputs.link_codes)
+        start = self._start(problem, inputs)
+        if inputs.link_codes is not None and problem.n_classes > 1:
+            fit = self._fit_exact if self.link_inference == "exact" else self._fit_mean_field
+            run, label = fit(problem, start, inputs, inputs.link_codes)
+        elif inputs.gold_codes is not None:
+            run, label = self._fit_gold(problem, start, inputs.gold_codes), None
         else:
-            known = _with_known(problem, inputs.gold_codes)
-            run = self._ascend(known, vb.clamp(q, inputs.gold_codes))
-        self._keep(inputs, run)
+            run, label = start, None
+        self._keep(inputs, run, label)
         return self
 
-    def _check_options(self) -> None:
-        require_tolerance(self.tol, self.max_iter)
-        if self.link_inference not in LINK_INFERENCES:
-            raise OptionError.unknown("link_inference", self.link_inference, LINK_INFERENCES)
-        if self.schedule not in mean_field.SCHEDULES:
-            raise OptionError.unknown("schedule", self.schedule, mean_field.SCHEDULES)
-        strength = self.link_strength
-        if isinstance(strength, str):
-            if strength not in STRENGTHS:
-                raise OptionError.unknown("link_strength", strength, STRENGTHS)
-        elif strength is not None and not (np.isfinite(strength) and strength >= 0.0):
-            raise OptionError(f"link_strength must be 0 or more and finite; got {strength!r}.")
+    def _forget(self) -> None:
+        self.link_strength_ = self.link_grid_ = self.link_report_ = None
+        self.link_errors_ = self.doubtful_links_ = self.temperature_ = None
 
     def _problem(self, inputs: Inputs) -> Problem:
         """Lay out plain VB: no links, nothing known."""
@@ -163,20 +199,53 @@ class VariationalBayes(Estimator):
             self.n_threads or default_threads(),
         )
 
-    def _start(self, problem: Problem, inputs: Inputs) -> Floats:
-        """Return the start; links and gold start from what plain VB finds, as in the paper."""
-        if not isinstance(self.init, str):
-            return start_from(self.init, inputs.responses)
-        if self.init != "majority":
-            raise OptionError.unknown("init", self.init, ("majority", "an array"))
-        q = vb.majority(problem.tasks, problem.n_classes)
+    def _start(self, problem: Problem, inputs: Inputs) -> Run:
+        """Fit plain VB: links and gold start from what it finds, as in the paper.
+
+        Probabilities given as `init` are taken as they are where links or gold follow.
+        """
         plain = inputs.link_codes is None and inputs.gold_codes is None
-        return q if plain else self._ascend(problem, q).q
+        if isinstance(self.init, str):
+            q = vb.majority(problem.tasks, problem.n_classes)
+        else:
+            q = start_from(self.init, inputs.responses)
+            if not plain:
+                return Run(q, vb.first_beliefs(problem, q), [], 0, converged=True)
+        return self._ascend(problem, q)
 
     def _ascend(self, problem: Problem, q: Floats) -> Run:
         return vb.ascend(problem, q, tol=self.tol, max_iter=self.max_iter)
 
-    def _fit_links(self, plain: Problem, q: Floats, inputs: Inputs, links: LinkCodes) -> Run:
+    def _fit_gold(self, plain: Problem, start: Run, gold: GoldCodes) -> Run:
+        run = self._ascend(_with_known(plain, gold), vb.clamp(start.q, gold))
+        if self.calibrate is False:
+            return run
+        run, self.temperature_ = joint.calibrated(plain, start, run, gold)
+        return run
+
+    def _fit_exact(
+        self, plain: Problem, start: Run, inputs: Inputs, links: LinkCodes
+    ) -> tuple[Run, Codes | None]:
+        all_hard = self.link_error is None and links.weight is None
+        some_hard = self.link_error is None and bool(links.is_hard.any())
+        options = JointOptions(
+            link_error=self.link_error,
+            error_prior=self.link_error_prior,
+            decode_jointly=some_hard if self.decode is None else self.decode == "joint",
+            calibrate=all_hard if self.calibrate is None else self.calibrate,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        fit = joint.fit_joint(plain, start, links, inputs.gold_codes, options)
+        self.link_report_, self.temperature_ = fit.report, fit.temperature
+        self.doubtful_links_ = doubtful(inputs.links, links, fit.wrong)
+        if fit.rates is not None:
+            self.link_errors_ = errors_by_source(inputs.links, fit.rates)
+        return fit.run, fit.label
+
+    def _fit_mean_field(
+        self, plain: Problem, begin: Run, inputs: Inputs, links: LinkCodes
+    ) -> tuple[Run, Codes | None]:
         n_tasks, n_classes = inputs.responses.n_tasks, inputs.responses.n_classes
         closure = self.closure and links.weight is None
         gold = inputs.gold_codes
@@ -189,25 +258,77 @@ class VariationalBayes(Estimator):
             model = MeanField(groups, strength, problem.tasks.role, plain.backend, self.schedule)
             return self._ascend(problem._replace(links=model), start)
 
-        start = vb.clamp(q, gold)
+        start = vb.clamp(begin.q, gold)
+        in_turn = self.schedule == "in-turn"
         if self.link_strength is None or isinstance(self.link_strength, str):
-            warm = self.schedule == "in-turn"
-            run, strength, grid = mean_field.choose_strength(ascent, start, links, warm=warm)
+            run, strength, grid = mean_field.choose_strength(ascent, start, links, warm=in_turn)
             self.link_strength_, self.link_grid_ = strength, grid
-            return run
+            return run, None
         self.link_strength_ = float(self.link_strength)
-        if self.schedule == "in-turn":
-            return mean_field.approach_strength(ascent, start, self.link_strength_)
-        return ascent(self.link_strength_, start)
+        if in_turn:
+            return mean_field.approach_strength(ascent, start, self.link_strength_), None
+        return ascent(self.link_strength_, start), None
 
-    def _keep(self, inputs: Inputs, run: Run) -> None:
+    def _keep(self, inputs: Inputs, run: Run, label: Codes | None) -> None:
         self.class_prior_ = dirichlet.mean(run.beliefs.alpha)
         by_answer = dirichlet.mean(run.beliefs.beta, axis=1)
         self.confusion_ = np.ascontiguousarray(by_answer.transpose(0, 2, 1))
         self.bounds_, self.n_iter_ = run.bounds, run.n_sweeps
         self.converged_ = run.converged
-        self._publish(inputs, run.q)
+        self._publish(inputs, run.q, label)
+        self._warn_broken(label)
         self._warn_unsettled(self.tol)
+
+    def _warn_broken(self, label: Codes | None) -> None:
+        """Say so where joint decoding found no labelling that breaks no hard link."""
+        if label is None or not self.violations_ or self.on_contradiction == "drop":
+            return
+        hard = self.violations_.weight is None or bool(np.isnan(self.violations_.weight).any())
+        if hard and self.link_error is None:
+            note(f"No labelling was found that breaks no link: {len(self.violations_)} are broken.")
+
+
+def check_options(model: VariationalBayes) -> None:
+    """Check the words and numbers that a model was made with."""
+    require_tolerance(model.tol, model.max_iter)
+    words = (
+        ("link_inference", LINK_INFERENCES),
+        ("schedule", mean_field.SCHEDULES),
+        ("decode", (None, *DECODINGS)),
+    )
+    for name, allowed in words:
+        if getattr(model, name) not in allowed:
+            raise OptionError.unknown(name, getattr(model, name), [str(word) for word in allowed])
+    if isinstance(model.init, str) and model.init != "majority":
+        raise OptionError.unknown("init", model.init, ("majority", "an array of probabilities"))
+    strength = model.link_strength
+    if isinstance(strength, str):
+        if strength != "grid":
+            raise OptionError(f"link_strength must be a number or 'grid'; got {strength!r}.")
+    elif strength is not None and not (np.isfinite(strength) and strength >= 0.0):
+        raise OptionError(f"link_strength must be 0 or more and finite; got {strength!r}.")
+    _check_link_error(model)
+
+
+def _check_link_error(model: VariationalBayes) -> None:
+    error = model.link_error
+    if isinstance(error, str):
+        if error != joint.LEARN:
+            raise OptionError(f"link_error must be a number, 'learn' or None; got {error!r}.")
+    elif error is not None and not 0.0 < error < 0.5:
+        raise OptionError(f"link_error must lie between 0 and 0.5, both excluded; got {error!r}.")
+    if error is not None and model.link_inference != "exact":
+        raise OptionError("link_error needs link_inference='exact'; mean-field has link_strength.")
+    if model.link_strength is not None and model.link_inference == "exact":
+        raise OptionError(
+            "link_strength is for link_inference='mean-field'. Exact links are hard, or soft with "
+            "link_error or a weight column."
+        )
+    wrong, right = model.link_error_prior
+    if not (0.0 < wrong < right < np.inf):
+        raise OptionError(
+            f"link_error_prior must be (wrong, right) with 0 < wrong < right; got {(wrong, right)}."
+        )
 
 
 def _with_known(problem: Problem, gold: GoldCodes | None, linked: Any = None) -> Problem:

@@ -76,6 +76,11 @@ class Backend(Protocol):
     ) -> None:
         """Set the likeliest joint labels of nodes without loops."""
 
+    def decode_greedily(
+        self, wish: Floats, network: Network, theta: Floats, order: Codes, label: Codes
+    ) -> None:
+        """Give nodes, in order, their best class of those that break fewest hard links."""
+
     def decode_cliques(self, scores: Floats, cliques: Cliques, theta: Floats, label: Codes) -> None:
         """Set the likeliest joint labels of small loopy components."""
 

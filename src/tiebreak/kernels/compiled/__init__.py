@@ -5,6 +5,7 @@ from tiebreak.kernels.compiled.mean_field import group_sums, link_field, link_te
 from tiebreak.kernels.compiled.sum_product import (
     agreement,
     decode_forest,
+    decode_greedily,
     node_scores,
     pass_messages,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "agreement",
     "decode_cliques",
     "decode_forest",
+    "decode_greedily",
     "eliminate",
     "group_sums",
     "link_field",

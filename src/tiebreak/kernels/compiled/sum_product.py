@@ -45,6 +45,13 @@ def decode_forest(
     _decode_forest(scores.copy(), network, theta, low, high, label)
 
 
+def decode_greedily(
+    wish: Floats, network: Network, theta: Floats, order: Codes, label: Codes
+) -> None:
+    """Give nodes, in order, the best class that breaks fewest: see `reference`."""
+    _decode_greedily(wish, network, theta, order, label)
+
+
 @kernel
 def _node_scores(u: Floats, task: Codes, node: Codes, flip: Codes, scores: Floats) -> None:
     n = u.shape[1]
@@ -221,3 +228,28 @@ def _decode_forest(
             if j < i:
                 best[i, label[j]] += theta[network.edge[e]]
         label[i] = best[i].argmax()
+
+
+@kernel
+def _decode_greedily(
+    wish: Floats, network: Network, theta: Floats, order: Codes, label: Codes
+) -> None:
+    n = wish.shape[1]
+    broken = np.empty(n)
+    for i in order:
+        broken[:] = 0.0
+        for e in range(network.start[i], network.start[i + 1]):
+            other = label[network.other[e]]
+            if other >= 0 and theta[network.edge[e]] == -np.inf:
+                broken[other] += 1.0
+        best = -1
+        for k in range(n):
+            if wish[i, k] == -np.inf:
+                continue
+            if (
+                best < 0
+                or broken[k] < broken[best]
+                or (broken[k] == broken[best] and wish[i, k] > wish[i, best])
+            ):
+                best = k
+        label[i] = max(best, 0)

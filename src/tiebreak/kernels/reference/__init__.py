@@ -13,6 +13,7 @@ from tiebreak.kernels.reference.mean_field import (
 from tiebreak.kernels.reference.sum_product import (
     agreement,
     decode_forest,
+    decode_greedily,
     node_scores,
     pass_messages,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "agreement",
     "decode_cliques",
     "decode_forest",
+    "decode_greedily",
     "eliminate",
     "entropy",
     "group_sums",

@@ -151,3 +151,20 @@ def _best_message(total: Floats, theta: float) -> Floats:
         if len(others):
             message[k] = max(message[k], others.max())
     return np.asarray(message)
+
+
+def decode_greedily(
+    wish: Floats, network: Network, theta: Floats, order: Codes, label: Codes
+) -> None:
+    """Give nodes, in order, their best class of those that break fewest hard links.
+
+    Neighbours with label −1 have no class yet and do not count.
+    """
+    for i in order:
+        broken = np.zeros(wish.shape[1])
+        for e in range(network.start[i], network.start[i + 1]):
+            other = label[network.other[e]]
+            if other >= 0 and theta[network.edge[e]] == -np.inf:
+                broken[other] += 1.0
+        broken[np.isneginf(wish[i])] = np.inf
+        label[i] = np.where(broken == broken.min(), wish[i], -np.inf).argmax()

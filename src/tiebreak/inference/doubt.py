@@ -1,0 +1,71 @@
+"""Doubt: which links are likelier wrong than right, and how often each source errs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.errors import InputNote
+from tiebreak.inference.link_errors import Rates
+from tiebreak.kernels.layout import Floats
+from tiebreak.labels import as_frame
+from tiebreak.link_graph import LinkCodes
+from tiebreak.links import Links
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DoubtfulLinks:
+    """Links that are likelier wrong than right, the most doubtful first."""
+
+    links: Links
+    probability: Floats  # (n_links,) that each is wrong
+
+    def __len__(self) -> int:
+        return len(self.probability)
+
+    def __repr__(self) -> str:
+        return f"DoubtfulLinks({len(self):,} links)"
+
+    def to_frame(self) -> Any:
+        """Return left, right, link and the probability that it is wrong, as a table."""
+        return as_frame({**self.links.columns(), "wrong": self.probability}, "pyarrow")
+
+
+class ErrorRate(NamedTuple):
+    """How often one source errs, as expected after the fit."""
+
+    says_different_of_same: float
+    says_same_of_different: float
+
+
+LinkErrors = dict[Hashable, ErrorRate]
+
+
+def doubtful(links: Links | None, codes: LinkCodes, wrong: Floats) -> DoubtfulLinks | None:
+    """Rank the links that are likelier wrong than right; None where all are hard."""
+    if links is None or not wrong.any():
+        return None
+    suspects = np.flatnonzero(wrong > 0.5)
+    suspects = suspects[np.argsort(-wrong[suspects], kind="stable")]
+    return DoubtfulLinks(links.select(codes.row[suspects]), wrong[suspects])
+
+
+def errors_by_source(links: Links | None, rates: Rates) -> LinkErrors:
+    """Name learnt error rates by source; a source worse than a coin is said aloud."""
+    names = [None] if links is None or links.sources is None else [None, *links.sources]
+    found: LinkErrors = {}
+    for name, same, different in zip(names, *rates.mean.tolist(), strict=False):
+        found[name] = ErrorRate(same, different)
+        if same + different > 1.0:
+            who = "The links" if name is None else f"Source {name!r}"
+            warnings.warn(
+                f"{who} look worse than a coin: wrong on {same:.0%} of pairs that are the same "
+                f"and {different:.0%} of pairs that differ. Are the words swapped?",
+                InputNote,
+                stacklevel=2,
+            )
+    return found

@@ -1,0 +1,138 @@
+"""Fitting with links done exactly: hard, soft, or with error rates learnt."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.gold import GoldCodes
+from tiebreak.inference import calibration, decoding, link_errors, merging, vb
+from tiebreak.inference.calibration import TRUSTED_ERROR, Evidence
+from tiebreak.inference.exact_links import ExactLinks, LinkReport
+from tiebreak.inference.link_errors import Answers, LearntLinks, Rates
+from tiebreak.inference.vb import Beliefs, Problem, Run
+from tiebreak.kernels.layout import FREE, Codes, Floats
+from tiebreak.kernels.reference import softmax
+from tiebreak.link_graph import LinkCodes
+
+LEARN = "learn"
+
+
+class JointOptions(NamedTuple):
+    """How links are read and labels are decoded."""
+
+    link_error: float | str | None
+    error_prior: tuple[float, float]  # of learnt error rates: wrong and right pseudo-answers
+    decode_jointly: bool
+    calibrate: bool
+    tol: float
+    max_iter: int
+
+
+class JointFit(NamedTuple):
+    """Where a fit with links ended."""
+
+    run: Run
+    label: Codes | None  # decoded jointly, or None: the likeliest class of each task
+    report: LinkReport
+    temperature: float | None
+    rates: Rates | None  # learnt error rates by source
+    wrong: Floats  # (n_links,) probability that each link is wrong; 0 for hard ones
+
+
+def fit_joint(
+    plain: Problem, start: Run, links: LinkCodes, gold: GoldCodes | None, options: JointOptions
+) -> JointFit:
+    """Fit from what plain VB found; decode and calibrate once at the end."""
+    exact, hard = _exact_links(plain, links, gold, options)
+    known = _union(gold, exact.merged.known())
+    model = _learnt(exact, links, hard, options)
+    role = vb.roles(plain.tasks.n_tasks, known, exact.task)
+    problem = plain._replace(tasks=plain.tasks._replace(role=role), links=model or exact)
+    run = vb.ascend(problem, vb.clamp(start.q, known), tol=options.tol, max_iter=options.max_iter)
+    tau = None
+    if options.calibrate:
+        evidence = _evidence(links, hard, gold, options)
+        tau = calibration.fit_temperature(_scores(plain, start.beliefs), evidence)
+        run = _cooled(problem, exact, run, tau)
+    wrong = np.zeros(links.n_links)
+    agree = exact.agreement()
+    wrong[~hard] = np.where(links.must[~hard], 1.0 - agree, agree)
+    label = _decoded(exact, run.q) if options.decode_jointly else None
+    rates = None if model is None else model.rates
+    return JointFit(run, label, exact.report(), tau, rates, wrong)
+
+
+def calibrated(plain: Problem, start: Run, run: Run, gold: GoldCodes) -> tuple[Run, float]:
+    """Calibrate a fit with known labels alone, by those labels."""
+    evidence = Evidence(None, np.empty(0), gold)
+    tau = calibration.fit_temperature(_scores(plain, start.beliefs), evidence)
+    q = vb.clamp(softmax(tau * _scores(plain, run.beliefs)), gold)
+    return run._replace(q=q), tau
+
+
+def _exact_links(
+    plain: Problem, links: LinkCodes, gold: GoldCodes | None, options: JointOptions
+) -> tuple[ExactLinks, np.ndarray]:
+    wrong, right = options.error_prior
+    expected = wrong / (wrong + right)
+    error = expected if options.link_error == LEARN else options.link_error
+    assert not isinstance(error, str)  # checked by the estimator
+    log_odds, hard = merging.log_odds_of(links, error)
+    merged = merging.merge(links, hard, plain.tasks.n_tasks, plain.n_classes, gold)
+    soft = merging.soft_links(links, ~hard, merged)
+    return ExactLinks(merged, soft, log_odds[~hard], plain.n_classes, plain.backend), hard
+
+
+def _learnt(
+    exact: ExactLinks, links: LinkCodes, hard: np.ndarray, options: JointOptions
+) -> LearntLinks | None:
+    """Wrap the links so that the error rates of their sources are learnt."""
+    if options.link_error != LEARN:
+        return None
+    who = np.zeros(links.n_links, np.int32) if links.who is None else links.who + 1
+    n_sources = int(who.max(initial=0)) + 1
+    answers = Answers(links.must[~hard], who[~hard], n_sources)
+    prior = link_errors.prior_rates(n_sources, *options.error_prior, tied=False)
+    return LearntLinks(exact, answers, prior)
+
+
+def _union(gold: GoldCodes | None, implied: GoldCodes) -> GoldCodes:
+    if gold is None:
+        return implied
+    task = np.concatenate([gold.task, implied.task])
+    label = np.concatenate([gold.label, implied.label])
+    task, first = np.unique(task, return_index=True)
+    return GoldCodes(task.astype(np.int32), label[first].astype(np.int32))
+
+
+def _scores(problem: Problem, beliefs: Beliefs) -> Floats:
+    return problem.backend.score_tasks(problem.tasks, *vb.expected_logs(beliefs))
+
+
+def _evidence(
+    links: LinkCodes, hard: np.ndarray, gold: GoldCodes | None, options: JointOptions
+) -> Evidence:
+    """Trust hard links; take soft ones at the error rate that their weight states."""
+    log_odds, _ = merging.log_odds_of(
+        links, options.link_error if isinstance(options.link_error, float) else None
+    )
+    error = np.where(hard, TRUSTED_ERROR, 1.0 / (1.0 + np.exp(np.abs(log_odds))))
+    return Evidence(links, error, gold)
+
+
+def _cooled(problem: Problem, exact: ExactLinks, run: Run, tau: float) -> Run:
+    """Infer tasks once more with their scores times τ, beliefs as they are."""
+    u = tau * _scores(problem, run.beliefs)
+    q = run.q.copy()
+    free = problem.tasks.role == FREE
+    q[free] = softmax(u[free])
+    exact.update(q, u)
+    return run._replace(q=q)
+
+
+def _decoded(exact: ExactLinks, q: Floats) -> Codes:
+    label: Codes = q.argmax(axis=1).astype(np.int32)
+    label[exact.task] = decoding.decode(exact)
+    return label

@@ -1,0 +1,188 @@
+"""tiebreak fuse: labels where they are wanted, and a summary that is true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tiebreak as tb
+from tiebreak import simulate
+from tiebreak.cli import fuse as fuse_room
+
+Run = Callable[..., Any]
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def crowd(folder: Path) -> simulate.Crowd:
+    """Write responses.csv, gold.csv and links.csv of a small crowd."""
+    drawn = simulate.crowd(60, 8, 3, responses_per_task=4, accuracy=(0.4, 0.8), random_state=1)
+    tb.write_responses("responses.csv", drawn.responses)
+    tb.write_gold("gold.csv", drawn.gold)
+    tb.write_links("links.csv", simulate.links(drawn.gold, 40, random_state=1))
+    return drawn
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return [line.split(",") for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("method", "estimator"),
+    [
+        ("vb", tb.VariationalBayes()),
+        ("ds", tb.DawidSkene()),
+        ("mv", tb.MajorityVote()),
+    ],
+)
+def test_labels_are_those_of_the_estimator(
+    run: Run, crowd: simulate.Crowd, method: str, estimator: Any
+) -> None:
+    result = run("fuse", "responses.csv", "--method", method)
+    assert result.exit_code == 0
+    header, *rows = rows_of(result.stdout)
+    labels = estimator.fit(crowd.responses).labels_
+    assert header == ["task", "label", "probability"]
+    assert {task: label for task, label, _ in rows} == labels.best()
+    assert [float(row[2]) for row in rows] == pytest.approx(labels.probability.tolist())
+
+
+def test_links_and_gold_take_part(run: Run, crowd: simulate.Crowd) -> None:
+    tb.write_gold("some.csv", tb.Gold.from_columns(list(crowd.gold.tasks)[:5],
+                  crowd.gold.classes.take(crowd.gold.label[:5])))  # fmt: skip
+    run("fuse", "responses.csv", "--links", "links.csv", "--gold", "some.csv", "-o", "labels.csv")
+    model = tb.VariationalBayes().fit("responses.csv", links="links.csv", gold="some.csv")
+    assert tb.read_labels("labels.csv").best() == model.labels_.best()
+    plain = tb.VariationalBayes().fit("responses.csv")
+    assert model.labels_.best() != plain.labels_.best()
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        (["--prior", "uniform"], {"confusion_prior": "uniform"}),
+        (["--link-strength", "0.25"], {"link_strength": 0.25}),
+        (["--link-strength", "grid"], {"link_strength": "grid"}),
+        (["--link-inference", "mean-field"], {"link_inference": "mean-field"}),
+        (["--on-contradiction", "drop"], {"on_contradiction": "drop"}),
+        (["--max-iter", "3", "--tol", "0"], {"max_iter": 3, "tol": 0.0}),
+        (["--seed", "4"], {"random_state": 4}),
+    ],
+)
+def test_every_option_reaches_the_estimator(
+    run: Run, monkeypatch: pytest.MonkeyPatch, crowd: simulate.Crowd,
+    options: list[str], parameters: dict[str, object],
+) -> None:  # fmt: skip
+    seen = {}
+    build = fuse_room.build_estimator
+
+    def watch(method: Any, chosen: dict[str, Any]) -> Any:
+        seen.update(build(method, chosen).get_params())
+        return build(method, chosen)
+
+    monkeypatch.setattr(fuse_room, "build_estimator", watch)
+    assert run("fuse", "responses.csv", "--links", "links.csv", *options).exit_code == 0
+    assert seen == tb.VariationalBayes(**parameters).get_params()  # type: ignore[arg-type]
+
+
+def test_a_seed_is_no_mistake_where_nothing_is_random(run: Run, crowd: simulate.Crowd) -> None:
+    assert run("fuse", "responses.csv", "--method", "mv", "--seed", 1).exit_code == 0
+
+
+def test_standard_input_and_output_are_one_dash(run: Run, crowd: simulate.Crowd) -> None:
+    named = run("fuse", "responses.csv")
+    piped = run("fuse", "-", "-o", "-", stdin=Path("responses.csv").read_text())
+    assert piped.exit_code == 0
+    assert piped.stdout == named.stdout
+
+
+def test_workers_and_probabilities_are_written(run: Run, crowd: simulate.Crowd) -> None:
+    run("fuse", "responses.csv", "-o", "labels.csv", "--workers", "w.csv", "--probabilities")
+    model = tb.VariationalBayes().fit(crowd.responses)
+    header, *rows = rows_of(Path("w.csv").read_text())
+    assert header == ["worker", "truth", "answer", "probability", "responses"]
+    assert [float(row[3]) for row in rows] == pytest.approx(model.confusion_.ravel().tolist())
+    labels = tb.read_labels("labels.csv")
+    assert labels.probabilities is not None
+    assert np.allclose(labels.probabilities, model.probabilities_)
+
+
+def test_the_summary_says_what_happened(run: Run, crowd: simulate.Crowd) -> None:
+    result = run("fuse", "responses.csv", "--links", "links.csv", "-o", "labels.csv")
+    model = tb.VariationalBayes().fit("responses.csv", links="links.csv")
+    assert model.labels_.probability is not None
+    assert model.violations_ is not None
+    unsure = int((model.labels_.probability < 0.9).sum())
+    assert 0 < unsure < 60
+    assert result.stderr.splitlines() == [
+        "240 responses, 60 tasks, 8 workers, 3 classes, 40 links",
+        f"settled after {model.n_iter_} sweeps",
+        f"{len(model.violations_)} of 40 links broken",
+        f"{unsure} of 60 labels below probability 0.9",
+        "wrote labels.csv",
+    ]
+    assert result.stdout == ""
+
+
+def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> None:
+    result = run(
+        "fuse", "responses.csv", "--gold", "gold.csv", "-o", "labels.csv", "--workers", "w.csv",
+        "--json",
+    )  # fmt: skip
+    model = tb.VariationalBayes().fit("responses.csv", gold="gold.csv")
+    assert json.loads(result.stdout) == {
+        "method": "vb", "responses": 240, "tasks": 60, "workers": 8, "classes": 3, "gold": 60,
+        "links": 0, "links_broken": None, "link_strength": None, "sweeps": model.n_iter_,
+        "converged": True, "bound": pytest.approx(model.bounds_[-1]), "labels_below_0.9": 0,
+        "out": "labels.csv", "workers_out": "w.csv",
+    }  # fmt: skip
+
+
+def test_quiet_says_nothing(run: Run, write: Write) -> None:
+    write("r.csv", "item,annotator,answer\na,u,x\na,u,y\nb,v,\n")
+    loud, quiet = run("fuse", "r.csv"), run("fuse", "r.csv", "--quiet")
+    assert quiet.exit_code == 0
+    assert quiet.stderr == ""
+    assert quiet.stdout == loud.stdout
+    for said in ("'item' as task", "empty label", "repeat a worker"):
+        assert said in loud.stderr
+
+
+def test_what_has_not_settled_is_a_warning_even_if_quiet(run: Run, crowd: simulate.Crowd) -> None:
+    result = run("fuse", "responses.csv", "--max-iter", 1, "--quiet")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning: Not settled after 1 sweep")
+    assert "--max-iter" in result.stderr
+
+
+def test_columns_tasks_and_classes_can_be_named(run: Run, write: Write) -> None:
+    write("r.csv", "x,y,z\na,u,no\nb,u,yes\n")
+    write("t.csv", "task\nb\nsilent\n")
+    result = run(
+        "fuse", "r.csv", "--columns", "task=x, worker=y,label=z", "--tasks", "t.csv",
+        "--classes", 'perhaps,"well, no"', "--method", "mv", "--probabilities", "-q",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[0].endswith(
+        'probability_no,probability_perhaps,"probability_well, no",probability_yes'
+    )
+    assert [row[0] for row in rows_of(result.stdout)[1:]] == ["a", "b", "silent"]
+
+
+@pytest.mark.parametrize(("repeats", "label"), [("last", "y"), ("count", "x")])
+def test_repeats_count_as_asked(run: Run, write: Write, repeats: str, label: str) -> None:
+    write("r.csv", "task,worker,label\na,u,x\na,u,x\na,u,y\n")
+    result = run("fuse", "r.csv", "--method", "mv", "--repeats", repeats)
+    assert rows_of(result.stdout)[1][:2] == ["a", label]
+
+
+@pytest.mark.parametrize("name", ["labels.parquet", "labels.jsonl", "labels.tsv.gz"])
+def test_the_name_of_the_output_says_its_format(run: Run, crowd: simulate.Crowd, name: str) -> None:
+    assert run("fuse", "responses.csv", "-o", name).exit_code == 0
+    expected = tb.VariationalBayes().fit(crowd.responses).labels_.best()
+    assert tb.read_labels(name).best() == expected

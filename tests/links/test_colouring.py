@@ -1,0 +1,185 @@
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from links.graphs import (
+    GOLDEN,
+    Labellings,
+    Rows,
+    cannot_graphs,
+    codes,
+    golden_codes,
+    graphs,
+    labellings,
+    that_keep,
+)
+
+from tiebreak import link_graph
+from tiebreak.link_graph import search
+from tiebreak.link_graph.closure import Closure, between_groups, by_owner
+
+
+def that_fit(
+    closure: Closure,
+    n_classes: int,
+    allowed: npt.NDArray[np.bool_] | None = None,
+    known: npt.NDArray[np.int32] | None = None,
+) -> Labellings:
+    """Return all ways to give classes to groups."""
+    kept = that_keep(labellings(closure.n_groups, n_classes), between_groups(closure))
+    if allowed is not None:
+        kept = kept[allowed[np.arange(closure.n_groups), kept].all(axis=1)]
+    if known is not None:
+        kept = kept[((kept == known) | (known < 0)).all(axis=1)]
+    return kept
+
+
+def only(closure: Closure, groups: list[int]) -> Closure:
+    """Keep the pairs among these groups."""
+    inside = np.isin(closure.left, groups) & np.isin(closure.right, groups)
+    return closure._replace(left=closure.left[inside], right=closure.right[inside])
+
+
+def test_an_odd_cycle_needs_three_classes() -> None:
+    case = GOLDEN["conflicts"]
+    closure = link_graph.close(4, golden_codes(case["odd_cycle"]))
+    two, three = (link_graph.feasibility(closure, k).verdict for k in (2, 3))
+    assert (two == "feasible") == case["expected"]["feasible_2"]
+    assert (three == "feasible") == case["expected"]["feasible_3"]
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 4])
+@given(graph=st.one_of(cannot_graphs(6), graphs(6)))
+def test_the_verdict_is_that_of_all_labellings(n_classes: int, graph: tuple[int, Rows]) -> None:
+    n_tasks, rows = graph
+    closure = link_graph.close(n_tasks, codes(rows))
+    found = link_graph.feasibility(closure, n_classes)
+    ways = that_fit(closure, n_classes)
+    assert found.verdict == ("feasible" if len(ways) else "infeasible")
+    if found.group_class is not None:
+        assert found.group_class.tolist() in ways.tolist()
+        assert found.blame is None
+    else:
+        assert found.blame is not None
+        assert not len(that_fit(only(closure, found.blame), n_classes))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@given(graph=cannot_graphs(6), seed=st.integers(0, 2**32 - 1), share=st.floats(0.3, 1.0))
+def test_the_verdict_respects_the_classes_allowed(
+    n_classes: int, graph: tuple[int, Rows], seed: int, share: float
+) -> None:
+    closure = link_graph.close(graph[0], codes(graph[1]))
+    rng = np.random.default_rng(seed)
+    allowed = rng.random((closure.n_groups, n_classes)) < share
+    found = link_graph.feasibility(closure, n_classes, allowed=allowed)
+    ways = that_fit(closure, n_classes, allowed)
+    assert found.verdict == ("feasible" if len(ways) else "infeasible")
+    if found.group_class is not None:
+        assert found.group_class.tolist() in ways.tolist()
+    else:
+        assert found.blame is not None
+        elsewhere = allowed | ~np.isin(np.arange(closure.n_groups), found.blame)[:, None]
+        assert not len(that_fit(only(closure, found.blame), n_classes, elsewhere))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@given(graph=cannot_graphs(6), seed=st.integers(0, 2**32 - 1), share=st.floats(0.0, 1.0))
+def test_the_verdict_respects_known_classes(
+    n_classes: int, graph: tuple[int, Rows], seed: int, share: float
+) -> None:
+    closure = link_graph.close(graph[0], codes(graph[1]))
+    rng = np.random.default_rng(seed)
+    any_class = rng.integers(n_classes, size=closure.n_groups)
+    known = np.where(rng.random(closure.n_groups) < share, any_class, -1).astype(np.int32)
+    allowed = rng.random((closure.n_groups, n_classes)) < 0.9
+    found = link_graph.feasibility(closure, n_classes, allowed=allowed, known=known)
+    ways = that_fit(closure, n_classes, allowed, known)
+    assert found.verdict == ("feasible" if len(ways) else "infeasible")
+    if found.group_class is not None:
+        assert found.group_class.tolist() in ways.tolist()
+
+
+@given(graph=cannot_graphs(6), n_classes=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
+def test_the_search_alone_finds_what_there_is(
+    graph: tuple[int, Rows], n_classes: int, seed: int
+) -> None:
+    closure = link_graph.close(graph[0], codes(graph[1]))
+    rng = np.random.default_rng(seed)
+    allowed = rng.random((closure.n_groups, n_classes)) < rng.choice([0.7, 1.0])
+    ends = np.concatenate([closure.left, closure.right])
+    near = by_owner(closure.n_groups, ends, np.concatenate([closure.right, closure.left]))
+    answer = search.solve(search.Puzzle(near, allowed), 10**6)
+    ways = that_fit(closure, n_classes, allowed)
+    assert answer.verdict == ("feasible" if len(ways) else "infeasible")
+    if answer.verdict == "feasible":
+        assert answer.colour.tolist() in ways.tolist()
+        return
+    puzzle = search.Puzzle(near, allowed)
+    core = search.smallest_core(puzzle, answer.touched, 10**6)
+    assert search.solve(search.restrict(puzzle, core), 10**6).verdict == "infeasible"
+    for vertex in core:
+        rest = search.restrict(puzzle, core[core != vertex])
+        assert search.solve(rest, 10**6).verdict == "feasible"
+
+
+def test_a_clique_of_one_too_many_is_blamed_alone() -> None:
+    clique = [(a, b, False) for a, b in itertools.combinations(range(10, 21), 2)]
+    ring = [(i, (i + 1) % 10, False) for i in range(10)]
+    closure = link_graph.close(21, codes([*clique, *ring, (0, 10, False)]))
+    found = link_graph.feasibility(closure, 10)
+    assert found.blame == list(range(10, 21))
+    assert link_graph.feasibility(closure, 11).verdict == "feasible"
+
+
+def no_triangle_yet_four_classes() -> Rows:
+    """Mycielski's graph of eleven tasks: no three are mutually apart, yet three classes fail."""
+    ring = [(i, (i + 1) % 5) for i in range(5)]
+    twins = [(5 + i, j) for i, j in ring] + [(5 + j, i) for i, j in ring]
+    return [(a, b, False) for a, b in [*ring, *twins, *((10, 5 + i) for i in range(5))]]
+
+
+def test_a_search_that_runs_out_of_steps_is_unknown() -> None:
+    closure = link_graph.close(11, codes(no_triangle_yet_four_classes()))
+    for budget in (0, 11):
+        found = link_graph.feasibility(closure, 3, budget=budget)
+        assert (found.verdict, found.group_class, found.blame) == ("unknown", None, None)
+    assert link_graph.feasibility(closure, 3).blame == list(range(11))
+    assert link_graph.feasibility(closure, 4).verdict == "feasible"
+
+
+def test_a_later_part_is_proved_infeasible_though_an_earlier_one_is_unknown() -> None:
+    closure = link_graph.close(13, codes([*no_triangle_yet_four_classes(), (11, 12, False)]))
+    allowed = np.ones((13, 3), dtype=bool)
+    allowed[11] = False
+    found = link_graph.feasibility(closure, 3, allowed=allowed, budget=12)
+    assert (found.verdict, found.blame) == ("infeasible", [11])
+
+
+@pytest.mark.parametrize("n_classes", [3, 5, 8])
+def test_large_sparse_graphs_get_a_witness(n_classes: int) -> None:
+    rng = np.random.default_rng(n_classes)
+    n_groups = 2_000
+    left, right = rng.integers(n_groups, size=(2, n_groups * (n_classes - 1) // 2))
+    apart = left != right
+    links = link_graph.distinct(
+        left[apart], right[apart], np.zeros(apart.sum(), dtype=bool), None, None
+    )
+    closure = link_graph.close(n_groups, links)
+    found = link_graph.feasibility(closure, n_classes)
+    assert found.group_class is not None
+    assert not link_graph.violated(found.group_class, links).any()
+    assert found.group_class.max() < n_classes
+
+
+def test_a_long_chain_gets_a_witness_whatever_the_number_of_classes() -> None:
+    chain = np.arange(20_000, dtype=np.int64)
+    links = link_graph.distinct(chain[:-1], chain[1:], np.zeros(19_999, dtype=bool), None, None)
+    closure = link_graph.close(20_000, links)
+    for n_classes in (2, 3, 10**6):
+        found = link_graph.feasibility(closure, n_classes)
+        assert found.group_class is not None
+        assert not link_graph.violated(found.group_class, links).any()

@@ -1,0 +1,71 @@
+import numpy as np
+from hypothesis import given
+from links.graphs import GOLDEN, Rows, codes, golden_codes, graphs, labellings, that_keep
+
+from tiebreak import link_graph
+
+
+def test_parity_gives_the_worked_numbers() -> None:
+    case = GOLDEN["closure"]
+    tied = link_graph.parity(case["n_tasks"], golden_codes(case))
+    assert tied.root.tolist() == case["expected"]["root"]
+    assert tied.parity.tolist() == case["expected"]["parity"]
+    assert tied.conflict.tolist() == []
+
+
+@given(graphs())
+def test_parity_says_what_all_labellings_of_two_classes_say(graph: tuple[int, Rows]) -> None:
+    n_tasks, rows = graph
+    links = codes(rows)
+    tied = link_graph.parity(n_tasks, links)
+    kept = that_keep(labellings(n_tasks, 2), links)
+    assert (len(kept) == 0) == (len(tied.conflict) > 0)
+    assert (kept == kept[:, tied.root] ^ tied.parity).all()
+    assert len(kept) in (0, 2 ** len(set(tied.root.tolist())))
+    component = link_graph.components(n_tasks, links.left, links.right)
+    assert tied.root.tolist() == [component.tolist().index(c) for c in component]
+
+
+@given(graphs())
+def test_links_that_parity_keeps_can_all_hold(graph: tuple[int, Rows]) -> None:
+    n_tasks, rows = graph
+    links = codes(rows)
+    tied = link_graph.parity(n_tasks, links)
+    assert not links.must[tied.conflict].any()
+    rest = links.keep(np.delete(np.arange(links.n_links), tied.conflict))
+    assert not link_graph.violated(tied.parity, rest).any()
+    assert link_graph.violated(tied.parity, links).sum() == len(tied.conflict)
+
+
+@given(graphs())
+def test_an_odd_cycle_is_a_cycle_with_an_odd_number_of_cannot_links(
+    graph: tuple[int, Rows],
+) -> None:
+    n_tasks, rows = graph
+    links = codes(rows)
+    tied = link_graph.parity(n_tasks, links)
+    kinds: dict[tuple[int, int], set[bool]] = {}
+    for a, b, must in zip(links.left, links.right, links.must, strict=True):
+        kinds.setdefault((int(a), int(b)), set()).add(bool(must))
+    contradicts = set(tied.root[links.left[tied.conflict]].tolist())
+    for task in range(n_tasks):
+        cycle = link_graph.odd_cycle(n_tasks, links, task)
+        assert bool(cycle) == (tied.root[task] in contradicts)
+        if not cycle:
+            continue
+        assert len(set(cycle)) == len(cycle)
+        steps = [(min(step), max(step)) for step in zip(cycle, cycle[1:] + cycle[:1], strict=True)]
+        assert all(step in kinds for step in steps)
+        # A pair with both kinds may count either way: then the cycle can be made odd.
+        n_cannot = sum(kinds[step] == {False} for step in steps)
+        assert n_cannot % 2 == 1 or any(len(kinds[step]) == 2 for step in steps)
+
+
+def test_links_with_a_weight_do_not_tie_tasks() -> None:
+    left, right = np.array([[0, 1, 0], [1, 2, 2]])
+    weight = np.array([np.nan, np.nan, 1.0])
+    links = link_graph.distinct(left, right, np.zeros(3, dtype=bool), weight, None)
+    tied = link_graph.parity(4, links)
+    assert tied.parity.tolist() == [0, 1, 0, 0]
+    assert tied.root.tolist() == [0, 0, 0, 3]
+    assert tied.conflict.tolist() == []

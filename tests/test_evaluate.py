@@ -1,0 +1,235 @@
+"""Figures against worked numbers, against slow definitions, and on ragged inputs."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss, f1_score
+
+from tiebreak import evaluate
+from tiebreak.errors import InputError, LinkError, OptionError
+from tiebreak.gold import Gold
+from tiebreak.labels import Labels
+from tiebreak.links import Links
+from tiebreak.names import Names
+
+# The worked example of the specification: 8 tasks, class 3 of 4 occurs nowhere.
+TRUTH = np.array([0, 0, 1, 1, 2, 2, 2, 0], np.int32)
+GUESS = np.array([0, 1, 1, 1, 2, 0, 2, 0], np.int32)
+Q = np.array(
+    [
+        [0.7, 0.2, 0.1],
+        [0.31, 0.58, 0.11],
+        [0.2, 0.71, 0.09],
+        [0.1, 0.79, 0.11],
+        [0.2, 0.21, 0.59],
+        [0.5, 0.2, 0.3],
+        [0.05, 0.05, 0.9],
+        [0.91, 0.05, 0.04],
+    ]
+)
+TASKS = Names("abcdefgh")
+CLASSES = Names(["p", "q", "r", "s"])
+
+
+def worked_labels(n_classes: int = 3) -> Labels:
+    q = np.pad(Q, ((0, 0), (0, n_classes - 3)))
+    return Labels.from_probabilities(TASKS, CLASSES[:n_classes], q)
+
+
+def worked_gold() -> Gold:
+    return Gold.from_columns(list(TASKS), CLASSES.take(TRUTH))
+
+
+def plain_labels(**by_task: str) -> Labels:
+    """Labels without any probability."""
+    classes = sorted(set(by_task.values()))
+    label = np.array([classes.index(c) for c in by_task.values()], np.int32)
+    return Labels(Names(by_task), Names(classes), label)
+
+
+def test_f_scores_are_those_of_the_worked_example() -> None:
+    counts = evaluate.count_classes(TRUTH, GUESS, 4)
+    assert evaluate.micro_f(counts) == pytest.approx(0.75, abs=1e-9)
+    assert evaluate.macro_f(counts, "skip") == pytest.approx(0.7555555555555555, abs=1e-9)
+    assert evaluate.macro_f(counts, "zero") == pytest.approx(0.5666666666666667, abs=1e-9)
+    assert evaluate.class_f(counts) == pytest.approx([2 / 3, 0.8, 0.8, 0.0], abs=1e-9)
+
+
+def test_probability_figures_are_those_of_the_worked_example() -> None:
+    assert evaluate.mean_log_loss(TRUTH, Q) == pytest.approx(0.5046684136808623, abs=1e-9)
+    assert evaluate.mean_brier(TRUTH, Q) == pytest.approx(0.2778, abs=1e-9)
+    gap = evaluate.binned_gap(TRUTH == GUESS, Q.max(axis=1), 15)
+    assert gap == pytest.approx(0.2075, abs=1e-9)
+
+
+def test_functions_on_labels_give_the_same_figures() -> None:
+    labels, gold = worked_labels(), worked_gold()
+    assert evaluate.f_score(labels, gold) == pytest.approx(0.7555555555555555)
+    assert evaluate.f_score(labels, gold, "micro") == evaluate.accuracy(labels, gold) == 0.75
+    assert evaluate.f_score(worked_labels(4), gold, absent="zero") == pytest.approx(0.56666667)
+    assert evaluate.log_loss(labels, gold) == pytest.approx(0.5046684136808623)
+    assert evaluate.brier_score(labels, gold) == pytest.approx(0.2778)
+    assert evaluate.calibration_error(labels, gold) == pytest.approx(0.2075)
+    assert evaluate.f_by_class(worked_labels(4), gold) == pytest.approx(
+        {"p": 2 / 3, "q": 0.8, "r": 0.8}
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=30))
+def test_f_scores_agree_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    truth, guess = np.array(pairs, np.int32).T
+    counts = evaluate.count_classes(truth, guess, 5)
+    every = list(range(5))
+    per_class = f1_score(truth, guess, average=None, labels=every, zero_division=0.0)
+    assert evaluate.class_f(counts) == pytest.approx(per_class)
+    assert evaluate.micro_f(counts) == pytest.approx(f1_score(truth, guess, average="micro"))
+    assert evaluate.macro_f(counts) == pytest.approx(f1_score(truth, guess, average="macro"))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30))
+def test_brier_score_of_two_classes_is_twice_the_one_of_scikit_learn(
+    rows: list[tuple[bool, float]],
+) -> None:
+    truth = np.array([is_one for is_one, _ in rows], np.int32)
+    one = np.array([p for _, p in rows])
+    ours = evaluate.mean_brier(truth, np.stack([1 - one, one], axis=1))
+    assert ours == pytest.approx(2 * brier_score_loss(truth, one, pos_label=1), abs=1e-12)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=40),
+    st.integers(1, 20),
+)
+def test_calibration_error_is_the_weighted_gap_of_the_bins(
+    rows: list[tuple[bool, float]], bins: int
+) -> None:
+    expected = 0.0
+    for b in range(bins):
+        inside = [(right, p) for right, p in rows if min(math.floor(bins * p), bins - 1) == b]
+        if inside:
+            share = sum(right for right, _ in inside) / len(inside)
+            stated = sum(p for _, p in inside) / len(inside)
+            expected += len(inside) / len(rows) * abs(share - stated)
+    is_right = np.array([right for right, _ in rows])
+    stated_all = np.array([p for _, p in rows])
+    assert evaluate.binned_gap(is_right, stated_all, bins) == pytest.approx(expected, abs=1e-12)
+
+
+def test_only_tasks_with_gold_are_scored_and_the_rest_of_gold_is_not_covered() -> None:
+    labels = plain_labels(a="x", b="y", c="x")
+    figures = evaluate.report(labels, Gold.from_dict({"c": "x", "b": "x", "nowhere": "y"}))
+    assert (figures.n_tasks, figures.n_gold) == (2, 3)
+    assert figures.coverage == pytest.approx(2 / 3)
+    assert figures.accuracy == 0.5
+
+
+def test_ids_that_do_not_meet_are_an_error_that_shows_both() -> None:
+    gold = Gold.from_dict({"task-1": "x"})
+    with pytest.raises(InputError, match=r"None of the 1 tasks.*'task-1'.*\n?.*'a', 'b'") as caught:
+        evaluate.accuracy(plain_labels(a="x", b="y"), gold)
+    assert "same task ids" in str(caught.value)
+
+
+def test_ids_of_a_file_meet_those_of_a_typed_table() -> None:
+    labels = Labels(Names([1, 2]), Names([10, 20]), np.array([0, 1], np.int32))
+    assert evaluate.accuracy(labels, Gold.from_dict({"1": "10", "2": "10"})) == 0.5
+
+
+def test_a_class_that_only_gold_uses_counts_as_a_class() -> None:
+    labels = Labels.from_probabilities(
+        Names("ab"), Names(["x", "y"]), np.array([[0.75, 0.25], [0.25, 0.75]])
+    )
+    gold = Gold.from_dict({"a": "x", "b": "new"})
+    assert evaluate.f_by_class(labels, gold) == {"x": 1.0, "y": 0.0, "new": 0.0}
+    assert evaluate.f_score(labels, gold) == pytest.approx(1 / 3)
+    floor = evaluate.LOG_LOSS_FLOOR
+    assert evaluate.log_loss(labels, gold) == pytest.approx(-(np.log(0.75) + np.log(floor)) / 2)
+    expected = ((0.25**2 + 0.25**2) + (0.25**2 + 0.75**2 + 1.0)) / 2
+    assert evaluate.brier_score(labels, gold) == pytest.approx(expected)
+
+
+def test_tasks_given_to_the_fit_are_not_scored() -> None:
+    labels, gold = worked_labels(), worked_gold()
+    known = Gold.from_dict({"b": "p", "f": "r", "elsewhere": "p"})  # the two wrong ones
+    assert evaluate.accuracy(labels, gold, given=known) == 1.0
+    figures = evaluate.report(labels, gold, given=known)
+    assert (figures.n_tasks, figures.n_gold, figures.coverage) == (6, 6, 1.0)
+
+
+def test_gold_that_was_all_given_leaves_nothing_to_score() -> None:
+    with pytest.raises(InputError, match="no gold to score against"):
+        evaluate.f_score(worked_labels(), worked_gold(), given=worked_gold())
+
+
+@pytest.mark.parametrize("figure", [evaluate.log_loss, evaluate.brier_score])
+def test_figures_that_need_probabilities_say_how_to_get_them(figure: object) -> None:
+    assert callable(figure)
+    with pytest.raises(InputError, match=r"no probability of every class.*--probabilities"):
+        figure(plain_labels(a="x"), Gold.from_dict({"a": "x"}))
+
+
+def test_calibration_needs_only_the_probability_of_the_label() -> None:
+    labels = Labels(Names("ab"), Names("xy"), np.array([0, 1], np.int32), np.array([0.75, 0.75]))
+    gold = Gold.from_dict({"a": "x", "b": "x"})
+    assert evaluate.calibration_error(labels, gold) == pytest.approx(0.25)
+    with pytest.raises(InputError, match="no probability of their label"):
+        evaluate.calibration_error(plain_labels(a="x"), gold)
+
+
+def test_wrong_options_are_refused_by_name() -> None:
+    labels, gold = worked_labels(), worked_gold()
+    with pytest.raises(OptionError, match="average must be one of 'micro', 'macro'; got 'mean'"):
+        evaluate.f_score(labels, gold, "mean")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="absent must be one of"):
+        evaluate.f_score(labels, gold, absent="drop")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="bins must be at least 1; got 0"):
+        evaluate.calibration_error(labels, gold, bins=0)
+
+
+def test_broken_links_are_counted_as_given_and_in_the_closure() -> None:
+    # The worked example of the specification: 5 given, 9 of the closure.
+    tasks = Names([f"t{i}" for i in range(8)])
+    y = np.array([0, 0, 1, 0, 1, 0, 2, 2], np.int32)
+    must, cannot = [(0, 1), (1, 2), (4, 5)], [(2, 4), (3, 0), (6, 7)]
+    rows = [(f"t{i}", f"t{j}", kind) for kind, pairs in (("must", must), ("cannot", cannot))
+            for i, j in pairs]  # fmt: skip
+    broken = evaluate.violations(Labels(tasks, Names("abc"), y), Links.from_rows(rows))
+    assert (broken.given, broken.closed) == (5, 9)
+    assert len(broken.links) == 5
+
+
+def test_links_to_tasks_without_label_are_an_error() -> None:
+    with pytest.raises(LinkError, match="'z'"):
+        evaluate.violations(plain_labels(a="x"), Links.from_rows([("a", "z", "must")]))
+
+
+def test_report_holds_every_figure_and_goes_into_json() -> None:
+    links = Links.from_rows([("a", "b", "must"), ("a", "h", "must"), ("c", "d", "cannot")])
+    figures = evaluate.report(worked_labels(), worked_gold(), links)
+    assert figures.macro_f == evaluate.f_score(worked_labels(), worked_gold())
+    assert (figures.violated_given, figures.violated_closed) == (2, 3)
+    assert None not in figures.to_dict().values()
+    assert figures.to_dict()["f_by_class"].keys() == {"p", "q", "r"}
+    assert pickle.loads(pickle.dumps(figures)) == figures
+
+
+def test_report_leaves_out_what_the_labels_do_not_carry() -> None:
+    figures = evaluate.report(plain_labels(a="x"), Gold.from_dict({"a": "x"}))
+    missing = {name for name, value in figures.to_dict().items() if value is None}
+    assert missing == {
+        "log_loss", "brier_score", "calibration_error", "violated_given", "violated_closed"
+    }  # fmt: skip
+
+
+def test_tables_are_taken_as_they_are() -> None:
+    labels = {"task": ["a", "b"], "label": ["x", "y"]}
+    gold = {"task": ["a", "b"], "label": ["x", "x"]}
+    links = {"left": ["a"], "right": ["b"], "link": ["must"]}
+    figures = evaluate.report(labels, gold, links)
+    assert (figures.accuracy, figures.violated_given) == (0.5, 1)

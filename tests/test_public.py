@@ -1,0 +1,258 @@
+"""What the outside sees: names, imports, README, documentation, pins."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import tiebreak as tb
+
+ROOT = Path(__file__).parent.parent
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
+HEAVY = {"duckdb", "matplotlib", "numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
+
+PUBLIC = {
+    "__version__",
+    # data
+    *("Responses", "Links", "Gold", "Labels", "links_from_gold"),
+    # files
+    *("read_responses", "read_links", "read_gold", "read_labels"),
+    *("write_responses", "write_links", "write_gold", "write_labels", "write_workers"),
+    # estimators
+    *("MajorityVote", "DawidSkene", "VariationalBayes"),
+    # rooms
+    *("errors", "evaluate", "simulate"),
+    # errors and warnings
+    *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
+    *("FileError", "NotFittedError", "MissingExtraError", "InputNote", "ConvergenceWarning"),
+}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def run_python(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run Python as a user would, without the settings of pytest."""
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """Return the top-level names of all modules that a run of Python imports."""
+    done = run_python("-X", "importtime", *arguments)
+    assert done.returncode == 0, done.stderr
+    lines = (line for line in done.stderr.splitlines() if line.startswith("import time:"))
+    return {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
+
+
+# Names
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert set(tb.__all__) == PUBLIC
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC - {"__version__"}))
+def test_every_public_name_loads_and_says_what_it_is(name: str) -> None:
+    assert (inspect.getdoc(getattr(tb, name)) or "").strip()
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'fuse_all'"):
+        tb.fuse_all  # noqa: B018
+
+
+# Imports
+
+
+def test_importing_the_package_is_light() -> None:
+    imported = imported_by("-c", "import tiebreak")
+    assert "tiebreak" in imported
+    assert not imported & HEAVY
+
+
+def test_asking_for_help_is_light() -> None:
+    imported = imported_by("-m", "tiebreak", "--help")
+    assert "tiebreak" in imported
+    assert not imported & HEAVY
+
+
+def test_a_small_fit_compiles_nothing() -> None:
+    votes = "[('a', 'ann', 'x'), ('b', 'ann', 'y'), ('b', 'bob', 'x')]"
+    links = "tb.Links.from_pairs(cannot=[('a', 'b')])"
+    code = f"import tiebreak as tb; tb.VariationalBayes().fit({votes}, links={links})"
+    imported = imported_by("-c", code)
+    assert "numpy" in imported
+    assert not imported & {"numba", "pandas", "polars", "sklearn"}
+
+
+# Equations
+
+KEY = re.compile(r"\[eq:([a-z0-9-]+)\]")
+DEFINITION = re.compile(r"^\*\*\[eq:([a-z0-9-]+)\]\*\*", re.MULTILINE)
+KEYED_EQUATION = re.compile(r"^\*\*\[eq:[a-z0-9-]+\]\*\*[^\n]*\n\n\$\$\n", re.MULTILINE)
+
+
+def defined_keys() -> list[str]:
+    return [key for page in DOCS for key in DEFINITION.findall(page.read_text("utf-8"))]
+
+
+def test_every_equation_key_is_defined_once() -> None:
+    assert defined_keys()
+    assert {key: n for key, n in Counter(defined_keys()).items() if n > 1} == {}
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "docs"])
+def test_every_equation_that_is_cited_stands_in_the_docs(folder: str) -> None:
+    files = [p for p in (ROOT / folder).rglob("*") if p.suffix in {".py", ".md"}]
+    cited = {key: name_of(p) for p in files for key in KEY.findall(p.read_text("utf-8"))}
+    assert folder == "tests" or cited
+    assert {key: file for key, file in cited.items() if key not in defined_keys()} == {}
+
+
+@pytest.mark.parametrize("page", DOCS, ids=name_of)
+def test_every_displayed_equation_has_a_key(page: Path) -> None:
+    text = page.read_text("utf-8")
+    displayed = len(re.findall(r"^\$\$$", text, re.MULTILINE)) // 2
+    assert displayed == len(KEYED_EQUATION.findall(text)) == len(DEFINITION.findall(text))
+
+
+# README and documentation
+
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, *kinds: str) -> list[str]:
+    """Return the fenced blocks of a page whose first line is one of these words."""
+    return [body for kind, body in BLOCK.findall(page.read_text("utf-8")) if kind in kinds]
+
+
+def commands(page: Path) -> list[str]:
+    """Return the commands of a page: what follows a dollar sign in its console blocks."""
+    lines = (line for block in blocks(page, "console", "bash") for line in block.splitlines())
+    return [line.removeprefix("$ ").partition("  #")[0] for line in lines if line.startswith("$ ")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder that holds what the README reads."""
+    crowd = tb.simulate.crowd(60, 8, 3, random_state=0)
+    known = list(crowd.gold.to_dict().items())
+    tb.write_responses(tmp_path / "responses.csv", crowd.responses)
+    tb.write_links(tmp_path / "links.csv", tb.simulate.links(crowd.gold, 30, random_state=1))
+    tb.write_gold(tmp_path / "gold.csv", tb.Gold.from_dict(dict(known[:10])))
+    tb.write_gold(tmp_path / "truth.csv", tb.Gold.from_dict(dict(known[10:])))
+    return tmp_path
+
+
+def test_the_python_of_the_readme_runs(folder: Path) -> None:
+    quickstart = blocks(ROOT / "README.md", "python")
+    assert quickstart
+    for code in quickstart:
+        done = run_python("-c", code, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    labels = tb.read_labels(folder / "labels.csv")
+    assert len(labels) == 60
+
+
+def test_the_commands_of_the_readme_run(folder: Path) -> None:
+    ours = [line for line in commands(ROOT / "README.md") if line.startswith("tiebreak ")]
+    assert ours
+    for line in ours:
+        done = run_python("-m", "tiebreak", *shlex.split(line)[1:], cwd=folder)
+        assert done.returncode == 0, done.stderr
+    assert len(tb.read_labels(folder / "labels.csv")) == 60
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    wanted = {line.split()[1] for line in commands(page) if line.startswith("make ")}
+    assert wanted <= set(re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE))
+
+
+def test_the_readme_names_its_two_commands() -> None:
+    assert {"make demo", "make test"} <= set(commands(ROOT / "README.md"))
+
+
+def test_contributing_opens_with_six_commands() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert text.startswith("# Contributing\n\n```console\n")
+    first = blocks(ROOT / "CONTRIBUTING.md", "console")[0]
+    assert len(first.splitlines()) == 6
+
+
+@pytest.mark.parametrize("page", DOCS, ids=name_of)
+def test_the_python_of_the_documentation_runs(page: Path, folder: Path) -> None:
+    for code in blocks(page, "python run"):
+        done = run_python("-c", code, cwd=folder)
+        assert done.returncode == 0, done.stderr
+
+
+def slug(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading."""
+    kept = re.sub(r"[^\w\- ]", "", heading.strip().lower())
+    return kept.replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        other = page.parent / path if path else page
+        assert other.exists(), f"{name_of(page)} links to {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", other.read_text("utf-8"), re.MULTILINE)
+            assert anchor in map(slug, headings), f"{name_of(page)} links to {target}"
+
+
+def test_every_page_of_the_documentation_is_reached_from_its_index() -> None:
+    index = ROOT / "docs" / "index.md"
+    targets = re.findall(r"\]\(([^)#\s]+)", index.read_text("utf-8"))
+    reached = {(index.parent / target).resolve() for target in targets} | {index}
+    assert [name_of(page) for page in DOCS if page.resolve() not in reached] == []
+
+
+# Versions and pins
+
+
+def test_the_changelog_and_the_citation_have_this_version() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    versions = re.findall(r"^## \[([^\]]+)\]", changelog, re.MULTILINE)
+    assert versions[:2] == ["Unreleased", tb.__version__]
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [tb.__version__]
+
+
+def pins(name: str) -> dict[str, list[str]]:
+    """Return the hashes of every pinned requirement, by the line that pins it."""
+    text = (ROOT / "requirements" / name).read_text("utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return {
+        line.partition(" --hash")[0].strip(): re.findall(r"sha256:\w{64}", line) for line in lines
+    }
+
+
+@pytest.mark.parametrize("name", ["run.txt", "dev.txt", "bench.txt"])
+def test_every_requirement_is_pinned_with_hashes_and_names_no_index(name: str) -> None:
+    assert all(hashes and re.match(r"[\w.-]+==", pin) for pin, hashes in pins(name).items())
+    assert not re.search(
+        r"://|--(extra-)?index|find-links", (ROOT / "requirements" / name).read_text()
+    )
+
+
+def test_demo_and_tests_agree_on_versions() -> None:
+    assert pins("run.txt")
+    assert set(pins("run.txt")) <= set(pins("dev.txt"))
