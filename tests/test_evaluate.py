@@ -233,3 +233,25 @@ def test_tables_are_taken_as_they_are() -> None:
     links = {"left": ["a"], "right": ["b"], "link": ["must"]}
     figures = evaluate.report(labels, gold, links)
     assert (figures.accuracy, figures.violated_given) == (0.5, 1)
+
+
+def test_nothing_follows_from_weighted_or_contradicting_links_but_each_counts() -> None:
+    labels = plain_labels(a="x", b="x", c="y", d="x")
+    links = {
+        "left": ["a", "b", "a", "a", "d"],
+        "right": ["b", "d", "d", "c", "c"],
+        "link": ["must", "must", "cannot", "must", "must"],
+        "weight": [None, None, None, 2.0, 1.0],
+    }
+    broken = evaluate.violations(labels, links)
+    # a = b = d hold, so the cannot-link of a and d cannot; c is linked by weight only.
+    assert (broken.given, broken.closed) == (3, 3)
+    assert sorted(broken.links.pairs()) == [
+        ("a", "c", "must"), ("a", "d", "cannot"), ("d", "c", "must")
+    ]  # fmt: skip
+
+
+def test_a_link_given_twice_is_broken_once() -> None:
+    rows = [("a", "b", "must"), ("b", "a", "must")]
+    broken = evaluate.violations(plain_labels(a="x", b="y"), Links.from_rows(rows))
+    assert (broken.given, len(broken.links)) == (1, 1)

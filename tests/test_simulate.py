@@ -38,6 +38,8 @@ def test_every_task_gets_as_many_different_workers_as_asked(
     assert responses.label.max() < n_classes
     assert list(responses.classes) == sorted(responses.classes, key=str)
     assert drawn.gold.tasks == responses.tasks
+    _, first = np.unique(responses.worker, return_index=True)
+    assert first.tolist() == sorted(first)  # workers stand in order of first appearance
 
 
 @pytest.mark.parametrize("each", [2, 4])  # both ways to draw: few of five workers, and most
@@ -71,6 +73,26 @@ def test_labels_follow_the_confusion_matrices() -> None:
     assert np.allclose(drawn.confusion, confusion, rtol=0, atol=1e-15)
 
 
+class Fixed:
+    """A generator that always draws the same number."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def random(self, size: int) -> np.ndarray:
+        return np.full(size, self.number)
+
+
+@pytest.mark.parametrize(("number", "expected"), [(0.0, 1), (np.nextafter(1.0, 0.0), 2)])
+def test_what_is_impossible_is_not_drawn_at_the_very_ends(number: float, expected: int) -> None:
+    n_workers = 1000
+    theta = np.tile([0.0, 0.5, 0.5, 0.0], (n_workers, 4, 1))
+    worker = np.arange(n_workers, dtype=np.int32)
+    truth = np.full(n_workers, 3, dtype=np.int32)
+    drawn = simulate._draw_labels(theta, worker, truth, Fixed(number))  # type: ignore[arg-type]
+    assert set(drawn.tolist()) == {expected}
+
+
 def test_classes_follow_the_prior_and_bear_the_names_given() -> None:
     drawn = simulate.crowd(
         30_000, 3, 3, responses_per_task=1, class_prior=[0.6, 0.1, 0.3],
@@ -90,7 +112,8 @@ def test_accuracy_may_be_one_number_a_range_or_one_a_worker(
 ) -> None:
     drawn = simulate.crowd(5, 3, 4, responses_per_task=1, accuracy=accuracy, random_state=0)
     diagonal = np.diagonal(drawn.confusion, axis1=1, axis2=2)
-    assert np.allclose(diagonal, np.array(expected)[:, None])
+    by_name = [int(str(name)[1:]) - 1 for name in drawn.responses.workers]
+    assert np.allclose(diagonal, np.array(expected)[by_name, None])
     assert np.allclose(drawn.confusion.sum(axis=2), 1.0)
 
 
@@ -112,7 +135,7 @@ def test_the_same_seed_draws_the_same_crowd_and_another_seed_another() -> None:
 def test_names_are_padded_so_that_sorting_keeps_their_order() -> None:
     responses = simulate.crowd(1000, 10, 11, random_state=0).responses
     assert (responses.tasks[0], responses.tasks[999]) == ("t0001", "t1000")
-    assert (responses.workers[0], responses.workers[9]) == ("w01", "w10")
+    assert sorted(map(str, responses.workers))[::9] == ["w01", "w10"]
     assert (responses.classes[0], responses.classes[10]) == ("c00", "c10")
 
 

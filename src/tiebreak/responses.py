@@ -101,7 +101,9 @@ class Responses:
         if not columns:
             raise ResponseError("There are no responses. Pass at least one (task, worker, label).")
         if len(columns) != 3:
-            raise ResponseError(f"Each row must be (task, worker, label); got {len(columns)} parts.")
+            raise ResponseError(
+                f"Each row must be (task, worker, label); got {len(columns)} parts."
+            )
         return cls.from_columns(*columns, repeats=repeats)
 
     @property

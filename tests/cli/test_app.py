@@ -136,8 +136,10 @@ def test_quiet_leaves_out_notes_but_no_warning(capsys: pytest.CaptureFixture[str
 def test_progress_is_shown_on_a_terminal_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with working("fitting", quiet=False):
-        pass
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "rich.console", None)  # not even imported
+        with working("fitting", quiet=False):
+            pass
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")

@@ -66,9 +66,17 @@ def test_links_and_gold_take_part(run: Run, crowd: simulate.Crowd) -> None:
     ("options", "parameters"),
     [
         (["--prior", "uniform"], {"confusion_prior": "uniform"}),
-        (["--link-strength", "0.25"], {"link_strength": 0.25}),
-        (["--link-strength", "grid"], {"link_strength": "grid"}),
         (["--link-inference", "mean-field"], {"link_inference": "mean-field"}),
+        (
+            ["--link-inference", "mean-field", "--link-strength", "0.25"],
+            {"link_inference": "mean-field", "link_strength": 0.25},
+        ),
+        (
+            ["--link-inference", "mean-field", "--link-strength", "grid"],
+            {"link_inference": "mean-field", "link_strength": "grid"},
+        ),
+        (["--link-error", "0.125"], {"link_error": 0.125}),
+        (["--link-error", "learn"], {"link_error": "learn"}),
         (["--on-contradiction", "drop"], {"on_contradiction": "drop"}),
         (["--max-iter", "3", "--tol", "0"], {"max_iter": 3, "tol": 0.0}),
         (["--seed", "4"], {"random_state": 4}),

@@ -46,7 +46,7 @@ def test_a_contradiction_prints_its_chain_and_lines() -> None:
         "The links contradict each other: a = b = c, yet a ≠ c "
         "(links.csv, line 2; links.csv, line 3; links.csv, line 4)."
     )
-    for remedy in ("Remove one of these links", 'on_contradiction="drop"', "a weight"):
+    for remedy in ("Remove one of these links", 'on_contradiction="drop"', "weights"):
         assert remedy in way_out
 
 
@@ -72,6 +72,29 @@ def test_links_with_a_weight_may_contradict() -> None:
     soft = Links.from_columns("abaa", "bccb", kinds, [None, None, 2.0, 1.0])
     assert run(soft, 2).n_links == 4
     assert run(soft.select(np.array([2, 3])), 1).n_links == 2
+
+
+def test_a_chain_passes_over_links_with_a_weight() -> None:
+    links = Links.from_columns(
+        "aaa",
+        "bbb",
+        ["must", "must", "cannot"],
+        [1.0, None, None],
+        ["ann", "bob", "bob"],
+        source=FILE,
+    )
+    assert "a = b, yet a ≠ b (links.csv, line 3; links.csv, line 4)" in refusal(links, 2)
+
+
+def test_links_that_inference_may_break_pass_where_contradictions_are_dropped() -> None:
+    triangle = from_file(("a", "b", "cannot"), ("b", "c", "cannot"), ("c", "a", "cannot"))
+    how = {"may_break": True, "on_contradiction": "drop"}
+    for known in (None, {"a": 0}, {"a": 0, "c": 1}):
+        assert run(triangle, 2, known, **how).n_links == 3
+    assert "cannot all hold" in refusal(triangle, 2, may_break=True)
+    assert "both a and b are known" in refusal(triangle, 2, {"a": 0, "b": 0}, **how)
+    clique = from_file(*((a, b, "cannot") for a, b in itertools.combinations("abcde", 2)))
+    assert run(clique, 3, {"a": 0, "b": 1, "c": 2}, **how).n_links == 10
 
 
 def test_a_long_chain_is_shown_by_its_ends() -> None:
@@ -100,10 +123,11 @@ def test_an_odd_cycle_shows_its_must_links() -> None:
 
 def test_too_many_that_must_differ_are_named() -> None:
     clique = [(a, b, "cannot") for a, b in itertools.combinations("abcd", 2)]
-    links = from_file(*clique, ("d", "e", "must"), ("e", "x", "cannot"))
+    links = from_file(*clique[::-1], ("d", "e", "must"), ("e", "x", "cannot"))
     message = refusal(links, 3)
-    assert "a, b, c and d must all differ, but there is a choice of 3 classes only" in message
-    assert "(links.csv, line 2; links.csv, line 3; " in message
+    assert "c, d, b and a must all differ, but there is a choice of 3 classes only" in message
+    lines = "; ".join(f"links.csv, line {line}" for line in range(2, 8))  # in the order given
+    assert f"({lines})" in message
     assert "1 class only" in refusal(from_file(("a", "b", "cannot")), 1)
     assert run(links, 4).n_links == 8
 
@@ -131,6 +155,10 @@ def test_one_known_class_on_groups_apart_is_refused() -> None:
     )
     message = refusal(links, 3, {"a": 1, "c": 1})
     assert "a = b ≠ d = c, yet both a and c are known as 'dog' (links.csv, line 2; " in message
+    other_way = from_file(
+        ("a", "z", "must"), ("b", "c", "must"), ("c", "d", "cannot"), ("z", "d", "must")
+    )
+    assert "a = z = d ≠ c = b, yet both a and b" in refusal(other_way, 3, {"b": 1, "a": 1})
 
 
 def test_a_chain_of_two_classes_that_does_not_fit_is_refused() -> None:
@@ -141,12 +169,12 @@ def test_a_chain_of_two_classes_that_does_not_fit_is_refused() -> None:
 
 
 def test_a_task_that_known_labels_leave_no_class_is_refused() -> None:
-    links = from_file(("a", "x", "cannot"), ("b", "x", "cannot"), ("c", "x", "cannot"))
+    links = from_file(*((other, "x", "cannot") for other in "abcd"))  # d is not known
     message = refusal(links, 3, {"a": 0, "b": 1, "c": 2})
-    assert "leave no class for x: it is cannot-linked to a ('cat'), b ('dog') and c ('emu')" in (
+    assert "leave no class for x: it is cannot-linked to a ('cat'), b ('dog') and c ('emu')," in (
         message
     )
-    assert run(links, 4, {"a": 0, "b": 1, "c": 2}).n_links == 3
+    assert run(links, 5, {"a": 0, "b": 1, "c": 2}).n_links == 4
 
 
 def test_known_labels_that_leave_no_choice_are_refused() -> None:

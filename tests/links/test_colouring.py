@@ -19,7 +19,7 @@ from links.graphs import (
 
 from tiebreak import link_graph
 from tiebreak.link_graph import search
-from tiebreak.link_graph.closure import Closure, between_groups, by_owner
+from tiebreak.link_graph.closure import Closure, between_groups, by_owner, neighbours
 
 
 def that_fit(
@@ -41,6 +41,11 @@ def only(closure: Closure, groups: list[int]) -> Closure:
     """Keep the pairs among these groups."""
     inside = np.isin(closure.left, groups) & np.isin(closure.right, groups)
     return closure._replace(left=closure.left[inside], right=closure.right[inside])
+
+
+def allowed_of(groups: list[int], allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Allow all classes to all but these groups."""
+    return np.asarray(allowed | ~np.isin(np.arange(len(allowed)), groups)[:, None])
 
 
 def test_an_odd_cycle_needs_three_classes() -> None:
@@ -82,7 +87,7 @@ def test_the_verdict_respects_the_classes_allowed(
         assert found.group_class.tolist() in ways.tolist()
     else:
         assert found.blame is not None
-        elsewhere = allowed | ~np.isin(np.arange(closure.n_groups), found.blame)[:, None]
+        elsewhere = allowed_of(found.blame, allowed)
         assert not len(that_fit(only(closure, found.blame), n_classes, elsewhere))
 
 
@@ -118,12 +123,24 @@ def test_the_search_alone_finds_what_there_is(
     if answer.verdict == "feasible":
         assert answer.colour.tolist() in ways.tolist()
         return
-    puzzle = search.Puzzle(near, allowed)
-    core = search.smallest_core(puzzle, answer.touched, 10**6)
-    assert search.solve(search.restrict(puzzle, core), 10**6).verdict == "infeasible"
-    for vertex in core:
-        rest = search.restrict(puzzle, core[core != vertex])
-        assert search.solve(rest, 10**6).verdict == "feasible"
+    core = search.smallest_core(search.Puzzle(near, allowed), answer.touched, 10**6).tolist()
+    for groups in (answer.touched.tolist(), core):
+        assert not len(that_fit(only(closure, groups), n_classes, allowed_of(groups, allowed)))
+    for left_out in core:
+        rest = [group for group in core if group != left_out]
+        assert len(that_fit(only(closure, rest), n_classes, allowed_of(rest, allowed)))
+
+
+@given(graph=cannot_graphs(7), seed=st.integers(0, 2**32 - 1))
+def test_a_part_of_a_graph_keeps_what_joins_it(graph: tuple[int, Rows], seed: int) -> None:
+    n, rows = graph
+    vertices = np.flatnonzero(np.random.default_rng(seed).random(n) < 0.6)
+    ends = np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2)
+    part = search.inside(neighbours(n, ends[:, 0], ends[:, 1]), vertices)
+    place, other = part.of(np.arange(len(vertices)))
+    both_ways = {(a, b) for a, b, _ in rows} | {(b, a) for a, b, _ in rows}
+    found = set(zip(vertices[place].tolist(), vertices[other].tolist(), strict=True))
+    assert found == {(a, b) for a, b in both_ways if {a, b} <= set(vertices.tolist())}
 
 
 def test_a_clique_of_one_too_many_is_blamed_alone() -> None:
@@ -133,6 +150,14 @@ def test_a_clique_of_one_too_many_is_blamed_alone() -> None:
     found = link_graph.feasibility(closure, 10)
     assert found.blame == list(range(10, 21))
     assert link_graph.feasibility(closure, 11).verdict == "feasible"
+
+
+def test_only_the_clique_of_a_larger_core_is_blamed() -> None:
+    # Three pairs of twins, each apart from all but its twin: three classes suffice, no group waits.
+    twins = [(a, b, False) for a, b in itertools.combinations(range(6), 2) if a // 2 != b // 2]
+    clique = [(a, b, False) for a, b in itertools.combinations(range(6, 10), 2)]
+    closure = link_graph.close(10, codes([*twins, *clique, (5, 6, False)]))
+    assert link_graph.feasibility(closure, 3).blame == [6, 7, 8, 9]
 
 
 def no_triangle_yet_four_classes() -> Rows:
@@ -157,6 +182,22 @@ def test_a_later_part_is_proved_infeasible_though_an_earlier_one_is_unknown() ->
     allowed[11] = False
     found = link_graph.feasibility(closure, 3, allowed=allowed, budget=12)
     assert (found.verdict, found.blame) == ("infeasible", [11])
+
+
+def test_what_greed_cannot_colour_the_search_can() -> None:
+    # Crowns: four groups on either side, each apart from all opposite but its own; two classes
+    # would do, but greed that goes by pairs needs four. Each crown has a known group hanging on.
+    crown = [(a, 4 + b, False) for a in range(4) for b in range(4) if a != b] + [(0, 8, False)]
+    rows = [(9 * c + a, 9 * c + b, must) for c in range(200) for a, b, must in crown]
+    links = codes(rows)
+    closure = link_graph.close(1800, links)
+    known = np.where(np.arange(1800) % 9 == 8, 1, -1).astype(np.int32)
+    assert link_graph.feasibility(closure, 3, known=known, budget=0).verdict == "unknown"
+    found = link_graph.feasibility(closure, 3, known=known)
+    assert found.group_class is not None
+    assert not link_graph.violated(found.group_class, links).any()
+    assert (found.group_class[8::9] == 1).all()
+    assert set(found.group_class.tolist()) <= {0, 1, 2}
 
 
 @pytest.mark.parametrize("n_classes", [3, 5, 8])

@@ -42,6 +42,7 @@ def test_a_chain_of_two_classes_that_does_not_fit_conflicts() -> None:
     chain = [(0, 1, False), (1, 2, False), (2, 3, False)]
     assert learn(4, chain, {0: 0, 3: 0}, 2).conflicts == [("chain", 0, 3)]
     assert learn(4, chain, {0: 0, 3: 1}, 2).group_class.tolist() == [0, 1, 0, 1]
+    assert learn(4, chain, {0: 0, 1: 0}, 2).conflicts == [("cannot", 0, 1)]  # and not twice
 
 
 def test_a_group_without_a_class_left_conflicts() -> None:

@@ -33,10 +33,10 @@ def pairs(words: str) -> list[tuple[str, str]]:
 
 
 def test_columns_become_links() -> None:
-    links = Links.from_columns(["b", "a"], ["a", "c"], [True, False])
+    links = Links.from_columns(["b", "a"], ["c", "b"], [True, False])
     assert repr(links) == "Links(1 must, 1 cannot, 3 tasks)"
-    assert list(links.tasks) == ["b", "a", "c"]
-    assert links.pairs() == [("b", "a", "must"), ("a", "c", "cannot")]
+    assert list(links.tasks) == ["b", "c", "a"]  # as they appear, row by row
+    assert links.pairs() == [("b", "c", "must"), ("a", "b", "cannot")]
     assert (len(links), links.n_must, links.n_cannot) == (2, 1, 1)
 
 

@@ -95,6 +95,37 @@ def draw(seed: int) -> Drawn:
     return Drawn(crowd, truth, answers, q, rng.random(n_tasks) < 0.3)
 
 
+def draw_exact(seed: int) -> Drawn:
+    """Draw a crowd whose counts are exactly as expected, and probabilities wrong at their worst.
+
+    One worker answers half of the tasks of each class, those that are linked. All errors push the
+    same entry of the confusions the same way.
+    """
+    rng = np.random.default_rng(seed)
+    n_classes = int(rng.integers(2, 4))
+    truth = np.repeat(np.arange(n_classes), 2 * rng.choice([8, 20, 200], n_classes))
+    given = np.arange(len(truth)) % 2 == 0
+    answer = np.where(rng.random(len(truth)) < 0.1, rng.integers(n_classes, size=len(truth)), truth)
+    answer[np.searchsorted(truth, np.arange(n_classes)) + 2 * np.arange(n_classes)[:, None]] = (
+        np.arange(n_classes)[:, None]  # every class gets every answer once
+    )
+    answers = (np.eye(n_classes)[answer] * given[:, None])[:, None]
+    table = np.eye(n_classes)[truth].T @ answers[:, 0]
+    crowd = Assumptions(
+        class_prior=np.bincount(truth) / len(truth),
+        confusion=table / table.sum(axis=1, keepdims=True),
+        n_tasks=len(truth),
+        response_rate=0.5,
+        confusion_counts=np.full((n_classes, n_classes), 0.5),
+    )
+    row, column = rng.integers(n_classes, size=2)
+    linked_error, other_error = rng.uniform(0.0, 0.1, 2)
+    error = np.where(given, linked_error, other_error)
+    pushed = np.where(answer == column, row, (row + 1) % n_classes)
+    q = (1 - error[:, None]) * np.eye(n_classes)[truth] + error[:, None] * np.eye(n_classes)[pushed]
+    return Drawn(crowd, truth, answers, q, given)
+
+
 def draw_posterior(found: Drawn, seed: int) -> Posterior:
     """Draw Dirichlets whose means err by up to a share of the rarest probability."""
     rng = np.random.default_rng(seed)

@@ -132,6 +132,13 @@ def test_where_every_task_is_linked_the_unlinked_bound_does_not_count() -> None:
     assert found.worst_label_error == found.linked_label_error[-1] < found.label_error[-1]
 
 
+def test_the_least_supported_kind_sets_the_bound() -> None:
+    both = linked(must=[1, 3], cannot=[[0, 0], [0, 0]], truth=[0, 1])
+    found = theory.bounds(crowd_of(), links=both, n_iter=1)
+    assert found.link_support is not None
+    assert found.link_support[0] == pytest.approx(1 - 2 * 0.05)
+
+
 def test_a_cannot_link_is_worth_nothing_until_every_wrong_class_is_linked() -> None:
     assert theory.link_support(0, [0, 3, 0], 0, 0.0) == 0
     assert theory.link_support(0, [0, 3, 1], 0, 0.0) == 1
@@ -233,7 +240,18 @@ def test_the_printed_f_is_undefined_for_the_default_prior_and_good_workers() -> 
             True,
             "Too little evidence: the responses on a task are worth 4.79 nats",
         ),
-        ({"start": theory.Start(confusion_error=0.2)}, True, "The start is too rough"),
+        (
+            {"start": theory.Start(confusion_error=0.2)},
+            True,
+            "The start is too rough: nothing is known of the true class's lead at the first "
+            "iteration. A better start, or better workers",
+        ),
+        (
+            {"n_workers": 30},
+            True,
+            "The start is too rough: the true class is only known to lead by -3.09 nats at the "
+            "first iteration. A better start, or more responses a task",
+        ),
         ({"n_tasks": 2000, "n_workers": 60}, True, "Too few tasks to learn the workers"),
         (
             {"n_tasks": 100, "n_workers": 3000, "start": theory.Start(0.001, 0.001)},

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from oracles import dense_vb
-from theory.crowds import Drawn, draw, draw_posterior
+from theory.crowds import Drawn, draw, draw_exact, draw_posterior
 
 from tiebreak.theory import Assumptions, link_support, plain, printed, sharp
 from tiebreak.theory.crowd import Counts, Floats
@@ -81,6 +81,16 @@ def test_confusions_are_always_within_the_sharp_bound(crowds: list[Drawn]) -> No
         rows = sharp.confusion_error(found.crowd, found.deviations, found.label_errors)
         assert confusion_excess(found, rows.entry) <= ROUNDING
         assert (found.posterior.beta.sum(axis=2) - rows.total).min() >= -1e-9
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_confusions_are_within_the_sharp_bound_when_only_labels_are_wrong(seed: int) -> None:
+    found = draw_exact(seed)
+    assert found.deviations.answers.max() < ROUNDING
+    assert found.deviations.answered.max() < ROUNDING
+    rows = sharp.confusion_error(found.crowd, found.deviations, found.label_errors)
+    assert confusion_excess(found, rows.entry) <= ROUNDING
+    assert (found.posterior.beta.sum(axis=2) - rows.total).min() >= -1e-9
 
 
 @pytest.mark.parametrize("loss", [plain.parameter_loss, sharp.parameter_loss])

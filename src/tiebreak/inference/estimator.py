@@ -133,6 +133,7 @@ def take_in(
     *,
     on_contradiction: OnContradiction = "error",
     soft_links: bool = False,
+    may_break: bool = False,
 ) -> Inputs:
     """Read whatever was handed over, translate it into codes, and check it.
 
@@ -161,6 +162,7 @@ def take_in(
             classes=crowd.classes,
             links=pairs,
             on_contradiction=on_contradiction,
+            may_break=may_break,
         )
     return Inputs(crowd, pairs, known, given_codes, link_codes, gold_codes)
 

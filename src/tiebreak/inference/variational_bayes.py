@@ -169,6 +169,7 @@ class VariationalBayes(Estimator):
             gold,
             on_contradiction=self.on_contradiction,
             soft_links=self.link_error is not None,
+            may_break=self.link_inference == "mean-field",
         )
         self._forget()
         problem = self._problem(inputs)

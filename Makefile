@@ -1,0 +1,77 @@
+# Everything here sets itself up: it needs make and Python 3.11 or newer, nothing else.
+# Packages come in the versions and with the hashes of requirements/*.txt, into .venv.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.SUFFIXES:
+.PHONY: help demo test check format bench lock clean
+
+VENV := .venv
+BENCH_VENV := .venv-bench
+BIN := $(VENV)/bin
+UV ?= uv
+PYTEST_ARGS ?=
+
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+LOCK := $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --custom-compile-command "make lock" pyproject.toml
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.run-ready ## Make a small crowd, fuse its responses, show what came out
+	@$(BIN)/python -m tiebreak demo
+
+test: $(VENV)/.dev-ready ## Run every test; PYTEST_ARGS="-k links" runs some
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.dev-ready ## Check format, lint, types and the import rule
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev-ready ## Put every file into the house format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(BENCH_VENV)/.bench-ready ## Measure speed and memory, beside crowd-kit, in an environment of its own
+	@$(BENCH_VENV)/bin/python -m benchmarks
+
+lock: ## Renew requirements/*.txt from pyproject.toml; needs uv
+	$(LOCK) --group build --extra plot --group test --group check --output-file requirements/dev.txt
+	$(LOCK) --group build --constraints requirements/dev.txt --output-file requirements/run.txt
+	$(LOCK) --group build --group bench --output-file requirements/bench.txt
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) $(BENCH_VENV) build dist tiebreak-demo out
+	rm -rf .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp stands for "these requirements and the package itself are installed". The package is
+# installed in place, by the pinned build backend, so that nothing unpinned is ever fetched.
+$(VENV)/.run-ready: requirements/run.txt pyproject.toml | $(VENV)/bin/python
+$(VENV)/.dev-ready: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
+$(BENCH_VENV)/.bench-ready: requirements/bench.txt pyproject.toml | $(BENCH_VENV)/bin/python
+
+$(VENV)/.run-ready $(VENV)/.dev-ready $(BENCH_VENV)/.bench-ready:
+	@echo "Installing $< into $(@D) (once; some minutes on a slow line) ..." >&2
+	@$(@D)/bin/python $(PIP_INSTALL) --require-hashes -r $<
+	@$(@D)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The first Python that is new enough: the one that PYTHON names, or else one on the PATH.
+$(VENV)/bin/python $(BENCH_VENV)/bin/python:
+	@for python in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python); do \
+		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "Making $(patsubst %/bin/python,%,$@) with $$("$$python" --version) ..." >&2; \
+			"$$python" -m venv --clear $(patsubst %/bin/python,%,$@) && exit 0; \
+			rm -rf $(patsubst %/bin/python,%,$@); \
+			echo "$$python could not make a virtual environment." >&2; \
+			echo "On Debian or Ubuntu: apt install python3-venv. Then run make again." >&2; \
+			exit 1; \
+		fi; \
+	done; \
+	echo "tiebreak needs Python 3.11 or newer, and none was found." >&2; \
+	echo "Install one, or name it: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; \
+	exit 1

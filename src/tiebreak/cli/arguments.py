@@ -1,0 +1,69 @@
+"""What several commands take: lists in one argument, files to write."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
+from tiebreak.errors import FileError, OptionError
+
+STANDARD = "-"  # standard input or output
+
+
+def split_list(text: str) -> list[str]:
+    """Split at commas; quotes protect a comma inside a name.
+
+    >>> split_list('a,"b, c"')
+    ['a', 'b, c']
+    """
+    return next(csv.reader([text], skipinitialspace=True), [])
+
+
+def split_pairs(option: str, text: str) -> dict[str, str]:
+    """Read name=value,name=value.
+
+    >>> split_pairs("--columns", "task=item,label=answer")
+    {'task': 'item', 'label': 'answer'}
+    """
+    pairs = [part.partition("=") for part in split_list(text)]
+    if not pairs or not all(name and equals and value for name, equals, value in pairs):
+        raise typer.BadParameter(f"{option} takes name=value,name=value; got {text!r}.")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def check_files(reads: Iterable[str | None], writes: Iterable[str | None]) -> None:
+    """Refuse, before any work is done, files that cannot be read or written together.
+
+    Standard input feeds one file only; a file to write needs its folder and must not be one that
+    is read, nor be written twice.
+    """
+    read, write = [f for f in reads if f], [f for f in writes if f]
+    if read.count(STANDARD) > 1:
+        raise OptionError("Only one file can be '-', the standard input. Name the others.")
+    if write.count(STANDARD) > 1:
+        raise OptionError("Only one file can be '-', the standard output. Name the others.")
+    taken = {Path(name).resolve(): name for name in read if name != STANDARD}
+    for name in write:
+        if name == STANDARD:
+            continue
+        path = Path(name).resolve()
+        if path in taken:
+            raise OptionError(f"{name} is read or written by this command already. Name another.")
+        if path.is_dir():
+            raise FileError(f"{name} is a folder. Name a file in it, such as {name}/labels.csv.")
+        if not path.parent.is_dir():
+            raise FileError(f"{name} cannot be written: there is no folder {path.parent.name!r}.")
+        taken[path] = name
+
+
+def make_folder(name: str) -> Path:
+    """Return the folder of that name, made if it is not there."""
+    folder = Path(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"The folder {name} cannot be made: {error.strerror}.") from None
+    return folder

@@ -1,0 +1,222 @@
+"""tiebreak bounds: what the theorems promise for a crowd."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from tiebreak.cli.ending import working
+from tiebreak.errors import OptionError
+
+if TYPE_CHECKING:
+    from tiebreak.theory import Assumptions, Bounds, LinkedTasks, Plan
+
+Need = Literal["workers", "responses", "tasks"]
+
+
+class Answer(NamedTuple):
+    """Everything that the command has to say."""
+
+    bounds: Bounds
+    all_right: float | None  # None for the printed formulas, which prove nothing
+    plan: Plan | None
+    estimated: bool
+
+
+def bounds(
+    assumptions: Annotated[
+        str | None, typer.Argument(help="TOML of assumptions; - is stdin. See --example.")
+    ] = None,
+    responses: Annotated[
+        str | None,
+        typer.Option("--from", help="Estimate the crowd from responses.", metavar="FILE"),
+    ] = None,
+    until: Annotated[
+        float | None,
+        typer.Option(help="How many are needed until the label bound is below X.", metavar="X"),
+    ] = None,
+    need: Annotated[Need | None, typer.Option(help="How many of what. [workers]")] = None,
+    failure: Annotated[
+        float | None,
+        typer.Option(help="The bounds may fail with this probability.", metavar="P"),
+    ] = None,
+    iterations: Annotated[int, typer.Option(help="How many iterations.", min=1, metavar="N")] = 10,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="The paper's constants, not our sharper ones.")
+    ] = False,
+    as_printed: Annotated[
+        bool, typer.Option("--as-printed", help="The paper's formulas, errors and all.")
+    ] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print a TOML of assumptions and stop.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
+) -> None:
+    """Bound the errors of labels and workers, and plan how many workers are needed.
+
+    The theorems speak about a crowd whose skill is known: they plan, they do not certify.
+    """
+    if example:
+        from tiebreak.theory.assumption_file import EXAMPLE
+
+        typer.echo(EXAMPLE, nl=False)
+        return
+    if as_printed and (until is not None or need is not None):
+        raise OptionError("The printed formulas prove nothing, so nothing can be planned by them.")
+    crowd, links = _crowd(assumptions, responses, failure, quiet=quiet)
+    with working("computing bounds", quiet=quiet):
+        answer = _answer(crowd, links, iterations, plain=plain, as_printed=as_printed)
+        if until is not None or need is not None:
+            plan = _plan(crowd, links, need or "workers", until or 0.5, iterations, plain=plain)
+            answer = answer._replace(plan=plan)
+    answer = answer._replace(estimated=responses is not None)
+    typer.echo(as_json_text(answer) if as_json else as_text(answer))
+
+
+def _crowd(
+    assumptions: str | None, responses: str | None, failure: float | None, *, quiet: bool
+) -> tuple[Assumptions, LinkedTasks | None]:
+    """Read the assumptions, or estimate them from responses."""
+    if (assumptions is None) == (responses is None):
+        raise OptionError(
+            "Name a TOML file of assumptions, or responses with --from; one of the two.\n"
+            "tiebreak bounds --example prints such a file."
+        )
+    from dataclasses import replace
+
+    from tiebreak import theory
+
+    if assumptions is not None:
+        crowd, links = theory.read_assumptions(assumptions)
+    else:
+        from tiebreak import files
+        from tiebreak.inference import VariationalBayes
+
+        with working("fitting", quiet=quiet):
+            model = VariationalBayes().fit(files.read_responses(responses))
+        crowd, links = theory.assumptions_from(model), None
+    return crowd if failure is None else replace(crowd, failure_probability=failure), links
+
+
+def _answer(
+    crowd: Assumptions,
+    links: LinkedTasks | None,
+    n_iter: int,
+    *,
+    plain: bool,
+    as_printed: bool,
+) -> Answer:
+    from tiebreak import theory
+
+    found = theory.bounds(crowd, links=links, n_iter=n_iter, sharp=not plain, as_printed=as_printed)
+    if as_printed:
+        return Answer(found, None, None, estimated=False)
+    all_right = theory.probability_all_right(crowd, links=links, n_iter=n_iter, sharp=not plain)
+    return Answer(found, all_right, None, estimated=False)
+
+
+def _plan(
+    crowd: Assumptions,
+    links: LinkedTasks | None,
+    need: Need,
+    until: float,
+    n_iter: int,
+    *,
+    plain: bool,
+) -> Plan:
+    from tiebreak import theory
+
+    if need == "tasks":
+        if links is not None:
+            raise OptionError("Links name their tasks, so the number of tasks cannot be planned.")
+        return theory.tasks_needed(crowd, until, n_iter=n_iter, sharp=not plain)
+    plan = theory.workers_needed if need == "workers" else theory.responses_needed
+    return plan(crowd, until, links=links, n_iter=n_iter, sharp=not plain)
+
+
+def as_json_text(answer: Answer) -> str:
+    """Write the answer as one JSON object."""
+    shown: dict[str, Any] = answer.bounds.to_dict() | {
+        "estimated": answer.estimated,
+        "probability_all_right": answer.all_right,
+    }
+    if answer.plan is not None:
+        shown["plan"] = answer.plan.to_dict()
+    return json.dumps(shown, ensure_ascii=False)
+
+
+def as_text(answer: Answer) -> str:
+    """Write the answer as tables and plain sentences."""
+    found = answer.bounds
+    parts = [aligned(list(_iteration_rows(found))), aligned(list(_ingredient_rows(found)))]
+    parts.append("\n".join(_sentences(answer)))
+    return "\n\n".join(parts)
+
+
+def _iteration_rows(found: Bounds) -> Iterator[list[str]]:
+    from tiebreak.theory.verdicts import number
+
+    columns = {
+        "labels": found.label_error,
+        "linked labels": found.linked_label_error,
+        "class prior": found.class_prior_error,
+        "confusions": found.confusion_error,
+    }
+    shown = {name: values for name, values in columns.items() if values is not None}
+    yield ["error below, after iteration", *shown]
+    for step in range(found.n_iter):
+        yield [str(step + 1), *(number(float(values[step])) for values in shown.values())]
+
+
+def _ingredient_rows(found: Bounds) -> Iterator[list[str]]:
+    parts = found.ingredients
+    yield ["evidence of the responses on a task, nats", f"{parts.evidence_per_task:.3g}"]
+    yield ["the same for one worker", f"{parts.evidence_per_worker:.3g}"]
+    yield ["share of it that every task must reach", f"{parts.evidence_threshold:g}"]
+    yield ["chance that some task does not, at most", f"{parts.evidence_failure:.3g}"]
+    yield ["what the class prior may say against the truth, nats", f"{parts.class_prior_gap:.3g}"]
+    yield ["smallest probability of a class", f"{parts.rarest_class:.3g}"]
+    yield ["smallest probability of an answer", f"{parts.rarest_answer:.3g}"]
+    yield ["most responses on one task", f"{parts.most_responses:,}"]
+    start = found.assumptions.start
+    yield ["assumed error of the start, class prior", f"{start.class_prior_error:g}"]
+    yield ["assumed error of the start, confusions", f"{start.confusion_error:g}"]
+
+
+def _sentences(answer: Answer) -> Iterator[str]:
+    from tiebreak.theory.verdicts import crowd_in_words, percent
+
+    found = answer.bounds
+    if answer.estimated:
+        yield (
+            "The crowd is estimated from the responses by variational Bayes. The theorems ask for "
+            "the truth, so this is a plan for crowds like it, not a certificate."
+        )
+    yield found.verdict
+    yield from found.reasons
+    if answer.all_right:
+        yield (
+            f"{crowd_in_words(found.assumptions)}, the highest probability with which every label "
+            f"can be proved right is {percent(answer.all_right)}."
+        )
+    if answer.plan is not None:
+        yield answer.plan.verdict
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Lay rows out in columns: the first to the left, the others to the right.
+
+    >>> print(aligned([["name", "n"], ["a", "10"]]))
+    name   n
+    a     10
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        for row in rows
+    )
+    return "\n".join("  ".join(line) for line in lines)

@@ -1,0 +1,30 @@
+"""tiebreak demo: the whole idea in two seconds, on a simulated crowd."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tiebreak.cli.arguments import make_folder
+
+
+def demo(
+    out: Annotated[
+        str, typer.Option("-o", "--out", help="Folder for the files.", metavar="DIR")
+    ] = "tiebreak-demo",
+) -> None:
+    """See it work on a simulated crowd.
+
+    Tells what voting gets wrong, what a worker model and links repair, and writes the files.
+    """
+    from tiebreak import demo as story_room
+
+    story = story_room.run()
+    folder = make_folder(out)
+    written = story_room.write(story, folder)
+    typer.echo(story_room.tell(story))
+    typer.echo(f"\nWrote {', '.join(path.name for path in written)}\ninto the folder {folder}")
+    typer.echo("\nTry next:")
+    for command in story_room.next_commands(folder):
+        typer.echo(f"  {command}")

@@ -1,0 +1,123 @@
+"""How a command speaks and ends: words on stderr, errors in one place, exit codes.
+
+0    done
+1    our fault: an error nobody foresaw
+2    wrong usage or wrong input
+130  interrupted
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ParamSpec
+
+import typer
+
+from tiebreak.errors import ConvergenceWarning, InputNote, TiebreakError
+
+OUR_FAULT, WRONG_INPUT, INTERRUPTED = 1, 2, 130
+
+# Arguments that messages speak of; common words count only where "=" follows.
+ARGUMENT = re.compile(
+    r"\b(?:(?P<word>tasks|repeats)(?==)"
+    r"|(?P<name>max_iter|on_contradiction|link_strength|link_inference|link_error))\b"
+    r"(?:=(?![\w'\"]))?"
+)
+
+P = ParamSpec("P")
+
+
+def say(words: str) -> None:
+    """Write words to stderr; stdout is for data."""
+    sys.stderr.write(f"{words}\n")  # not typer.echo, which writes into the line of a spinner
+
+
+def in_options(message: str) -> str:
+    """Name arguments of Python as options of the command.
+
+    >>> in_options("List them with tasks=, or choose repeats='last'; raise max_iter.")
+    "List them with --tasks, or choose --repeats='last'; raise --max-iter."
+    """
+    return ARGUMENT.sub(
+        lambda found: "--" + (found["word"] or found["name"]).replace("_", "-"), message
+    )
+
+
+def guarded(name: str, body: Callable[P, None]) -> Callable[P, None]:
+    """Wrap a command so that every way it can end has its message and its exit code."""
+
+    @functools.wraps(body)
+    def command(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            with _spoken_warnings(quiet=bool(kwargs.get("quiet", False))):
+                body(*args, **kwargs)
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except KeyboardInterrupt:
+            say("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            _close_stdout()
+        except (TiebreakError, OSError, MemoryError) as error:
+            say(f"tiebreak {name}: {in_options(str(error))}")
+            raise typer.Exit(WRONG_INPUT) from error
+        except Exception as error:
+            _report(name, error)
+            raise typer.Exit(OUR_FAULT) from error
+
+    return command
+
+
+@contextmanager
+def working(what: str, *, quiet: bool) -> Iterator[None]:
+    """Show that something long is going on, on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextmanager
+def _spoken_warnings(*, quiet: bool) -> Iterator[None]:
+    """Print notes and warnings as lines of their own, each once; `quiet` leaves out the notes."""
+    said: set[str] = set()
+
+    def say_once(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        is_note = issubclass(category, InputNote)
+        line = f"{'note' if is_note else 'warning'}: {in_options(str(message))}"
+        if line not in said and not (quiet and is_note):
+            said.add(line)
+            say(line)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InputNote)
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.showwarning = say_once
+        yield
+
+
+def _close_stdout() -> None:
+    """Let the interpreter flush into nothing: whoever read stdout has read enough."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)
+
+
+def _report(name: str, error: Exception) -> None:
+    say(
+        f"tiebreak {name}: internal error: {type(error).__name__}: {error}. Please report it; "
+        "TIEBREAK_DEBUG=1 shows where it happened."
+    )
+    if os.environ.get("TIEBREAK_DEBUG") == "1":
+        import traceback
+
+        say("".join(traceback.format_exception(error)))

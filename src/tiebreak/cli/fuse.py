@@ -1,0 +1,219 @@
+"""tiebreak fuse: one label per task from many responses."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from tiebreak.cli.arguments import STANDARD, check_files, split_list, split_pairs
+from tiebreak.cli.ending import say, working
+
+if TYPE_CHECKING:
+    from tiebreak.inference.estimator import Estimator
+
+SURE = 0.9  # labels below this probability are counted in the summary
+
+OPTIONS = {  # of the command, by the estimator's name for them
+    "confusion_prior": "--prior",
+    "link_inference": "--link-inference",
+    "link_error": "--link-error",
+    "link_strength": "--link-strength",
+    "on_contradiction": "--on-contradiction",
+    "max_iter": "--max-iter",
+    "tol": "--tol",
+}
+
+Method = Literal["vb", "ds", "mv"]
+
+
+def fuse(
+    responses: Annotated[
+        str, typer.Argument(help="Table of task, worker, label; - is stdin.", metavar="RESPONSES")
+    ],
+    links: Annotated[
+        str | None, typer.Option(help="Table of left, right, link (must|cannot).", metavar="FILE")
+    ] = None,
+    gold: Annotated[
+        str | None, typer.Option(help="Table of task, label: known classes.", metavar="FILE")
+    ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(help="Table of task: also those without responses.", metavar="FILE"),
+    ] = None,
+    method: Annotated[
+        Method,
+        typer.Option(help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote."),
+    ] = "vb",
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", help="Where labels go; else stdout.", metavar="FILE"),
+    ] = None,
+    workers: Annotated[
+        str | None, typer.Option(help="Where to write who confuses what.", metavar="FILE")
+    ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Add one column a class.")
+    ] = False,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Names of columns: task=…,worker=…,label=…", metavar="PAIRS"),
+    ] = None,
+    repeats: Annotated[
+        Literal["last", "count", "error"],
+        typer.Option(help="A worker twice on one task: which label counts."),
+    ] = "last",
+    classes: Annotated[
+        str | None, typer.Option(help="Classes, also those nobody used.", metavar="A,B,…")
+    ] = None,
+    prior: Annotated[
+        Literal["diagonal", "uniform"] | None,
+        typer.Option(help="Prior of workers: better than chance, or none. [vb: diagonal]"),
+    ] = None,
+    link_inference: Annotated[
+        str | None, typer.Option(help="exact, or mean-field (the paper's).", metavar="NAME")
+    ] = None,
+    link_error: Annotated[
+        str | None,
+        typer.Option(help="How often links are wrong: a rate, or learn.", metavar="RATE"),
+    ] = None,
+    link_strength: Annotated[
+        str | None,
+        typer.Option(help="Of mean-field links: a number, or grid.", metavar="NUMBER"),
+    ] = None,
+    on_contradiction: Annotated[
+        Literal["error", "drop"] | None,
+        typer.Option(help="Links that contradict: refuse, or drop the cannot-link. [vb: error]"),
+    ] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(help="The most sweeps.", metavar="N", min=1)
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="Stop below this change.", metavar="X", min=0.0)
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="For what is random.", metavar="N")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Summary as JSON on stdout; needs -o.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no notes.")] = False,
+) -> None:
+    """Infer one label per task from responses.
+
+    Files are CSV, TSV, Parquet or JSON lines; labels come with their probability.
+    """
+    out = out or STANDARD
+    if as_json and out == STANDARD:
+        raise typer.BadParameter(
+            "--json writes the summary to stdout, where the labels go. Name a file with -o."
+        )
+    if links and method != "vb":
+        raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
+    check_files((responses, links, gold, tasks), (out, workers))
+    from tiebreak import files
+
+    chosen = {
+        "confusion_prior": prior,
+        "link_inference": link_inference,
+        "link_error": _number_or("learn", "--link-error", link_error),
+        "link_strength": _number_or("grid", "--link-strength", link_strength),
+        "on_contradiction": on_contradiction,
+        "max_iter": max_iter,
+        "tol": tol,
+        "random_state": seed,
+    }
+    estimator = build_estimator(method, chosen)
+    with working("reading and fitting", quiet=quiet):
+        crowd = files.read_responses(
+            responses,
+            columns=None if columns is None else split_pairs("--columns", columns),
+            repeats=repeats,
+            tasks=tasks,
+            classes=None if classes is None else split_list(classes),
+        )
+        model = estimator.fit(crowd, links=links, gold=gold)
+    files.write_labels(out, model.labels_, probabilities=probabilities)
+    if workers:
+        files.write_workers(workers, model)
+    summary = summarise(method, model)
+    if as_json:
+        typer.echo(json.dumps(summary | {"out": out, "workers_out": workers}))
+    if not quiet:
+        say(describe(summary))
+        written = [name for name in (out, workers) if name and name != STANDARD]
+        say(f"wrote {', '.join(written)}" if written else "labels are on stdout")
+
+
+def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
+    """Make the estimator with the options that were chosen; refuse those it does not have."""
+    from tiebreak import inference
+
+    by_method: dict[str, type[Estimator]] = {
+        "vb": inference.VariationalBayes,
+        "ds": inference.DawidSkene,
+        "mv": inference.MajorityVote,
+    }
+    estimator = by_method[method]()
+    known = estimator.get_params()
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if "random_state" not in known:
+        chosen.pop("random_state", None)  # nothing is random in it: any seed will do
+    unknown = [OPTIONS[name] for name in chosen if name not in known]
+    if unknown:
+        raise typer.BadParameter(f"--method {method} has no {', '.join(unknown)}. Leave it out.")
+    return estimator.set_params(**chosen)
+
+
+def summarise(method: str, model: Estimator) -> dict[str, Any]:
+    """Collect what the summary says, under names that a program can read."""
+    crowd, links, gold = model.responses_, model.links_, model.gold_
+    strength = getattr(model, "link_strength_", None)
+    stated = model.labels_.probability
+    return {
+        "method": method,
+        "responses": crowd.n_responses,
+        "tasks": crowd.n_tasks,
+        "workers": crowd.n_workers,
+        "classes": crowd.n_classes,
+        "gold": 0 if gold is None else len(gold),
+        "links": 0 if links is None else len(links),
+        "links_broken": None if model.violations_ is None else len(model.violations_),
+        "link_strength": strength,
+        "sweeps": model.n_iter_,
+        "converged": model.converged_,
+        "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
+        "labels_below_0.9": 0 if stated is None else int((stated < SURE).sum()),
+    }
+
+
+def describe(summary: dict[str, Any]) -> str:
+    """Put the summary into a few lines."""
+    n = summary
+    counted = [_count(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
+    counted.append(_count(n["classes"], "class"))
+    if n["links"]:
+        counted.append(_count(n["links"], "link"))
+    if n["gold"]:
+        counted.append(f"{n['gold']:,} gold")
+    lines = [", ".join(counted)]
+    if n["sweeps"]:
+        settled = "settled" if n["converged"] else "not settled"
+        lines.append(f"{settled} after {_count(n['sweeps'], 'sweep')}")
+    if n["links"]:
+        lines.append(f"{n['links_broken']:,} of {_count(n['links'], 'link')} broken")
+    unsure = f"{n['labels_below_0.9']:,} of {_count(n['tasks'], 'label')}"
+    lines.append(f"{unsure} below probability {SURE}")
+    return "\n".join(lines)
+
+
+def _count(n: int, noun: str) -> str:
+    ending = "" if n == 1 else "es" if noun.endswith("s") else "s"
+    return f"{n:,} {noun}{ending}"
+
+
+def _number_or(word: str, option: str, text: str | None) -> float | str | None:
+    """Read a number, or the one word that may stand for it."""
+    try:
+        return text if text in (None, word) else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{option} takes a number or {word}; got {text!r}.") from None

@@ -1,0 +1,358 @@
+"""Evaluate: how good labels are where some truth is known, and which links they break.
+
+Every figure looks only at tasks that have both a label and a known class. Tasks of gold without
+a label are not covered; `Report.coverage` says how many are. Labels and gold may be objects of
+this package or anything that `read_labels` and `read_gold` take.
+
+The functions on arrays come first: `truth` and `guess` are codes of classes, one per task. Those
+on labels and gold, which most users want, follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak import files, link_graph
+from tiebreak.errors import InputError, OptionError
+from tiebreak.gold import Gold
+from tiebreak.labels import Floats, Labels
+from tiebreak.links import Links
+from tiebreak.names import MISSING, Codes, Names
+
+Average = Literal["micro", "macro"]
+Absent = Literal["skip", "zero"]
+AVERAGES: tuple[Average, ...] = ("micro", "macro")
+ABSENTS: tuple[Absent, ...] = ("skip", "zero")
+
+BINS = 15  # of calibration
+LOG_LOSS_FLOOR = 1e-12  # a truth held impossible costs 27.6, not infinity
+
+
+class ClassCounts(NamedTuple):
+    """How often each class was labelled rightly, labelled at all, and true; each (n_classes,)."""
+
+    right: npt.NDArray[np.int64]
+    labelled: npt.NDArray[np.int64]
+    true: npt.NDArray[np.int64]
+
+
+def count_classes(truth: Codes, guess: Codes, n_classes: int) -> ClassCounts:
+    """Count, for each class, right labels (TP), labels (TP + FP) and truths (TP + FN)."""
+    return ClassCounts(
+        np.bincount(truth[truth == guess], minlength=n_classes),
+        np.bincount(guess, minlength=n_classes),
+        np.bincount(truth, minlength=n_classes),
+    )
+
+
+def class_f(counts: ClassCounts) -> Floats:
+    """Return F of each class, 2 TP / (2 TP + FP + FN); 0 for a class that never occurs."""
+    return np.asarray(2.0 * counts.right / np.maximum(counts.labelled + counts.true, 1))
+
+
+def micro_f(counts: ClassCounts) -> float:
+    """Return 2 Σ TP / (2 Σ TP + Σ FP + Σ FN): the accuracy, as every task has one label."""
+    return float(2.0 * counts.right.sum() / (counts.labelled.sum() + counts.true.sum()))
+
+
+def macro_f(counts: ClassCounts, absent: Absent = "skip") -> float:
+    """Return the mean of F over classes; `absent` says what to do with those that never occur.
+
+    This is the mean of the F scores, not the F score of mean precision and mean recall.
+    """
+    occurs = (counts.labelled + counts.true) > 0
+    f = class_f(counts)
+    return float(f[occurs].mean() if absent == "skip" else f.mean())
+
+
+def mean_log_loss(truth: Codes, probabilities: Floats) -> float:
+    """Return -(1/n) Σ log max(q_i(truth_i), 1e-12); probabilities is (n_tasks, n_classes)."""
+    of_truth = probabilities[np.arange(len(truth)), truth]
+    return float(-np.log(np.maximum(of_truth, LOG_LOSS_FLOOR)).mean())
+
+
+def mean_brier(truth: Codes, probabilities: Floats) -> float:
+    """Return (1/n) Σ_i Σ_k (q_i(k) - [truth_i = k])², between 0 and 2."""
+    of_truth = probabilities[np.arange(len(truth)), truth]
+    # (q - 1)² - q² = 1 - 2 q at the truth: no second array of (n_tasks, n_classes)
+    per_task = np.einsum("ik,ik->i", probabilities, probabilities) + 1.0 - 2.0 * of_truth
+    return float(per_task.mean())
+
+
+def binned_gap(is_right: npt.NDArray[np.bool_], stated: Floats, bins: int) -> float:
+    """Return the mean gap between stated probability and share right, over equal-width bins.
+
+    A bin is min(floor(bins · p), bins - 1) and weighs as much as it has tasks.
+    """
+    bin_of = np.minimum((bins * stated).astype(np.int64), bins - 1)
+    gap = np.bincount(bin_of, weights=stated - is_right, minlength=bins)
+    return float(np.abs(gap).sum() / len(stated))
+
+
+def f_score(
+    labels: Any,
+    gold: Any,
+    average: Average = "macro",
+    *,
+    absent: Absent = "skip",
+    given: Any = None,
+) -> float:
+    """Return the F score of labels against gold.
+
+    Parameters
+    ----------
+    average
+        "macro": the mean of F over classes (not the F of mean precision and mean recall).
+        "micro": F of all classes pooled, which is the accuracy.
+    absent
+        What "macro" does with classes that neither gold nor labels use: "skip" leaves them
+        out, "zero" counts each as 0.
+    given
+        Gold that the fit was given: its tasks are not scored. Without it, all tasks are.
+
+    Examples
+    --------
+    >>> gold = Gold.from_dict({"a": "cat", "b": "dog", "c": "dog"})
+    >>> labels = Labels(Names("abc"), Names(["cat", "dog"]), np.array([0, 1, 0], np.int32))
+    >>> round(f_score(labels, gold), 4), round(f_score(labels, gold, "micro"), 4)
+    (0.6667, 0.6667)
+    """
+    if average not in AVERAGES:
+        raise OptionError.unknown("average", average, AVERAGES)
+    if absent not in ABSENTS:
+        raise OptionError.unknown("absent", absent, ABSENTS)
+    counts = _scored(labels, gold, given).counts
+    return micro_f(counts) if average == "micro" else macro_f(counts, absent)
+
+
+def f_by_class(labels: Any, gold: Any, *, given: Any = None) -> dict[Hashable, float]:
+    """Return F of each class that gold or labels use.
+
+    >>> gold = Gold.from_dict({"a": "cat", "b": "dog", "c": "dog"})
+    >>> labels = Labels(Names("abc"), Names(["cat", "dog"]), np.array([0, 1, 1], np.int32))
+    >>> f_by_class(labels, gold)
+    {'cat': 1.0, 'dog': 1.0}
+    """
+    return _f_by_class(_scored(labels, gold, given))
+
+
+def accuracy(labels: Any, gold: Any, *, given: Any = None) -> float:
+    """Return the share of labels that are right.
+
+    >>> gold = Gold.from_dict({"a": "cat", "b": "dog"})
+    >>> labels = Labels(Names("abc"), Names(["cat", "dog"]), np.array([0, 0, 0], np.int32))
+    >>> accuracy(labels, gold)
+    0.5
+    """
+    return micro_f(_scored(labels, gold, given).counts)
+
+
+def log_loss(labels: Any, gold: Any, *, given: Any = None) -> float:
+    """Return the mean of -log q(truth); the labels must carry a probability for every class.
+
+    >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> labels = Labels.from_probabilities(Names("ab"), Names(["cat", "dog"]), q)
+    >>> round(log_loss(labels, Gold.from_dict({"a": "cat", "b": "cat"})), 4)
+    0.8574
+    """
+    scored = _scored(labels, gold, given)
+    return mean_log_loss(scored.truth, _needed(scored.probabilities, "every class"))
+
+
+def brier_score(labels: Any, gold: Any, *, given: Any = None) -> float:
+    """Return the mean squared distance of probabilities from the truth, between 0 and 2.
+
+    >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> labels = Labels.from_probabilities(Names("ab"), Names(["cat", "dog"]), q)
+    >>> round(brier_score(labels, Gold.from_dict({"a": "cat", "b": "cat"})), 4)
+    0.65
+    """
+    scored = _scored(labels, gold, given)
+    return mean_brier(scored.truth, _needed(scored.probabilities, "every class"))
+
+
+def calibration_error(labels: Any, gold: Any, bins: int = BINS, *, given: Any = None) -> float:
+    """Return how far the stated probabilities of the labels are from the share that is right.
+
+    >>> q = np.array([[0.9, 0.1], [0.9, 0.1]])
+    >>> labels = Labels.from_probabilities(Names("ab"), Names(["cat", "dog"]), q)
+    >>> round(calibration_error(labels, Gold.from_dict({"a": "cat", "b": "dog"})), 4)
+    0.4
+    """
+    if bins < 1:
+        raise OptionError(f"bins must be at least 1; got {bins!r}.")
+    scored = _scored(labels, gold, given)
+    stated = _needed(scored.probability, "their label")
+    return binned_gap(scored.truth == scored.guess, stated, bins)
+
+
+@dataclass(frozen=True, slots=True)
+class Violations:
+    """The links that labels break: how many of those given, how many of what follows from them.
+
+    `given` counts each pair of tasks once, `links` shows one link for each. Nothing follows from
+    links with a weight; `closed` counts them as given.
+    """
+
+    given: int
+    closed: int
+    links: Links
+
+    def __repr__(self) -> str:
+        return f"Violations({self.given:,} of the links given, {self.closed:,} of their closure)"
+
+
+def violations(labels: Any, links: Any) -> Violations:
+    """Find the links that labels break: must-linked tasks that differ, cannot-linked that agree.
+
+    >>> labels = Labels(Names("abc"), Names(["cat", "dog"]), np.array([0, 0, 1], np.int32))
+    >>> violations(labels, Links.from_rows([("a", "b", "must"), ("b", "c", "must")]))
+    Violations(1 of the links given, 2 of their closure)
+    """
+    labels, links = files.read_labels(labels), files.read_links(links)
+    codes = links.on(labels.tasks)
+    is_broken = link_graph.violated(labels.label, codes)
+    closure = link_graph.close(len(labels), codes)
+    closed = link_graph.count_violated_closed(labels.label, closure, len(labels.classes))
+    # The closure holds neither links with a weight nor cannot-links that must-links contradict.
+    apart = ~codes.is_hard
+    apart[closure.conflicts] = True
+    closed += int(np.count_nonzero(is_broken & apart))
+    return Violations(int(is_broken.sum()), closed, links.select(codes.row[is_broken]))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All figures at once; None stands where the labels carry no such probabilities or links."""
+
+    n_tasks: int
+    n_gold: int
+    coverage: float
+    accuracy: float
+    micro_f: float
+    macro_f: float
+    f_by_class: dict[Hashable, float]
+    log_loss: float | None = None
+    brier_score: float | None = None
+    calibration_error: float | None = None
+    violated_given: int | None = None
+    violated_closed: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as a dictionary that JSON can hold."""
+        figures = asdict(self)
+        return figures | {"f_by_class": {str(k): f for k, f in self.f_by_class.items()}}
+
+
+def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> Report:
+    """Compute every figure that the labels allow.
+
+    >>> labels = Labels(Names("abc"), Names(["cat", "dog"]), np.array([0, 0, 1], np.int32))
+    >>> figures = report(labels, Gold.from_dict({"a": "cat", "b": "dog", "z": "dog"}))
+    >>> figures.n_tasks, figures.accuracy, round(figures.coverage, 4), figures.log_loss
+    (2, 0.5, 0.6667, None)
+    """
+    labels = files.read_labels(labels)
+    scored = _scored(labels, gold, given)
+    q, stated = scored.probabilities, scored.probability
+    is_right = scored.truth == scored.guess
+    broken = None if links is None else violations(labels, links)
+    return Report(
+        n_tasks=len(scored.truth),
+        n_gold=scored.n_gold,
+        coverage=len(scored.truth) / scored.n_gold,
+        accuracy=float(is_right.mean()),
+        micro_f=micro_f(scored.counts),
+        macro_f=macro_f(scored.counts),
+        f_by_class=_f_by_class(scored),
+        log_loss=None if q is None else mean_log_loss(scored.truth, q),
+        brier_score=None if q is None else mean_brier(scored.truth, q),
+        calibration_error=None if stated is None else binned_gap(is_right, stated, 15),
+        violated_given=None if broken is None else broken.given,
+        violated_closed=None if broken is None else broken.closed,
+    )
+
+
+class _Scored(NamedTuple):
+    """The tasks with a label and a truth, in the codes of all classes of either."""
+
+    truth: Codes
+    guess: Codes
+    classes: tuple[Hashable, ...]
+    probability: Floats | None
+    probabilities: Floats | None
+    n_gold: int
+
+    @property
+    def counts(self) -> ClassCounts:
+        return count_classes(self.truth, self.guess, len(self.classes))
+
+
+def _scored(labels: Any, gold: Any, given: Any) -> _Scored:
+    """Line labels up with gold, leaving out the tasks of `given`."""
+    labels, gold = files.read_labels(labels), files.read_gold(gold)
+    asked = np.ones(len(gold), dtype=bool)
+    if given is not None:
+        known = gold.tasks.codes(files.read_gold(given).tasks)
+        asked[known[known != MISSING]] = False
+    row = labels.tasks.codes(gold.tasks)
+    scored = asked & (row != MISSING)
+    if not scored.any():
+        raise _nothing_to_score(labels, gold, int(asked.sum()))
+    row = row[scored]
+    classes, code = _join_classes(labels.classes, gold.classes)
+    return _Scored(
+        truth=code[gold.label[scored]],
+        guess=labels.label[row],
+        classes=classes,
+        probability=None if labels.probability is None else labels.probability[row],
+        probabilities=_widened(labels.probabilities, row, len(classes)),
+        n_gold=int(asked.sum()),
+    )
+
+
+def _join_classes(classes: Names, others: Names) -> tuple[tuple[Hashable, ...], Codes]:
+    """Append the classes that only gold uses; return all, and the code of each class of gold."""
+    code = classes.codes(others).copy()
+    new = np.flatnonzero(code == MISSING)
+    code[new] = len(classes) + np.arange(len(new), dtype=np.int32)
+    return (*classes, *(others[int(k)] for k in new)), code
+
+
+def _widened(probabilities: Floats | None, row: Codes, n_classes: int) -> Floats | None:
+    """Take rows and give each class that only gold uses the probability 0."""
+    if probabilities is None:
+        return None
+    return np.pad(probabilities[row], ((0, 0), (0, n_classes - probabilities.shape[1])))
+
+
+def _f_by_class(scored: _Scored) -> dict[Hashable, float]:
+    counts = scored.counts
+    f = class_f(counts)
+    occurs = np.flatnonzero(counts.labelled + counts.true)
+    return {scored.classes[k]: float(f[k]) for k in occurs.tolist()}
+
+
+def _needed(probabilities: Floats | None, of_what: str) -> Floats:
+    if probabilities is None:
+        raise InputError(
+            f"These labels carry no probability of {of_what}. "
+            "Write them with probabilities=True (tiebreak fuse --probabilities), or pass "
+            "model.labels_ itself."
+        )
+    return probabilities
+
+
+def _nothing_to_score(labels: Labels, gold: Gold, n_asked: int) -> InputError:
+    if not n_asked:
+        return InputError("There is no gold to score against: it is empty, or all of it was given.")
+    of_gold, of_labels = (", ".join(map(repr, ids[:3])) for ids in (gold.tasks, labels.tasks))
+    return InputError(
+        f"None of the {len(gold):,} tasks of gold has a label. Gold names {of_gold}; "
+        f"the labels name {of_labels or 'no task'}.\nGive both the same task ids."
+    )

@@ -1,0 +1,31 @@
+"""Files: tables in, tables out. CSV, TSV, JSON lines, Parquet, and any frame that speaks Arrow."""
+
+from tiebreak.files.readers import (
+    read_gold,
+    read_labels,
+    read_links,
+    read_responses,
+    read_tasks,
+)
+from tiebreak.files.writers import (
+    write_gold,
+    write_labels,
+    write_links,
+    write_responses,
+    write_table,
+    write_workers,
+)
+
+__all__ = [
+    "read_gold",
+    "read_labels",
+    "read_links",
+    "read_responses",
+    "read_tasks",
+    "write_gold",
+    "write_labels",
+    "write_links",
+    "write_responses",
+    "write_table",
+    "write_workers",
+]

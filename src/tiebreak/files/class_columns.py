@@ -1,0 +1,73 @@
+"""Class columns: one probability a class, beside the labels of a file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.errors import InputError
+from tiebreak.files.numbers import Floats, as_numbers, offenders
+from tiebreak.files.table import Table
+from tiebreak.names import MISSING, Codes, Column, Names, Source, is_arrow
+from tiebreak.responses import sorted_classes
+
+PREFIX = "probability_"
+
+
+class Classes(NamedTuple):
+    """The sorted classes of a file, the code of each label used, and (n_tasks, n_classes)."""
+
+    names: Names
+    code_of_used: Codes
+    probabilities: Floats | None
+
+
+def read_classes(table: Table, used: Names) -> Classes:
+    """Find the classes: those of the probability columns, else those that some label uses."""
+    positions = [i for i, name in enumerate(table.names) if name.casefold().startswith(PREFIX)]
+    if not positions:
+        classes, new_code = sorted_classes(used)
+        return Classes(classes, new_code, None)
+    texts = [table.names[i][len(PREFIX) :] for i in positions]
+    classes, new_code = sorted_classes(_typed_like(used, texts))
+    codes = classes.codes(used)
+    without = np.flatnonzero(codes == MISSING)
+    if len(without):
+        raise InputError(
+            f"{table.title}: label {used[int(without[0])]!r} has no column "
+            f"{PREFIX}{used[int(without[0])]}. Add it, or remove all {PREFIX}… columns."
+        )
+    probabilities = np.empty((0, 0))
+    for at, i, column in zip(new_code, positions, table.read(positions), strict=True):
+        numbers = as_probabilities(table.names[i], column, table.source)
+        if not probabilities.size:
+            probabilities = np.empty((len(numbers), len(classes)))
+        probabilities[:, at] = numbers
+    return Classes(classes, codes, probabilities)
+
+
+def as_probabilities(name: str, column: Column, source: Source) -> Floats:
+    """Return probabilities as numbers; what is missing or outside 0 to 1 is refused."""
+    numbers, _ = as_numbers(column)
+    rows = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
+    if len(rows):
+        raise InputError(
+            f"{len(rows):,} values of {name} are not between 0 and 1: "
+            f"{offenders(rows, column, source)}. Correct them, or remove the column."
+        )
+    return numbers
+
+
+def _typed_like(used: Names, texts: list[str]) -> Names:
+    """Give classes that stand in column names, hence as text, the type of the labels."""
+    by_text = {str(value): value for value in used}
+    column: Column = used.values
+    if is_arrow(column):
+        import pyarrow as pa
+
+        try:
+            return Names(pa.array(texts).cast(column.type))
+        except pa.ArrowException:
+            pass  # a type that cannot be read from text: known classes get their values back
+    return Names([by_text.get(text, text) for text in texts])

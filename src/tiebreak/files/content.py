@@ -1,0 +1,169 @@
+"""Content: the bytes of a file or of standard input, and what is written in them."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import mmap
+import os
+import stat
+import sys
+import zlib
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple, get_args
+
+from tiebreak.errors import FileError, InputError, OptionError
+
+Format = Literal["csv", "tsv", "jsonl", "parquet"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+STANDARD_INPUT = "standard input"
+GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+EXTENSIONS: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+FOREIGN_MAGIC = {
+    b"PK\x03\x04": ("an Excel workbook or a zip archive", "Save the table as CSV"),
+    b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "Save the table as CSV"),
+    b"ARROW1": ("an Arrow (Feather) file", "Save the table as Parquet"),
+    b"SQLite format 3": ("a SQLite database", "Save the table as CSV"),
+    b"BZh": ("compressed with bzip2", "Unpack it, or use gzip"),
+    b"\xfd7zXZ": ("compressed with xz", "Unpack it, or use gzip"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "Unpack it, or use gzip"),
+    b"\xff\xfe": ("UTF-16 text", "Save it again as UTF-8"),
+    b"\xfe\xff": ("UTF-16 text", "Save it again as UTF-8"),
+}
+
+
+class Content(NamedTuple):
+    """The bytes of a file, unpacked; `path` is set where they can be read a second time."""
+
+    name: str
+    data: memoryview
+    path: Path | None = None
+
+
+def read_content(origin: str | os.PathLike[str] | IO[Any]) -> Content:
+    """Read a path, standard input ("-") or an open file; unpack gzip; refuse what is empty."""
+    if isinstance(origin, str) and origin == "-":
+        content = Content(STANDARD_INPUT, _read_standard_input())
+    elif isinstance(origin, str | os.PathLike):
+        content = _read_path(Path(origin))
+    else:
+        content = Content(str(getattr(origin, "name", "the open file")), _read_stream(origin))
+    if content.data[:2] == GZIP_MAGIC:
+        content = content._replace(data=_unpack(content))
+    if not len(content.data):
+        again = " It can be read only once." if content.name == STANDARD_INPUT else ""
+        raise InputError(f"{content.name} is empty: it has no header and no rows.{again}")
+    return content
+
+
+def format_of(content: Content, asked: str | None) -> Format:
+    """Tell the format: as asked, else by the first bytes, else by the name (CSV if unknown)."""
+    if asked is not None:
+        return checked_format(asked)
+    head = bytes(content.data[:4096])
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    for magic, (what, cure) in FOREIGN_MAGIC.items():
+        if head.startswith(magic):
+            raise InputError(f"{content.name} is {what}, which cannot be read. {cure}.")
+    text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
+    if text.startswith(b"{"):
+        return "jsonl"
+    if not text and len(content.data) == len(head):
+        raise InputError(f"{content.name} is empty: it holds only blank lines.")
+    return format_of_name(content.name)[0]
+
+
+def format_of_name(name: str) -> tuple[Format, bool]:
+    """Tell the format by the name of a file, and whether it is packed with gzip.
+
+    >>> format_of_name("labels.tsv.gz"), format_of_name("labels")
+    (('tsv', True), ('csv', False))
+    """
+    path = Path(name.lower())
+    packed = path.suffix == ".gz"
+    suffix = path.with_suffix("").suffix if packed else path.suffix
+    return EXTENSIONS.get(suffix, "csv"), packed
+
+
+def checked_format(asked: str) -> Format:
+    """Return the format asked for, or refuse it."""
+    for known in FORMATS:
+        if asked.lower() == known:
+            return known
+    raise OptionError.unknown("format", asked, FORMATS)
+
+
+def _read_path(path: Path) -> Content:
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):  # a pipe: it can be read only once
+                return Content(str(path), memoryview(file.read()))
+            if not status.st_size:
+                return Content(str(path), memoryview(b""), path)
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return Content(str(path), memoryview(mapped), path)
+    except FileNotFoundError:
+        raise FileError(_missing(path)) from None
+    except IsADirectoryError:
+        raise FileError(f"{path} is a folder, not a file. Name one file in it.") from None
+    except PermissionError:
+        raise FileError(_not_permitted(path)) from None
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
+        raise FileError(f"{str(path)!r} cannot be read: {error}.") from None
+
+
+def _read_standard_input() -> memoryview:
+    if sys.stdin is None:
+        raise FileError("There is no standard input to read. Name a file instead of '-'.")
+    return _read_stream(getattr(sys.stdin, "buffer", sys.stdin))
+
+
+def _read_stream(stream: IO[Any]) -> memoryview:
+    try:
+        data = stream.read()
+    except (OSError, ValueError) as error:  # ValueError: the stream is closed or not UTF-8
+        name = STANDARD_INPUT if stream is getattr(sys.stdin, "buffer", None) else "The open file"
+        raise FileError(f"{name} cannot be read: {error}.") from None
+    return memoryview(data.encode() if isinstance(data, str) else data)
+
+
+def _unpack(content: Content) -> memoryview:
+    try:
+        return memoryview(gzip.decompress(content.data))
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileError(
+            f"{content.name} is a broken gzip file ({error}). Copy or make it again."
+        ) from None
+
+
+def _missing(path: Path) -> str:
+    """Say that a file is missing, and which one may have been meant."""
+    if not path.parent.is_dir():
+        return f"There is no file {path}: the folder {path.parent} does not exist."
+    try:
+        beside = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+    except OSError:
+        beside = []
+    close = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
+    if close:
+        return f"There is no file {path}. Did you mean {path.with_name(close[0])}?"
+    return f"There is no file {path}. Check the name and the folder ({Path.cwd()})."
+
+
+def _not_permitted(path: Path) -> str:
+    if path.is_dir():  # Windows reports a folder this way
+        return f"{path} is a folder, not a file. Name one file in it."
+    return f"{path} may not be read by you. Change its permissions or use a copy."

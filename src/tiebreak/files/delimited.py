@@ -1,0 +1,164 @@
+"""Delimited text: CSV and TSV. Every field is text, and only an empty field is missing."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tiebreak.errors import InputError
+from tiebreak.files import lines
+from tiebreak.files.content import BYTE_ORDER_MARK, Content, Format
+from tiebreak.files.table import Table
+from tiebreak.names import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DELIMITERS = (",", "\t", ";")
+BLOCK_SIZE = 1 << 22
+HEAD = 1 << 16
+UNCLOSED = "a quote is opened that is never closed"
+
+
+class Header(NamedTuple):
+    """The first record that is not blank, and the offset at which the rows begin."""
+
+    names: list[str]
+    end: int
+
+
+def delimited_table(content: Content, form: Format) -> Table:
+    """Make a table of a CSV or TSV file; columns are parsed when they are asked for."""
+    text_start = 3 if content.data[:3] == BYTE_ORDER_MARK else 0
+    header, delimiter = _header(content, text_start, ("\t",) if form == "tsv" else DELIMITERS)
+
+    def load(positions: Sequence[int]) -> list[Column]:
+        return _load(content, header, delimiter, positions)
+
+    return Table(
+        names=tuple(header.names),
+        load=load,
+        source=lines.source_of(content, delimiter),
+        has_header=True,
+    )
+
+
+def _header(content: Content, start: int, delimiters: Sequence[str]) -> tuple[Header, str]:
+    """Read the header with the delimiter that splits it into the most columns."""
+    found = {d: _header_by(content, start, d) for d in delimiters}
+    best = max(delimiters, key=lambda d: len(found[d].names))  # the first of equals: a comma
+    return found[best], best
+
+
+def _header_by(content: Content, start: int, delimiter: str) -> Header:
+    size = HEAD
+    while True:
+        # Latin-1 keeps one character a byte, so that characters consumed are bytes consumed.
+        head = bytes(content.data[start : start + size]).decode("latin-1")
+        fields, consumed = _first_record(content, head, delimiter)
+        if consumed < len(head) or start + len(head) >= len(content.data):
+            break
+        size *= 8
+    try:
+        names = [field.encode("latin-1").decode() for field in fields]
+    except UnicodeDecodeError:
+        raise lines.not_text(content) from None
+    return Header(names, start + consumed)
+
+
+def _first_record(content: Content, head: str, delimiter: str) -> tuple[list[str], int]:
+    stream = io.StringIO(head, newline="")
+    consumed = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal consumed
+        for line in stream:
+            consumed += len(line)
+            yield line
+
+    try:
+        for _, fields in lines.records(counted(), delimiter):
+            return fields, consumed
+    except lines.BrokenRecord as broken:
+        raise InputError(f"{content.name}, line {broken.line}: {UNCLOSED}.") from None
+    return [], consumed
+
+
+def _load(
+    content: Content, header: Header, delimiter: str, positions: Sequence[int]
+) -> list[Column]:
+    import pyarrow as pa
+
+    if header.end == len(content.data):
+        return [pa.array([], pa.string()) for _ in positions]
+    # With the line end before them: Arrow skips it, and would drop a U+FEFF at the very start.
+    body = pa.py_buffer(content.data).slice(header.end - 1)
+    if _has_odd_quotes(content.data):
+        _refuse_broken_records(content, delimiter, None)
+    try:
+        table = _parse(body, len(header.names), delimiter, positions, BLOCK_SIZE)
+    except pa.ArrowInvalid as error:
+        if "straddl" in str(error):  # one record is longer than a block
+            table = _parse(body, len(header.names), delimiter, positions, body.size + 1)
+        elif "UTF8" in str(error):
+            raise lines.not_text(content) from None
+        else:
+            _refuse_broken_records(content, delimiter, len(header.names))
+            raise InputError(f"{content.name} cannot be read as CSV: {error}.") from None
+    return [table.column(str(i)) for i in positions]
+
+
+def _parse(
+    body: pa.Buffer, width: int, delimiter: str, positions: Sequence[int], block_size: int
+) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    wanted = [str(i) for i in positions]
+    return arrow_csv.read_csv(
+        pa.BufferReader(body),
+        read_options=arrow_csv.ReadOptions(
+            column_names=[str(i) for i in range(width)],
+            block_size=block_size,
+        ),
+        parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(wanted, pa.string()),
+            include_columns=wanted,
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
+
+
+def _has_odd_quotes(data: memoryview) -> bool:
+    """Tell whether a quote may be open at the end, which would swallow rows in silence."""
+    chunks = range(0, len(data), BLOCK_SIZE)
+    return sum(bytes(data[at : at + BLOCK_SIZE]).count(b'"') for at in chunks) % 2 == 1
+
+
+def _refuse_broken_records(content: Content, delimiter: str, width: int | None) -> None:
+    """Raise InputError for the first row of another width, or for a quote never closed."""
+    try:
+        with lines.open_text(content) as text:
+            for line, fields in lines.records(text, delimiter, strict=True):
+                if width is not None and len(fields) != width:
+                    raise InputError(_ragged(content.name, line, fields, width))
+    except lines.BrokenRecord as broken:
+        if "unexpected end" in str(broken):
+            raise InputError(
+                f"{content.name}, line {broken.line}: {UNCLOSED}, so the rows after it would be "
+                'lost.\nClose the quote; a quote inside a quoted field is written twice: "".'
+            ) from None
+        if width is not None:
+            raise InputError(f"{content.name}, line {broken.line}: {broken}.") from None
+
+
+def _ragged(name: str, line: int, fields: list[str], width: int) -> str:
+    shown = ", ".join(map(repr, fields))
+    return (
+        f"{name}, line {line}: expected {width} columns, got {len(fields)}: "
+        f"{shown if len(shown) <= 80 else shown[:79] + '…'}\n"
+        "Complete the row; a field that holds the delimiter must stand in double quotes."
+    )

@@ -1,0 +1,165 @@
+"""Encoding: columns as the bytes of CSV, TSV, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from tiebreak.errors import InputError
+from tiebreak.files.content import Format
+from tiebreak.names import Column, is_arrow, is_missing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH = 1 << 16  # rows turned into bytes at a time
+
+
+def encoded(columns: Mapping[str, Column], form: Format) -> Iterator[bytes]:
+    """Yield the bytes of a text format, piece by piece."""
+    try:
+        if form == "jsonl":
+            yield from _json_lines(columns)
+        else:
+            yield from _delimited(columns, "\t" if form == "tsv" else ",")
+    except UnicodeEncodeError as error:
+        raise InputError(_half_character(error)) from None
+
+
+def write_parquet(sink: BinaryIO, columns: Mapping[str, Column]) -> None:
+    """Write typed columns; values that no column can hold together are written as text."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        table = pa.table({name: _typed(column) for name, column in columns.items()})
+    except UnicodeEncodeError as error:
+        raise InputError(_half_character(error)) from None
+    parquet.write_table(table, sink)
+
+
+def _delimited(columns: Mapping[str, Column], delimiter: str) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    header = _quoted(pa.array(list(columns), pa.large_string()), delimiter)
+    yield (delimiter.join(header.to_pylist()) + "\n").encode()
+    texts = [_quoted(_as_text(column), delimiter) for column in columns.values()]
+    # A row of one empty field would be a blank line, which readers skip.
+    yield from _lines(texts, delimiter, nothing='""' if len(texts) == 1 else "")
+
+
+def _json_lines(columns: Mapping[str, Column]) -> Iterator[bytes]:
+    parts: list[Any] = []
+    for number, (name, column) in enumerate(columns.items()):
+        key = json.dumps(name, ensure_ascii=False)
+        parts += [f"{'{' if number == 0 else ', '}{key}: ", _as_json(column)]
+    yield from _lines([*parts, "}"], "", nothing="null")
+
+
+def _lines(parts: list[pa.Array | str], between: str, nothing: str) -> Iterator[bytes]:
+    """Join fields (arrays) and fixed text into lines, some thousand at a time."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    n_rows = max(len(part) for part in parts if not isinstance(part, str))
+    for start in range(0, n_rows, BATCH):
+        pieces = [
+            pa.scalar(part, pa.large_string())
+            if isinstance(part, str)
+            else part.slice(start, BATCH)
+            for part in (*parts, between)
+        ]
+        lines = pc.binary_join_element_wise(
+            *pieces, null_handling="replace", null_replacement=nothing
+        )
+        yield ("\n".join(lines.to_pylist()) + "\n").encode()
+
+
+def _quoted(texts: pa.Array, delimiter: str) -> pa.Array:
+    """Put quotes around the fields that need them, and only those."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    needs_quotes = pc.match_substring_regex(texts, f'["\r\n{delimiter}]')
+    if not pc.any(needs_quotes).as_py():
+        return texts
+    quote, nothing = (pa.scalar(text, pa.large_string()) for text in ('"', ""))
+    doubled = pc.replace_substring(texts, '"', '""')
+    in_quotes = pc.binary_join_element_wise(quote, doubled, quote, nothing)
+    return pc.if_else(needs_quotes, in_quotes, texts)
+
+
+def _as_text(column: Column) -> pa.Array:
+    """Write values as Python would; computed numbers (NumPy) in the shortest exact form."""
+    import pyarrow as pa
+
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
+        return pa.array(column, from_pandas=True).cast(pa.large_string())
+    if is_arrow(column) and (pa.types.is_integer(column.type) or _is_text(column.type)):
+        joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return joined.cast(pa.large_string())
+    return pa.array([_text(value) for value in _values(column)], pa.large_string())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode(errors="backslashreplace")
+    return None if is_missing(value) else str(value)
+
+
+def _as_json(column: Column) -> pa.Array:
+    """Write values as JSON; of text, each distinct value once."""
+    import pyarrow as pa
+
+    if is_arrow(column) and _is_text(column.type):
+        joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        codes = joined.dictionary_encode()
+        return _as_json(codes.dictionary.to_pylist()).take(codes.indices)
+    return pa.array([_json(value) for value in _values(column)], pa.large_string())
+
+
+def _json(value: Any) -> str | None:
+    if is_missing(value):
+        return None
+    is_number = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
+    return json.dumps(value if is_number else _text(value), ensure_ascii=False)
+
+
+def _typed(column: Column) -> pa.Array:
+    import pyarrow as pa
+
+    if is_arrow(column):
+        return column
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iufbU":
+        return pa.array(column, from_pandas=True)
+    values = [None if is_missing(value) else value for value in _values(column)]
+    try:
+        made = pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        made = None
+    if made is None or pa.types.is_nested(made.type):
+        return pa.array([_text(value) for value in values], pa.string())
+    return made
+
+
+def _values(column: Column) -> list[Any]:
+    if is_arrow(column):
+        return list(column.to_pylist())
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+
+
+def _half_character(error: UnicodeEncodeError) -> str:
+    return (
+        f"The text {error.object[:60]!r} holds half a character (a lone surrogate), which UTF-8 "
+        "cannot hold. Correct this id or label."
+    )

@@ -1,0 +1,100 @@
+"""JSON lines: one object a row. Numbers stay numbers, text stays text."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tiebreak.errors import InputError
+from tiebreak.files import lines
+from tiebreak.files.content import BYTE_ORDER_MARK, Content
+from tiebreak.files.table import Table
+from tiebreak.names import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def json_table(content: Content) -> Table:
+    """Make a table of JSON objects: fast where all rows are alike, else object by object."""
+    columns = _read_alike(content) or _read_each(content)
+    names = tuple(columns)
+    return Table(
+        names=names,
+        load=lambda positions: [columns[names[i]] for i in positions],
+        source=lines.source_of(content, None),
+    )
+
+
+def table_of_records(records: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Turn objects into columns, None where an object lacks a key.
+
+    >>> table_of_records([{"task": "a"}, {"task": "b", "label": 1}])
+    {'task': ['a', 'b'], 'label': [None, 1]}
+    """
+    keys = dict.fromkeys(key for record in records for key in record)
+    return {key: [record.get(key) for record in records] for key in keys}
+
+
+def _read_alike(content: Content) -> dict[str, Column] | None:
+    """Read objects that all have the keys and types of the first one; None where they do not.
+
+    The types are given, not guessed: Arrow would take text that looks like a date for one.
+    """
+    import pyarrow as pa
+    from pyarrow import json as arrow_json
+
+    schema = _schema_of_first(content)
+    if schema is None:
+        return None
+    options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    start = 3 if content.data[:3] == BYTE_ORDER_MARK else 0
+    body = pa.BufferReader(pa.py_buffer(content.data).slice(start))
+    try:
+        table = arrow_json.read_json(body, parse_options=options)
+        table.validate(full=True)  # text is not checked to be UTF-8 otherwise
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def _schema_of_first(content: Content) -> pa.Schema | None:
+    import pyarrow as pa
+
+    known = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+    head = bytes(content.data[: lines.CHUNK]).removeprefix(BYTE_ORDER_MARK).lstrip()
+    try:
+        first = json.loads(head.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(first, dict) or not {type(value) for value in first.values()} <= set(known):
+        return None
+    return pa.schema({key: known[type(value)] for key, value in first.items()})
+
+
+def _read_each(content: Content) -> dict[str, Column]:
+    try:
+        text = str(content.data, "utf-8-sig")
+    except UnicodeDecodeError:
+        raise lines.not_text(content) from None
+    if text.lstrip().startswith("["):
+        raise InputError(
+            f"{content.name} holds one JSON list. Write one object a line instead, for instance "
+            f"with: jq -c '.[]' {content.name}"
+        )
+    records = [record for _, record in lines.json_objects(text, content.name)]
+    columns = table_of_records(records)
+    return {key: _one_type(values) for key, values in columns.items()}
+
+
+def _one_type(values: list[Any]) -> Column:
+    """Make an Arrow array of values of one type; others stay Python objects."""
+    import pyarrow as pa
+
+    kinds = {type(value) for value in values if value is not None}
+    if kinds and not any(kinds <= alike for alike in ({str}, {bool}, {int, float})):
+        return values
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        return values  # whole numbers beyond 64 bits, or halves of characters

@@ -1,0 +1,265 @@
+"""Readers: responses, links, gold and labels from files and tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tiebreak import names
+from tiebreak.errors import InputError
+from tiebreak.files import kinds
+from tiebreak.files.class_columns import as_probabilities, read_classes
+from tiebreak.files.columns import Kind, find_columns
+from tiebreak.files.link_words import as_must, as_weights
+from tiebreak.files.sources import as_table, columns_table, is_column
+from tiebreak.files.table import Table, clean
+from tiebreak.gold import Gold
+from tiebreak.labels import Labels
+from tiebreak.links import Links
+from tiebreak.names import MISSING, Codes, Column, Names, is_arrow
+from tiebreak.responses import Repeats, Responses
+
+ColumnNames = Mapping[str, object]
+
+
+def read_responses(
+    source: Any,
+    *,
+    columns: ColumnNames | None = None,
+    repeats: Repeats = "last",
+    tasks: Any = None,
+    classes: Iterable[Any] | None = None,
+    format: str | None = None,
+) -> Responses:
+    """Read who gave which label to which task.
+
+    Parameters
+    ----------
+    source
+        A path, "-" (standard input), an open file, a frame (pandas, polars, pyarrow, DuckDB), a
+        dictionary of columns, or (task, worker, label) rows. Text files are UTF-8 CSV, TSV or
+        JSON lines, also packed with gzip; Parquet is typed.
+    columns
+        Names of the columns, such as ``{"task": "item"}``, where they are not found.
+    repeats
+        What counts if a worker labelled a task twice: the "last" label, each ("count"), or it
+        is an "error".
+    tasks, classes
+        Tasks that exist even without a response (see `read_tasks`), and classes that exist even
+        if nobody chose them.
+    format
+        "csv", "tsv", "jsonl" or "parquet"; found by content and name if not given.
+
+    Raises
+    ------
+    FileError, ResponseError, InputError
+        Where the file cannot be read, or its rows cannot be used.
+
+    Examples
+    --------
+    >>> read_responses([("a", "ann", "cat"), ("b", "ann", "dog"), ("b", "bob", "dog")])
+    Responses(3 responses, 2 tasks, 2 workers, 2 classes)
+    >>> read_responses({"task": ["a", "b"], "worker": ["ann", "ann"], "label": [1, 0]}).classes
+    Names([0, 1], n=2)
+    """
+    if isinstance(source, Responses):
+        return _extended(source, tasks, classes)
+    table, found = _load(source, kinds.RESPONSES, columns, format)
+    return Responses.from_columns(
+        found["task"],
+        found["worker"],
+        found["label"],
+        tasks=None if tasks is None else _like(found["task"], read_tasks(tasks), "tasks"),
+        classes=None
+        if classes is None
+        else _like(found["label"], clean("classes", classes), "classes"),
+        repeats=repeats,
+        frame=table.frame,
+        source=table.source,
+    )
+
+
+def read_links(
+    source: Any, *, columns: ColumnNames | None = None, format: str | None = None
+) -> Links:
+    """Read which tasks must, or cannot, be of the same class.
+
+    Columns are left, right and link (must or cannot), and optionally weight (above 0; the
+    log-odds that the link is right) and who (where the link comes from). See `read_responses`
+    for what `source`, `columns` and `format` may be; rows are (left, right, link, weight, who),
+    of which the last two may be left out.
+
+    Examples
+    --------
+    >>> links = read_links([("a", "b", "must"), ("a", "c", "cannot")])
+    >>> links.must.tolist()
+    [True, False]
+    """
+    if isinstance(source, Links):
+        return source
+    table, found = _load(source, kinds.LINKS, columns, format)
+    weight = found.get("weight")
+    return Links.from_columns(
+        found["left"],
+        found["right"],
+        as_must(found["link"], table.source),
+        weight=None if weight is None else as_weights(weight, table.source),
+        who=found.get("who"),
+        frame=table.frame,
+        source=table.source,
+    )
+
+
+def read_gold(
+    source: Any, *, columns: ColumnNames | None = None, format: str | None = None
+) -> Gold:
+    """Read tasks whose class is known: columns task and label, or a mapping of task to label.
+
+    See `read_responses` for what `source`, `columns` and `format` may be.
+
+    Examples
+    --------
+    >>> read_gold({"a": "cat", "b": "dog"})
+    Gold(2 tasks, 2 classes)
+    >>> read_gold({"task": ["a", "b"], "label": ["cat", "dog"]}).to_dict()
+    {'a': 'cat', 'b': 'dog'}
+    """
+    if isinstance(source, Gold):
+        return source
+    table, found = _load(_unfolded(source, kinds.GOLD), kinds.GOLD, columns, format)
+    return Gold.from_columns(found["task"], found["label"], source=table.source)
+
+
+def read_labels(
+    source: Any, *, columns: ColumnNames | None = None, format: str | None = None
+) -> Labels:
+    """Read labels that tiebreak, or another program, has written.
+
+    Columns are task and label, and optionally probability and one ``probability_<class>`` a
+    class. See `read_responses` for what `source`, `columns` and `format` may be.
+
+    Examples
+    --------
+    >>> read_labels([("a", "cat", 0.9), ("b", "dog", 0.8)]).best()
+    {'a': 'cat', 'b': 'dog'}
+    """
+    if isinstance(source, Labels):
+        return source
+    table, found = _load(_unfolded(source, kinds.LABELS), kinds.LABELS, columns, format)
+    task_code, tasks = _complete("task", found["task"], table)
+    label, used = _complete("label", found["label"], table)
+    _refuse_repeats(task_code, tasks, table)
+    classes = read_classes(table, used)
+    said = found.get("probability")
+    return Labels(
+        tasks=tasks,
+        classes=classes.names,
+        label=classes.code_of_used[label],
+        probability=None if said is None else as_probabilities("probability", said, table.source),
+        probabilities=classes.probabilities,
+        frame=table.frame,
+    )
+
+
+def read_tasks(source: Any) -> Column:
+    """Read ids of tasks: a column of its own, or the column `task` of a file or table.
+
+    Examples
+    --------
+    >>> read_tasks(["a", "b"])
+    ['a', 'b']
+    """
+    if _is_table(source):
+        table, found = _load(source, kinds.TASKS, None, None)
+        column = found["task"]
+    else:
+        column = clean("task", source)
+        table = columns_table({"task": column})
+    _complete("task", column, table)
+    return column
+
+
+def _load(
+    source: Any, kind: Kind, columns: ColumnNames | None, format: str | None
+) -> tuple[Table, dict[str, Column]]:
+    """Make a table of the source and read the columns that its kind has."""
+    table = as_table(source, kind.names, len(kind.needed), format)
+    positions = find_columns(table, kind, columns)
+    read = table.read(list(positions.values()))
+    return table, dict(zip(positions, read, strict=True))
+
+
+def _unfolded(source: Any, kind: Kind) -> Any:
+    """Turn a mapping of task to label into columns; a mapping of columns stays as it is."""
+    if not isinstance(source, Mapping):
+        return source
+    values = list(source.values())
+    is_named = {str(key).strip().casefold() for key in source} >= set(kind.needed)
+    if values and all(is_column(v) or (is_named and isinstance(v, tuple)) for v in values):
+        return source
+    return {"task": list(source), "label": values}
+
+
+def _is_table(source: Any) -> bool:
+    """Tell a path, a frame or a list of objects from a plain column of ids."""
+    if isinstance(source, str | os.PathLike | Mapping) or hasattr(source, "read"):
+        return True
+    if isinstance(source, list) and source and isinstance(source[0], Mapping):
+        return True
+    return any(hasattr(source, name) for name in ("columns", "column_names", "schema"))
+
+
+def _complete(what: str, column: Column, table: Table) -> tuple[Codes, Names]:
+    """Encode a column in which no value may be missing."""
+    codes, found = names.encode(column)
+    rows = np.flatnonzero(codes == MISSING)
+    if len(rows):
+        raise InputError(
+            f"{table.title}: {len(rows):,} rows have no {what} "
+            f"({table.source.where(int(rows[0]))}). Fill it in or remove the row."
+        )
+    return codes, found
+
+
+def _refuse_repeats(codes: Codes, tasks: Names, table: Table) -> None:
+    """Refuse a task that has two labels."""
+    if len(tasks) == len(codes):
+        return
+    _, first = np.unique(codes, return_index=True)
+    row = int(np.setdiff1d(np.arange(len(codes)), first)[0])
+    earlier = int(np.flatnonzero(codes == codes[row])[0])
+    raise InputError(
+        f"{table.title}: task {tasks[int(codes[row])]!r} has two labels "
+        f"({table.source.where(earlier)}; {table.source.where(row)}). Keep one of them."
+    )
+
+
+def _extended(responses: Responses, tasks: Any, classes: Iterable[Any] | None) -> Responses:
+    """Add tasks without responses and classes that nobody chose."""
+    if tasks is not None:
+        more = _like(responses.tasks.values, read_tasks(tasks), "tasks")
+        merged = names.merge(responses.tasks, names.encode(more)[1])
+        responses = replace(responses, tasks=merged)
+    if classes is not None:
+        more = _like(responses.classes.values, clean("classes", classes), "classes")
+        responses = responses.with_classes(names.encode(more)[1])
+    return responses
+
+
+def _like(known: Column, column: Column, what: str) -> Column:
+    """Give ids listed apart the type of those in the table, where that is typed."""
+    if not is_arrow(known):
+        return column
+    import pyarrow as pa
+
+    try:
+        return (column if is_arrow(column) else pa.array(column)).cast(known.type)
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        raise InputError(
+            f"{what}= holds ids that do not fit those of the table, which are {known.type}: "
+            f"{Names(column)!r}. Give both the same type."
+        ) from None

@@ -1,0 +1,100 @@
+"""Replacing: write beside the target and rename, so that no crash leaves half a file."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from tiebreak.errors import FileError
+
+Target = str | os.PathLike[str]
+
+
+@contextlib.contextmanager
+def open_target(target: Target) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of `target` once it is complete; "-" is standard output.
+
+    The old file stays untouched until then, and whatever goes wrong leaves nothing behind.
+    """
+    if isinstance(target, str) and target == "-":
+        with _standard_output() as out:
+            yield out
+        return
+    path = Path(os.path.realpath(target))  # a link keeps pointing where it points
+    try:
+        mode = _mode_of(path)
+        if mode is not None and not stat.S_ISREG(mode):  # a device or a pipe has no old content
+            with path.open("wb") as out:
+                yield out
+            return
+        with _replacing(path, mode) as out:
+            yield out
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{target} cannot be written: {_reason(path, error)}") from None
+
+
+@contextlib.contextmanager
+def _replacing(path: Path, mode: int | None) -> Iterator[BinaryIO]:
+    beside = path.parent / f".tiebreak-{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    handle = os.open(beside, flags, 0o666)  # less what the umask takes away
+    try:
+        with os.fdopen(handle, "wb") as out:
+            if mode is not None:
+                beside.chmod(stat.S_IMODE(mode))
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(beside, path)  # noqa: PTH105 - one name that tests can make fail
+    except BaseException:  # Ctrl-C too
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _mode_of(path: Path) -> int | None:
+    """Return the mode of the old file, None where there is none; refuse folders early."""
+    if path.is_dir():
+        raise FileError(f"{path} is a folder. Name a file in it to write to.")
+    if not path.parent.is_dir():
+        raise FileError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if not os.access(path, os.W_OK):  # renaming over it would work all the same
+        raise FileError(f"{path} is write-protected. Make it writable or choose another name.")
+    return mode
+
+
+def _reason(path: Path, error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return f"you may not write into the folder {path.parent}."
+    return f"{error.strerror or error}."
+
+
+@contextlib.contextmanager
+def _standard_output() -> Iterator[BinaryIO]:
+    """Write to standard output; a reader that has had enough (`| head`) is no error."""
+    buffer: BinaryIO | None = getattr(sys.stdout, "buffer", None)
+    out = buffer or io.BytesIO()  # a notebook's standard output takes text only
+    try:
+        sys.stdout.flush()  # what was printed before stays before
+        yield out
+        if isinstance(out, io.BytesIO) and buffer is None:
+            sys.stdout.write(out.getvalue().decode())
+        out.flush()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes standard output once more at exit; let that go nowhere.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,152 @@
+"""Sources: whatever the caller has (path, frame, columns, rows) becomes a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tiebreak.errors import FileError, InputError
+from tiebreak.files.content import Content, format_of, read_content
+from tiebreak.files.delimited import delimited_table
+from tiebreak.files.json_lines import json_table, table_of_records
+from tiebreak.files.table import Table
+from tiebreak.names import Column, Source, is_arrow
+
+
+def as_table(
+    source: Any, row_names: Sequence[str], n_needed: int, format: str | None = None
+) -> Table:
+    """Make a table of a path, "-", an open file, a frame, columns by name, or rows.
+
+    `row_names` name the parts of a bare row; the first `n_needed` of them must be there.
+    """
+    if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
+        return _from_content(read_content(source), format)
+    if isinstance(source, Mapping):
+        return columns_table(source)
+    frame = _from_frame(source)
+    if frame is not None:
+        return frame
+    if isinstance(source, bytes) or not isinstance(source, Iterable):
+        raise InputError(
+            f"A {type(source).__name__} cannot be read as a table. Pass a path, a frame (pandas, "
+            "polars, pyarrow, DuckDB), a dictionary of columns or a list of rows."
+        )
+    rows = source.tolist() if isinstance(source, np.ndarray) else list(source)
+    return _from_rows(rows, row_names, n_needed)
+
+
+def columns_table(columns: Mapping[Any, Column]) -> Table:
+    """Make a table of columns by name."""
+    values = list(columns.values())
+    return Table(tuple(map(str, columns)), lambda positions: [values[i] for i in positions])
+
+
+def is_column(value: object) -> bool:
+    """Tell whether a value is a whole column rather than one label."""
+    if isinstance(value, list | np.ndarray | range) or hasattr(value, "__arrow_c_stream__"):
+        return True
+    return is_arrow(value) or type(value).__module__.partition(".")[0] == "pandas"
+
+
+def _from_content(content: Content, asked: str | None) -> Table:
+    form = format_of(content, asked)
+    if form == "parquet":
+        return _from_parquet(content)
+    return json_table(content) if form == "jsonl" else delimited_table(content, form)
+
+
+def _from_parquet(content: Content) -> Table:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    def broken(error: Exception) -> FileError:
+        return FileError(f"{content.name} is a broken Parquet file ({error}). Make it again.")
+
+    def load(positions: Sequence[int]) -> list[Column]:
+        try:
+            table = file.read(columns=[names[i] for i in positions])
+            return [_text_if_possible(table.column(names[i])) for i in positions]
+        except (pa.ArrowException, OSError) as error:
+            raise broken(error) from None
+
+    try:
+        file = parquet.ParquetFile(pa.BufferReader(pa.py_buffer(content.data)))
+    except (pa.ArrowException, OSError) as error:
+        raise broken(error) from None
+    names = tuple(file.schema_arrow.names)
+    return Table(names, load, Source(content.name))
+
+
+def _text_if_possible(column: Any) -> Column:
+    """Read bytes as text: some writers of Parquet do not mark text as such."""
+    import pyarrow as pa
+
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        try:
+            return column.cast(pa.large_string())
+        except pa.ArrowInvalid:
+            return column
+    return column
+
+
+def _from_frame(source: Any) -> Table | None:
+    """Make a table of a frame of any kind; None where the source is no frame."""
+    kind = type(source).__module__.partition(".")[0]
+    if kind == "pandas" and hasattr(source, "columns"):
+        return _from_pandas(source)
+    if kind == "polars" and hasattr(source, "collect_schema"):
+        frame = source.collect() if hasattr(source, "collect") else source
+        return Table(
+            names=tuple(frame.columns),
+            load=lambda positions: [frame.to_series(i) for i in positions],
+            frame="polars",
+        )
+    if not hasattr(source, "__arrow_c_stream__"):
+        return None
+    import pyarrow as pa
+
+    try:
+        table = pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(f"This {type(source).__name__} is not a table: {error}.") from None
+    return Table(tuple(table.column_names), lambda positions: [table.column(i) for i in positions])
+
+
+def _from_pandas(frame: Any) -> Table:
+    """Make a table of the columns and of the named levels of the index."""
+    names = [str(name) for name in frame.columns]
+    levels = [
+        level
+        for level, name in enumerate(frame.index.names)
+        if name is not None and str(name) not in names
+    ]
+    level_names = [str(frame.index.names[level]) for level in levels]
+
+    def load(positions: Sequence[int]) -> list[Column]:
+        return [
+            frame.iloc[:, i]
+            if i < len(names)
+            else frame.index.get_level_values(levels[i - len(names)])
+            for i in positions
+        ]
+
+    return Table((*names, *level_names), load, frame="pandas")
+
+
+def _from_rows(rows: list[Any], row_names: Sequence[str], n_needed: int) -> Table:
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        return columns_table(table_of_records(rows))
+    wanted = ", ".join(row_names[:n_needed])
+    for number, row in enumerate(rows, start=1):
+        if isinstance(row, str | bytes) or not isinstance(row, Sequence):
+            raise InputError(f"Row {number:,} must be a tuple ({wanted}); got {row!r}.")
+        if not n_needed <= len(row) <= len(row_names):
+            raise InputError(f"Row {number:,} must be ({wanted}); got {len(row)} parts: {row!r}.")
+    width = max(map(len, rows), default=n_needed)
+    padded = ((*row, *(None,) * (width - len(row))) for row in rows)
+    columns = [list(column) for column in zip(*padded, strict=True)] or [[] for _ in range(width)]
+    return columns_table(dict(zip(row_names, columns, strict=False)))

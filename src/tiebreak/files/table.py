@@ -1,0 +1,201 @@
+"""Table: named columns from anywhere, cleaned so that the rooms below can use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tiebreak.errors import InputError
+from tiebreak.names import Column, Names, Source, is_arrow, is_missing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INT32_MAX = 2**31 - 1
+NOWHERE = Source()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns by position, loaded only when asked for: a table may hold many that nobody needs.
+
+    `frame` is the caller's kind of table; `has_header` says that the names were the first line
+    of a text file, so that they may be a row of data where the header was forgotten.
+    """
+
+    names: tuple[str, ...]
+    load: Callable[[Sequence[int]], Sequence[Column]]
+    source: Source = NOWHERE
+    frame: str = "pyarrow"
+    has_header: bool = False
+
+    @property
+    def title(self) -> str:
+        """How messages call this table."""
+        return self.source.name or "The table"
+
+    def read(self, positions: Sequence[int]) -> list[Column]:
+        """Load and clean some columns; all have the same length, at least 1."""
+        raw = self.load(positions)
+        columns = [clean(self.names[i], column) for i, column in zip(positions, raw, strict=True)]
+        lengths = {self.names[i]: len(c) for i, c in zip(positions, columns, strict=True)}
+        if len(set(lengths.values())) > 1:
+            shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
+            raise InputError(f"{self.title}: columns must be equally long; got {shown}.")
+        if not any(lengths.values()):
+            what = "a header but no rows" if self.has_header else "no rows"
+            raise InputError(f"{self.title} holds {what}. Add at least one row.")
+        return columns
+
+
+def clean(name: str, column: Any) -> Column:
+    """Make a column one Arrow array, or a list of Python objects where Arrow cannot hold it.
+
+    Missing values (None, NaN, empty text) become null; what cannot be an id is refused.
+
+    >>> clean("task", ["b", "a", None])
+    ['b', 'a', None]
+    >>> clean("task", np.array([1.0, np.nan])).to_pylist()
+    [1.0, None]
+    """
+    if isinstance(column, Names):
+        column = column.values
+    kind = type(column).__module__.partition(".")[0]
+    if isinstance(column, np.ndarray):
+        column = _from_numpy(name, column)
+    elif kind == "pandas":
+        column = _from_pandas(name, column)
+    elif kind == "polars":
+        column = _from_polars(column)
+    elif not is_arrow(column) and hasattr(column, "__arrow_c_stream__"):
+        import pyarrow as pa
+
+        column = pa.chunked_array(column)
+    if is_arrow(column):
+        column = _plain_arrow(column)
+    return column if is_arrow(column) else _python_column(name, column)
+
+
+def _from_numpy(name: str, column: np.ndarray[Any, Any]) -> Column:
+    import pyarrow as pa
+
+    if column.ndim != 1:
+        raise InputError(f"Column {name!r} has {column.ndim} dimensions; a column has one.")
+    if column.dtype.kind not in "OSV":
+        try:
+            return pa.array(column)
+        except (pa.ArrowException, TypeError, ValueError):
+            pass  # a type that Arrow does not know, such as complex numbers
+    return column.tolist()
+
+
+def _from_pandas(name: str, column: Any) -> Column:
+    import pyarrow as pa
+
+    try:
+        converted = pa.Array.from_pandas(column)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        refuse_mixed_types(name, column.tolist())
+        return column.tolist()
+    is_plain = not pa.types.is_nested(converted.type)
+    return converted if is_plain else column.tolist()  # tuples are good ids; Arrow makes lists
+
+
+def _from_polars(column: Any) -> Column:
+    import polars as pl
+    import pyarrow as pa
+
+    return column.to_list() if column.dtype == pl.Object else pa.chunked_array(column)
+
+
+def refuse_mixed_types(name: str, values: Sequence[Any]) -> None:
+    """Refuse a frame's column in which text and numbers stand together.
+
+    Raises InputError that names the first value of each of two types.
+    """
+    first: dict[str, int] = {}
+    for row, value in enumerate(values):
+        if type(value).__name__ not in ("NAType", "NaTType") and not is_missing(value):
+            first.setdefault(type(value).__name__, row)
+        if len(first) == 2:
+            (kind, row), (other, other_row) = first.items()
+            raise InputError(
+                f"Column {name!r} mixes types: row {row + 1:,} holds {values[row]!r} ({kind}), "
+                f"row {other_row + 1:,} holds {values[other_row]!r} ({other}).\n"
+                f"Make them one type, for instance: df[{name!r}] = df[{name!r}].astype(str)"
+            )
+
+
+def _plain_arrow(column: pa.Array | pa.ChunkedArray) -> Column:
+    """Undo encodings, join chunks, and mark NaN and empty text as missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, pa.Scalar):
+        return [column.as_py()]
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _plain_arrow(_decoded(column))
+    if pa.types.is_run_end_encoded(kind):
+        return _plain_arrow(pc.run_end_decode(column))
+    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
+        return column.to_pylist()
+    column = _one_chunk(column.cast(_sortable(kind)))
+    if pa.types.is_floating(column.type):
+        return pc.if_else(pc.is_nan(column), None, column)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        is_empty = pc.equal(column, "")
+        return pc.if_else(is_empty, None, column) if pc.any(is_empty).as_py() else column
+    return column
+
+
+def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """Replace codes by values; by hand, as Arrow cannot cast every type of dictionary."""
+    import pyarrow as pa
+
+    kind = _sortable(column.type.value_type)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    values = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in chunks]
+    return pa.chunked_array(values, type=kind)
+
+
+def _sortable(kind: pa.DataType) -> pa.DataType:
+    """Replace a type that Arrow cannot encode or sort by one that it can."""
+    import pyarrow as pa
+
+    if pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    return pa.float32() if pa.types.is_float16(kind) else kind
+
+
+def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(column, pa.Array):
+        return column
+    if pa.types.is_string(column.type) and column.nbytes > INT32_MAX:
+        column = column.cast(pa.large_string())
+    return column.combine_chunks()
+
+
+def _python_column(name: str, column: Any) -> list[Any]:
+    """Check that every value of a Python column can be an id."""
+    if isinstance(column, str | bytes) or not hasattr(column, "__iter__"):
+        raise InputError(f"Column {name!r} must be a list or an array; got {column!r}.")
+    values = list(column)
+    for row, value in enumerate(values):
+        try:
+            hash(value)
+        except TypeError:
+            raise InputError(
+                f"Column {name!r}, row {row + 1:,} holds {value!r} ({type(value).__name__}), "
+                "which cannot be an id or a label. Use text or a number."
+            ) from None
+    return values

@@ -1,0 +1,167 @@
+"""Closure: must-links join tasks to groups, cannot-links set groups apart."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.link_graph.codes import AnyCodes, Ints, LinkCodes, pair_keys
+from tiebreak.names import Codes
+
+
+class Closure(NamedTuple):
+    """What follows from must- and cannot-links without weights, never written out.
+
+    Task i belongs to group[i]; groups are numbered by their smallest task. left[h] < right[h] are
+    the pairs of groups that cannot be the same class, sorted. `conflicts` are the places of
+    cannot-links with both ends in one group; they are in no pair of groups.
+    """
+
+    group: Codes
+    n_groups: int
+    size: Ints
+    left: Codes
+    right: Codes
+    conflicts: Ints
+
+    @property
+    def n_must(self) -> int:
+        """How many pairs of tasks must be the same class."""
+        return int((self.size * (self.size - 1) // 2).sum())
+
+    @property
+    def n_cannot(self) -> int:
+        """How many pairs of tasks cannot be the same class, contradictions aside."""
+        return int((self.size[self.left] * self.size[self.right]).sum())
+
+
+def components(n_tasks: int, left: AnyCodes, right: AnyCodes) -> Codes:
+    """Return the connected component of each task, numbered by smallest member.
+
+    >>> components(5, np.array([3, 1]), np.array([1, 4])).tolist()
+    [0, 1, 2, 1, 1]
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    n_found, label = connected_components(_graph(n_tasks, left, right), directed=False)
+    new = np.empty(n_found, dtype=np.int32)
+    new[np.argsort(first_members(label, n_found))] = np.arange(n_found, dtype=np.int32)
+    return np.asarray(new[label])
+
+
+def first_members(label: AnyCodes, n_labels: int) -> Ints:
+    """Return the smallest task under each label; every label must be in use."""
+    first = np.empty(n_labels, dtype=np.int64)
+    first[label[::-1]] = np.arange(len(label) - 1, -1, -1)  # of equal places the last is kept
+    return first
+
+
+def close(n_tasks: int, links: LinkCodes) -> Closure:
+    """Find what follows from links: groups of tasks, and which groups are apart.
+
+    Implements [eq:closure]. Links with a weight are left out: what follows from two doubtful
+    answers is more doubtful than either.
+
+    >>> must = np.array([True, True, False])
+    >>> left, right = np.array([0, 1, 2], np.int32), np.array([1, 4, 4], np.int32)
+    >>> closed = close(5, LinkCodes(left, right, must, None, None, np.arange(3)))
+    >>> closed.group.tolist(), closed.left.tolist(), closed.right.tolist()
+    ([0, 0, 1, 2, 0], [0], [1])
+    """
+    hard = links.is_hard
+    must, cannot = hard & links.must, np.flatnonzero(hard & ~links.must)
+    group = components(n_tasks, links.left[must], links.right[must])
+    size = np.bincount(group).astype(np.int64)
+    a, b = group[links.left[cannot]], group[links.right[cannot]]
+    apart = a != b
+    pair = pair_keys(a[apart], b[apart], len(size))
+    left, right = np.divmod(np.unique(pair), max(len(size), 1))
+    return Closure(
+        group,
+        len(size),
+        size,
+        left.astype(np.int32),
+        right.astype(np.int32),
+        cannot[~apart],
+    )
+
+
+def closed_pairs(closure: Closure) -> tuple[Ints, Ints]:
+    """Write out the closed must- and cannot-linked pairs of tasks, (n, 2) each, sorted.
+
+    The number of pairs grows with the square of the tasks: for small inputs and tests only.
+    """
+    i, j = np.triu_indices(len(closure.group), k=1)
+    a, b = closure.group[i], closure.group[j]
+    pair = pair_keys(a, b, closure.n_groups)
+    cannot = np.isin(pair, pair_keys(closure.left, closure.right, closure.n_groups))
+    pairs = np.column_stack([i, j]).astype(np.int64)
+    return pairs[a == b], pairs[cannot]
+
+
+def between_groups(closure: Closure) -> LinkCodes:
+    """Return the pairs of groups that are apart as cannot-links between groups."""
+    n_pairs = len(closure.left)
+    must = np.zeros(n_pairs, dtype=bool)
+    return LinkCodes(closure.left, closure.right, must, None, None, np.arange(n_pairs))
+
+
+def shortest_chain(n_tasks: int, left: AnyCodes, right: AnyCodes, a: int, b: int) -> list[int]:
+    """Return a shortest chain of tasks from a to b along links; empty where none joins them.
+
+    With must-links alone, the chain says why a and b must be the same class.
+
+    >>> shortest_chain(4, np.array([0, 1]), np.array([1, 2]), 2, 0)
+    [2, 1, 0]
+    """
+    from scipy.sparse.csgraph import breadth_first_order
+
+    _, before = breadth_first_order(_graph(n_tasks, left, right), a, directed=False)
+    before[a] = a
+    if before[b] < 0:
+        return []
+    chain = [b]
+    while chain[-1] != a:
+        chain.append(int(before[chain[-1]]))
+    return chain[::-1]
+
+
+def why_equal(n_tasks: int, links: LinkCodes, a: int, b: int) -> list[int]:
+    """Return a shortest chain of must-links without weights from a to b; empty where none is."""
+    must = links.is_hard & links.must
+    return shortest_chain(n_tasks, links.left[must], links.right[must], a, b)
+
+
+class Lists(NamedTuple):
+    """One list of codes per owner, laid end to end: owner v has value[start[v]:start[v + 1]]."""
+
+    start: Ints
+    value: AnyCodes
+
+    def of(self, owners: npt.NDArray[Any]) -> tuple[Ints, AnyCodes]:
+        """Return, entry by entry, the place of the owner in `owners` and the value."""
+        begin = self.start[owners]
+        count = self.start[owners + 1] - begin
+        place = np.repeat(np.arange(len(owners)), count)
+        offset = np.arange(len(place)) - np.repeat(np.cumsum(count) - count, count)
+        return place, self.value[begin[place] + offset]
+
+
+def by_owner(n: int, owner: AnyCodes, value: AnyCodes) -> Lists:
+    """Collect values under their owners, 0 to n - 1."""
+    start = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.bincount(owner, minlength=n), out=start[1:])
+    return Lists(start, value[np.argsort(owner, kind="stable")])
+
+
+def neighbours(n: int, left: AnyCodes, right: AnyCodes) -> Lists:
+    """Return the neighbours of each vertex."""
+    return by_owner(n, np.concatenate([left, right]), np.concatenate([right, left]))
+
+
+def _graph(n: int, left: AnyCodes, right: AnyCodes) -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array((np.ones(len(left)), (left, right)), shape=(n, n))

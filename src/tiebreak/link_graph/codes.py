@@ -1,0 +1,107 @@
+"""Codes of links: each unordered pair once, whatever the order and direction given."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.names import Codes
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+AnyCodes = npt.NDArray[np.signedinteger[Any]]
+
+ROUNDING = 1e-12  # weights that cancel but for rounding leave no link
+
+
+class LinkCodes(NamedTuple):
+    """Links in the codes of a crowd, each unordered pair once: left[e] < right[e].
+
+    `weight` is positive, nan where none was given; None where no link has one. `who` says where
+    a link comes from, -1 where that is not known. `row` is the place in the links given.
+    """
+
+    left: Codes
+    right: Codes
+    must: Bools
+    weight: Floats | None
+    who: Codes | None
+    row: Ints
+
+    @property
+    def n_links(self) -> int:
+        """How many links there are (`len` counts the fields)."""
+        return len(self.left)
+
+    @property
+    def is_hard(self) -> Bools:
+        """Which links carry no weight, so that they must hold."""
+        if self.weight is None:
+            return np.ones(self.n_links, dtype=bool)
+        return np.isnan(self.weight)
+
+    def keep(self, index: npt.NDArray[Any]) -> LinkCodes:
+        """Return the links at these places, or under this mask."""
+        weight = None if self.weight is None else self.weight[index]
+        who = None if self.who is None else self.who[index]
+        return LinkCodes(
+            self.left[index], self.right[index], self.must[index], weight, who, self.row[index]
+        )
+
+
+def distinct(
+    left: AnyCodes, right: AnyCodes, must: Bools, weight: Floats | None, who: Codes | None
+) -> LinkCodes:
+    """Bring links into one order and one direction, equal ones together.
+
+    Links without weight that say the same collapse to the first. Weights of one pair are added,
+    must-links counting positive and cannot-links negative; where they cancel the weight is 0.
+    Links from different sources, and links with and without weight, stay apart; so do a must- and
+    a cannot-link without weight, which contradict each other.
+
+    >>> pairs = np.array([[4, 1], [1, 4], [0, 4]])
+    >>> links = distinct(*pairs.T, np.array([True, False, True]), np.array([2, 3, np.nan]), None)
+    >>> links.left.tolist(), links.right.tolist(), links.must.tolist(), links.weight.tolist()
+    ([0, 1], [4, 4], [True, False], [nan, 1.0])
+    """
+    low, high = np.minimum(left, right), np.maximum(left, right)
+    source = np.full(len(low), -1, np.int32) if who is None else who
+    soft = np.zeros(len(low), dtype=bool) if weight is None else ~np.isnan(weight)
+    size = np.where(soft, 0.0 if weight is None else weight, 1.0)
+    signed = np.where(must, size, -size)
+    says = np.where(soft, 2, must)
+    order = np.lexsort((signed, says, source, high, low))
+    start = _starts(order, low, high, source, says)
+    total = _added(signed[order], start)
+    total[np.abs(total) <= ROUNDING * _added(size[order], start)] = 0.0
+    at = order[start]
+    return LinkCodes(
+        low[at].astype(np.int32),
+        high[at].astype(np.int32),
+        total > 0.0,
+        None if weight is None else np.where(soft[at], np.abs(total), np.nan),
+        None if who is None else source[at],
+        np.minimum.reduceat(order, start) if len(start) else order,
+    )
+
+
+def pair_keys(left: AnyCodes, right: AnyCodes, n: int) -> Ints:
+    """Return one number per unordered pair of codes below n."""
+    low, high = np.minimum(left, right), np.maximum(left, right)
+    return low.astype(np.int64) * n + high
+
+
+def _starts(order: Ints, *keys: npt.NDArray[Any]) -> Ints:
+    """Return where in `order` a run of equal keys begins."""
+    begins = np.zeros(len(order), dtype=bool)
+    begins[:1] = True
+    for key in keys:
+        begins[1:] |= key[order[1:]] != key[order[:-1]]
+    return np.flatnonzero(begins)
+
+
+def _added(values: Floats, start: Ints) -> Floats:
+    return np.add.reduceat(values, start) if len(start) else values

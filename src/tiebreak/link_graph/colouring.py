@@ -1,0 +1,267 @@
+"""Colouring: can every group have a class, so that groups apart have different ones?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.link_graph.closure import (
+    Closure,
+    Lists,
+    between_groups,
+    by_owner,
+    components,
+    neighbours,
+    shortest_chain,
+)
+from tiebreak.link_graph.codes import AnyCodes, Bools, Ints
+from tiebreak.link_graph.parity import odd_cycle, parity
+from tiebreak.link_graph.search import Puzzle, Verdict, inside, restrict, smallest_core, solve
+from tiebreak.names import Codes
+
+STEPS_FOR_BLAME = 10_000
+
+
+class Feasibility(NamedTuple):
+    """Whether every group can have a class.
+
+    `group_class` is one way to do it where feasible. `blame` are groups that cannot have classes
+    together where infeasible: for two classes, an odd cycle in order, or a chain between two
+    groups whose class sets do not fit; for more, as few groups as could be found.
+    """
+
+    verdict: Verdict
+    group_class: Codes | None = None
+    blame: list[int] | None = None
+
+
+class _Problem(NamedTuple):
+    """Groups to colour: `colour` is -1 where open, `banned` lists what a group may not have."""
+
+    n_classes: int
+    colour: Codes
+    near: Lists
+    banned: Lists
+
+
+def feasibility(
+    closure: Closure,
+    n_classes: int,
+    *,
+    allowed: Bools | None = None,
+    known: Codes | None = None,
+    budget: int = 100_000,
+) -> Feasibility:
+    """Find classes for the groups so that groups apart differ, or prove that there are none.
+
+    Two classes: in one pass. More: groups with fewer neighbours than classes left can wait for
+    their neighbours, round by round, until a core is left (usually none); the core is coloured
+    greedily, else searched exactly within `budget` steps, else the answer is "unknown".
+    Cannot-links inside a group are not looked at here: see `Closure.conflicts`.
+
+    Parameters
+    ----------
+    allowed
+        (n_groups, n_classes): which classes each group may have; all if None.
+    known
+        (n_groups,): the class of each group, -1 where it is open; none known if None.
+
+    Examples
+    --------
+    >>> from tiebreak.link_graph import LinkCodes, close
+    >>> triangle = np.array([[0, 1], [0, 2], [1, 2]], np.int32)
+    >>> cannot = LinkCodes(*triangle.T, np.zeros(3, bool), None, None, np.arange(3))
+    >>> feasibility(close(3, cannot), 3).verdict, feasibility(close(3, cannot), 2).blame
+    ('feasible', [0, 1, 2])
+    """
+    owner, banned = _bans(closure.n_groups, n_classes, allowed, known)
+    if n_classes == 2:
+        return _two_classes(closure, owner, banned)
+    problem = _Problem(
+        n_classes,
+        np.full(closure.n_groups, -1, np.int32) if known is None else known.astype(np.int32),
+        neighbours(closure.n_groups, closure.left, closure.right),
+        by_owner(closure.n_groups, owner, banned),
+    )
+    clash = _clash(closure, problem)
+    return Feasibility("infeasible", blame=clash) if clash else _many_classes(problem, budget)
+
+
+def _bans(
+    n_groups: int, n_classes: int, allowed: Bools | None, known: Codes | None
+) -> tuple[Ints, Ints]:
+    """Return the pairs of group and class that may not be; with two classes, known ones too."""
+    owner, banned = (np.empty(0, np.int64),) * 2 if allowed is None else np.nonzero(~allowed)
+    if known is not None and n_classes == 2:
+        fixed = np.flatnonzero(known >= 0)
+        owner = np.concatenate([owner, fixed])
+        banned = np.concatenate([banned, 1 - known[fixed]])
+    return owner, banned
+
+
+def _two_classes(closure: Closure, owner: Ints, banned: Ints) -> Feasibility:
+    """Give roots class 0 or 1; every other group follows. An odd cycle has no way out."""
+    n_groups, apart = closure.n_groups, between_groups(closure)
+    tied = parity(n_groups, apart)
+    if len(tied.conflict):
+        start = int(closure.left[tied.conflict[0]])
+        return Feasibility("infeasible", blame=odd_cycle(n_groups, apart, start))
+    root_class = banned ^ tied.parity[owner]
+    who_bans = np.full((2, n_groups), -1, dtype=np.int64)
+    who_bans[root_class, tied.root[owner]] = owner
+    stuck = np.flatnonzero((who_bans >= 0).all(axis=0))
+    if len(stuck):
+        ends = (int(end) for end in who_bans[:, stuck[0]])
+        chain = shortest_chain(n_groups, closure.left, closure.right, *ends)
+        return Feasibility("infeasible", blame=chain)
+    of_root = (who_bans[0] >= 0).astype(np.int32)
+    return Feasibility("feasible", of_root[tied.root] ^ tied.parity)
+
+
+def _clash(closure: Closure, problem: _Problem) -> list[int]:
+    """Return groups whose known classes are wrong by themselves: equal though apart, or banned."""
+    colour = problem.colour
+    a, b = colour[closure.left], colour[closure.right]
+    equal = np.flatnonzero((a == b) & (a >= 0))
+    if len(equal):
+        return [int(closure.left[equal[0]]), int(closure.right[equal[0]])]
+    fixed = np.flatnonzero(colour >= 0)
+    place, banned = problem.banned.of(fixed)
+    wrong = fixed[place[banned == colour[fixed][place]]]
+    return [int(group) for group in wrong[:1]]
+
+
+def _many_classes(problem: _Problem, budget: int) -> Feasibility:
+    turn = _peel(problem, budget)
+    greedy = _colour_in_turn(problem, turn)
+    if (greedy < problem.n_classes).all():
+        return Feasibility("feasible", greedy)
+    core = np.flatnonzero(turn == 0)
+    if len(core) > budget:
+        return Feasibility("unknown")
+    found = _search_core(_puzzle(problem, core), budget)
+    if found.group_class is None:
+        blame = None if found.blame is None else core[found.blame].tolist()
+        return Feasibility(found.verdict, blame=blame)
+    colour = problem.colour.copy()
+    colour[core] = found.group_class
+    return Feasibility("feasible", _colour_in_turn(problem._replace(colour=colour), turn))
+
+
+def _search_core(puzzle: Puzzle, budget: int) -> Feasibility:
+    """Search the connected parts of the core one by one: what one lacks no other can mend."""
+    colour = np.full(len(puzzle.allowed), -1, dtype=np.int32)
+    for part in _parts(puzzle):
+        piece = restrict(puzzle, part)
+        answer = solve(piece, budget)
+        budget -= answer.n_steps
+        if answer.verdict == "infeasible":
+            blame = part[smallest_core(piece, answer.touched, STEPS_FOR_BLAME)]
+            return Feasibility("infeasible", blame=blame.tolist())
+        colour[part] = answer.colour
+    if (colour < 0).any():
+        return Feasibility("unknown")
+    return Feasibility("feasible", colour)
+
+
+def _peel(problem: _Problem, max_rounds: int) -> Ints:
+    """Return when to colour each open group: 0 for the core, then the last peeled first.
+
+    A group with fewer open neighbours than classes left is peeled: whatever the others get, a
+    class is left for it. Known groups get -1. What is left after `max_rounds` counts as core.
+    """
+    turn = np.where(problem.colour < 0, 0, -1)
+    waiting = np.flatnonzero(turn == 0)
+    n_near, n_left = _degrees(problem, waiting)
+    ready = waiting[n_near[waiting] < n_left[waiting]]
+    n_rounds = 0
+    while len(ready) and n_rounds < max_rounds:
+        n_rounds += 1
+        turn[ready] = n_rounds
+        _, near = problem.near.of(ready)
+        touched, times = np.unique(near[turn[near] == 0], return_counts=True)
+        n_near[touched] -= times
+        ready = touched[n_near[touched] < n_left[touched]]
+    return np.where(turn > 0, n_rounds + 1 - turn, turn)
+
+
+def _degrees(problem: _Problem, waiting: Ints) -> tuple[Ints, Ints]:
+    """Return for each open group how many open neighbours and how many classes it has left."""
+    n_groups = len(problem.colour)
+    place, near = problem.near.of(waiting)
+    its_class = problem.colour[near]
+    n_near = np.bincount(waiting[place[its_class < 0]], minlength=n_groups)
+    gone = _taken(problem, waiting, place, its_class)
+    n_gone = np.bincount(waiting[gone // problem.n_classes], minlength=n_groups)
+    return n_near, problem.n_classes - n_gone
+
+
+def _taken(problem: _Problem, groups: Ints, place: Ints, its_class: AnyCodes) -> Ints:
+    """Return sorted, distinct place · n_classes + class: what bans and coloured neighbours take."""
+    coloured = its_class >= 0
+    own_place, banned = problem.banned.of(groups)
+    places = np.concatenate([place[coloured], own_place])
+    classes = np.concatenate([its_class[coloured], banned])
+    return np.unique(places * problem.n_classes + classes)
+
+
+def _colour_in_turn(problem: _Problem, turn: Ints) -> Codes:
+    """Give each open group its first class left, in turns; stop where a group has none left.
+
+    That group then has colour n_classes. Inside a turn, groups with more neighbours go first and
+    lots decide among equals: then even along a chain of a million groups nobody waits for long.
+    """
+    colour, rank = problem.colour.copy(), _ranks(problem, turn)
+    waiting = np.flatnonzero(colour < 0)
+    place, near = problem.near.of(waiting)
+    earlier = (colour[near] < 0) & (rank[near] < rank[waiting][place])
+    n_before = np.bincount(waiting[place[earlier]], minlength=len(turn))
+    ready = waiting[n_before[waiting] == 0]
+    while len(ready):
+        place, near = problem.near.of(ready)
+        taken = _taken(problem, ready, place, colour[near])
+        colour[ready] = _first_left(taken, len(ready), problem.n_classes)
+        if (colour[ready] == problem.n_classes).any():
+            break
+        after, times = np.unique(near[colour[near] < 0], return_counts=True)
+        n_before[after] -= times
+        ready = after[n_before[after] == 0]
+    return colour
+
+
+def _ranks(problem: _Problem, turn: Ints) -> Ints:
+    """Return the place of each group in the order of colouring."""
+    lot = np.random.default_rng(0).permutation(len(turn))
+    n_near = np.diff(problem.near.start)
+    rank = np.empty(len(turn), dtype=np.int64)
+    rank[np.lexsort((lot, -n_near, turn))] = np.arange(len(turn))
+    return rank
+
+
+def _first_left(taken: Ints, n: int, n_classes: int) -> Ints:
+    """Return for each of n places the smallest class not taken.
+
+    Of the distinct classes taken at a place, sorted, as many as stand at their own index come
+    before the gap.
+    """
+    place, its_class = np.divmod(taken, n_classes)
+    index = np.arange(len(taken)) - np.searchsorted(place, np.arange(n))[place]
+    return np.bincount(place[its_class == index], minlength=n)
+
+
+def _puzzle(problem: _Problem, core: Ints) -> Puzzle:
+    """Cut out the core with the classes that known neighbours and bans leave it."""
+    place, near = problem.near.of(core)
+    allowed = np.ones(len(core) * problem.n_classes, dtype=bool)
+    allowed[_taken(problem, core, place, problem.colour[near])] = False
+    return Puzzle(inside(problem.near, core), allowed.reshape(len(core), problem.n_classes))
+
+
+def _parts(puzzle: Puzzle) -> list[Ints]:
+    """Split a graph into its connected components."""
+    n = len(puzzle.allowed)
+    place, near = puzzle.near.of(np.arange(n))
+    component = components(n, place, near)
+    order = np.argsort(component, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(component[order])) + 1)

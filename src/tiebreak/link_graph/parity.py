@@ -1,0 +1,89 @@
+"""Parity: with two classes, a link of either kind ties two tasks, equal or opposite."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.link_graph.closure import components, first_members, shortest_chain
+from tiebreak.link_graph.codes import AnyCodes, Bools, Ints, LinkCodes, pair_keys
+from tiebreak.names import Codes
+
+Parities = npt.NDArray[np.int8]
+
+
+class Parity(NamedTuple):
+    """With two classes, the class of task i is that of root[i], flipped where parity[i] is 1.
+
+    `root` is the smallest task that links of either kind join to i. `conflict` are the places of
+    links that this breaks: always cannot-links, one for each independent odd cycle.
+    """
+
+    root: Codes
+    parity: Parities
+    conflict: Ints
+
+
+def parity(n_tasks: int, links: LinkCodes) -> Parity:
+    """Tie tasks to roots, equal or opposite, along links without weights.
+
+    Two copies of each task, one per class, are joined straight by must-links and crosswise by
+    cannot-links; on a spanning forest the copies of a root then split every component in two.
+    """
+    hard = np.flatnonzero(links.is_hard)
+    left, right, must = links.left[hard], links.right[hard], links.must[hard]
+    tree = _forest(n_tasks, left, right, must)
+    copy = components(2 * n_tasks, *_two_copies(n_tasks, left[tree], right[tree], must[tree]))
+    component = components(n_tasks, left, right)
+    root = first_members(component, int(component.max(initial=-1)) + 1)[component]
+    flipped = copy[:n_tasks] != copy[root]
+    broken = (flipped[left] == flipped[right]) != must
+    return Parity(root.astype(np.int32), flipped.astype(np.int8), hard[broken])
+
+
+def odd_cycle(n_tasks: int, links: LinkCodes, task: int) -> list[int]:
+    """Return tasks around a cycle with an odd number of cannot-links; empty where there is none.
+
+    The smallest task comes first, and the last is linked to it. `task` is any task of the
+    component to look in: a walk from one copy of it to the other has an odd number of
+    cannot-links, and the first part of it that comes back to where it was is a cycle.
+
+    >>> left, right = np.array([0, 1, 0], np.int32), np.array([1, 2, 2], np.int32)
+    >>> odd_cycle(3, LinkCodes(left, right, np.zeros(3, bool), None, None, np.arange(3)), 0)
+    [0, 1, 2]
+    """
+    hard = links.is_hard
+    copies = _two_copies(n_tasks, links.left[hard], links.right[hard], links.must[hard])
+    walk = [copy % n_tasks for copy in shortest_chain(2 * n_tasks, *copies, task, task + n_tasks)]
+    seen: dict[int, int] = {}
+    for at, stop in enumerate(walk):
+        if stop in seen:
+            cycle = walk[seen[stop] : at]
+            first = cycle.index(min(cycle))
+            return cycle[first:] + cycle[:first]
+        seen[stop] = at
+    return []
+
+
+def _two_copies(n: int, left: AnyCodes, right: AnyCodes, must: Bools) -> tuple[AnyCodes, AnyCodes]:
+    """Join the copies i and n + i of each task straight or crosswise."""
+    cross = np.where(must, 0, n).astype(left.dtype)
+    return np.concatenate([left, left + n]), np.concatenate([right + cross, right + n - cross])
+
+
+def _forest(n: int, left: AnyCodes, right: AnyCodes, must: Bools) -> Ints:
+    """Return the places of links that join every component without a cycle.
+
+    Must-links go first, so that no cannot-link of the forest lies inside a group of must-links.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    turn = np.argsort(~must, kind="stable")
+    _, first = np.unique(pair_keys(left[turn], right[turn], n), return_index=True)
+    kept = turn[np.sort(first)]  # one link per pair, in turn
+    cost = np.arange(1.0, len(kept) + 1.0)
+    graph = csr_array((cost, (left[kept], right[kept])), shape=(n, n))
+    return np.asarray(kept[minimum_spanning_tree(graph).data.astype(np.int64) - 1])

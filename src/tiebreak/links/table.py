@@ -1,0 +1,312 @@
+"""The table of links: one row per link, as given."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak import link_graph, names
+from tiebreak.errors import LinkError, note
+from tiebreak.gold import Gold
+from tiebreak.labels import as_frame
+from tiebreak.link_graph import LinkCodes
+from tiebreak.links.closed import ClosedLinks
+from tiebreak.links.columns import (
+    check_lengths,
+    encode_ends,
+    encode_sources,
+    read_kinds,
+    read_weights,
+    recode_sources,
+    show_sources,
+    show_weights,
+)
+from tiebreak.names import MISSING, Codes, Column, Names, Source
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+WORDS = {True: "must", False: "cannot"}
+NOWHERE = Source()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """One row per link: left[e] and right[e] must, or cannot, be the same class.
+
+    tasks[i] names task i, in order of first appearance. A link without `weight` (nan, or None for
+    all) is hard: it holds. A weight > 0 is the log-odds that the link is right. `who` says where a
+    link comes from, in codes of `sources`. `row` is the row of the source each came from.
+
+    >>> Links.from_pairs(must=[("a", "b")], cannot=[("b", "c")])
+    Links(1 must, 1 cannot, 3 tasks)
+    """
+
+    left: Codes
+    right: Codes
+    must: Bools
+    tasks: Names
+    row: Ints = field(repr=False)
+    weight: Floats | None = None
+    who: Codes | None = None
+    sources: Names | None = None
+    source: Source = field(default=NOWHERE, repr=False)
+    frame: str = field(default="pyarrow", repr=False)
+
+    def __post_init__(self) -> None:
+        for array in (self.left, self.right, self.must, self.row, self.weight, self.who):
+            if array is not None:
+                array.flags.writeable = False
+
+    @classmethod
+    def from_columns(
+        cls,
+        left: Column,
+        right: Column,
+        link: Column,
+        weight: Column | None = None,
+        who: Column | None = None,
+        *,
+        frame: str = "pyarrow",
+        source: Source = NOWHERE,
+    ) -> Links:
+        """Build from columns of equal length; see `tiebreak.read_links`.
+
+        `link` holds booleans, True for must, or the words must and cannot. A missing weight means
+        a hard link.
+        """
+        check_lengths(left=left, right=right, link=link, weight=weight, who=who)
+        left_code, right_code, tasks = encode_ends(left, right, source)
+        must = read_kinds(link, source)
+        weights = None if weight is None else read_weights(weight, source)
+        who_code, sources = (None, None) if who is None else encode_sources(who)
+        rows = np.arange(len(must))
+        return cls(
+            left_code, right_code, must, tasks, rows, weights, who_code, sources, source, frame
+        )
+
+    @classmethod
+    def from_pairs(
+        cls,
+        must: Iterable[tuple[Hashable, Hashable]] = (),
+        cannot: Iterable[tuple[Hashable, Hashable]] = (),
+    ) -> Links:
+        """Build from pairs of tasks."""
+        together, apart = list(must), list(cannot)
+        for pair in (*together, *apart):
+            if isinstance(pair, str) or len(pair) != 2:  # "t1" is one id, not a pair of letters
+                raise LinkError(f"A link joins two tasks: give (left, right) pairs; got {pair!r}.")
+        left, right = zip(*together, *apart, strict=True) if together or apart else ((), ())
+        return cls.from_columns(left, right, [True] * len(together) + [False] * len(apart))
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[tuple[Hashable, Hashable, str]]) -> Links:
+        """Build from (left, right, "must" or "cannot") triples: see `pairs`.
+
+        >>> Links.from_rows([("a", "b", "must"), ("b", "c", "must")])
+        Links(2 must, 0 cannot, 3 tasks)
+        """
+        rows = list(rows)
+        for row in rows:
+            if isinstance(row, str) or len(row) != 3:
+                raise LinkError(f"Each row must be (left, right, link); got {row!r}.")
+        left, right, link = zip(*rows, strict=True) if rows else ((), (), ())
+        return cls.from_columns(left, right, link)
+
+    @property
+    def n_must(self) -> int:
+        """How many must-links were given."""
+        return int(np.count_nonzero(self.must))
+
+    @property
+    def n_cannot(self) -> int:
+        """How many cannot-links were given."""
+        return len(self) - self.n_must
+
+    def __len__(self) -> int:
+        return len(self.must)
+
+    def __repr__(self) -> str:
+        n_tasks = len(np.unique(np.concatenate([self.left, self.right])))
+        return f"Links({self.n_must:,} must, {self.n_cannot:,} cannot, {n_tasks:,} tasks)"
+
+    def select(self, index: npt.NDArray[Any]) -> Links:
+        """Return the links at these places, or under this mask; tasks keep their codes."""
+        return replace(
+            self,
+            left=self.left[index],
+            right=self.right[index],
+            must=self.must[index],
+            row=self.row[index],
+            weight=None if self.weight is None else self.weight[index],
+            who=None if self.who is None else self.who[index],
+        )
+
+    def __add__(self, other: Links) -> Links:
+        """Append the links of another table; errors then count rows of both together."""
+        if not isinstance(other, Links):
+            return NotImplemented
+        tasks = names.merge(self.tasks, other.tasks)
+        code = tasks.codes(other.tasks)
+        who, sources = _join_who(self, other)
+        both = np.concatenate
+        return Links(
+            both([self.left, code[other.left]]),
+            both([self.right, code[other.right]]),
+            both([self.must, other.must]),
+            tasks,
+            np.arange(len(self) + len(other)),
+            _join_weights(self, other),
+            who,
+            sources,
+            Source("the links put together"),
+            self.frame,
+        )
+
+    def where(self, at: int) -> str:
+        """Name the file and line of the link at a place."""
+        return self.source.where(int(self.row[at]))
+
+    def pairs(self) -> list[tuple[Hashable, Hashable, str]]:
+        """Return (left, right, "must" or "cannot") for each link.
+
+        >>> Links.from_pairs(cannot=[("a", "b")]).pairs()
+        [('a', 'b', 'cannot')]
+        """
+        left, right = Names(self.tasks.take(self.left)), Names(self.tasks.take(self.right))
+        return list(zip(left, right, (WORDS[must] for must in self.must.tolist()), strict=True))
+
+    def columns(self) -> dict[str, Column]:
+        """Return left, right, link and, where given, weight and who."""
+        table: dict[str, Column] = {
+            "left": self.tasks.take(self.left),
+            "right": self.tasks.take(self.right),
+            "link": [WORDS[must] for must in self.must.tolist()],
+        }
+        if self.weight is not None:
+            table["weight"] = show_weights(self.weight)
+        if self.who is not None and self.sources is not None:
+            table["who"] = show_sources(self.sources, self.who)
+        return table
+
+    def to_frame(self) -> Any:
+        """Return left, right, link … as the caller's kind of table, else pyarrow."""
+        return as_frame(self.columns(), self.frame)
+
+    def on(self, tasks: Names) -> LinkCodes:
+        """Translate into the codes of a crowd that has these tasks, each pair once.
+
+        Links without weight that say the same collapse; the weights of one pair are added, must
+        positive and cannot negative, and where they cancel the pair is dropped and said. Links
+        from different sources stay apart, being different observations. A must-link from a task
+        to itself says nothing: dropped and said.
+
+        Raises LinkError where a task is unknown or cannot-linked to itself.
+        """
+        code = tasks.codes(self.tasks)
+        left, right = code[self.left], code[self.right]
+        self._refuse_unknown(left, right)
+        itself = left == right
+        if itself.any():
+            self._refuse_unlike_itself(itself)
+            note(f"{np.count_nonzero(itself):,} must-links join a task to itself: dropped.")
+        kept = np.flatnonzero(~itself)
+        weight = None if self.weight is None else self.weight[kept]
+        who = None if self.who is None else self.who[kept]
+        found = link_graph.distinct(left[kept], right[kept], self.must[kept], weight, who)
+        found = found._replace(row=kept[found.row])
+        return found if found.weight is None else _drop_cancelled(found, found.weight)
+
+    def closure(self) -> ClosedLinks:
+        """Find what follows from the links without weight.
+
+        >>> links = Links.from_pairs(must=[("a", "b"), ("b", "c")], cannot=[("c", "d")])
+        >>> closed = links.closure()
+        >>> closed, closed.groups(), closed.cannot_pairs()
+        (ClosedLinks(3 must, 3 cannot), [['a', 'b', 'c']], [('a', 'd')])
+        """
+        codes = self.on(self.tasks)
+        return ClosedLinks(self.tasks, codes, link_graph.close(len(self.tasks), codes))
+
+    def _refuse_unknown(self, left: Codes, right: Codes) -> None:
+        end = np.flatnonzero(np.column_stack([left, right]) == MISSING)  # left and right in turn
+        if not len(end):
+            return
+        task = np.column_stack([self.left, self.right]).ravel()[end]
+        _, first = np.unique(task, return_index=True)
+        shown = "; ".join(
+            f"{self.tasks[int(task[at])]!r} ({self.where(int(end[at]) // 2)})"
+            for at in np.sort(first)[:3]
+        )
+        raise LinkError(
+            f"{len(first):,} tasks of links are not among the responses: {shown}.\n"
+            "Correct these ids, remove the rows, or list tasks without responses with tasks=."
+        )
+
+    def _refuse_unlike_itself(self, itself: Bools) -> None:
+        wrong = np.flatnonzero(itself & ~self.must)
+        if len(wrong):
+            shown = "; ".join(
+                f"{self.tasks[int(self.left[at])]!r} ({self.where(int(at))})" for at in wrong[:3]
+            )
+            raise LinkError(
+                f"{len(wrong):,} tasks are cannot-linked to themselves: {shown}. "
+                "Correct or remove these rows."
+            )
+
+
+def links_from_gold(gold: Gold) -> Links:
+    """Return links that say no more than which known tasks share a class: [eq:label-derived].
+
+    In each class a must-link from its first task to every other, and a cannot-link between the
+    first tasks of each two classes; all others follow from these. Class names play no part.
+
+    >>> links_from_gold(Gold.from_dict({"a": "cat", "b": "dog", "c": "cat"})).pairs()
+    [('a', 'c', 'must'), ('a', 'b', 'cannot')]
+    """
+    _, first, its_class = np.unique(gold.label, return_index=True, return_inverse=True)
+    task = np.arange(len(gold.label))
+    rest = task[first[its_class] != task]
+    one, other = (np.sort(first)[ends] for ends in np.triu_indices(len(first), k=1))
+    left, right = np.concatenate([first[its_class[rest]], one]), np.concatenate([rest, other])
+    return Links(
+        left.astype(np.int32),
+        right.astype(np.int32),
+        np.arange(len(left)) < len(rest),
+        gold.tasks,
+        np.arange(len(left)),
+        source=Source("links from gold"),
+    )
+
+
+def _drop_cancelled(found: LinkCodes, weight: Floats) -> LinkCodes:
+    cancelled = weight == 0.0
+    if not cancelled.any():
+        return found
+    note(f"The weights of {np.count_nonzero(cancelled):,} pairs of tasks cancel: no link there.")
+    return found.keep(~cancelled)
+
+
+def _join_weights(first: Links, second: Links) -> Floats | None:
+    if first.weight is None and second.weight is None:
+        return None
+    return np.concatenate(
+        [
+            np.full(len(links), np.nan) if links.weight is None else links.weight
+            for links in (first, second)
+        ]
+    )
+
+
+def _join_who(first: Links, second: Links) -> tuple[Codes | None, Names | None]:
+    if first.sources is None and second.sources is None:
+        return None, None
+    sources = names.merge(first.sources or Names(()), second.sources or Names(()))
+    first_who = recode_sources(first.who, first.sources, sources, len(first))
+    second_who = recode_sources(second.who, second.sources, sources, len(second))
+    return np.concatenate([first_who, second_who]), sources

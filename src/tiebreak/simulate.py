@@ -1,0 +1,300 @@
+"""Simulate: crowds and links whose truth is known, drawn from the model itself.
+
+Each task has a class drawn from the class prior; each of its workers, all different, gives a
+label drawn from the row of their confusion matrix that belongs to that class. The same seed
+gives the same crowd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.errors import OptionError
+from tiebreak.gold import Gold
+from tiebreak.labels import Floats
+from tiebreak.links import Links
+from tiebreak.names import Codes, Names
+from tiebreak.responses import Responses, sorted_classes
+
+Seed = int | np.random.Generator | None
+Indexes = npt.NDArray[np.int64]
+Accuracy = float | tuple[float, float] | npt.ArrayLike
+
+
+class Crowd(NamedTuple):
+    """A simulated crowd and the truth behind it.
+
+    `confusion` is (n_workers, n_classes, n_classes) = [worker, truth, answer] in the order of
+    `responses.workers` (of first appearance) and `responses.classes`; `class_prior` is
+    (n_classes,).
+    """
+
+    responses: Responses
+    gold: Gold
+    confusion: Floats
+    class_prior: Floats
+
+
+def crowd(
+    n_tasks: int = 1000,
+    n_workers: int = 20,
+    n_classes: int = 2,
+    *,
+    responses_per_task: int = 5,
+    accuracy: Accuracy = (0.6, 0.95),
+    class_prior: npt.ArrayLike | None = None,
+    confusion: npt.ArrayLike | None = None,
+    classes: Sequence[Hashable] | None = None,
+    random_state: Seed = None,
+) -> Crowd:
+    """Draw a crowd: responses, gold for every task, and the true parameters.
+
+    Parameters
+    ----------
+    responses_per_task
+        How many different workers label each task.
+    accuracy
+        How often a worker is right, whatever the class: one number for all, a tuple (low, high)
+        to draw each worker's from, or an array (n_workers,), first that of "w1" (or "w01", …).
+        Wrong labels fall evenly on the other classes.
+    class_prior
+        (n_classes,), sums to 1; by default all classes are equally likely.
+    confusion
+        (n_classes, n_classes) for all workers, or (n_workers, n_classes, n_classes):
+        [truth, answer], rows sum to 1. Takes the place of `accuracy`.
+    classes
+        Names of the classes, sorted, so that `class_prior` and `confusion` follow the order that
+        they have everywhere; else "c0", "c1", ….
+
+    Examples
+    --------
+    >>> simulated = crowd(100, 8, 3, accuracy=0.8, random_state=0)
+    >>> simulated.responses, simulated.gold
+    (Responses(500 responses, 100 tasks, 8 workers, 3 classes), Gold(100 tasks, 3 classes))
+    """
+    if n_tasks < 1 or n_classes < 2:
+        raise OptionError(
+            f"A crowd needs at least 1 task and 2 classes; got {n_tasks} and {n_classes}."
+        )
+    rng = np.random.default_rng(random_state)
+    prior = _checked_prior(class_prior, n_classes)
+    truth = rng.choice(n_classes, size=n_tasks, p=prior).astype(np.int32)
+    tasks = Names(_numbered("t", n_tasks, start=1))
+    gold = Gold(tasks, truth, _class_names(classes, n_classes), row=np.arange(n_tasks))
+    drawn = crowd_for(
+        gold,
+        n_workers,
+        responses_per_task=responses_per_task,
+        accuracy=accuracy,
+        confusion=confusion,
+        random_state=rng,
+    )
+    return drawn._replace(class_prior=prior)
+
+
+def crowd_for(
+    gold: Gold,
+    n_workers: int = 20,
+    *,
+    responses_per_task: int = 5,
+    accuracy: Accuracy = (0.6, 0.95),
+    confusion: npt.ArrayLike | None = None,
+    random_state: Seed = None,
+) -> Crowd:
+    """Draw responses to tasks whose classes are given; see `crowd`.
+
+    The classes of gold, sorted, are those of the crowd; its class prior is their share in gold.
+
+    Examples
+    --------
+    >>> gold = Gold.from_dict({"a": "dog", "b": "cat"})
+    >>> crowd_for(gold, 3, responses_per_task=3, accuracy=1.0).responses
+    Responses(6 responses, 2 tasks, 3 workers, 2 classes)
+    """
+    class_names, new_code = sorted_classes(gold.classes)
+    n_tasks, n_classes = len(gold), len(class_names)
+    _check_counts(n_tasks, n_workers, n_classes, responses_per_task)
+    rng = np.random.default_rng(random_state)
+    theta = _checked_confusion(confusion, accuracy, n_workers, n_classes, rng)
+    truth = new_code[gold.label]
+    worker = _draw_workers(n_tasks, n_workers, responses_per_task, rng).ravel()
+    task = np.repeat(np.arange(n_tasks, dtype=np.int32), responses_per_task)
+    label = _draw_labels(theta, worker, truth[task], rng)
+    order, new_worker = _by_appearance(worker, n_workers)
+    workers = Names(Names(_numbered("w", n_workers, start=1)).take(order))
+    responses = Responses(task, new_worker[worker], label, gold.tasks, workers, class_names)
+    prior = np.bincount(truth, minlength=n_classes) / n_tasks
+    return Crowd(responses, gold, theta[order], prior)
+
+
+def links(gold: Gold, n: int, *, wrong: float = 0.0, random_state: Seed = None) -> Links:
+    """Draw n different pairs of gold tasks at random and link each by what gold says.
+
+    Parameters
+    ----------
+    wrong
+        The probability that a link says the opposite of the truth.
+
+    Examples
+    --------
+    >>> links(Gold.from_dict({"a": 0, "b": 0}), 1)
+    Links(1 must, 0 cannot, 2 tasks)
+    """
+    n_pairs = len(gold) * (len(gold) - 1) // 2
+    if not 0 <= n <= n_pairs:
+        raise OptionError(f"n must be from 0 to {n_pairs:,}, the pairs among gold; got {n!r}.")
+    if not 0.0 <= wrong <= 1.0:
+        raise OptionError(f"wrong must be a probability, from 0 to 1; got {wrong!r}.")
+    rng = np.random.default_rng(random_state)
+    left, right = unrank_pairs(rng.choice(n_pairs, size=n, replace=False) if n else np.empty(0))
+    is_must = gold.label[left] == gold.label[right]
+    is_must ^= rng.random(n) < wrong
+    kind = np.where(is_must, "must", "cannot").tolist()
+    return Links.from_columns(gold.tasks.take(left), gold.tasks.take(right), kind)
+
+
+def unrank_pairs(index: npt.NDArray[Any]) -> tuple[Indexes, Indexes]:
+    """Return the pairs (i, j), i < j, that stand at these places in the list of all pairs.
+
+    The list runs (0, 1), (0, 2), (1, 2), (0, 3), …: pair (i, j) has place j (j - 1) / 2 + i.
+
+    >>> unrank_pairs(np.arange(4))
+    (array([0, 0, 1, 0]), array([1, 2, 2, 3]))
+    """
+    index = index.astype(np.int64)
+    j = ((1.0 + np.sqrt(1.0 + 8.0 * index)) / 2.0).astype(np.int64)
+    j -= j * (j - 1) // 2 > index  # beyond 2**26 the root may be rounded up
+    return index - j * (j - 1) // 2, j
+
+
+def _draw_workers(n_tasks: int, n_workers: int, n_each: int, rng: np.random.Generator) -> Codes:
+    """Draw different workers for each task, every set equally likely: (n_tasks, n_each), sorted.
+
+    Where most workers answer, the smallest of one random key per worker decide; else workers are
+    drawn freely and repeats drawn anew. Both cost about as much as there are responses.
+    """
+    if 2 * n_each > n_workers:
+        keys = rng.random((n_tasks, n_workers), dtype=np.float32)
+        chosen = np.argsort(keys, axis=1)[:, :n_each].astype(np.int32)
+        chosen.sort(axis=1)
+        return chosen
+    chosen = np.sort(rng.integers(n_workers, size=(n_tasks, n_each), dtype=np.int32), axis=1)
+    row, column = np.nonzero(chosen[:, 1:] == chosen[:, :-1])
+    while len(row):
+        chosen[row, column + 1] = rng.integers(n_workers, size=len(row), dtype=np.int32)
+        touched = np.unique(row)
+        again = np.sort(chosen[touched], axis=1)
+        chosen[touched] = again
+        row, column = np.nonzero(again[:, 1:] == again[:, :-1])
+        row = touched[row]
+    return chosen
+
+
+def _by_appearance(worker: Codes, n_workers: int) -> tuple[Indexes, Codes]:
+    """Order workers by their first response, silent ones last; return also their new codes."""
+    first = np.full(n_workers, len(worker), dtype=np.int64)
+    first[worker[::-1]] = np.arange(len(worker) - 1, -1, -1)  # of equal places the last is kept
+    order = np.argsort(first, kind="stable")
+    new = np.empty(n_workers, dtype=np.int32)
+    new[order] = np.arange(n_workers, dtype=np.int32)
+    return order, new
+
+
+def _draw_labels(theta: Floats, worker: Codes, truth: Codes, rng: np.random.Generator) -> Codes:
+    """Draw a label for each response by one search among all cumulative rows laid end to end."""
+    n_workers, n_classes, _ = theta.shape
+    row = worker.astype(np.int64) * n_classes + truth
+    cumulative = np.cumsum(theta.reshape(-1, n_classes), axis=1)
+    cumulative /= cumulative[:, -1:]
+    ladder = (cumulative + np.arange(n_workers * n_classes)[:, None]).ravel()
+    # Row r owns the numbers from r to below r + 1; adding may round a draw up to r + 1.
+    draw = np.minimum(row + rng.random(len(row)), np.nextafter(row + 1.0, 0.0))
+    found = np.searchsorted(ladder, draw, side="right")
+    return np.asarray(found - row * n_classes, dtype=np.int32)
+
+
+def _numbered(letter: str, n: int, *, start: int) -> list[str]:
+    """Name n things so that sorting the names keeps their order: w01, w02, …"""
+    width = len(str(n - 1 + start))
+    return [f"{letter}{i:0{width}d}" for i in range(start, n + start)]
+
+
+def _class_names(classes: Sequence[Hashable] | None, n_classes: int) -> Names:
+    """Return the names of the classes; sorted, since arrays follow that order everywhere."""
+    given = Names(_numbered("c", n_classes, start=0) if classes is None else classes)
+    in_order, _ = sorted_classes(given)
+    if len(given) != n_classes or len(set(given)) != n_classes or given != in_order:
+        raise OptionError(f"classes must be {n_classes} different names, sorted; got {given!r}.")
+    return given
+
+
+def _check_counts(n_tasks: int, n_workers: int, n_classes: int, n_each: int) -> None:
+    if n_tasks < 1 or n_workers < 1 or n_classes < 2:
+        raise OptionError(
+            "A crowd needs at least 1 task, 1 worker and 2 classes; "
+            f"got {n_tasks}, {n_workers} and {n_classes}."
+        )
+    if not 1 <= n_each <= n_workers:
+        raise OptionError(
+            f"responses_per_task must be from 1 to the number of workers, {n_workers}; "
+            f"got {n_each}."
+        )
+
+
+def _checked_prior(class_prior: npt.ArrayLike | None, n_classes: int) -> Floats:
+    if class_prior is None:
+        return np.full(n_classes, 1.0 / n_classes)
+    prior = np.asarray(class_prior, dtype=np.float64)
+    if prior.shape != (n_classes,) or not _are_distributions(prior):
+        raise OptionError(
+            f"class_prior must be {n_classes} probabilities that sum to 1; got {class_prior!r}."
+        )
+    return np.asarray(prior / prior.sum())
+
+
+def _checked_confusion(
+    confusion: npt.ArrayLike | None,
+    accuracy: Accuracy,
+    n_workers: int,
+    n_classes: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return the confusion matrices given, or those that the accuracies describe."""
+    if confusion is None:
+        right = _checked_accuracy(accuracy, n_workers, rng)
+        wrong = (1.0 - right) / (n_classes - 1)
+        return np.where(np.eye(n_classes, dtype=bool), right[:, None, None], wrong[:, None, None])
+    theta = np.asarray(confusion, dtype=np.float64)
+    one, all_workers = (n_classes, n_classes), (n_workers, n_classes, n_classes)
+    if theta.shape not in (one, all_workers) or not _are_distributions(theta):
+        raise OptionError(
+            f"confusion must be {one} or {all_workers} with rows that sum to 1; "
+            f"got shape {theta.shape}."
+        )
+    return np.broadcast_to(theta / theta.sum(axis=-1, keepdims=True), all_workers).copy()
+
+
+def _checked_accuracy(accuracy: Accuracy, n_workers: int, rng: np.random.Generator) -> Floats:
+    """Return how often each worker is right, (n_workers,)."""
+    values = np.asarray(accuracy, dtype=np.float64)
+    is_range = isinstance(accuracy, tuple) and values.shape == (2,) and values[0] <= values[1]
+    if not (is_range or values.shape in ((), (n_workers,))) or not _are_probabilities(values):
+        raise OptionError(
+            "accuracy must be one probability, a tuple (low, high) or an array with one for each "
+            f"of the {n_workers} workers; got {accuracy!r}."
+        )
+    if is_range:
+        return rng.uniform(values[0], values[1], size=n_workers)
+    return np.broadcast_to(values, n_workers).copy()
+
+
+def _are_probabilities(values: Floats) -> bool:
+    return bool(np.all((values >= 0.0) & (values <= 1.0)))
+
+
+def _are_distributions(rows: Floats) -> bool:
+    return _are_probabilities(rows) and bool(np.allclose(rows.sum(axis=-1), 1.0))

@@ -1,0 +1,211 @@
+"""Linked tasks: how much links add to the lead of the true class (Theorem 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.errors import LinkError, OptionError
+from tiebreak.theory.crowd import Counts, Floats
+
+SupportVersion = Literal["corrected", "printed", "printed, wrong classes only", "proof's last line"]
+SUPPORT_VERSIONS: tuple[SupportVersion, ...] = (
+    "corrected",
+    "printed",
+    "printed, wrong classes only",
+    "proof's last line",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class LinkedTasks:
+    """The tasks that take part in links, in kinds: how many, and what they are linked to.
+
+    Every link is assumed to be correct, and asked without regard to the responses.
+
+    Parameters
+    ----------
+    must
+        (n_kinds,): must-links of each task of this kind.
+    cannot
+        (n_kinds, n_classes): its cannot-links, by the true class of the other end.
+    truth
+        (n_kinds,): its own true class.
+    n_tasks
+        How many tasks of each kind; a number serves every kind.
+    strength
+        η > 0, the weight of one link in mean-field inference.
+
+    Examples
+    --------
+    >>> linked = LinkedTasks(must=[1, 0], cannot=[[0, 0], [0, 2]], truth=[0, 0], strength=2.0)
+    >>> linked.total_tasks
+    2
+    >>> linked.support(label_error=0.05)
+    array([0.9, 1.8])
+    """
+
+    must: Counts
+    cannot: Counts
+    truth: Counts
+    n_tasks: Counts
+    strength: float
+
+    def __init__(
+        self,
+        *,
+        must: npt.ArrayLike,
+        cannot: npt.ArrayLike,
+        truth: npt.ArrayLike,
+        n_tasks: npt.ArrayLike = 1,
+        strength: float = 1.0,
+    ) -> None:
+        by_class, own = np.atleast_2d(_counts("cannot", cannot)), _counts("truth", truth)
+        own = np.atleast_1d(own)
+        musts = np.broadcast_to(_counts("must", must), own.shape)
+        copies = np.broadcast_to(_counts("n_tasks", n_tasks), own.shape)
+        if by_class.shape[0] != len(own) or not len(own):
+            raise OptionError(
+                f"must, cannot and truth must name the same kinds of linked task; got "
+                f"{len(own)} true classes and {by_class.shape[0]} rows of cannot-links."
+            )
+        if (own >= by_class.shape[1]).any():
+            raise OptionError(
+                f"truth must be one of the {by_class.shape[1]} classes that cannot has columns "
+                f"for, counted from 0; got {own.max()}."
+            )
+        if by_class[np.arange(len(own)), own].any():
+            raise LinkError(
+                "A cannot-link joins two tasks of one class; the theorem takes every link to be "
+                "correct. Move the count to another class, or leave the link out."
+            )
+        if not (np.isfinite(strength) and strength > 0):
+            raise OptionError(f"link strength must be above 0; got {strength!r}.")
+        fields = {"must": musts, "cannot": by_class, "truth": own, "n_tasks": copies}
+        for name, value in fields.items():
+            frozen = np.array(value)
+            frozen.flags.writeable = False
+            object.__setattr__(self, name, frozen)
+        object.__setattr__(self, "strength", float(strength))
+
+    @classmethod
+    def from_pairs(
+        cls,
+        left: npt.ArrayLike,
+        right: npt.ArrayLike,
+        is_must: npt.ArrayLike,
+        truth: npt.ArrayLike,
+        *,
+        n_classes: int,
+        strength: float = 1.0,
+    ) -> LinkedTasks:
+        """Count the links of every task from pairs of task codes; truth[i] is task i's class.
+
+        >>> LinkedTasks.from_pairs([0, 2], [1, 3], [True, False], [0, 0, 1, 0], n_classes=2)
+        LinkedTasks(4 tasks of 3 kinds, strength 1)
+        """
+        ends = np.concatenate([np.asarray(left), np.asarray(right)]).astype(np.int64)
+        others = np.concatenate([np.asarray(right), np.asarray(left)]).astype(np.int64)
+        musts = np.tile(np.asarray(is_must, dtype=bool), 2)
+        classes = np.asarray(truth, dtype=np.int64)
+        wrong = np.flatnonzero(musts != (classes[ends] == classes[others]))
+        if len(wrong):
+            first = wrong[0]
+            raise LinkError(
+                f"{len(wrong) // 2:,} links contradict the true classes, first the one of tasks "
+                f"{ends[first]} and {others[first]}; the theorem takes every link to be correct."
+            )
+        linked, row = np.unique(ends, return_inverse=True)
+        table = np.zeros((len(linked), 2 + n_classes), dtype=np.int64)
+        table[:, 0] = classes[linked]
+        np.add.at(table, (row[musts], 1), 1)
+        np.add.at(table, (row[~musts], 2 + classes[others[~musts]]), 1)
+        kinds, copies = np.unique(table, axis=0, return_counts=True)
+        return cls(
+            must=kinds[:, 1],
+            cannot=kinds[:, 2:],
+            truth=kinds[:, 0],
+            n_tasks=copies,
+            strength=strength,
+        )
+
+    def __repr__(self) -> str:
+        kinds = f"{len(self.truth)} kind{'s' if len(self.truth) > 1 else ''}"
+        return f"LinkedTasks({self.total_tasks:,} tasks of {kinds}, strength {self.strength:g})"
+
+    @property
+    def total_tasks(self) -> int:
+        """How many tasks take part in a link."""
+        return int(self.n_tasks.sum())
+
+    def support(self, label_error: float, version: SupportVersion = "corrected") -> Floats:
+        """W of each kind, (n_kinds,): see `link_support`."""
+        return np.array(
+            [
+                link_support(must, cannot, truth, label_error, version)
+                for must, cannot, truth in zip(
+                    self.must.tolist(), self.cannot, self.truth.tolist(), strict=True
+                )
+            ]
+        )
+
+
+def link_support(
+    n_must: int,
+    n_cannot: npt.ArrayLike,
+    truth: int,
+    label_error: float,
+    version: SupportVersion = "corrected",
+) -> float:
+    """W: what a task's links add to the lead of its true class, in units of the strength.
+
+    Implements [eq:thm-links], ε the error of the linked neighbours:
+
+        W = n_must (1 − 2ε) + (1 − ε) min_(l≠truth) n_cannot_l − ε n_cannot
+
+    Departs from the paper, which has three other versions (errata 25 and 26): −2ε n_cannot with
+    the smallest n_cannot over all classes, the true one with its zero included; the same over
+    wrong classes only; and, in the last line of the proof, −(1 + ε) n_cannot.
+
+    Parameters
+    ----------
+    n_must
+        Must-links of the task.
+    n_cannot
+        (n_classes,): its cannot-links, by the true class of the other end.
+    truth
+        Its true class.
+    label_error
+        ε, how far the neighbours' class probabilities are from the truth.
+    version
+        "corrected", or one of the paper's three.
+
+    Examples
+    --------
+    >>> round(link_support(2, [0, 3, 1], truth=0, label_error=0.1), 6)
+    2.1
+    >>> round(link_support(2, [0, 3, 1], truth=0, label_error=0.1, version="printed"), 6)
+    0.8
+    """
+    by_class = np.asarray(n_cannot, dtype=np.float64)
+    total, least_wrong = float(by_class.sum()), float(np.delete(by_class, truth).min())
+    from_must = n_must * (1 - 2 * label_error)
+    if version == "corrected":
+        return from_must + (1 - label_error) * least_wrong - label_error * total
+    if version == "printed":
+        return from_must - 2 * label_error * total + float(by_class.min())
+    if version == "printed, wrong classes only":
+        return from_must - 2 * label_error * total + least_wrong
+    if version == "proof's last line":
+        return from_must - (1 + label_error) * total + least_wrong
+    raise OptionError.unknown("version", version, SUPPORT_VERSIONS)
+
+
+def _counts(name: str, value: npt.ArrayLike) -> Counts:
+    given = np.asarray(value)
+    if given.dtype.kind not in "iu" or (given < 0).any():
+        raise OptionError(f"{name} must be whole numbers, 0 or more; got {value!r}.")
+    return given.astype(np.int64)
