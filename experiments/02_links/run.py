@@ -40,7 +40,11 @@ def cases(methods: list[str], datasets: list[str]) -> list[Case]:
     found = []
     grid = product(datasets, CONFIG["sizes"], CONFIG["wrong"], range(CONFIG["seeds"]), methods)
     for case in map(Case._make, grid):
-        when = CONFIG["methods"][case.method].get("when", "always")
+        method = CONFIG["methods"][case.method]
+        first = (case.seed, case.size, case.wrong) == (0, CONFIG["sizes"][0], 0.0)
+        if method.get("once") and not first:
+            continue
+        when = method.get("when", "always")
         if when == "always" or (when == "clean") == (case.wrong == 0.0):
             found.append(case)
     return found
@@ -124,12 +128,15 @@ def collect() -> None:
             cell[name][row["seed"]] = row[name]
     about = {
         "date": datetime.date.today().isoformat(),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "python": platform.python_version(),
         "seeds": CONFIG["seeds"],
     }
     flat = {k: {n: list(v.values()) for n, v in c.items()} for k, c in sorted(cells.items())}
-    body = ",\n".join(f"{json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}" for k, v in flat.items())
-    (HERE / "results.json").write_text(f'{{"about":{json.dumps(about)},\n"cells":{{\n{body}\n}}}}\n')
+    compact = {"separators": (",", ":")}
+    lines = (f"{json.dumps(key)}:{json.dumps(cell, **compact)}" for key, cell in flat.items())
+    text = f'{{"about":{json.dumps(about)},\n"cells":{{\n' + ",\n".join(lines) + "\n}}\n"
+    (HERE / "results.json").write_text(text)
 
 
 def main() -> None:

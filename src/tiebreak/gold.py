@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tiebreak import names
 from tiebreak.errors import GoldError, note
-from tiebreak.names import MISSING, Codes, Column, Names, Source
+from tiebreak.names import MISSING, NOWHERE, Codes, Column, Names, Source
 
 
 class GoldCodes(NamedTuple):
@@ -33,10 +33,10 @@ class Gold:
     label: Codes
     classes: Names
     row: npt.NDArray[np.int64] = field(repr=False)  # the row of the source each came from
-    source: Source = field(default=Source(), repr=False)
+    source: Source = field(default=NOWHERE, repr=False)
 
     @classmethod
-    def from_columns(cls, task: Column, label: Column, *, source: Source = Source()) -> Gold:
+    def from_columns(cls, task: Column, label: Column, *, source: Source = NOWHERE) -> Gold:
         """Build from two columns of equal length; rows with an empty label are not known."""
         if len(task) != len(label):
             raise GoldError(f"task and label must be equally long; got {len(task)}, {len(label)}.")

@@ -34,6 +34,9 @@ class Source(NamedTuple):
         return f"{self.name}, line {self.line_of(row)}"
 
 
+NOWHERE = Source()
+
+
 class Names(Sequence[Hashable]):
     """Distinct ids in a fixed order; code i stands for names[i].
 
@@ -44,7 +47,7 @@ class Names(Sequence[Hashable]):
     __slots__ = ("_index", "values")
 
     def __init__(self, values: Column) -> None:
-        self.values = values if is_arrow(values) else tuple(values)
+        self.values: Column = values if is_arrow(values) else tuple(values)
         self._index: dict[Hashable, int] | None = None
 
     @overload
@@ -132,8 +135,8 @@ def sort(names: Names) -> tuple[Names, Codes]:
 
         order = np.asarray(pc.sort_indices(names.values), dtype=np.int64)
     else:
-        plain = list(names)
-        order = np.array(sorted(range(len(plain)), key=plain.__getitem__), dtype=np.int64)
+        plain: list[Any] = list(names)
+        order = np.array(sorted(range(len(plain)), key=lambda i: plain[i]), dtype=np.int64)
     new = np.empty(len(names), dtype=np.int32)
     new[order] = np.arange(len(names), dtype=np.int32)
     return Names(names.take(order)), new
@@ -199,4 +202,5 @@ def _arrow_codes(names: Any, values: Any) -> Codes:
         else:
             names, values = names.cast(pa.large_string()), values.cast(pa.large_string())
     found = pc.index_in(values, value_set=names)
-    return found.fill_null(MISSING).to_numpy().astype(np.int32, copy=False)
+    codes: Codes = found.fill_null(MISSING).to_numpy().astype(np.int32, copy=False)
+    return codes

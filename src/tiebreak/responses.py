@@ -10,7 +10,7 @@ import numpy as np
 
 from tiebreak import names
 from tiebreak.errors import OptionError, ResponseError, note
-from tiebreak.names import MISSING, Codes, Column, Names, Source
+from tiebreak.names import MISSING, NOWHERE, Codes, Column, Names, Source
 
 Repeats = Literal["last", "count", "error"]
 REPEATS: tuple[Repeats, ...] = ("last", "count", "error")
@@ -52,7 +52,7 @@ class Responses:
         classes: Column | None = None,
         repeats: Repeats = "last",
         frame: str = "pyarrow",
-        source: Source = Source(),
+        source: Source = NOWHERE,
     ) -> Responses:
         """Build from three columns of equal length; see `tiebreak.read_responses`."""
         if repeats not in REPEATS:
@@ -191,6 +191,7 @@ def _encode_ids(what: str, column: Column, source: Source) -> tuple[Codes, Names
     if len(nameless):
         places = "; ".join(source.where(int(row)) for row in nameless[:3])
         raise ResponseError(
-            f"{len(nameless):,} rows name no {what} ({places}). Fill in the {what} or remove the row."
+            f"{len(nameless):,} rows name no {what} ({places}). "
+            f"Fill in the {what} or remove the row."
         )
     return codes, found

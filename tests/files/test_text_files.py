@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from tiebreak import names
 from tiebreak.errors import InputError, InputNote, OptionError, ResponseError
-from tiebreak.files import delimited, read_gold, read_responses
+from tiebreak.files import delimited, lines, read_gold, read_links, read_responses
 from tiebreak.files.sources import as_table
 from tiebreak.responses import Responses
 
@@ -101,9 +101,10 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
         read_responses(_file(tmp_path, HEADER + BODY), format="xlsx")
 
 
-def test_a_tsv_file_may_hold_commas(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["r.tsv", "r.tab", "r.TSV"])
+def test_a_tsv_file_may_hold_commas(tmp_path: Path, name: str) -> None:
     text = "task,x\tworker,y,z\tlabel\na\tb\tc\n"
-    table = as_table(_file(tmp_path, text, "r.tsv"), (), 0)
+    table = as_table(_file(tmp_path, text, name), (), 0)
     assert table.names == ("task,x", "worker,y,z", "label")
 
 
@@ -181,6 +182,23 @@ class TestTyped:
         assert list(responses.tasks) == ["a", "b", 3]
         assert rows_of(responses) == [("b", "w", "x"), (3, "v", "x")]
 
+    def test_json_keys_may_first_appear_in_a_later_row(self, tmp_path: Path) -> None:
+        lines = (
+            '{"left": "a", "right": "b", "link": "must"}\n'
+            '{"left": "a", "right": "c", "link": "must", "weight": 2}\n'
+        )
+        links = read_links(_file(tmp_path, lines, "l.jsonl"))
+        assert links.weight is not None
+        assert links.weight.tolist()[1] == 2.0
+
+    def test_json_rows_that_are_alike_are_parsed_by_arrow_alone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(lines, "json_objects", None)  # the slow way fails
+        path = _file(tmp_path, JSON_LINES + JSON_LINES.replace("t1", "t3"), "r.jsonl")
+        with pytest.warns(InputNote, match="repeat a worker"):
+            assert read_responses(path).n_tasks == 3
+
     def test_json_numbers_may_be_huge_or_nan(self, tmp_path: Path) -> None:
         lines = f'{{"task": 1, "label": 1.5}}\n{{"task": {10**30}, "label": NaN}}\n'
         with pytest.warns(InputNote, match="1 rows of gold"):
@@ -246,9 +264,11 @@ def test_a_named_pipe_is_read_once(tmp_path: Path) -> None:
         ("g.csv", "task,label\na,x\n,y\n", 3),
         ("g.csv", "\n\ntask,label\n\na,x\n\n\n,y\n", 8),
         ("g.csv", '"ta\nsk",task,label\n1,"a\nb\r\nc\rd",x\n\n2,,y\n', 8),
+        ("g.csv", '\ufeff"task\n",label\na,x\n,y\n', 4),
         ("g.tsv", "task\tlabel\r\na,\tx\r\n\ty\r\n", 3),
         ("g.csv", 'task;label\n"a;\n";x\n;y\n', 4),
         ("g.jsonl", '{"task": "a", "label": "x"}\n\n{"task": null, "label": "y"}\n', 3),
+        ("g.jsonl", '\ufeff{"task": "a", "label": "x"}\n\n{"label": "y"}\n', 3),
         ("g.jsonl", '{"task": "a",\n "label": "x"}\n{"label": "y"}\n', 3),
     ],
 )

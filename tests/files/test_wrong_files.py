@@ -15,7 +15,8 @@ from pyarrow import parquet
 
 from tiebreak.errors import FileError, InputError
 from tiebreak.files import read_gold, read_responses
-from tiebreak.files.lines import CHUNK
+from tiebreak.files.content import read_content
+from tiebreak.files.lines import CHUNK, not_text
 
 HEADER = "task,worker,label\n"
 
@@ -145,6 +146,25 @@ class TestEncoding:
         expected = f"{name}, line {line}: byte 0xe9 at offset {at:,} is not UTF-8."
         assert expected in str(caught.value)
         assert "iconv" in str(caught.value)
+
+    @pytest.mark.parametrize("n_cut", [1, 2])
+    def test_a_character_cut_by_the_end_of_a_chunk_does_not_shift_the_place(
+        self, tmp_path: Path, n_cut: int
+    ) -> None:
+        filler = HEADER + "a,w,x\n" * (CHUNK // 6)
+        euro = "€".encode()
+        start = filler.encode()[: CHUNK - n_cut - 4] + b"\nb,w"[:4] + euro
+        path = _file(tmp_path, start + b"\xe9\n\n")
+        line = start.count(b"\n") + 1
+        expected = f"line {line}: byte 0xe9 at offset {len(start):,} is"
+        with pytest.raises(InputError, match=expected):
+            raise not_text(read_content(path))
+
+    def test_a_character_broken_by_the_end_of_a_chunk_is_named(self, tmp_path: Path) -> None:
+        start = (HEADER + "a,w,x\n" * CHUNK).encode()[: CHUNK - 1]
+        path = _file(tmp_path, start + b"\xc3(,w,x\n")
+        with pytest.raises(InputError, match=rf"byte 0xc3 at offset {CHUNK - 1:,} is"):
+            raise not_text(read_content(path))
 
     def test_a_wrong_byte_in_the_header_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"line 1: byte 0xe9 at offset 3 is not UTF-8"):

@@ -27,8 +27,9 @@ def vector(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def crowd(name: str) -> Responses:
     data = GOLDEN["datasets"][name]
     rows = np.array(data["responses"], dtype=np.int32)
-    ids = (Names(range(data[size])) for size in ("N", "M", "K"))
-    return Responses(*(np.ascontiguousarray(column) for column in rows.T), *ids)
+    task, worker, label = (np.ascontiguousarray(column) for column in rows.T)
+    tasks, workers, classes = (Names(range(data[size])) for size in ("N", "M", "K"))
+    return Responses(task, worker, label, tasks, workers, classes)
 
 
 def problem(name: str, prior: str = "diag", backend: Backend = reference) -> vb.Problem:

@@ -112,6 +112,7 @@ def test_responses_lend_estimates_which_is_said(tmp_path: Path) -> None:
         (("{crowd}", "--from", "r.csv"), "one of the two"),
         (("{crowd}", "--failure", "2"), "failure_probability must be between 0 and 1"),
         (("{crowd}", "--until", "3"), "label_error must be between 0 and 1"),
+        (("{crowd}", "--until", "0"), "label_error must be between 0 and 1"),
         (("{crowd}", "--as-printed", "--need", "workers"), "nothing can be planned"),
     ],
 )

@@ -71,7 +71,8 @@ def bounds(
     with working("computing bounds", quiet=quiet):
         answer = _answer(crowd, links, iterations, plain=plain, as_printed=as_printed)
         if until is not None or need is not None:
-            plan = _plan(crowd, links, need or "workers", until or 0.5, iterations, plain=plain)
+            target = 0.5 if until is None else until
+            plan = _plan(crowd, links, need or "workers", target, iterations, plain=plain)
             answer = answer._replace(plan=plan)
     answer = answer._replace(estimated=responses is not None)
     typer.echo(as_json_text(answer) if as_json else as_text(answer))

@@ -112,6 +112,7 @@ def _load(
 def _parse(
     body: pa.Buffer, width: int, delimiter: str, positions: Sequence[int], block_size: int
 ) -> pa.Table:
+    """Read fields as text, whatever they look like; `Table.read` marks empty ones as missing."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -126,8 +127,6 @@ def _parse(
         convert_options=arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(wanted, pa.string()),
             include_columns=wanted,
-            null_values=[""],
-            strings_can_be_null=True,
         ),
     )
 

@@ -1,7 +1,8 @@
-"""Calibration: let trusted links and known labels say how sure the crowd may be.
+"""Calibration: let links and known labels say how sure the crowd may be, and the crowd links.
 
 The scores of variational Bayes are too large: workers err together on hard tasks. One temperature,
-fitted to links and gold that were not used in the scores, scales them once at the end.
+fitted to links and gold that were not used in the scores, scales them once at the end. Fitted
+together with it, the error rates of links are not blamed for a crowd that is too sure of itself.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit
 
 from tiebreak.gold import GoldCodes
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.kernels.reference import softmax
 from tiebreak.link_graph import LinkCodes
 
 LOG_RANGE = (-4.0, 0.5)
 LOG_SPREAD = 1.5  # of the prior on log τ: decides where links are few
 TRUSTED_ERROR = 1e-4
+LOGIT_RANGE = (-9.0, 0.0)  # of an error rate: never worse than a coin
+PRIOR_SAME = (1.0, 75.0)  # pseudo-answers, wrong and right, about tasks that are the same
+PRIOR_DIFFERENT = (1.0, 50.0)  # about tasks that differ: a wrong "same" does more harm
 
 
 class Evidence(NamedTuple):
@@ -58,3 +63,45 @@ def _log_likelihood(tau: float, u: Floats, evidence: Evidence) -> float:
         shares = softmax(tau * u[gold.task])[np.arange(len(gold.task)), gold.label]
         total += np.log(np.maximum(shares, TRUSTED_ERROR)).sum()
     return float(total)
+
+
+class ErrorRates(NamedTuple):
+    """How often links are wrong, and the temperature that this was found beside."""
+
+    same: float  # says "different" of tasks that are the same
+    different: float  # says "same" of tasks that differ
+    temperature: float
+
+    def log_odds(self, must: Mask) -> Floats:
+        """Return the log-odds, of each link, that its two tasks agree."""
+        said_same = np.log1p(-self.same) - np.log(self.different)
+        said_different = np.log(self.same) - np.log1p(-self.different)
+        return np.asarray(np.where(must, said_same, said_different))
+
+    def updated(self, must: Mask, agree: Floats) -> ErrorRates:
+        """Return the rates that these probabilities of agreement imply, prior included."""
+        wrong, right = PRIOR_SAME
+        same = (wrong + agree[~must].sum()) / (wrong + right + agree.sum())
+        apart = 1.0 - agree
+        wrong, right = PRIOR_DIFFERENT
+        different = (wrong + apart[must].sum()) / (wrong + right + apart.sum())
+        return ErrorRates(float(same), float(different), self.temperature)
+
+
+def estimate_error_rates(u: Floats, links: LinkCodes) -> ErrorRates:
+    """Fit the temperature and both error rates of links at once: [eq:error-rates]."""
+    left, right = u[links.left], u[links.right]
+
+    def cost(x: Floats) -> float:
+        tau, same, different = float(np.exp(x[0])), float(expit(x[1])), float(expit(x[2]))
+        agree = (softmax(tau * left) * softmax(tau * right)).sum(axis=1)
+        says_same = (1.0 - same) * agree + different * (1.0 - agree)
+        fit = np.log(np.clip(np.where(links.must, says_same, 1.0 - says_same), 1e-300, None)).sum()
+        for rate, (wrong, fair) in ((same, PRIOR_SAME), (different, PRIOR_DIFFERENT)):
+            fit += wrong * np.log(rate) + fair * np.log1p(-rate)
+        return float((x[0] / LOG_SPREAD) ** 2 / 2.0 - fit)
+
+    bounds = [LOG_RANGE, LOGIT_RANGE, LOGIT_RANGE]
+    found = minimize(cost, [-1.0, -3.0, -3.0], method="L-BFGS-B", bounds=bounds)
+    rates = expit(found.x[1:])
+    return ErrorRates(float(rates[0]), float(rates[1]), float(np.exp(found.x[0])))

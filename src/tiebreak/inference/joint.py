@@ -12,11 +12,12 @@ from tiebreak.inference.calibration import TRUSTED_ERROR, Evidence
 from tiebreak.inference.exact_links import ExactLinks, LinkReport
 from tiebreak.inference.link_errors import Answers, LearntLinks, Rates
 from tiebreak.inference.vb import Beliefs, Problem, Run
-from tiebreak.kernels.layout import FREE, Codes, Floats
+from tiebreak.kernels.layout import FREE, Codes, Floats, Mask
 from tiebreak.kernels.reference import softmax
 from tiebreak.link_graph import LinkCodes
 
-LEARN = "learn"
+LEARN, AUTO = "learn", "auto"
+RATE_ROUNDS = 5  # of joint inference that refine the error rates before the ascent
 
 
 class JointOptions(NamedTuple):
@@ -47,6 +48,9 @@ def fit_joint(
     """Fit from what plain VB found; decode and calibrate once at the end."""
     exact, hard = _exact_links(plain, links, gold, options)
     known = _union(gold, exact.merged.known())
+    estimated = None
+    if options.link_error == AUTO:
+        estimated = _estimate_rates(exact, links, hard, _scores(plain, start.beliefs))
     model = _learnt(exact, links, hard, options)
     role = vb.roles(plain.tasks.n_tasks, known, exact.task)
     problem = plain._replace(tasks=plain.tasks._replace(role=role), links=model or exact)
@@ -60,7 +64,7 @@ def fit_joint(
     agree = exact.agreement()
     wrong[~hard] = np.where(links.must[~hard], 1.0 - agree, agree)
     label = _decoded(exact, run.q) if options.decode_jointly else None
-    rates = None if model is None else model.rates
+    rates = estimated if model is None else model.rates
     return JointFit(run, label, exact.report(), tau, rates, wrong)
 
 
@@ -74,10 +78,10 @@ def calibrated(plain: Problem, start: Run, run: Run, gold: GoldCodes) -> tuple[R
 
 def _exact_links(
     plain: Problem, links: LinkCodes, gold: GoldCodes | None, options: JointOptions
-) -> tuple[ExactLinks, np.ndarray]:
+) -> tuple[ExactLinks, Mask]:
     wrong, right = options.error_prior
     expected = wrong / (wrong + right)
-    error = expected if options.link_error == LEARN else options.link_error
+    error = expected if options.link_error in (LEARN, AUTO) else options.link_error
     assert not isinstance(error, str)  # checked by the estimator
     log_odds, hard = merging.log_odds_of(links, error)
     merged = merging.merge(links, hard, plain.tasks.n_tasks, plain.n_classes, gold)
@@ -85,8 +89,26 @@ def _exact_links(
     return ExactLinks(merged, soft, log_odds[~hard], plain.n_classes, plain.backend), hard
 
 
+def _estimate_rates(exact: ExactLinks, links: LinkCodes, hard: Mask, u: Floats) -> Rates:
+    """Estimate how often links are wrong before the ascent, and set their log-odds.
+
+    Rates and a temperature are fitted to the scores of plain VB, then refined by joint inference
+    on the tempered scores, where links also speak about each other.
+    """
+    soft = links.keep(~hard)
+    rates = calibration.estimate_error_rates(u, soft)
+    cool = rates.temperature * u
+    for _ in range(RATE_ROUNDS):
+        exact.set_log_odds(rates.log_odds(soft.must))
+        exact.update(softmax(cool), cool)
+        rates = rates.updated(soft.must, exact.agreement())
+    exact.set_log_odds(rates.log_odds(soft.must))
+    wrong = np.array([[rates.same], [rates.different]])
+    return Rates(wrong, 1.0 - wrong)
+
+
 def _learnt(
-    exact: ExactLinks, links: LinkCodes, hard: np.ndarray, options: JointOptions
+    exact: ExactLinks, links: LinkCodes, hard: Mask, options: JointOptions
 ) -> LearntLinks | None:
     """Wrap the links so that the error rates of their sources are learnt."""
     if options.link_error != LEARN:
@@ -112,7 +134,7 @@ def _scores(problem: Problem, beliefs: Beliefs) -> Floats:
 
 
 def _evidence(
-    links: LinkCodes, hard: np.ndarray, gold: GoldCodes | None, options: JointOptions
+    links: LinkCodes, hard: Mask, gold: GoldCodes | None, options: JointOptions
 ) -> Evidence:
     """Trust hard links; take soft ones at the error rate that their weight states."""
     log_odds, _ = merging.log_odds_of(

@@ -54,7 +54,9 @@ class VariationalBayes(Estimator):
         "mean-field": the paper's, where links pull and push with one strength.
     link_error
         How often links without weight are wrong (exact links only). None: never, they are hard.
-        A number such as 0.02: soft. "learn": a rate for each source (`who` in links), learnt.
+        A number such as 0.02: soft. "auto": soft, with rates estimated before the fit, one for
+        tasks that are the same and one for tasks that differ; the choice for doubtful links.
+        "learn": rates for each source (`who` in links), learnt in the fit, to compare sources.
     link_error_prior
         Pseudo-answers (wrong, right) that learnt error rates start from.
     decode
@@ -99,7 +101,7 @@ class VariationalBayes(Estimator):
     link_report_
         How many components of linked tasks were settled exactly and how many approximately.
     link_errors_
-        Learnt error rates by source, or None.
+        Error rates of links, estimated or learnt, by source, or None.
     temperature_
         The temperature that scaled the scores at the end, or None.
     link_strength_, link_grid_
@@ -227,6 +229,11 @@ class VariationalBayes(Estimator):
     def _fit_exact(
         self, plain: Problem, start: Run, inputs: Inputs, links: LinkCodes
     ) -> tuple[Run, Codes | None]:
+        if self.link_error in (joint.AUTO, joint.LEARN) and links.weight is not None:
+            raise OptionError(
+                "Weights already say how sure each link is, so link_error='auto' and 'learn' have "
+                "nothing to find. Leave link_error out, or remove the weights."
+            )
         all_hard = self.link_error is None and links.weight is None
         some_hard = self.link_error is None and bool(links.is_hard.any())
         options = JointOptions(
@@ -314,8 +321,10 @@ def check_options(model: VariationalBayes) -> None:
 def _check_link_error(model: VariationalBayes) -> None:
     error = model.link_error
     if isinstance(error, str):
-        if error != joint.LEARN:
-            raise OptionError(f"link_error must be a number, 'learn' or None; got {error!r}.")
+        if error not in (joint.AUTO, joint.LEARN):
+            raise OptionError(
+                f"link_error must be a number, 'auto', 'learn' or None; got {error!r}."
+            )
     elif error is not None and not 0.0 < error < 0.5:
         raise OptionError(f"link_error must lie between 0 and 0.5, both excluded; got {error!r}.")
     if error is not None and model.link_inference != "exact":
