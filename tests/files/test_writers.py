@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -154,9 +155,16 @@ class TestTarget:
         assert (tmp_path / "t.csv").is_symlink()
         assert (tmp_path / "real.csv").read_text() == TEXT
 
-    def test_a_device_is_written_to_not_replaced(self) -> None:
-        write_table(os.devnull, COLUMNS)
-        assert not stat.S_ISREG(os.stat(os.devnull).st_mode)  # noqa: PTH116
+    def test_a_pipe_is_written_to_not_replaced(self, tmp_path: Path) -> None:
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+        received: list[str] = []
+        reader = threading.Thread(target=lambda: received.append(path.read_text()), daemon=True)
+        reader.start()
+        write_table(path, COLUMNS)
+        assert stat.S_ISFIFO(path.stat().st_mode)
+        reader.join()
+        assert received == [TEXT]
 
     def test_the_table_that_was_read_may_be_overwritten(self, tmp_path: Path) -> None:
         path = tmp_path / "t.csv"

@@ -45,8 +45,8 @@ def as_must(column: Column, source: Source = NOWHERE) -> npt.NDArray[np.bool_]:
     return np.array(meanings, dtype=bool)[codes]
 
 
-def as_weights(column: Column, source: Source = NOWHERE) -> Floats | None:
-    """Return weights as numbers, NaN where none is given; None where no row has one.
+def as_weights(column: Column, source: Source = NOWHERE) -> Floats:
+    """Return weights as numbers, NaN where none is given.
 
     >>> as_weights(["2.5", None]).tolist()
     [2.5, nan]
@@ -59,7 +59,7 @@ def as_weights(column: Column, source: Source = NOWHERE) -> Floats | None:
             f"{offenders(rows, column, source)}.\n"
             "A weight is the log-odds that the link is right; must or cannot gives its sign."
         )
-    return weights if is_given.any() else None
+    return weights
 
 
 def _meaning(word: object) -> bool | None:

@@ -9,8 +9,9 @@ import numpy as np
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration, decoding, link_errors, merging, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Evidence
-from tiebreak.inference.exact_links import ExactLinks, LinkReport
+from tiebreak.inference.exact_links import ExactLinks
 from tiebreak.inference.link_errors import Answers, LearntLinks, Rates
+from tiebreak.inference.planning import LinkReport
 from tiebreak.inference.vb import Beliefs, Problem, Run
 from tiebreak.kernels.layout import FREE, Codes, Floats, Mask
 from tiebreak.kernels.reference import softmax
@@ -60,12 +61,13 @@ def fit_joint(
         evidence = _evidence(links, hard, gold, options)
         tau = calibration.fit_temperature(_scores(plain, start.beliefs), evidence)
         run = _cooled(problem, exact, run, tau)
+    report = exact.finish(run.q)
     wrong = np.zeros(links.n_links)
     agree = exact.agreement()
     wrong[~hard] = np.where(links.must[~hard], 1.0 - agree, agree)
     label = _decoded(exact, run.q) if options.decode_jointly else None
     rates = estimated if model is None else model.rates
-    return JointFit(run, label, exact.report(), tau, rates, wrong)
+    return JointFit(run, label, report, tau, rates, wrong)
 
 
 def calibrated(plain: Problem, start: Run, run: Run, gold: GoldCodes) -> tuple[Run, float]:

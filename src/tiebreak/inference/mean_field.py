@@ -17,7 +17,7 @@ from tiebreak.errors import OptionError
 from tiebreak.inference.vb import LinkStep, Run
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Roles
+from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Roles
 from tiebreak.kernels.reference import entropy, softmax
 from tiebreak.link_graph import LinkCodes
 
@@ -145,7 +145,7 @@ class MeanField:
         ends = np.repeat(np.arange(groups.n_groups, dtype=np.int32), np.diff(groups.start))
         return link_graph.components(groups.n_groups, ends, groups.other)[groups.group]
 
-    def _turns(self, q: Floats) -> Codes:
+    def _turns(self, q: Floats) -> Offsets:
         """Return the order of turns: the most doubtful group first, its members together.
 
         Margins are rounded to 1e-9, ties go by index, so that rounding does not decide. Members
@@ -154,9 +154,8 @@ class MeanField:
         groups = self.groups
         waits = self.role[groups.task] == LINKED
         if self.order == "index":
-            return np.asarray(
-                np.argsort(groups.task, kind="stable")[waits[np.argsort(groups.task)]]
-            )
+            by_task = np.argsort(groups.task, kind="stable")
+            return np.asarray(by_task[waits[by_task]])
         top_two = np.partition(q[groups.task], -2, axis=1)[:, -2:]
         margin = np.round(top_two[:, 1] - top_two[:, 0], 9)
         margin[~waits] = 2.0  # a known task does not make its group doubtful

@@ -18,9 +18,9 @@ from tiebreak.inference.estimator import (
     start_from,
     take_in,
 )
-from tiebreak.inference.exact_links import LinkReport
 from tiebreak.inference.joint import JointOptions
 from tiebreak.inference.mean_field import GridPoint, MeanField
+from tiebreak.inference.planning import LinkReport
 from tiebreak.inference.priors import ClassPrior, ConfusionPrior
 from tiebreak.inference.vb import Problem, Run
 from tiebreak.kernels.contract import choose_backend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from tiebreak.errors import OptionError
-from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Mask, Swept
+from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Mask, Offsets, Swept
 from tiebreak.kernels.network import Cliques, Network
 
 BACKENDS = ("auto", "numpy", "numba")
@@ -42,7 +42,7 @@ class Backend(Protocol):
         """Return Σ w_ij ⟨q_i, q_j⟩ over all links."""
 
     def update_in_turn(
-        self, q: Floats, u: Floats, links: ByGroup, strength: float, order: Codes
+        self, q: Floats, u: Floats, links: ByGroup, strength: float, order: Offsets
     ) -> float:
         """Update linked tasks one after the other; return the largest change."""
 

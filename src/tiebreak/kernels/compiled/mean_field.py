@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.layout import ByGroup, Codes, Floats
+from tiebreak.kernels.layout import ByGroup, Floats, Offsets
 
 
 def group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
@@ -29,7 +29,7 @@ def link_term(q: Floats, links: ByGroup) -> float:
     return float(0.5 * (links.pull * within + (inside * across).sum()))
 
 
-def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order: Codes) -> float:
+def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order: Offsets) -> float:
     """Update linked tasks one after the other: see `reference.update_in_turn`."""
     inside, across = group_sums(q, links)
     return float(_update_in_turn(q, u, links, strength, order, inside, across))
@@ -53,7 +53,7 @@ def _update_in_turn(
     u: Floats,
     links: ByGroup,
     strength: float,
-    order: Codes,
+    order: Offsets,
     inside: Floats,
     across: Floats,
 ) -> float:

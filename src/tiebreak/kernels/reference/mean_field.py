@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.kernels.layout import ByGroup, Codes, Floats
+from tiebreak.kernels.layout import ByGroup, Floats, Offsets
 
 
 def group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
@@ -36,7 +36,7 @@ def link_term(q: Floats, links: ByGroup) -> float:
     return float(0.5 * (links.pull * within + (inside * across).sum()))
 
 
-def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order: Codes) -> float:
+def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order: Offsets) -> float:
     """Update linked tasks one after the other; return the largest change.
 
     Implements [eq:link-update] with the newest q of every neighbour:

@@ -1,0 +1,145 @@
+"""Draw docs/figures/links_two_tasks.svg: what one link does to two tasks, by inference.
+
+python experiments/02_links/picture.py
+
+The scores of both tasks are given, nobody is learnt: all that differs is how the link is used.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("svg")
+from matplotlib import pyplot as plt
+
+from tiebreak.inference import merging
+from tiebreak.inference.exact_links import ExactLinks
+from tiebreak.inference.mean_field import MeanField, groups_of
+from tiebreak.kernels import reference
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.layout import LINKED
+from tiebreak.link_graph import LinkCodes
+
+HERE = Path(__file__).parent
+OUT = HERE.parents[1] / "docs" / "figures" / "links_two_tasks.svg"
+BACKEND = choose_backend("numpy", 0, 0)
+STRENGTHS = np.concatenate([[0.01], np.arange(0.1, 12.05, 0.1)])
+SWEEPS, SETTLED = 400, 1e-9
+STYLE = {
+    "svg.hashsalt": "tiebreak",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+BLUE, ORANGE, GREEN, BLACK = "#0072b2", "#d55e00", "#009e73", "#000000"
+
+
+class Pair(NamedTuple):
+    """Two tasks of two classes, joined by one link."""
+
+    scores: np.ndarray  # (2, 2): [task, class]
+    must: bool
+
+    def link(self, weight: float | None = None) -> LinkCodes:
+        ends = np.array([0], np.int32), np.array([1], np.int32)
+        weights = None if weight is None else np.array([weight])
+        return LinkCodes(*ends, np.array([self.must]), weights, None, np.array([0]))
+
+
+SURE_AND_DOUBTFUL = Pair(np.array([[3.0, 0.0], [0.0, 1.0]]), must=True)
+ALIKE = Pair(np.log([[0.6, 0.4], [0.6, 0.4]]), must=False)
+
+
+def exact(pair: Pair, strength: float) -> np.ndarray:
+    """Return both tasks' probability of the first class, inferred jointly."""
+    log_odds, hard = merging.log_odds_of(pair.link(strength), None)
+    merged = merging.merge(pair.link(strength), hard, 2, 2, None)
+    soft = merging.soft_links(pair.link(strength), ~hard, merged)
+    q = reference.softmax(pair.scores)
+    ExactLinks(merged, soft, log_odds, 2, BACKEND).update(q, pair.scores)
+    return q[:, 0]
+
+
+def mean_field(pair: Pair, strength: float, schedule: str, first: int = 0) -> np.ndarray:
+    """Return both tasks' probability of the first class after each of the last two sweeps.
+
+    The two sweeps differ where updates swap for ever. `first` is the task whose turn comes first.
+    """
+    turns = [first, 1 - first]
+    groups = groups_of(pair.link(), 2, closure=False)
+    role = np.full(2, LINKED, np.int8)
+    model = MeanField(groups, strength, role, BACKEND, schedule, order="index")
+    u = pair.scores[turns]
+    q = reference.softmax(u)
+    last = [q.copy()]
+    for _ in range(SWEEPS):
+        model.update(q, u)
+        last = [*last[-2:], q.copy()]
+        if len(last) == 3 and np.abs(last[2] - last[0]).max() < SETTLED:
+            break
+    return np.array(last)[-2:, turns, 0]
+
+
+def main() -> None:
+    with mpl.rc_context(STYLE):
+        figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.9), constrained_layout=True, sharey=True)
+        draw_must(axes[0])
+        draw_cannot(axes[1])
+        axes[0].set(ylabel="probability of class 0", ylim=(-0.03, 1.03))
+        for each in axes:
+            each.set_xlabel("strength of the link")
+            place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18)}
+            each.legend(fontsize=8, frameon=False, ncol=2, **place)
+        OUT.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(OUT, metadata={"Date": None})
+    tidy(OUT)
+    print(f"wrote {OUT.relative_to(HERE.parents[1])}")
+
+
+def draw_must(axes: Any) -> None:
+    """Draw the surer task of a must-linked pair."""
+    pair = SURE_AND_DOUBTFUL
+    draw_cycle(axes, pair, ORANGE)
+    sure_first = [mean_field(pair, s, "in-turn", first=0)[-1, 0] for s in STRENGTHS]
+    sure_last = [mean_field(pair, s, "in-turn", first=1)[-1, 0] for s in STRENGTHS]
+    axes.plot(STRENGTHS, sure_first, "--", color=BLUE, label="in turn, the surer task first")
+    axes.plot(STRENGTHS, sure_last, "-.", color=GREEN, label="in turn, the doubtful task first")
+    joint = [exact(pair, s)[0] for s in STRENGTHS]
+    axes.plot(STRENGTHS, joint, color=BLACK, lw=2.2, label="exact", zorder=1)
+    axes.set_title("a must-link: the surer task (0.95; the other 0.27)", fontsize=9)
+
+
+def draw_cannot(axes: Any) -> None:
+    """Draw both tasks of a cannot-linked pair with equal evidence."""
+    draw_cycle(axes, ALIKE, ORANGE)
+    turns = np.array([mean_field(ALIKE, s, "in-turn")[-1] for s in STRENGTHS])
+    axes.plot(STRENGTHS, turns[:, 0], "--", color=BLUE, label="in turn, the first task")
+    axes.plot(STRENGTHS, turns[:, 1], "-.", color=GREEN, label="in turn, the second task")
+    joint = [exact(ALIKE, s)[0] for s in STRENGTHS]
+    axes.plot(STRENGTHS, joint, color=BLACK, lw=2.2, label="exact, both tasks", zorder=1)
+    axes.set_title("a cannot-link: two tasks alike (0.6 each)", fontsize=9)
+
+
+def draw_cycle(axes: Any, pair: Pair, colour: str) -> None:
+    """Draw where updates in parallel end: a point, or two that they swap between for ever."""
+    ends = np.array([mean_field(pair, s, "parallel")[:, 0] for s in STRENGTHS])
+    ends = np.sort(ends, axis=1)
+    axes.fill_between(STRENGTHS, ends[:, 0], ends[:, 1], color=colour, alpha=0.15, lw=0)
+    label = "in parallel; shaded: swaps for ever"
+    axes.plot(STRENGTHS, ends[:, 0], ":", color=colour, label=label)
+    axes.plot(STRENGTHS, ends[:, 1], ":", color=colour)
+
+
+def tidy(path: Path) -> None:
+    """Take trailing blanks out of the file, so that it passes the checks for text."""
+    lines = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join(line.rstrip() for line in lines) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

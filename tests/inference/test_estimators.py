@@ -1,0 +1,206 @@
+"""One list of checks for every estimator, and what each refuses."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import tiebreak as tb
+from tiebreak import simulate
+from tiebreak.inference.estimator import Estimator
+
+CROWD = simulate.crowd(60, 8, 3, responses_per_task=4, random_state=1)
+LINKS = simulate.links(CROWD.gold, 20, random_state=1)
+EVERY: list[Estimator] = [
+    tb.MajorityVote(),
+    tb.DawidSkene(smoothing=0.1),
+    tb.VariationalBayes(confusion_prior=(4.0, 1.0)),
+    tb.VariationalBayes(link_inference="mean-field", schedule="parallel"),
+]
+ESTIMATORS = pytest.mark.parametrize("model", EVERY, ids=lambda model: repr(model)[:40])
+
+
+@ESTIMATORS
+def test_clone_pickle_and_repr_keep_the_parameters(model: Estimator) -> None:
+    for copy in (clone(model), pickle.loads(pickle.dumps(model))):
+        assert copy.get_params() == model.get_params()
+        assert repr(copy) == repr(model)
+    assert eval(repr(model), vars(tb) | {"tb": tb, **_names()}).get_params() == model.get_params()
+
+
+def _names() -> dict[str, Any]:
+    return {name: getattr(tb, name) for name in ("MajorityVote", "DawidSkene", "VariationalBayes")}
+
+
+@ESTIMATORS
+def test_results_are_named_and_add_up(model: Estimator) -> None:
+    fitted = clone(model).fit(CROWD.responses)
+    assert list(fitted.tasks_) == list(CROWD.responses.tasks)
+    assert fitted.probabilities_.shape == (60, 3)
+    assert np.allclose(fitted.probabilities_.sum(axis=1), 1.0)
+    assert fitted.confusion_.shape == (8, 3, 3)
+    assert np.allclose(fitted.confusion_.sum(axis=2), 1.0)
+    assert np.allclose(fitted.class_prior_.sum(), 1.0)
+    assert fitted.converged_
+    assert fitted.violations_ is None
+    assert fitted.responses_ is CROWD.responses
+
+
+@ESTIMATORS
+def test_fitting_twice_gives_the_same_and_leaves_the_input_alone(model: Estimator) -> None:
+    before = CROWD.responses.label.copy()
+    first = clone(model).fit(CROWD.responses).probabilities_
+    second = clone(model).fit(CROWD.responses).probabilities_
+    assert (first == second).all()
+    assert (CROWD.responses.label == before).all()
+
+
+@ESTIMATORS
+def test_a_result_before_fit_says_to_fit(model: Estimator) -> None:
+    with pytest.raises(tb.NotFittedError, match="Call fit first"):
+        _ = clone(model).labels_
+
+
+@pytest.mark.parametrize("model", [tb.MajorityVote(), tb.DawidSkene()])
+def test_an_estimator_that_cannot_use_links_names_the_one_that_can(model: Estimator) -> None:
+    with pytest.raises(tb.OptionError, match="VariationalBayes can"):
+        model.fit(CROWD.responses, links=LINKS)
+
+
+@ESTIMATORS
+def test_known_tasks_keep_their_class(model: Estimator) -> None:
+    gold = dict(list(CROWD.gold.to_dict().items())[:15])
+    labels = clone(model).fit(CROWD.responses, gold=gold).labels_.best()
+    assert {task: labels[task] for task in gold} == gold
+
+
+def test_unsettled_fits_warn_unless_their_length_was_asked_for() -> None:
+    with pytest.warns(tb.ConvergenceWarning, match="Not settled after 2 sweeps"):
+        model = tb.VariationalBayes(max_iter=2).fit(CROWD.responses)
+    assert not model.converged_
+    asked = tb.VariationalBayes(tol=0.0, max_iter=2).fit(CROWD.responses)
+    assert asked.n_iter_ == 2
+    assert len(asked.bounds_) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tol": -1.0}, "tol must be"),
+        ({"max_iter": 0}, "max_iter must be"),
+        ({"link_inference": "magic"}, "link_inference must be one of 'exact', 'mean-field'"),
+        ({"schedule": "random"}, "schedule must be one of"),
+        ({"decode": "best"}, "decode must be one of"),
+        ({"init": "random"}, "init must be one of"),
+        ({"init": np.ones((2, 2))}, "init must have shape"),
+        ({"link_strength": 3.0}, "for link_inference='mean-field'"),
+        ({"link_strength": "some", "link_inference": "mean-field"}, "a number or 'grid'"),
+        ({"link_error": 0.7}, "between 0 and 0.5"),
+        ({"link_error": "guess"}, "'auto', 'learn' or None"),
+        ({"link_error": 0.1, "link_inference": "mean-field"}, "needs link_inference='exact'"),
+        ({"link_error_prior": (3.0, 1.0)}, "wrong < right"),
+        ({"class_prior": [1.0, 2.0]}, "one number or 3 numbers"),
+        ({"class_prior": 0.0}, "positive and finite"),
+        ({"confusion_prior": "flat"}, "confusion_prior must be one of"),
+        ({"confusion_prior": np.ones((4, 4))}, "got shape"),
+        ({"confusion_prior": {"nobody": np.ones((3, 3))}}, "who gave no response"),
+        ({"confusion_prior": {"w1": np.ones((2, 2))}}, "must have shape"),
+        ({"backend": "gpu"}, "backend must be one of"),
+    ],
+)
+def test_wrong_options_say_what_is_right(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(tb.OptionError, match=message):
+        tb.VariationalBayes(**options).fit(CROWD.responses)
+
+
+def test_priors_of_all_shapes_say_the_same_thing() -> None:
+    table = np.ones((3, 3)) + 2.0 * np.eye(3)
+    workers = list(CROWD.responses.workers)
+    same = ["diagonal", (3.0, 1.0), table, np.stack([table] * 8), dict.fromkeys(workers, table)]
+    fits = [tb.VariationalBayes(confusion_prior=p).fit(CROWD.responses) for p in same]
+    for other in fits[1:]:
+        assert np.abs(other.probabilities_ - fits[0].probabilities_).max() < 1e-12
+
+
+def test_a_worker_known_from_earlier_jobs_weighs_more() -> None:
+    rows = [("a", "expert", "x"), ("a", "novice", "y"), ("b", "expert", "y"), ("b", "novice", "x")]
+    prior = {"expert": [[90.0, 1.0], [1.0, 90.0]]}
+    assert tb.VariationalBayes(confusion_prior=prior).fit(rows).labels_.best() == {
+        "a": "x",
+        "b": "y",
+    }
+
+
+def test_a_warm_start_ends_where_the_first_fit_did() -> None:
+    first = tb.VariationalBayes(calibrate=False).fit(CROWD.responses, links=LINKS)
+    again = tb.VariationalBayes(init=first.probabilities_, calibrate=False)
+    again.fit(CROWD.responses, links=LINKS)
+    assert again.n_iter_ < first.n_iter_
+    assert np.abs(again.probabilities_ - first.probabilities_).max() < 1e-4
+
+
+def test_links_and_gold_together_imply_labels() -> None:
+    tasks = list(CROWD.responses.tasks)
+    links = tb.Links.from_pairs(must=[(tasks[0], tasks[1])], cannot=[(tasks[1], tasks[2])])
+    for inference in ("exact", "mean-field"):
+        model = tb.VariationalBayes(link_inference=inference)
+        model.fit(CROWD.responses, links=links, gold={tasks[0]: "c1"})
+        labels = model.labels_.best()
+        assert labels[tasks[0]] == labels[tasks[1]] == "c1"
+        assert labels[tasks[2]] != "c1"
+
+
+def test_doubtful_links_are_ranked_and_sources_compared() -> None:
+    crowd = simulate.crowd(400, 15, 3, responses_per_task=6, accuracy=0.8, random_state=5)
+    good = simulate.links(crowd.gold, 200, random_state=1)
+    bad = simulate.links(crowd.gold, 200, wrong=0.4, random_state=2)
+    both = [(*row, "ann") for row in good.pairs()] + [(*row, "bob") for row in bad.pairs()]
+    left, right, kind, who = (list(column) for column in zip(*both, strict=True))
+    links = {"left": left, "right": right, "link": kind, "who": who}
+    model = tb.VariationalBayes(link_error="learn").fit(crowd.responses, links=links)
+    assert model.link_errors_ is not None
+    rate = {who: max(errors) for who, errors in model.link_errors_.items()}
+    assert rate["ann"] < 0.1 < 0.25 < rate["bob"]
+    doubtful = model.doubtful_links_
+    assert doubtful is not None
+    assert len(doubtful) > 40
+    assert (np.diff(doubtful.probability) <= 0).all()
+    truth = crowd.gold.to_dict()
+    pairs = doubtful.links.pairs()
+    wrong = [(truth[a] == truth[b]) != (kind == "must") for a, b, kind in pairs]
+    assert np.mean(wrong) > 0.9
+    estimated = tb.VariationalBayes(link_error="auto").fit(crowd.responses, links=links)
+    assert estimated.link_errors_ is not None
+    assert 0.05 < estimated.link_errors_[None].says_same_of_different < 0.3
+
+
+def test_a_source_worse_than_a_coin_is_said_aloud() -> None:
+    crowd = simulate.crowd(400, 15, 2, responses_per_task=6, accuracy=0.85, random_state=5)
+    links = simulate.links(crowd.gold, 200, wrong=0.9, random_state=2)
+    with pytest.warns(tb.InputNote, match="worse than a coin"):
+        tb.VariationalBayes(link_error="learn").fit(crowd.responses, links=links)
+
+
+def test_weights_and_learning_exclude_each_other() -> None:
+    left, right = list(CROWD.responses.tasks)[:2]
+    links = {"left": [left], "right": [right], "link": ["must"], "weight": [2.0]}
+    with pytest.raises(tb.OptionError, match="Weights already say"):
+        tb.VariationalBayes(link_error="auto").fit(CROWD.responses, links=links)
+
+
+def test_temperature_is_fitted_only_where_links_or_gold_are_trusted() -> None:
+    gold = dict(list(CROWD.gold.to_dict().items())[:20])
+    hard = tb.VariationalBayes().fit(CROWD.responses, links=LINKS)
+    known = tb.VariationalBayes().fit(CROWD.responses, gold=gold)
+    soft = tb.VariationalBayes(link_error=0.02).fit(CROWD.responses, links=LINKS)
+    off = tb.VariationalBayes(calibrate=False).fit(CROWD.responses, links=LINKS)
+    plain = tb.VariationalBayes().fit(CROWD.responses)
+    assert hard.temperature_ is not None
+    assert known.temperature_ is not None
+    assert soft.temperature_ is off.temperature_ is plain.temperature_ is None
+    uncalibrated = tb.VariationalBayes(calibrate=False).fit(CROWD.responses, gold=gold)
+    assert known.labels_.best() == uncalibrated.labels_.best()

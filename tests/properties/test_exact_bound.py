@@ -1,0 +1,65 @@
+"""With links done exactly the bound never falls and stays below the exact evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inference.test_exact_links import exact
+from properties.strategies import Crowd, crowds, problem_of, with_roles
+from properties.test_bound import assert_never_falls, log_evidence
+
+from tiebreak.inference import link_errors, vb
+from tiebreak.inference.link_errors import Answers, LearntLinks
+from tiebreak.kernels import reference
+
+
+def bounds_of(problem: vb.Problem, q: np.ndarray, n_sweeps: int = 6) -> list[float]:
+    """Return the bound, term by term, after every half of every sweep but the first half."""
+    beliefs = vb.first_beliefs(problem, q)
+    bounds = []
+    for _ in range(n_sweeps):
+        swept = vb.update_tasks(problem, q, beliefs)
+        bounds.append(vb.bound_terms(problem, q, beliefs).total)
+        beliefs = vb.update_beliefs(problem, swept.counts, swept.totals)
+        bounds.append(vb.bound_after_update(problem, beliefs, swept.entropy))
+    return bounds
+
+
+@settings(max_examples=80, deadline=None)
+@given(crowds(max_tasks=5), st.booleans(), st.booleans())
+def test_bound_of_soft_links_never_falls_and_stays_below_the_evidence(
+    crowd: Crowd, knows: bool, learn: bool
+) -> None:
+    if not len(crowd.links.left):
+        return
+    n_tasks, n_classes = crowd.responses.n_tasks, crowd.responses.n_classes
+    weight = np.random.default_rng(0).uniform(0.2, 4.0, len(crowd.links.left))
+    links = crowd.links._replace(weight=weight)
+    gold = crowd.gold if knows else None
+    model = exact(links, n_tasks, n_classes, gold, reference)
+    answers = Answers(links.must, np.zeros(len(weight), np.int32), 1)
+    prior = link_errors.prior_rates(1, 1.0, 9.0, tied=False)
+    learnt = LearntLinks(model, answers, prior) if learn else None
+    problem = with_roles(problem_of(crowd), gold, model.task)._replace(links=learnt or model)
+    q = vb.clamp(vb.majority(problem.tasks, n_classes), gold)
+    bounds = bounds_of(problem, q)
+    assert_never_falls(bounds)
+    if not learn:
+        signed = np.where(links.must, weight, -weight).tolist()
+        pairs = list(zip(links.left.tolist(), links.right.tolist(), signed, strict=True))
+        evidence = log_evidence(crowd, gold, pairs)
+        assert bounds[-1] <= evidence + 1e-8 * (1 + abs(evidence))
+
+
+@settings(max_examples=60, deadline=None)
+@given(crowds(max_tasks=6), st.integers(0, 1000))
+def test_bound_of_hard_links_never_falls(crowd: Crowd, seed: int) -> None:
+    n_tasks, n_classes = crowd.responses.n_tasks, crowd.responses.n_classes
+    truth = np.random.default_rng(seed).integers(0, n_classes, n_tasks)
+    links = crowd.links._replace(must=truth[crowd.links.left] == truth[crowd.links.right])
+    if not len(links.left):
+        return
+    model = exact(links, n_tasks, n_classes, None, reference)
+    problem = with_roles(problem_of(crowd), None, model.task)._replace(links=model)
+    assert_never_falls(bounds_of(problem, vb.majority(problem.tasks, n_classes)))
