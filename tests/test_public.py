@@ -14,7 +14,7 @@ import pytest
 
 import tiebreak as tb
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
 HEAVY = {"duckdb", "matplotlib", "numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
@@ -29,7 +29,7 @@ PUBLIC = {
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes"),
     # rooms
-    *("errors", "evaluate", "simulate"),
+    *("datasets", "errors", "evaluate", "simulate"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
     *("FileError", "NotFittedError", "MissingExtraError", "InputNote", "ConvergenceWarning"),
@@ -219,10 +219,15 @@ def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
 
 
 def test_every_page_of_the_documentation_is_reached_from_its_index() -> None:
-    index = ROOT / "docs" / "index.md"
-    targets = re.findall(r"\]\(([^)#\s]+)", index.read_text("utf-8"))
-    reached = {(index.parent / target).resolve() for target in targets} | {index}
-    assert [name_of(page) for page in DOCS if page.resolve() not in reached] == []
+    reached: set[Path] = set()
+    waiting = [ROOT / "docs" / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        reached.add(page)
+        targets = re.findall(r"\]\(([^)#\s]+\.md)", page.read_text("utf-8"))
+        linked = {(page.parent / target).resolve() for target in targets}
+        waiting += [other for other in linked if other in DOCS and other not in reached]
+    assert [name_of(page) for page in DOCS if page not in reached] == []
 
 
 # Versions and pins

@@ -130,9 +130,9 @@ def draw_cycle(axes: Any, pair: Pair, colour: str) -> None:
     ends = np.array([mean_field(pair, s, "parallel")[:, 0] for s in STRENGTHS])
     ends = np.sort(ends, axis=1)
     axes.fill_between(STRENGTHS, ends[:, 0], ends[:, 1], color=colour, alpha=0.15, lw=0)
-    label = "in parallel; shaded: swaps for ever"
-    axes.plot(STRENGTHS, ends[:, 0], ":", color=colour, label=label)
-    axes.plot(STRENGTHS, ends[:, 1], ":", color=colour)
+    wide = {"color": colour, "lw": 4.5, "alpha": 0.4}  # seen below the lines on top of it
+    axes.plot(STRENGTHS, ends[:, 0], label="in parallel; shaded: swaps for ever", **wide)
+    axes.plot(STRENGTHS, ends[:, 1], **wide)
 
 
 def tidy(path: Path) -> None:

@@ -38,11 +38,13 @@ class Case(NamedTuple):
 
 def cases(methods: list[str], datasets: list[str]) -> list[Case]:
     found = []
-    grid = product(datasets, CONFIG["sizes"], CONFIG["wrong"], range(CONFIG["seeds"]), methods)
+    first = CONFIG["first_seed"]
+    seeds = range(first, first + CONFIG["seeds"])
+    grid = product(datasets, CONFIG["sizes"], CONFIG["wrong"], seeds, methods)
     for case in map(Case._make, grid):
         method = CONFIG["methods"][case.method]
-        first = (case.seed, case.size, case.wrong) == (0, CONFIG["sizes"][0], 0.0)
-        if method.get("once") and not first:
+        is_first = (case.seed, case.size, case.wrong) == (first, CONFIG["sizes"][0], 0.0)
+        if method.get("once") and not is_first:
             continue
         when = method.get("when", "always")
         if when == "always" or (when == "clean") == (case.wrong == 0.0):
@@ -131,6 +133,7 @@ def collect() -> None:
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "python": platform.python_version(),
         "seeds": CONFIG["seeds"],
+        "first_seed": CONFIG["first_seed"],
     }
     flat = {k: {n: list(v.values()) for n, v in c.items()} for k, c in sorted(cells.items())}
     compact = {"separators": (",", ":")}

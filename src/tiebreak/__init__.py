@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import errors, evaluate, simulate
+    from tiebreak import datasets, errors, evaluate, simulate
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -69,6 +69,7 @@ __all__ = [
     "TiebreakError",
     "VariationalBayes",
     "__version__",
+    "datasets",
     "errors",
     "evaluate",
     "links_from_gold",
@@ -84,7 +85,7 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("errors", "evaluate", "simulate")
+_MODULES = ("datasets", "errors", "evaluate", "simulate")
 _ROOMS = ("errors", "responses", "gold", "labels", "links", "files", "inference")  # light first
 
 

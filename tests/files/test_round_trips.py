@@ -192,6 +192,7 @@ class TestValues:
         ("column", "expected"),
         [
             ([(1, "a"), (2, "b")], ["(1, 'a')", "(2, 'b')"]),
+            ([(1, 2), (3, 4)], ["(1, 2)", "(3, 4)"]),
             ([10**30, 10**31], [10**30, 10**31]),
             ([1, "a"], [1, "a"]),
         ],
@@ -246,6 +247,7 @@ class TestBytes:
             write_table(tmp_path / name, {"a": ["x"]})
         one, two = ((tmp_path / name).read_bytes() for name in ("one.csv.gz", "two.csv.gz"))
         assert one == two
+        assert one[4:8] == bytes(4)  # no time of writing
         assert gzip.decompress(one) == b"a\nx\n"
 
     def test_more_rows_than_one_batch(self, tmp_path: Path) -> None:

@@ -137,6 +137,9 @@ def test_tuples_are_good_ids() -> None:
         (np.array([1.0, 2.0, np.nan]), [1.0, 2.0]),
         (["x", "y", None], ["x", "y"]),
         ([1, 2, float("nan")], [1, 2]),
+        ([1, 2, np.float32("nan")], [1, 2]),
+        (["x", "y", pd.NA], ["x", "y"]),
+        (["x", "y", pd.NaT], ["x", "y"]),
     ],
 )
 def test_missing_labels_are_counted_whatever_stands_for_them(
@@ -164,7 +167,7 @@ def test_numbers_that_pandas_made_floats_stay_floats() -> None:
     assert all(type(name) is float for name in classes)
 
 
-@pytest.mark.parametrize("values", [[1, "a"], ["a", 1], [None, "a", 2.5, "b"]])
+@pytest.mark.parametrize("values", [[1, "a"], ["a", 1], [None, "a", 2.5, "b"], [pd.NA, 1, "a"]])
 def test_a_column_of_mixed_types_is_named_with_the_cure(values: list[Any]) -> None:
     n = len(values)
     frame = pd.DataFrame(
@@ -172,7 +175,7 @@ def test_a_column_of_mixed_types_is_named_with_the_cure(values: list[Any]) -> No
     )
     with pytest.raises(InputError, match=r"Column 'task' mixes types.*\n.*astype\(str\)") as caught:
         read_responses(frame)
-    for kind in {type(value).__name__ for value in values} - {"NoneType"}:
+    for kind in {type(value).__name__ for value in values} - {"NoneType", "NAType"}:
         assert f"({kind})" in str(caught.value)
 
 

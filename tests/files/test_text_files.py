@@ -182,6 +182,10 @@ class TestTyped:
         assert list(responses.tasks) == ["a", "b", 3]
         assert rows_of(responses) == [("b", "w", "x"), (3, "v", "x")]
 
+    def test_json_may_hold_half_a_character(self, tmp_path: Path) -> None:
+        lines = '{"task": "\\ud800", "label": "x"}\n'
+        assert list(read_gold(_file(tmp_path, lines, "g.jsonl")).tasks) == ["\ud800"]
+
     def test_json_keys_may_first_appear_in_a_later_row(self, tmp_path: Path) -> None:
         lines = (
             '{"left": "a", "right": "b", "link": "must"}\n'

@@ -24,6 +24,7 @@ from tiebreak.responses import Responses
 
 COLUMNS = {"task": ["a", "b"], "label": ["x", "y"]}
 TEXT = "task,label\na,x\nb,y\n"
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet", "t.tsv.gz"])
@@ -194,12 +195,14 @@ class TestStandardOutput:
         write_table("-", COLUMNS, format="parquet")
         assert capfdbinary.readouterr().out[:4] == b"PAR1"
 
-    def test_what_was_printed_before_stays_before(
-        self, capfdbinary: pytest.CaptureFixture[bytes]
-    ) -> None:
-        sys.stdout.write("first\n")
-        write_table("-", COLUMNS)
-        assert capfdbinary.readouterr().out == b"first\n" + TEXT.encode()
+    def test_what_was_printed_before_stays_before(self) -> None:
+        code = (
+            f"print('first'); from tiebreak.files import write_table\nwrite_table('-', {COLUMNS})"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=True, env=BUFFERED
+        )
+        assert done.stdout == b"first\n" + TEXT.encode()
 
     def test_standard_output_may_take_text_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
         notebook = io.StringIO()
@@ -207,19 +210,22 @@ class TestStandardOutput:
         write_table("-", COLUMNS)
         assert notebook.getvalue() == TEXT
 
-    def test_a_reader_that_has_had_enough_is_no_error(self) -> None:
+    @pytest.mark.parametrize("n_rows", [1, 200_000])
+    def test_a_reader_that_has_had_enough_is_no_error(self, n_rows: int) -> None:
         code = (
-            "from tiebreak.files import write_table\n"
-            "write_table('-', {'task': [f't{i}' for i in range(200_000)]})\n"
+            "import sys; from tiebreak.files import write_table\n"
+            "sys.stdin.readline()  # until the reader has gone\n"
+            f"write_table('-', {{'task': [f't{{i}}' for i in range({n_rows})]}})\n"
         )
+        pipe = subprocess.PIPE
         with subprocess.Popen(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe, env=BUFFERED
         ) as process:
             assert process.stdout is not None
-            assert process.stderr is not None
-            assert process.stdout.readline() == b"task\n"
             process.stdout.close()
-            assert process.stderr.read() == b""
+            process.stdout = None
+            _, said = process.communicate(b"\n")
+        assert said == b""
         assert process.returncode == 0
 
 

@@ -1,4 +1,7 @@
-"""The list of commands. A new one is an import and a line in COMMANDS."""
+"""The list of commands. A new one is an import and a line in COMMANDS.
+
+A command that has commands of its own is a file with COMMANDS of its own, and a line in GROUPS.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tiebreak._version import __version__
-from tiebreak.cli import bounds, demo, evaluate, fuse, simulate
+from tiebreak.cli import bounds, datasets, demo, evaluate, fuse, simulate
 from tiebreak.cli.ending import guarded
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -18,17 +21,40 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "bounds": bounds.bounds,
     "simulate": simulate.simulate,
 }
+GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
+    "datasets": ("List and fetch real crowds.", datasets.COMMANDS),
+}
 
-app = typer.Typer(
-    name="tiebreak",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: no import of rich, and it reads well in a pipe
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+
+def _new_app(name: str) -> typer.Typer:
+    return typer.Typer(
+        name=name,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help: no import of rich, and it reads well in a pipe
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def _new_group(name: str, what: str, commands: dict[str, Callable[..., None]]) -> typer.Typer:
+    group = _new_app(name)
+    for own, body in commands.items():
+        group.command(own)(guarded(f"{name} {own}", body))
+
+    @group.callback(invoke_without_command=True, help=what)
+    def show_help(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    return group
+
+
+app = _new_app("tiebreak")
 
 for _name, _body in COMMANDS.items():
     app.command(_name)(guarded(_name, _body))
+for _name, (_what, _commands) in GROUPS.items():
+    app.add_typer(_new_group(_name, _what, _commands))
 
 
 def _show_version(wanted: bool) -> None:

@@ -118,7 +118,7 @@ def refuse_mixed_types(name: str, values: Sequence[Any]) -> None:
     """
     first: dict[str, int] = {}
     for row, value in enumerate(values):
-        if type(value).__name__ not in ("NAType", "NaTType") and not is_missing(value):
+        if not _is_nothing(value) and not is_missing(value):
             first.setdefault(type(value).__name__, row)
         if len(first) == 2:
             (kind, row), (other, other_row) = first.items()
@@ -186,7 +186,7 @@ def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _python_column(name: str, column: Any) -> list[Any]:
-    """Check that every value of a Python column can be an id."""
+    """Check that every value of a Python column can be an id; mark what is missing."""
     if isinstance(column, str | bytes) or not hasattr(column, "__iter__"):
         raise InputError(f"Column {name!r} must be a list or an array; got {column!r}.")
     values = list(column)
@@ -198,4 +198,11 @@ def _python_column(name: str, column: Any) -> list[Any]:
                 f"Column {name!r}, row {row + 1:,} holds {value!r} ({type(value).__name__}), "
                 "which cannot be an id or a label. Use text or a number."
             ) from None
+        if _is_nothing(value):
+            values[row] = None
     return values
+
+
+def _is_nothing(value: Any) -> bool:
+    """Tell whether a value is pandas' NA, which cannot be compared, or some library's NaN."""
+    return type(value).__name__ == "NAType" or bool(value != value)

@@ -57,8 +57,11 @@ def doubtful(links: Links | None, codes: LinkCodes, wrong: Floats) -> DoubtfulLi
 def errors_by_source(links: Links | None, rates: Rates) -> LinkErrors:
     """Name learnt error rates by source; a source worse than a coin is said aloud."""
     names = [None] if links is None or links.sources is None else [None, *links.sources]
+    nameless = links is None or links.who is None or bool((links.who < 0).any())
     found: LinkErrors = {}
     for name, same, different in zip(names, *rates.mean.tolist(), strict=False):
+        if name is None and len(names) > 1 and rates.wrong.shape[1] > 1 and not nameless:
+            continue  # no link of these has an unknown source
         found[name] = ErrorRate(same, different)
         if same + different > 1.0:
             who = "The links" if name is None else f"Source {name!r}"

@@ -18,9 +18,9 @@ from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByGroup, Floats
 
 DAMPING = 0.3
-MORE_DAMPING, MOST_DAMPING = 0.1, 0.9  # added after each sweep in which messages do not settle
-ROUNDS = 10  # of sum-product within one sweep, at most
-SETTLED = 1e-3  # change of beliefs below which the sweep goes on
+FIRST_ROUNDS, ROUNDS = 20, 1  # of sum-product within the first sweep, at most, and within others
+SETTLED = 1e-3  # change of beliefs below which messages count as settled
+LAST_DAMPINGS, LAST_ROUNDS = (0.5, 0.8), 100  # tried where messages still move at the end
 FALLBACK_SWEEPS = 100
 LARGEST_WEIGHT = 50.0  # of a link in the fallback, where a hard one has no finite weight
 
@@ -51,7 +51,7 @@ class ExactLinks:
         self.belief = np.full((n_nodes, self.n_classes), 1.0 / self.n_classes)
         self.scores = np.zeros((n_nodes, self.n_classes))
         self._equal_in_cliques = np.zeros(n_edges)
-        self._residual, self._damping = 0.0, DAMPING
+        self._residual = 0.0
         self._by_mean_field = False
         self.last_value: float | None = None
 
@@ -87,12 +87,10 @@ class ExactLinks:
         large, self._residual = 0.0, 0.0
         span = self.plan.n_exact, len(self.belief)
         if span[0] < span[1]:
-            for _ in range(ROUNDS):
-                self._residual, large = self.backend.pass_messages(*fixed, span, self._damping)
+            for _ in range(FIRST_ROUNDS if self.last_value is None else ROUNDS):
+                self._residual, large = self.backend.pass_messages(*fixed, span, DAMPING)
                 if self._residual < SETTLED:
                     break
-            else:
-                self._damping = min(self._damping + MORE_DAMPING, MOST_DAMPING)
         return forest + small + large
 
     def _spread(self, q: Floats) -> float:
@@ -104,10 +102,18 @@ class ExactLinks:
         return change
 
     def finish(self, q: Floats) -> LinkReport:
-        """Say how components were settled; where messages still move, settle by mean field.
+        """Say how components were settled, after a last try where messages still move.
 
-        The fallback updates the nodes of large components in turn, from their last beliefs.
+        More damping is tried first. The fallback is mean field: nodes of large components are
+        updated in turn, from their last beliefs.
         """
+        span = self.plan.n_exact, len(self.belief)
+        fixed = self.scores, self.plan.network, self.theta(), self.messages, self.belief
+        for damping in LAST_DAMPINGS:
+            if self._residual < SETTLED:
+                break
+            for _ in range(LAST_ROUNDS):
+                self._residual, _ = self.backend.pass_messages(*fixed, span, damping)
         if self._residual >= SETTLED:
             network, theta = self.plan.network, self.theta()
             weight = np.clip(theta[network.edge], -LARGEST_WEIGHT, LARGEST_WEIGHT)
@@ -118,8 +124,8 @@ class ExactLinks:
                 change = self.backend.update_in_turn(self.belief, self.scores, alone, 1.0, turns)
                 if change < SETTLED:
                     break
-            self._spread(q)
             self._by_mean_field = True
+        self._spread(q)
         return self.plan.report._replace(by_mean_field=self._by_mean_field)
 
     def entropy(self, q: Floats) -> float:

@@ -58,7 +58,8 @@ def fit_joint(
     run = vb.ascend(problem, vb.clamp(start.q, known), tol=options.tol, max_iter=options.max_iter)
     tau = None
     if options.calibrate:
-        evidence = _evidence(links, hard, gold, options)
+        found = estimated if model is None else model.rates
+        evidence = _evidence(links, hard, gold, options, found)
         tau = calibration.fit_temperature(_scores(plain, start.beliefs), evidence)
         run = _cooled(problem, exact, run, tau)
     report = exact.finish(run.q)
@@ -105,6 +106,7 @@ def _estimate_rates(exact: ExactLinks, links: LinkCodes, hard: Mask, u: Floats) 
         exact.update(softmax(cool), cool)
         rates = rates.updated(soft.must, exact.agreement())
     exact.set_log_odds(rates.log_odds(soft.must))
+    exact.last_value = None  # what was inferred from tempered scores is no bound
     wrong = np.array([[rates.same], [rates.different]])
     return Rates(wrong, 1.0 - wrong)
 
@@ -136,12 +138,20 @@ def _scores(problem: Problem, beliefs: Beliefs) -> Floats:
 
 
 def _evidence(
-    links: LinkCodes, hard: Mask, gold: GoldCodes | None, options: JointOptions
+    links: LinkCodes,
+    hard: Mask,
+    gold: GoldCodes | None,
+    options: JointOptions,
+    rates: Rates | None,
 ) -> Evidence:
-    """Trust hard links; take soft ones at the error rate that their weight states."""
-    log_odds, _ = merging.log_odds_of(
-        links, options.link_error if isinstance(options.link_error, float) else None
-    )
+    """Trust hard links; take soft ones at the error rate that is stated or was found."""
+    if rates is not None:
+        same, different = rates.mean
+        source = 0 if links.who is None or len(same) == 1 else links.who + 1
+        error = np.where(links.must, different[source], same[source])
+        return Evidence(links, error, gold)
+    stated = None if options.link_error is None else float(options.link_error)
+    log_odds, _ = merging.log_odds_of(links, stated)
     error = np.where(hard, TRUSTED_ERROR, 1.0 / (1.0 + np.exp(np.abs(log_odds))))
     return Evidence(links, error, gold)
 

@@ -9,7 +9,7 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.errors import OptionError, note
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import dirichlet, joint, mean_field, priors, vb
+from tiebreak.inference import dirichlet, joint, mean_field, priors, spectral, vb
 from tiebreak.inference.doubt import DoubtfulLinks, LinkErrors, doubtful, errors_by_source
 from tiebreak.inference.estimator import (
     Estimator,
@@ -31,6 +31,7 @@ from tiebreak.links import OnContradiction
 
 LINK_INFERENCES = ("exact", "mean-field")
 DECODINGS = ("joint", "marginal")
+INITS = ("majority", "spectral")
 
 
 class VariationalBayes(Estimator):
@@ -77,14 +78,15 @@ class VariationalBayes(Estimator):
         "error", or "drop": leave out cannot-links whose tasks must-links join. Soft links may
         contradict each other.
     init
-        "majority", or probabilities (n_tasks, n_classes) in the order of `tasks_`.
+        "majority"; "spectral", from moments of the votes (majority where they do not suffice, with
+        a note that says why); or probabilities (n_tasks, n_classes) in the order of `tasks_`.
     tol, max_iter
         Stop when no probability moves by `tol`, or after `max_iter` sweeps. With `tol=0` exactly
         `max_iter` sweeps are made.
     backend, n_threads
         "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
     random_state
-        Kept for starts that draw; the present ones do not.
+        Seeds `init="spectral"`, which draws groups of workers; nothing else draws.
 
     Attributes
     ----------
@@ -208,7 +210,9 @@ class VariationalBayes(Estimator):
         Probabilities given as `init` are taken as they are where links or gold follow.
         """
         plain = inputs.link_codes is None and inputs.gold_codes is None
-        if isinstance(self.init, str):
+        if isinstance(self.init, str) and self.init == "spectral":
+            q = spectral.start(problem, self.random_state)
+        elif isinstance(self.init, str):
             q = vb.majority(problem.tasks, problem.n_classes)
         else:
             q = start_from(self.init, inputs.responses)
@@ -307,8 +311,8 @@ def check_options(model: VariationalBayes) -> None:
     for name, allowed in words:
         if getattr(model, name) not in allowed:
             raise OptionError.unknown(name, getattr(model, name), [str(word) for word in allowed])
-    if isinstance(model.init, str) and model.init != "majority":
-        raise OptionError.unknown("init", model.init, ("majority", "an array of probabilities"))
+    if isinstance(model.init, str) and model.init not in INITS:
+        raise OptionError.unknown("init", model.init, (*INITS, "an array of probabilities"))
     strength = model.link_strength
     if isinstance(strength, str):
         if strength != "grid":
@@ -329,6 +333,8 @@ def _check_link_error(model: VariationalBayes) -> None:
         raise OptionError(f"link_error must lie between 0 and 0.5, both excluded; got {error!r}.")
     if error is not None and model.link_inference != "exact":
         raise OptionError("link_error needs link_inference='exact'; mean-field has link_strength.")
+    if model.calibrate and model.link_inference != "exact":
+        raise OptionError("calibrate needs link_inference='exact'.")
     if model.link_strength is not None and model.link_inference == "exact":
         raise OptionError(
             "link_strength is for link_inference='mean-field'. Exact links are hard, or soft with "

@@ -25,14 +25,13 @@ from tiebreak.links.columns import (
     show_sources,
     show_weights,
 )
-from tiebreak.names import MISSING, Codes, Column, Names, Source
+from tiebreak.names import MISSING, NOWHERE, Codes, Column, Names, Source
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 WORDS = {True: "must", False: "cannot"}
-NOWHERE = Source()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,32 @@
+"""Run every benchmark, or those named: `python -m benchmarks crowd_kit linked_sweep`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from benchmarks import report
+
+# Each runs in a process of its own, so that peak memory is its own.
+EVERY = {
+    "crowd_kit": "benchmarks.rivals.crowd_kit",
+    "must_component": "benchmarks.scale.must_component",
+    "linked_sweep": "benchmarks.scale.linked_sweep",
+}
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in EVERY]
+    if unknown:
+        print(f"No benchmark named {', '.join(unknown)}; there are {', '.join(EVERY)}.")
+        return 2
+    for name in names or EVERY:
+        done = subprocess.run([sys.executable, "-m", EVERY[name]], check=False)
+        if done.returncode:
+            return done.returncode
+    report.write()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

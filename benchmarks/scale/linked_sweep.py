@@ -1,0 +1,66 @@
+"""One sweep with as many random links as tasks, beside one without links."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.measure import about, interleaved, keep, summary
+from tiebreak import simulate
+from tiebreak.inference import merging, priors, vb
+from tiebreak.inference.exact_links import ExactLinks
+from tiebreak.kernels import compiled
+from tiebreak.kernels.threads import default_threads
+
+N_TASKS, N_WORKERS, N_CLASSES, RESPONSES_PER_TASK = 1_000_000, 1_000, 4, 5
+WARM_UP = 5
+PAIRS = 9
+
+
+def main() -> None:
+    crowd = simulate.crowd(
+        N_TASKS, N_WORKERS, N_CLASSES, responses_per_task=RESPONSES_PER_TASK, random_state=0
+    )
+    responses = crowd.responses
+    links = simulate.links(crowd.gold, N_TASKS, random_state=1).on(responses.tasks)
+    plain = vb.Problem(
+        vb.lay_out(responses, vb.roles(N_TASKS, None, None)),
+        np.ones(N_CLASSES),
+        priors.confusion_prior("diagonal", responses.workers, N_CLASSES),
+        compiled,
+        default_threads(),
+    )
+    log_odds, hard = merging.log_odds_of(links, None)
+    merged = merging.merge(links, hard, N_TASKS, N_CLASSES, None)
+    soft = merging.soft_links(links, ~hard, merged)
+    exact = ExactLinks(merged, soft, log_odds[~hard], N_CLASSES, compiled)
+    role = vb.roles(N_TASKS, None, exact.task)
+    linked = plain._replace(tasks=plain.tasks._replace(role=role), links=exact)
+    q = vb.majority(plain.tasks, N_CLASSES)
+    beliefs = vb.first_beliefs(plain, q)
+    r = q.copy()
+    for _ in range(WARM_UP):
+        vb.update_tasks(plain, q, beliefs)
+        swept = vb.update_tasks(linked, r, beliefs)
+        beliefs = vb.update_beliefs(linked, swept.counts, swept.totals)
+    pairs = interleaved(
+        lambda: vb.update_tasks(plain, q, beliefs),
+        lambda: vb.update_tasks(linked, r, beliefs),
+        PAIRS,
+    )
+    keep(
+        "linked_sweep",
+        {
+            "what": "one sweep, with as many random hard links as tasks / without links",
+            "tasks": N_TASKS,
+            "classes": N_CLASSES,
+            "responses": responses.n_responses,
+            "links": links.n_links,
+            "components": exact.plan.report._asdict(),
+            "sweep": summary(pairs),
+            **about(),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

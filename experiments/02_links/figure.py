@@ -1,0 +1,81 @@
+"""Draw docs/figures/links_wrong.svg: macro-F against the share of wrong links, ten datasets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from results import CLEAN, DATASETS, NAMES, ROOT, SIZES, WRONG, Results
+
+mpl.use("svg")
+from matplotlib import pyplot as plt
+
+OUT = ROOT / "docs" / "figures" / "links_wrong.svg"
+METHODS = {  # label, colour (safe for the colour-blind), line and marker
+    "grid": ("grid (the paper)", "#d55e00", "s--"),
+    "fixed": ("fixed: link_error=0.02", "#009e73", "^-."),
+    "soft": ('soft: link_error="auto"', "#0072b2", "o-"),
+}
+STYLE = {
+    "svg.hashsalt": "tiebreak",
+    "svg.fonttype": "none",
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def draw(results: Results) -> None:
+    with mpl.rc_context(STYLE):
+        sheet, axes = plt.subplots(2, 5, figsize=(11.0, 5.0), constrained_layout=True)
+        for panel, dataset in zip(axes.flat, DATASETS, strict=True):
+            draw_dataset(panel, results, dataset)
+        for panel in axes[:, 0]:
+            panel.set_ylabel("macro-F")
+        for panel in axes[1]:
+            panel.set_xlabel("wrong links, %")
+        lines, labels = axes.flat[0].get_legend_handles_labels()
+        sheet.legend(lines, labels, loc="outside lower center", ncol=4, frameon=False)
+        OUT.parent.mkdir(parents=True, exist_ok=True)
+        sheet.savefig(OUT, metadata={"Date": None})
+    tidy()
+    print(f"wrote {OUT.relative_to(ROOT)}")
+
+
+def draw_dataset(panel: Any, results: Results, dataset: str) -> None:
+    """Draw one dataset with as many links as tasks of gold."""
+    plain = results.mean("macro_f", "vb", dataset, SIZES[-1], CLEAN)
+    panel.axhline(plain, color="black", lw=1.0, ls=":", label="VB, no links")
+    for method, (label, colour, style) in METHODS.items():
+        points = [
+            (100.0 * wrong, *mean_and_bar(results, method, dataset, wrong))
+            for wrong in (CLEAN, *WRONG)
+        ]
+        share, mean, bar = np.array(points).T
+        run = ~np.isnan(mean)
+        panel.errorbar(
+            share[run], mean[run], bar[run], fmt=style, color=colour, ms=4, lw=1.3, label=label
+        )
+    panel.set(xticks=[0, 5, 10, 20], xlim=(-1, 21), title=NAMES[dataset])
+    if not any(line.get_xdata().size for line in panel.lines[1:]):
+        panel.set_yticks([])
+        panel.annotate("not run", (0.5, 0.5), xycoords="axes fraction", ha="center")
+
+
+def mean_and_bar(results: Results, method: str, dataset: str, wrong: float) -> tuple[float, float]:
+    """Return the mean over seeds and two standard errors of it."""
+    values = results.of("macro_f", method, dataset, SIZES[-1], wrong)
+    if not len(values):
+        return np.nan, np.nan
+    return float(values.mean()), float(2.0 * values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def tidy() -> None:
+    """Take trailing blanks out of the file, so that it passes the checks for text."""
+    lines = OUT.read_text("utf-8").splitlines()
+    OUT.write_text("\n".join(line.rstrip() for line in lines) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    draw(Results())

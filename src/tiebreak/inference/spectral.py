@@ -1,0 +1,275 @@
+"""A start from moments of the votes instead of their shares.
+
+Workers are split into three groups at random. Given the class of a task the votes of the groups
+are independent, so that their joint second and third moments give away how each group confuses
+the classes, without a first guess of any label: `tensor.py`. From the groups follows each worker,
+and from the workers a first q. After Zhang, Chen, Zhou and Jordan 2014; docs/spectral.md derives
+it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.errors import OptionError, note
+from tiebreak.inference import tensor, vb
+from tiebreak.inference.dawid_skene import Estimates
+from tiebreak.inference.tensor import FLOOR, Unsuited
+from tiebreak.inference.vb import Problem
+from tiebreak.kernels.layout import ByTask, Codes, Floats
+from tiebreak.kernels.reference import softmax
+
+N_GROUPS = 3
+N_SPLITS = 3
+TRIAL_SWEEPS = 30  # after 10 a worse optimum can still be ahead
+MAX_CLASSES = 64  # the work grows with the fourth power: here some seconds
+MAX_CONDITION = 1e8
+MIN_TASKS = 40  # found in the smallest class; about 50 truly, since the smallest looks smaller
+RESPONSES_OF_GROUP = 10  # for each class, how many of its group's responses a worker is lent
+
+
+class Moments(NamedTuple):
+    """Joint moments of the votes of the three groups: [eq:spectral-moments]."""
+
+    pairs: Floats  # (group, group, label, label)
+    triples: Floats  # (label, label, label): first, second, third group
+
+
+class GroupEstimates(NamedTuple):
+    """How common classes are, and how each group confuses them: [eq:spectral-components]."""
+
+    class_prior: Floats  # (n_classes,)
+    confusion: Floats  # (group, answer, truth), columns sum to 1
+    size: Floats  # (group,) how many votes of the group a task has, up to one factor for all
+
+
+class Trial(NamedTuple):
+    """A start, and where a few sweeps lead from it."""
+
+    q: Floats
+    bound: float
+    beta: Floats  # (n_workers, answer, truth)
+
+
+def start(problem: Problem, random_state: int | None = None) -> Floats:
+    """Return the q to start from: the best of three random splits and of majority.
+
+    Each start climbs for a few sweeps, and the one with the highest bound wins. Where no split
+    works, majority is the start, and a note says why the first one failed.
+
+    Parameters
+    ----------
+    problem
+        Plain: every task is free.
+    random_state
+        Seeds the splits and the power method: same seed, same start.
+
+    Returns
+    -------
+    (n_tasks, n_classes), rows sum to 1.
+    """
+    majority = vb.majority(problem.tasks, problem.n_classes)
+    if problem.n_classes == 1:
+        return majority
+    found, reasons = [], []
+    for rng in _generator(random_state).spawn(N_SPLITS):
+        try:
+            found.append(task_probabilities(problem, estimate(problem, rng)))
+        except Unsuited as failure:
+            reasons.append(str(failure))
+    if not found:
+        note(f"init='spectral' cannot be used here, so the start is majority: {reasons[0]}.")
+        return majority
+    trials = [_climb(problem, majority), *(_climb_named(problem, q) for q in found)]
+    return max(trials, key=lambda trial: trial.bound).q
+
+
+def _generator(random_state: int | None) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise OptionError(
+            f"random_state must be None or a whole number from 0 on; got {random_state!r}."
+        ) from None
+
+
+def _climb(problem: Problem, q: Floats) -> Trial:
+    run = vb.ascend(problem, q, max_iter=TRIAL_SWEEPS)
+    return Trial(q, run.bounds[-1], run.beliefs.beta)
+
+
+def _climb_named(problem: Problem, q: Floats) -> Trial:
+    """Climb; if labels then agree more often with classes in another order, start in that one.
+
+    Implements [eq:spectral-name]. Under a prior that treats all classes alike the bound cannot
+    tell a start from one with two classes swapped, and moments swap those that are hard to tell.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    trial = _climb(problem, q)
+    _, part = linear_sum_assignment(-trial.beta.sum(axis=0))
+    if (part == np.arange(problem.n_classes)).all():
+        return trial
+    return _climb(problem, np.ascontiguousarray(q[:, part]))
+
+
+def estimate(problem: Problem, rng: np.random.Generator) -> Estimates:
+    """Estimate class prior and confusions from one random split of the workers.
+
+    Raises
+    ------
+    Unsuited
+        If the votes do not determine them; the message is the reason.
+    """
+    tasks, n_classes = problem.tasks, problem.n_classes
+    if n_classes > MAX_CLASSES:
+        raise Unsuited(
+            f"there are {n_classes} classes, and its work grows with their fourth power; "
+            f"at most {MAX_CLASSES} are allowed"
+        )
+    group = split_workers(tasks, n_classes, rng)
+    votes = count_votes(tasks, n_classes, group)
+    groups = group_estimates(moments(votes), rng)
+    smallest = groups.class_prior.min() * tasks.n_tasks
+    if smallest < MIN_TASKS:
+        raise Unsuited(
+            f"the smallest class seems to have {smallest:.0f} of the {tasks.n_tasks} tasks, and "
+            f"moments need at least {MIN_TASKS} in each"
+        )
+    confusion = worker_confusions(problem, votes, group, groups)
+    return Estimates(groups.class_prior, np.ascontiguousarray(confusion.transpose(0, 2, 1)))
+
+
+def split_workers(tasks: ByTask, n_classes: int, rng: np.random.Generator) -> Codes:
+    """Return the group of each worker, drawn at random, groups with similarly many responses."""
+    n_responses = np.bincount(tasks.code // n_classes, minlength=tasks.n_codes // n_classes)
+    n_active = int(np.count_nonzero(n_responses))
+    if n_active < N_GROUPS:
+        raise Unsuited(
+            f"{n_active} workers gave responses, and {N_GROUPS} groups of workers are needed"
+        )
+    group = np.empty(len(n_responses), dtype=np.int32)
+    load = [0] * N_GROUPS
+    sizes = n_responses.tolist()
+    for w in rng.permutation(len(sizes)).tolist():
+        lightest = load.index(min(load))
+        group[w] = lightest
+        load[lightest] += sizes[w]
+    return group
+
+
+def count_votes(tasks: ByTask, n_classes: int, group: Codes) -> Floats:
+    """Return how often each group gave each label to each task, (group, n_tasks, n_classes)."""
+    task = np.repeat(np.arange(tasks.n_tasks), np.diff(tasks.start))
+    row = group[tasks.code // n_classes].astype(np.int64) * tasks.n_tasks + task
+    n_cells = N_GROUPS * tasks.n_tasks * n_classes
+    votes = np.bincount(row * n_classes + tasks.code % n_classes, minlength=n_cells)
+    return votes.reshape(N_GROUPS, tasks.n_tasks, n_classes).astype(np.float64)
+
+
+def moments(votes: Floats) -> Moments:
+    """Return the moments [eq:spectral-moments] of votes (group, n_tasks, n_classes).
+
+    Third moments visit, for each label, only the tasks to which the first group gave it: as much
+    work as there are responses, whatever the number of tasks.
+    """
+    n_tasks, n_classes = votes.shape[1:]
+    pairs = np.array([[left.T @ right for right in votes] for left in votes])
+    triples = np.empty((n_classes,) * 3)
+    first, second, third = votes
+    for label in range(n_classes):
+        given = np.flatnonzero(first[:, label])
+        triples[label] = (second[given] * first[given, label, None]).T @ third[given]
+    return Moments(pairs / n_tasks, triples / n_tasks)
+
+
+def group_estimates(found: Moments, rng: np.random.Generator) -> GroupEstimates:
+    """Recover the class prior and the confusions of the groups from their moments."""
+    for a, b in ((0, 1), (1, 2), (2, 0)):
+        _require_tellable(found.pairs[a, b])
+    if not found.triples.any():
+        raise Unsuited("no task has responses of all three groups of workers")
+    parts = [_one_group(found, c, rng) for c in range(N_GROUPS)]
+    prior = np.maximum(np.mean([part.weights for part in parts], axis=0), FLOOR)
+    shares = np.array([tensor.shares(part.columns) for part in parts])
+    size = np.array([part.columns.sum(axis=0).mean() for part in parts])
+    return GroupEstimates(prior / prior.sum(), shares, size)
+
+
+def _require_tellable(pair: Floats) -> None:
+    """Refuse two groups whose joint votes cannot be inverted."""
+    if not pair.any():
+        raise Unsuited("two of the three groups of workers have no task in common")
+    condition = float(np.linalg.cond(pair))
+    if not condition <= MAX_CONDITION:
+        raise Unsuited(
+            f"the votes of two groups of workers do not tell the {len(pair)} classes apart "
+            f"(condition number {condition:.0e})"
+        )
+
+
+def _one_group(found: Moments, c: int, rng: np.random.Generator) -> tensor.Components:
+    """Let the other two groups, a and b, speak as group c would: [eq:spectral-symmetric]."""
+    a, b = (c + 1) % N_GROUPS, (c + 2) % N_GROUPS
+    from_a, from_b = _translation(found, a, c), _translation(found, b, c)
+    second = from_a @ found.pairs[a, b] @ from_b.T
+    in_order = found.triples.transpose(a, b, c)
+    third = np.einsum("abk,ia,jb->ijk", in_order, from_a, from_b, optimize=True)
+    parts = tensor.components(second, third, rng)
+    return tensor.match(parts, _claims(found, c, parts.columns))
+
+
+def _translation(found: Moments, a: int, c: int) -> Floats:
+    """Return what turns the votes of group a into those that group c is expected to give."""
+    b = N_GROUPS - a - c
+    return np.asarray(found.pairs[c, b] @ np.linalg.inv(found.pairs[a, b]))
+
+
+def _claims(found: Moments, c: int, columns: Floats) -> Floats:
+    """Return what the three groups answer on average, given the columns of group c.
+
+    Each group alone may be too small to know which component is which class, and three groups
+    could disagree on it; the average is that of the crowd.
+    """
+    everyone = [columns if g == c else _translation(found, c, g) @ columns for g in range(N_GROUPS)]
+    return np.asarray(np.mean([tensor.shares(one) for one in everyone], axis=0))
+
+
+def worker_confusions(
+    problem: Problem, votes: Floats, group: Codes, groups: GroupEstimates
+) -> Floats:
+    """Return each worker's confusions, (n_workers, answer, truth): [eq:spectral-worker].
+
+    Departs from Zhang et al.: a worker is lent some responses of the own group,
+    [eq:spectral-lent], since moments of few responses are noise.
+    """
+    n_classes = problem.n_classes
+    theta = np.empty((problem.n_workers, n_classes, n_classes))
+    everyone = np.ones(problem.tasks.n_tasks, dtype=bool)
+    sized = groups.confusion * groups.size[:, None, None]
+    for g in range(N_GROUPS):
+        a, b = (g + 1) % N_GROUPS, (g + 2) % N_GROUPS
+        others = votes[a] + votes[b]
+        joint, _ = problem.backend.tally(others, problem.tasks, everyone, problem.n_threads)
+        mine = group == g
+        by_class = groups.class_prior[:, None] * (sized[a] + sized[b]).T
+        theta[mine] = joint.reshape(theta.shape)[mine] @ np.linalg.pinv(by_class)
+    return _lend(problem, tensor.shares(theta), groups.confusion[group])
+
+
+def _lend(problem: Problem, theta: Floats, of_group: Floats) -> Floats:
+    """Mix the confusions of workers with those of their groups: [eq:spectral-lent]."""
+    n_responses = np.bincount(problem.tasks.code // problem.n_classes, minlength=len(theta))
+    lent = RESPONSES_OF_GROUP * problem.n_classes
+    own = (n_responses / (n_responses + lent))[:, None, None]
+    return np.asarray(own * theta + (1.0 - own) * of_group)
+
+
+def task_probabilities(problem: Problem, estimates: Estimates) -> Floats:
+    """Return the q that the estimates imply: [eq:ds-task]."""
+    by_answer = np.log(estimates.confusion).transpose(0, 2, 1)
+    table = np.ascontiguousarray(by_answer).reshape(-1, problem.n_classes)
+    log_prior = np.log(estimates.class_prior)
+    return softmax(problem.backend.score_tasks(problem.tasks, log_prior, table))

@@ -1,0 +1,357 @@
+"""A start from moments: right where moments suffice, majority and a reason where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tiebreak as tb
+from tiebreak.inference import priors, spectral, tensor, vb
+from tiebreak.inference.tensor import Unsuited
+from tiebreak.kernels import compiled, reference
+from tiebreak.kernels.contract import Backend
+from tiebreak.responses import Responses
+
+Rows = list[tuple[str, str, str]]
+
+
+def problem_of(responses: Responses, backend: Backend = reference) -> vb.Problem:
+    n_classes = responses.n_classes
+    return vb.Problem(
+        vb.lay_out(responses, vb.roles(responses.n_tasks, None, None)),
+        priors.class_prior(1.0, n_classes),
+        priors.confusion_prior("diagonal", responses.workers, n_classes),
+        backend,
+    )
+
+
+def counted_from_votes(problem: vb.Problem) -> np.ndarray:
+    """Return the confusions that shares of votes imply, (worker, truth, answer)."""
+    q = vb.majority(problem.tasks, problem.n_classes)
+    counts, _ = problem.backend.tally(q, problem.tasks, np.ones(len(q), dtype=bool))
+    by_answer = counts.reshape(-1, problem.n_classes, problem.n_classes)
+    return (by_answer / by_answer.sum(axis=1, keepdims=True)).transpose(0, 2, 1)
+
+
+def some_confusions(rng: np.random.Generator, n: int, n_classes: int, right: float) -> np.ndarray:
+    """Draw confusions [.., truth, answer] that are right with at least this probability."""
+    wrong = rng.dirichlet(np.ones(n_classes), size=(n, n_classes))
+    return (1.0 - right) * wrong + right * np.eye(n_classes)
+
+
+# Moments
+
+
+@given(
+    n_classes=st.integers(2, 6),
+    seed=st.integers(0, 2**32 - 1),
+    n_votes=st.lists(st.floats(0.2, 20.0), min_size=4, max_size=4),
+)
+@settings(max_examples=40)
+def test_exact_moments_give_back_the_groups(
+    n_classes: int, seed: int, n_votes: list[float]
+) -> None:
+    rng = np.random.default_rng(seed)
+    columns = some_confusions(rng, 3, n_classes, right=0.4).transpose(0, 2, 1)
+    prior = 0.5 / n_classes + 0.5 * rng.dirichlet(np.ones(n_classes))
+    # Whatever the joint numbers of votes are, they are factors of the moments.
+    pairs = np.einsum("k,ilk,jmk->ijlm", prior, columns, columns)
+    pairs *= np.array([[1.0, *n_votes[:2]], [n_votes[0], 1.0, n_votes[2]], [*n_votes[1:3], 1.0]])[
+        :, :, None, None
+    ]
+    triples = n_votes[3] * np.einsum("k,ak,bk,ck->abc", prior, *columns)
+    found = spectral.group_estimates(spectral.Moments(pairs, triples), rng)
+    assert np.allclose(found.class_prior, prior, atol=1e-5)
+    assert np.allclose(found.confusion, columns, atol=1e-5)
+
+
+def test_moments_are_the_averages_over_tasks() -> None:
+    votes = np.random.default_rng(0).integers(0, 3, (3, 50, 4)).astype(float)
+    votes[:, 20:30] = 0.0  # tasks without responses count, too
+    found = spectral.moments(votes)
+    assert np.allclose(found.pairs, np.einsum("anl,bnm->ablm", votes, votes) / 50)
+    assert np.allclose(found.triples, np.einsum("na,nb,nc->abc", *votes) / 50)
+
+
+def test_votes_are_counted_by_group() -> None:
+    rows = [("a", "ann", "x"), ("a", "bob", "y"), ("a", "cat", "x"), ("b", "bob", "x")]
+    problem = problem_of(Responses.from_rows(rows))
+    votes = spectral.count_votes(problem.tasks, 2, np.array([0, 1, 0], dtype=np.int32))
+    assert votes.tolist() == [[[2, 0], [0, 0]], [[0, 1], [1, 0]], [[0, 0], [0, 0]]]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(3, 12))
+@settings(max_examples=30)
+def test_groups_have_similarly_many_responses(seed: int, n_workers: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_each = rng.integers(1, 30, n_workers)
+    rows = [(f"t{i}", f"w{w}", "xy"[i % 2]) for w, n in enumerate(n_each) for i in range(n)]
+    problem = problem_of(Responses.from_rows([*rows, ("t0", "w0", "y")], repeats="last"))
+    group = spectral.split_workers(problem.tasks, 2, rng)
+    load = np.bincount(group[problem.tasks.code // 2], minlength=3)
+    assert load.min() > 0
+    assert np.ptp(load) <= n_each.max()
+
+
+def test_a_worker_with_few_responses_is_lent_those_of_the_group() -> None:
+    crowd = tb.simulate.crowd(500, 9, 2, responses_per_task=9, random_state=0)
+    silent = Responses(
+        *(crowd.responses.task, crowd.responses.worker, crowd.responses.label),
+        crowd.responses.tasks,
+        type(crowd.responses.workers)([*crowd.responses.workers, "silent"]),
+        crowd.responses.classes,
+    )
+    problem = problem_of(silent)
+    rng = np.random.default_rng(0)
+    group = spectral.split_workers(problem.tasks, 2, rng)
+    votes = spectral.count_votes(problem.tasks, 2, group)
+    groups = spectral.group_estimates(spectral.moments(votes), rng)
+    theta = spectral.worker_confusions(problem, votes, group, groups)
+    assert np.allclose(theta[-1], groups.confusion[group[-1]])
+    assert np.abs(theta[0] - groups.confusion[group[0]]).max() > 0.01
+
+
+# Recovery
+
+
+@pytest.mark.parametrize("kind", ["even errors", "any errors"])
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_on_dense_crowds_confusions_are_three_times_closer_than_those_of_votes(
+    n_classes: int, kind: str
+) -> None:
+    drawn = some_confusions(np.random.default_rng(1), 30, n_classes, right=0.3)
+    crowd = tb.simulate.crowd(
+        2000,
+        30,
+        n_classes,
+        responses_per_task=30,
+        confusion=drawn if kind == "any errors" else None,
+        random_state=n_classes,
+    )
+    problem = problem_of(crowd.responses)
+    found = spectral.estimate(problem, np.random.default_rng(0))
+    by_votes = np.abs(counted_from_votes(problem) - crowd.confusion).mean()
+    assert np.abs(found.confusion - crowd.confusion).mean() < by_votes / 3.0
+    assert np.abs(found.class_prior - crowd.class_prior).max() < 0.06
+    assert np.allclose(found.confusion.sum(axis=2), 1.0)
+
+
+def test_backends_start_alike() -> None:
+    crowd = tb.simulate.crowd(400, 12, 3, responses_per_task=12, random_state=0)
+    starts = [
+        spectral.start(problem_of(crowd.responses, backend), 0)  # type: ignore[arg-type]
+        for backend in (reference, compiled)
+    ]
+    assert np.allclose(*starts, atol=1e-9)
+
+
+# The best start
+
+
+def climbed(problem: vb.Problem, q: np.ndarray) -> float:
+    return vb.ascend(problem, q, max_iter=spectral.TRIAL_SWEEPS).bounds[-1]
+
+
+def test_the_start_leads_to_the_highest_bound() -> None:
+    crowd = tb.simulate.crowd(
+        600, 30, 3, responses_per_task=6, accuracy=(0.35, 0.8), random_state=6
+    )
+    problem = problem_of(crowd.responses)
+    splits = [
+        spectral.task_probabilities(problem, spectral.estimate(problem, rng))
+        for rng in np.random.default_rng(0).spawn(spectral.N_SPLITS)
+    ]
+    bounds = [climbed(problem, q) for q in (vb.majority(problem.tasks, 3), *splits)]
+    assert np.ptp(bounds) > 0.01  # so that the choice matters
+    assert climbed(problem, spectral.start(problem, 0)) >= max(bounds) - 1e-9
+
+
+def test_a_start_with_swapped_classes_is_named_by_what_labels_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd = tb.simulate.crowd(400, 9, 3, responses_per_task=9, random_state=0)
+    problem = problem_of(crowd.responses)._replace(confusion_prior=np.ones((1, 3, 3)))
+    right = spectral.task_probabilities
+
+    def swapped(problem: vb.Problem, estimates: spectral.Estimates) -> np.ndarray:
+        return np.ascontiguousarray(right(problem, estimates)[:, [1, 2, 0]])
+
+    monkeypatch.setattr(spectral, "task_probabilities", swapped)
+    monkeypatch.setattr(vb, "majority", lambda tasks, n: np.full((tasks.n_tasks, n), 1.0 / n))
+    q = spectral.start(problem, 0)
+    assert (q.argmax(axis=1) == crowd.gold.label).mean() > 0.9
+
+
+def test_the_same_seed_gives_the_same_fit_and_another_seed_another_split() -> None:
+    crowd = tb.simulate.crowd(300, 20, 2, responses_per_task=8, random_state=0)
+    first, again, other = (
+        tb.VariationalBayes(init="spectral", random_state=seed, max_iter=3, tol=0).fit(
+            crowd.responses
+        )
+        for seed in (0, 0, 1)
+    )
+    assert np.array_equal(first.probabilities_, again.probabilities_)
+    assert first.bounds_ == again.bounds_
+    assert first.bounds_ != other.bounds_
+
+
+def test_links_and_gold_follow_a_spectral_start() -> None:
+    crowd = tb.simulate.crowd(200, 12, 2, responses_per_task=8, random_state=0)
+    links = tb.simulate.links(crowd.gold, 40, random_state=0)
+    model = tb.VariationalBayes(init="spectral", random_state=0)
+    fitted = model.fit(crowd.responses, links=links)
+    plain = tb.VariationalBayes().fit(crowd.responses, links=links)
+    assert not fitted.violations_
+    assert np.allclose(fitted.probabilities_, plain.probabilities_, atol=1e-3)
+
+
+# Where moments do not suffice
+
+
+def rows_of(answers: Iterable[tuple[str, str]], n: int = 60) -> Rows:
+    """Repeat patterns of answers: "xx-" means that workers 1 and 2 say x and 3 says nothing."""
+    return [
+        (f"{name}{i}", f"w{w}", label)
+        for name, pattern in answers
+        for i in range(n)
+        for w, label in enumerate(pattern)
+        if label != "-"
+    ]
+
+
+FAILURES = {
+    "2 workers gave responses, and 3 groups": rows_of([("a", "xx"), ("b", "yy"), ("c", "xy")]),
+    "no task in common": rows_of(
+        [("a", "x--"), ("b", "y--"), ("c", "-x-"), ("d", "-y-"), ("e", "--x"), ("f", "--y")]
+    ),
+    "do not tell the 2 classes apart .condition number": rows_of([("a", "xxx"), ("b", "yyx")]),
+    "contradict each other: .* eigenvalue -": rows_of(
+        [("a", "xx-"), ("b", "yy-"), ("c", "x-x"), ("d", "y-y"), ("e", "-xy"), ("f", "-yx")]
+    ),
+    "no task has responses of all three groups": rows_of(
+        [("a", "xx-"), ("b", "yy-"), ("c", "x-x"), ("d", "y-y"), ("e", "-xx"), ("f", "-yy")]
+    ),
+    "third moments of the votes show only 1 of 2 classes": rows_of(
+        [("a", "xx-"), ("b", "yy-"), ("c", "x-x"), ("d", "y-y"), ("e", "-yy"), ("f", "xxx")]
+    ),
+    "the smallest class seems to have 30 of the 60 tasks, .* at least 40": rows_of(
+        [("a", "xxx"), ("b", "yyy")], n=30
+    ),
+    "65 classes, .* at most 64": [
+        (f"t{i}", f"w{w}", f"class {i:02}") for i in range(65) for w in range(3)
+    ],
+}
+
+
+@pytest.mark.parametrize("reason", FAILURES)
+def test_a_crowd_without_a_spectral_start_falls_back_to_majority_and_says_why(reason: str) -> None:
+    rows = FAILURES[reason]
+    model = tb.VariationalBayes(init="spectral", random_state=0)
+    with pytest.warns(tb.InputNote, match=f"so the start is majority: .*{reason}"):
+        model.fit(rows)
+    plain = tb.VariationalBayes().fit(rows)
+    assert np.array_equal(model.probabilities_, plain.probabilities_)
+    assert model.bounds_ == plain.bounds_
+
+
+def test_noise_that_cannot_be_matched_to_classes_falls_back_and_says_so() -> None:
+    rng = np.random.default_rng(94)
+    wrong = rng.dirichlet(np.full(4, 0.7), size=(3, 4))
+    crowd = tb.simulate.crowd(
+        *(800, 3, 4), responses_per_task=3, confusion=0.6 * wrong + 0.4 * np.eye(4), random_state=94
+    )
+    with pytest.warns(tb.InputNote, match="majority: .* cannot be matched to the classes"):
+        q = spectral.start(problem_of(crowd.responses), 0)
+    assert np.array_equal(q, vb.majority(problem_of(crowd.responses).tasks, 4))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [[0.5, 0.6, 0.4], [0.5, 0.4, 0.6], [-0.1, -0.2, -0.1]],  # nobody answers the third
+        [[0.8, -0.2, 0.1], [0.1, -0.8, 0.1], [0.1, 0.0, 0.8]],  # less than nothing
+    ],
+)
+def test_components_that_are_no_probabilities_cannot_be_matched(
+    columns: list[list[float]],
+) -> None:
+    found = tensor.Components(np.full(3, 1 / 3), np.array(columns))
+    with pytest.raises(Unsuited, match="cannot be matched"):
+        tensor.match(found, tensor.shares(found.columns))
+
+
+def test_two_components_never_get_the_same_class() -> None:
+    columns = np.array([[0.1, 0.0, 0.2], [0.9, 0.6, 0.1], [0.0, 0.4, 0.7]])
+    columns[0, 1] = 0.3  # both of the first two say the second label most often
+    found = tensor.Components(np.array([0.2, 0.3, 0.5]), columns)
+    matched = tensor.match(found, tensor.shares(columns))
+    assert matched.weights.tolist() == [0.3, 0.2, 0.5]
+    assert matched.columns.tolist() == columns[:, [1, 0, 2]].tolist()
+
+
+def test_one_split_that_fails_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = tb.simulate.crowd(300, 9, 2, responses_per_task=9, random_state=0)
+    problem = problem_of(crowd.responses)
+    once = iter([True, False, False])
+    right = spectral.estimate
+
+    def failing(problem: vb.Problem, rng: np.random.Generator) -> spectral.Estimates:
+        if next(once):
+            raise Unsuited("planted")
+        return right(problem, rng)
+
+    monkeypatch.setattr(spectral, "estimate", failing)
+    q = spectral.start(problem, 0)
+    assert not np.array_equal(q, vb.majority(problem.tasks, 2))
+
+
+def test_one_class_needs_no_start() -> None:
+    with pytest.warns(tb.InputNote) as said:
+        tb.VariationalBayes(init="spectral").fit([("a", "ann", "x"), ("b", "bob", "x")])
+    assert ["so every task gets it" in str(warning.message) for warning in said] == [True]
+
+
+# Options
+
+
+def test_an_unknown_start_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(tb.OptionError, match="'majority', 'spectral', 'an array of prob"):
+        tb.VariationalBayes(init="spectrum").fit([("a", "ann", "x"), ("b", "bob", "y")])
+
+
+@pytest.mark.parametrize("seed", [-1, "seed", 1.5])
+def test_a_seed_that_is_no_number_is_refused(seed: object) -> None:
+    model = tb.VariationalBayes(init="spectral", random_state=seed)  # type: ignore[arg-type]
+    with pytest.raises(tb.OptionError, match="random_state must be None or a whole number"):
+        model.fit([("a", "ann", "x"), ("b", "bob", "y")])
+
+
+# Real crowds
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "prior"),
+    [("bluebird", "diagonal"), ("rte", "diagonal"), ("dog", "diagonal"), ("web", "uniform")],
+)
+def test_real_crowds_end_where_they_end_from_majority(
+    name: str, prior: str, data_dir: Path
+) -> None:
+    responses = tb.read_responses(data_dir / name / "responses.csv")
+    gold = tb.read_gold(data_dir / name / "gold.csv")
+    scores = [
+        tb.evaluate.f_score(
+            tb.VariationalBayes(init=init, confusion_prior=prior, random_state=0)
+            .fit(responses)
+            .labels_,
+            gold,
+            average="macro",
+        )
+        for init in ("majority", "spectral")
+    ]
+    assert scores[1] == pytest.approx(scores[0], abs=0.005)
