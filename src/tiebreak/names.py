@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.errors import InputError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -152,8 +154,15 @@ def merge(first: Names, others: Names) -> Names:
         return Names((*first, *(extra.to_pylist() if is_arrow(extra) else extra)))
     import pyarrow as pa
 
-    like_first = pa.array(extra, type=first.values.type) if not is_arrow(extra) else extra
-    return Names(pa.concat_arrays([first.values, like_first.cast(first.values.type)]))
+    try:
+        like_first = extra if is_arrow(extra) else pa.array(extra, type=first.values.type)
+        return Names(pa.concat_arrays([first.values, like_first.cast(first.values.type)]))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        plain = extra.to_pylist() if is_arrow(extra) else extra
+        raise InputError(
+            f"{plain[0]!r} is no {first.values.type}, as {first[0]!r} and the others are. "
+            "Give all of them as one type, for instance text."
+        ) from None
 
 
 def is_missing(value: object) -> bool:
@@ -179,6 +188,8 @@ def _as_arrow(codes: npt.NDArray[Any]) -> pa.Array:
 def _encode_arrow(column: Any) -> tuple[Codes, Names]:
     import pyarrow as pa
 
+    if pa.types.is_null(column.type):
+        return np.full(len(column), MISSING, dtype=np.int32), Names(pa.array([], pa.string()))
     if isinstance(column, pa.ChunkedArray):
         encoded = column.dictionary_encode().unify_dictionaries()
         names = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], column.type)
@@ -197,10 +208,31 @@ def _arrow_codes(names: Any, values: Any) -> Codes:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if values.type != names.type:
-        if pa.types.is_integer(names.type) and pa.types.is_integer(values.type):
-            values = values.cast(names.type, safe=True)
-        else:
-            names, values = names.cast(pa.large_string()), values.cast(pa.large_string())
+        names, values = _comparable(names), _comparable(values)
+    if values.type != names.type:  # one side is text: compare both as text
+        names, values = _as_text(names), _as_text(values)
     found = pc.index_in(values, value_set=names)
     codes: Codes = found.fill_null(MISSING).to_numpy().astype(np.int32, copy=False)
     return codes
+
+
+def _comparable(values: Any) -> Any:
+    """Widen whole numbers and text to one type each, so that equal values are equal."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(values.type) and values.type != pa.uint64():
+        return values.cast(pa.int64())
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return values.cast(pa.large_string())
+    return values
+
+
+def _as_text(values: Any) -> Any:
+    """Write values as Python does: 1.0 is "1.0", a true one "True"."""
+    import pyarrow as pa
+
+    if pa.types.is_large_string(values.type):
+        return values
+    plain = values.to_pylist()
+    text = [None if value is None else str(value) for value in plain]
+    return pa.array(text, pa.large_string())

@@ -20,6 +20,8 @@ OPTIONS = {  # of the command, by the estimator's name for them
     "link_inference": "--link-inference",
     "link_error": "--link-error",
     "link_strength": "--link-strength",
+    "decode": "--decode",
+    "calibrate": "--calibrate",
     "on_contradiction": "--on-contradiction",
     "max_iter": "--max-iter",
     "tol": "--tol",
@@ -76,11 +78,22 @@ def fuse(
     ] = None,
     link_error: Annotated[
         str | None,
-        typer.Option(help="How often links are wrong: a rate, or learn.", metavar="RATE"),
+        typer.Option(help="How often links are wrong: a rate, auto, or learn.", metavar="RATE"),
     ] = None,
     link_strength: Annotated[
         str | None,
         typer.Option(help="Of mean-field links: a number, or grid.", metavar="NUMBER"),
+    ] = None,
+    decode: Annotated[
+        Literal["joint", "marginal"] | None,
+        typer.Option(help="Labels that keep hard links, or each task's likeliest class."),
+    ] = None,
+    calibrate: Annotated[
+        bool | None,
+        typer.Option(help="Fit probabilities to links and gold at the end. [where trusted]"),
+    ] = None,
+    doubtful: Annotated[
+        str | None, typer.Option(help="Where to write links that look wrong.", metavar="FILE")
     ] = None,
     on_contradiction: Annotated[
         Literal["error", "drop"] | None,
@@ -109,14 +122,18 @@ def fuse(
         )
     if links and method != "vb":
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
-    check_files((responses, links, gold, tasks), (out, workers))
+    if doubtful and not (links and link_inference != "mean-field"):
+        raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
+    check_files((responses, links, gold, tasks), (out, workers, doubtful))
     from tiebreak import files
 
     chosen = {
         "confusion_prior": prior,
         "link_inference": link_inference,
-        "link_error": _number_or("learn", "--link-error", link_error),
-        "link_strength": _number_or("grid", "--link-strength", link_strength),
+        "link_error": _number_or(("auto", "learn"), "--link-error", link_error),
+        "link_strength": _number_or(("grid",), "--link-strength", link_strength),
+        "decode": decode,
+        "calibrate": calibrate,
         "on_contradiction": on_contradiction,
         "max_iter": max_iter,
         "tol": tol,
@@ -135,12 +152,14 @@ def fuse(
     files.write_labels(out, model.labels_, probabilities=probabilities)
     if workers:
         files.write_workers(workers, model)
+    if doubtful:
+        files.write_table(doubtful, doubtful_columns(model))
     summary = summarise(method, model)
     if as_json:
         typer.echo(json.dumps(summary | {"out": out, "workers_out": workers}))
     if not quiet:
         say(describe(summary))
-        written = [name for name in (out, workers) if name and name != STANDARD]
+        written = [name for name in (out, workers, doubtful) if name and name != STANDARD]
         say(f"wrote {', '.join(written)}" if written else "labels are on stdout")
 
 
@@ -179,6 +198,9 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "links": 0 if links is None else len(links),
         "links_broken": None if model.violations_ is None else len(model.violations_),
         "link_strength": strength,
+        "links_doubtful": _length(getattr(model, "doubtful_links_", None)),
+        "link_components": _as_dict(getattr(model, "link_report_", None)),
+        "temperature": getattr(model, "temperature_", None),
         "sweeps": model.n_iter_,
         "converged": model.converged_,
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
@@ -201,6 +223,11 @@ def describe(summary: dict[str, Any]) -> str:
         lines.append(f"{settled} after {_count(n['sweeps'], 'sweep')}")
     if n["links"]:
         lines.append(f"{n['links_broken']:,} of {_count(n['links'], 'link')} broken")
+    if n["links_doubtful"] is not None:
+        lines.append(f"{_count(n['links_doubtful'], 'link')} likelier wrong than right")
+    if n["link_components"] and n["link_components"]["large"]:
+        parts = _count(n["link_components"]["large"], "component")
+        lines.append(f"{parts} of linked tasks too loopy to be exact: approximate")
     unsure = f"{n['labels_below_0.9']:,} of {_count(n['tasks'], 'label')}"
     lines.append(f"{unsure} below probability {SURE}")
     return "\n".join(lines)
@@ -211,9 +238,27 @@ def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{ending}"
 
 
-def _number_or(word: str, option: str, text: str | None) -> float | str | None:
-    """Read a number, or the one word that may stand for it."""
+def doubtful_columns(model: Any) -> dict[str, Any]:
+    """Return links that are likelier wrong than right, and how likely, as columns."""
+    found = model.doubtful_links_
+    if found is None:
+        return {"left": [], "right": [], "link": [], "wrong": []}
+    columns: dict[str, Any] = {**found.links.columns(), "wrong": found.probability}
+    return columns
+
+
+def _length(found: Any) -> int | None:
+    return None if found is None else len(found)
+
+
+def _as_dict(found: Any) -> dict[str, Any] | None:
+    return None if found is None else found._asdict()
+
+
+def _number_or(words: tuple[str, ...], option: str, text: str | None) -> float | str | None:
+    """Read a number, or one of the words that may stand for it."""
     try:
-        return text if text in (None, word) else float(text)
+        return text if text is None or text in words else float(text)
     except ValueError:
-        raise typer.BadParameter(f"{option} takes a number or {word}; got {text!r}.") from None
+        allowed = " or ".join(("a number", *words))
+        raise typer.BadParameter(f"{option} takes {allowed}; got {text!r}.") from None

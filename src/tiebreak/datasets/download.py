@@ -138,7 +138,7 @@ def _receive(address: str, part: Path, wanted: PublicFile, tell: Tell) -> None:
         part.parent.mkdir(parents=True, exist_ok=True)
         with part.open("ab" if start else "wb") as out:
             tell(start, wanted.n_bytes)
-            for chunk in _chunks(answer, 1 << 60):
+            for chunk in _chunks(answer, wanted.n_bytes - start):
                 out.write(chunk)
                 out.flush()  # a process that is killed leaves what it told
                 start += len(chunk)

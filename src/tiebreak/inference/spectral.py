@@ -42,7 +42,7 @@ class GroupEstimates(NamedTuple):
 
     class_prior: Floats  # (n_classes,)
     confusion: Floats  # (group, answer, truth), columns sum to 1
-    size: Floats  # (group,) how many votes of the group a task has, up to one factor for all
+    size: Floats  # (group,) votes of the group on a task on which the other two voted
 
 
 class Trial(NamedTuple):
@@ -50,7 +50,7 @@ class Trial(NamedTuple):
 
     q: Floats
     bound: float
-    beta: Floats  # (n_workers, answer, truth)
+    beliefs: vb.Beliefs
 
 
 def start(problem: Problem, random_state: int | None = None) -> Floats:
@@ -73,17 +73,16 @@ def start(problem: Problem, random_state: int | None = None) -> Floats:
     majority = vb.majority(problem.tasks, problem.n_classes)
     if problem.n_classes == 1:
         return majority
-    found, reasons = [], []
+    trials, reasons = [], []
     for rng in _generator(random_state).spawn(N_SPLITS):
         try:
-            found.append(task_probabilities(problem, estimate(problem, rng)))
+            trials.append(_try_split(problem, rng))
         except Unsuited as failure:
             reasons.append(str(failure))
-    if not found:
+    if not trials:
         note(f"init='spectral' cannot be used here, so the start is majority: {reasons[0]}.")
         return majority
-    trials = [_climb(problem, majority), *(_climb_named(problem, q) for q in found)]
-    return max(trials, key=lambda trial: trial.bound).q
+    return max(_climb(problem, majority), *trials, key=lambda trial: trial.bound).q
 
 
 def _generator(random_state: int | None) -> np.random.Generator:
@@ -95,24 +94,36 @@ def _generator(random_state: int | None) -> np.random.Generator:
         ) from None
 
 
-def _climb(problem: Problem, q: Floats) -> Trial:
-    run = vb.ascend(problem, q, max_iter=TRIAL_SWEEPS)
-    return Trial(q, run.bounds[-1], run.beliefs.beta)
-
-
-def _climb_named(problem: Problem, q: Floats) -> Trial:
-    """Climb; if labels then agree more often with classes in another order, start in that one.
+def _try_split(problem: Problem, rng: np.random.Generator) -> Trial:
+    """Climb from one split; if labels then name the classes otherwise, start with those names.
 
     Implements [eq:spectral-name]. Under a prior that treats all classes alike the bound cannot
     tell a start from one with two classes swapped, and moments swap those that are hard to tell.
     """
-    from scipy.optimize import linear_sum_assignment
-
+    q = task_probabilities(problem, estimate(problem, rng))
     trial = _climb(problem, q)
-    _, part = linear_sum_assignment(-trial.beta.sum(axis=0))
+    _require_tasks(trial.beliefs.alpha - problem.class_prior)
+    part = tensor.assign(tensor.shares(trial.beliefs.beta.sum(axis=0)))
     if (part == np.arange(problem.n_classes)).all():
         return trial
     return _climb(problem, np.ascontiguousarray(q[:, part]))
+
+
+def _climb(problem: Problem, q: Floats) -> Trial:
+    run = vb.ascend(problem, q, max_iter=TRIAL_SWEEPS)
+    return Trial(q, run.bounds[-1], run.beliefs)
+
+
+def _require_tasks(in_class: Floats) -> None:
+    """Refuse classes with too few tasks, also those that a climb leaves empty.
+
+    An optimum that gives up a class can have the highest bound, and it is no answer.
+    """
+    if in_class.min() < MIN_TASKS:
+        raise Unsuited(
+            f"the smallest class seems to have {in_class.min():.0f} of {in_class.sum():.0f} tasks, "
+            f"and moments need at least {MIN_TASKS} in each"
+        )
 
 
 def estimate(problem: Problem, rng: np.random.Generator) -> Estimates:
@@ -132,12 +143,7 @@ def estimate(problem: Problem, rng: np.random.Generator) -> Estimates:
     group = split_workers(tasks, n_classes, rng)
     votes = count_votes(tasks, n_classes, group)
     groups = group_estimates(moments(votes), rng)
-    smallest = groups.class_prior.min() * tasks.n_tasks
-    if smallest < MIN_TASKS:
-        raise Unsuited(
-            f"the smallest class seems to have {smallest:.0f} of the {tasks.n_tasks} tasks, and "
-            f"moments need at least {MIN_TASKS} in each"
-        )
+    _require_tasks(groups.class_prior * tasks.n_tasks)
     confusion = worker_confusions(problem, votes, group, groups)
     return Estimates(groups.class_prior, np.ascontiguousarray(confusion.transpose(0, 2, 1)))
 

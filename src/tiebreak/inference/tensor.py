@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.layout import Offsets as Places
 
 FLOOR = 1e-6  # no probability is estimated below
 MIN_EIGENVALUE = 1e-10  # of the largest
@@ -112,23 +113,13 @@ def _image(cube: Floats, v: Floats) -> Floats:
 
 
 def match(found: Components, claims: Floats) -> Components:
-    """Order components so that each stands at the class that it claims, all in all.
-
-    Departs from Zhang et al., who give each component the class of its largest claim, so that
-    two can get the same: here the product of all claims is the largest, [eq:spectral-match].
-
-    Parameters
-    ----------
-    claims
-        (answer, h), columns sum to 1: what is answered where component h is the truth.
+    """Order components by the classes that they claim, (answer, h): see `assign`.
 
     >>> found = Components(np.array([0.7, 0.3]), np.array([[4.0, 16.0], [6.0, 4.0]]))
     >>> match(found, shares(found.columns)).columns.tolist()
     [[16.0, 4.0], [4.0, 6.0]]
     """
-    from scipy.optimize import linear_sum_assignment
-
-    _, part = linear_sum_assignment(-np.log(claims))
+    part = assign(claims)
     chosen = claims[np.arange(len(part)), part]
     if not (found.columns.sum(axis=0) > 0.0).all() or not (chosen > FLOOR).all():
         raise Unsuited(
@@ -136,6 +127,25 @@ def match(found: Components, claims: Floats) -> Components:
             "negative, as from too few or too noisy responses"
         )
     return Components(found.weights[part], found.columns[:, part])
+
+
+def assign(claims: Floats) -> Places:
+    """Return for each class the component that stands for it: [eq:spectral-match].
+
+    Departs from Zhang et al., who give each component the class of its largest claim, so that
+    two can get the same: here the product of all claims is the largest.
+
+    Parameters
+    ----------
+    claims
+        (answer, h), positive, columns sum to 1: what is answered where component h is the truth.
+
+    >>> assign(np.array([[0.4, 0.8], [0.6, 0.2]])).tolist()
+    [1, 0]
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    return np.asarray(linear_sum_assignment(-np.log(claims))[1], dtype=np.int64)
 
 
 def shares(columns: Floats) -> Floats:

@@ -1,0 +1,60 @@
+"""Ids come back as they went in, and are found whatever table they came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tiebreak as tb
+from tiebreak import names
+from tiebreak.names import Names
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "expected"),
+    [
+        (pa.array([7, 8]), pa.array(["8", "x", "7"]), [1, -1, 0]),
+        (pa.array(["007", "7"]), pa.array([7]), [1]),
+        (pa.array([1.0, 0.5]), pa.array(["0.5", "1.0"]), [1, 0]),
+        (pa.array([True, False]), pa.array(["False", "True"]), [1, 0]),
+        (pa.array([1, 2], pa.int8()), pa.array([300, 2]), [-1, 1]),
+        (pa.array(["a", "b"]), pa.array(["b"], pa.large_string()), [1]),
+        (pa.array([7, 8]), ["8", "x"], [1, -1]),
+        (("a", ("b", 1)), [("b", 1), "a", "c"], [1, 0, -1]),
+        ((7, 8), pa.array(["8"]), [1]),
+    ],
+)
+def test_codes_are_found_across_types(known: Any, asked: Any, expected: list[int]) -> None:
+    assert Names(known).codes(asked).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "column",
+    [["b", "a", "b", None], pa.array(["b", "a", "b", None]), [("x", 1), 2, ("x", 1), float("nan")]],
+)
+def test_encoding_keeps_the_order_of_first_appearance(column: Any) -> None:
+    codes, found = names.encode(column)
+    assert codes.tolist() == [0, 1, 0, -1]
+    assert len(found) == 2
+    assert next(iter(found)) in ("b", ("x", 1))
+
+
+def test_a_column_of_nothing_names_nothing() -> None:
+    codes, found = names.encode(pa.nulls(2))
+    assert codes.tolist() == [-1, -1]
+    assert len(found) == 0
+
+
+def test_merging_refuses_a_name_of_another_type_kindly() -> None:
+    with pytest.raises(tb.InputError, match="'cat' is no int64, as 1 and the others are"):
+        names.merge(Names(pa.array([1, 2])), Names(["cat"]))
+
+
+def test_taking_gives_back_what_was_given() -> None:
+    found = Names((1, "x", ("y", 2)))
+    assert found.take(np.array([2, 0])) == [("y", 2), 1]
+    assert found[1:] == ["x", ("y", 2)]
+    assert "x" in found
