@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from datasets.copies import Copies, catalogue_of, serving, tiny
+from public_copies import Copies, catalogue_of, serving, tiny
 
 from tiebreak.datasets import catalogue
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from datasets.copies import NAME, Copies, serving
+from public_copies import NAME, Copies, serving
 from typer.testing import CliRunner, Result
 
 import tiebreak as tb

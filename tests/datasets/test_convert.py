@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 
 import pytest
-from datasets.copies import LABELS, TRUTHS, tiny
 from hypothesis import given
 from hypothesis import strategies as st
+from public_copies import LABELS, TRUTHS, tiny
 
 from tiebreak.datasets.convert import convert
 from tiebreak.errors import FileError, InputNote

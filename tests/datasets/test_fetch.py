@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from datasets.copies import (
+from public_copies import (
     LABELS,
     LABELS_PATH,
     NAME,
@@ -197,7 +197,10 @@ def test_a_file_of_another_size_is_refused_before_it_comes(server: Copies, cache
 def test_a_body_without_end_is_not_read_to_its_end(server: Copies, cache: Path) -> None:
     server.says_length = False
     server.files[f"/{LABELS_PATH}"] = b"x" * (len(LABELS) + 1_000_000)
-    assert "wrong checksum" in failure(server.address)
+    told = []
+    with pytest.raises(FileError, match="wrong checksum"):
+        tb.datasets.fetch(NAME, base=server.address, progress=lambda *step: told.append(step))
+    assert max(here for _, here, _ in told) == len(LABELS)
     assert left_in(cache) == []
 
 

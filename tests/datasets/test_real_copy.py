@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from datasets.copies import Copies
+from public_copies import Copies
 
 import tiebreak as tb
 from tiebreak.datasets import catalogue

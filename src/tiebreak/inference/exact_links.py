@@ -73,8 +73,8 @@ class ExactLinks:
         self.scores = self.backend.node_scores(u, self.task, self.node, self.flip, n_nodes)
         self.placement.weigh(self.scores, self.log_odds)
         log_partition = self._settle(self.theta()) + self.placement.constant(self.log_odds)
-        change = self._spread(q)
-        self.last_value = log_partition - float((q[self.task] * u[self.task]).sum())
+        change, expected_score = self._spread(q, u)
+        self.last_value = log_partition - expected_score
         return LinkStep(max(change, self._residual), self.last_value)
 
     def _settle(self, theta: Floats) -> float:
@@ -93,13 +93,9 @@ class ExactLinks:
                     break
         return forest + small + large
 
-    def _spread(self, q: Floats) -> float:
-        """Give the linked tasks the beliefs of their nodes; return the largest change."""
-        rows = self.belief[self.node]
-        new = np.where(self.flip[:, None] == 1, rows[:, ::-1], rows)
-        change = float(np.abs(new - q[self.task]).max(initial=0.0))
-        q[self.task] = new
-        return change
+    def _spread(self, q: Floats, u: Floats) -> tuple[float, float]:
+        """Give the linked tasks the beliefs of their nodes."""
+        return self.backend.spread_beliefs(q, u, self.belief, self.task, self.node, self.flip)
 
     def finish(self, q: Floats) -> LinkReport:
         """Say how components were settled, after a last try where messages still move.
@@ -125,7 +121,7 @@ class ExactLinks:
                 if change < SETTLED:
                     break
             self._by_mean_field = True
-        self._spread(q)
+        self._spread(q, np.zeros_like(q))
         return self.plan.report._replace(by_mean_field=self._by_mean_field)
 
     def entropy(self, q: Floats) -> float:

@@ -16,7 +16,13 @@ from tiebreak.inference.merging import OPEN, Merged, SoftLinks
 from tiebreak.kernels import network as networks
 from tiebreak.kernels.layout import Codes
 from tiebreak.kernels.network import Cliques, Network
-from tiebreak.link_graph.elimination import Clique, Edges, cliques_of, elimination_order
+from tiebreak.link_graph.elimination import (
+    Clique,
+    Edges,
+    cliques_of,
+    elimination_order,
+    worth_a_try,
+)
 
 Kinds = npt.NDArray[np.int8]
 Orders = list[tuple[list[Clique], Edges]]
@@ -96,7 +102,7 @@ def _kinds(
     n_edges = np.bincount(component[left], minlength=len(n_nodes))
     kind = np.where(n_edges >= n_nodes, LARGE, FOREST).astype(np.int8)
     orders: Orders = []
-    loopy = np.flatnonzero(kind == LARGE)
+    loopy = np.flatnonzero((kind == LARGE) & worth_a_try(n_nodes, n_edges, n_classes))
     by_component = np.argsort(component[left], kind="stable")
     first = np.searchsorted(component[left], np.arange(len(n_nodes) + 1), sorter=by_component)
     for c in loopy.tolist():

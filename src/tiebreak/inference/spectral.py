@@ -137,7 +137,7 @@ def estimate(problem: Problem, rng: np.random.Generator) -> Estimates:
     tasks, n_classes = problem.tasks, problem.n_classes
     if n_classes > MAX_CLASSES:
         raise Unsuited(
-            f"there are {n_classes} classes, and its work grows with their fourth power; "
+            f"there are {n_classes} classes, and the work grows with their fourth power; "
             f"at most {MAX_CLASSES} are allowed"
         )
     group = split_workers(tasks, n_classes, rng)
@@ -248,6 +248,9 @@ def worker_confusions(
 ) -> Floats:
     """Return each worker's confusions, (n_workers, answer, truth): [eq:spectral-worker].
 
+    How often a worker answers and how common a class is are factors of a column, and columns are
+    scaled to sum 1 in the end.
+
     Departs from Zhang et al.: a worker is lent some responses of the own group,
     [eq:spectral-lent], since moments of few responses are noise.
     """
@@ -260,8 +263,7 @@ def worker_confusions(
         others = votes[a] + votes[b]
         joint, _ = problem.backend.tally(others, problem.tasks, everyone, problem.n_threads)
         mine = group == g
-        by_class = groups.class_prior[:, None] * (sized[a] + sized[b]).T
-        theta[mine] = joint.reshape(theta.shape)[mine] @ np.linalg.pinv(by_class)
+        theta[mine] = joint.reshape(theta.shape)[mine] @ np.linalg.pinv((sized[a] + sized[b]).T)
     return _lend(problem, tensor.shares(theta), groups.confusion[group])
 
 

@@ -59,7 +59,7 @@ def components(second: Floats, third: Floats, rng: np.random.Generator) -> Compo
 
 
 def whiten(second: Floats) -> tuple[Floats, Floats]:
-    """Return Q with Qᵀ M Q = I, and the inverse of Qᵀ, of a symmetric matrix M.
+    """Return Q with Qᵀ M Q = I, and the inverse of Qᵀ, of a symmetric M: [eq:spectral-white].
 
     >>> whitener, back = whiten(np.diag([4.0, 9.0]))
     >>> (whitener.T @ np.diag([4.0, 9.0]) @ whitener).tolist()

@@ -61,6 +61,11 @@ class Backend(Protocol):
     ) -> tuple[float, float]:
         """Pass messages up and down once; return the largest change and the log partition."""
 
+    def spread_beliefs(
+        self, q: Floats, u: Floats, belief: Floats, task: Codes, node: Codes, flip: Codes
+    ) -> tuple[float, float]:
+        """Give tasks the beliefs of their nodes; return the largest change and Σ ⟨q, u⟩."""
+
     def agreement(
         self, scores: Floats, network: Network, theta: Floats, messages: Floats
     ) -> Floats:

@@ -8,14 +8,20 @@ from itertools import combinations
 import numpy as np
 
 from tiebreak.kernels.network import Cliques
-from tiebreak.link_graph.codes import Ints
+from tiebreak.link_graph.codes import Bools, Ints
 
 LARGEST_TABLE = 100_000  # entries of one clique, K^(width + 1)
 LARGEST_COMPONENT = 300_000  # entries of all cliques of a component
 LARGEST_CORE = 150  # nodes with three neighbours or more that are worth a search
+MOST_LOOPS = 2_000  # independent loops of a component that is worth a look
 
 Edges = dict[tuple[int, int], int]  # ends, the smaller first, to the number of the edge
 Clique = tuple[int, list[int]]  # a node and the later nodes it is tied to
+
+
+def worth_a_try(n_nodes: Ints, n_edges: Ints, n_classes: int) -> Bools:
+    """Say which components, by their sizes alone, might be summed out cheaply."""
+    return (n_nodes * n_classes**2 <= LARGEST_COMPONENT) & (n_edges - n_nodes < MOST_LOOPS)
 
 
 def elimination_order(edges: Edges, n_classes: int) -> list[Clique] | None:

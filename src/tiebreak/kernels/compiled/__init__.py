@@ -8,6 +8,7 @@ from tiebreak.kernels.compiled.sum_product import (
     decode_greedily,
     node_scores,
     pass_messages,
+    spread_beliefs,
 )
 from tiebreak.kernels.compiled.tasks import score_tasks, sweep_tasks, tally
 
@@ -23,6 +24,7 @@ __all__ = [
     "node_scores",
     "pass_messages",
     "score_tasks",
+    "spread_beliefs",
     "sweep_tasks",
     "tally",
     "update_in_turn",

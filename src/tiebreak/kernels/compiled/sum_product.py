@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
-from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.compile import UNROLLED_CLASSES, kernel
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.network import Network
+
+SMALLEST_SUM = 1e-290  # below, sums of exponentials lose digits to underflow
+LARGEST_THETA = 600.0  # above, exp(θ) overflows
 
 
 def node_scores(u: Floats, task: Codes, node: Codes, flip: Codes, n_nodes: int) -> Floats:
@@ -14,6 +20,13 @@ def node_scores(u: Floats, task: Codes, node: Codes, flip: Codes, n_nodes: int) 
     scores = np.zeros((n_nodes, u.shape[1]))
     _node_scores(u, task, node, flip, scores)
     return scores
+
+
+def spread_beliefs(
+    q: Floats, u: Floats, belief: Floats, task: Codes, node: Codes, flip: Codes
+) -> tuple[float, float]:
+    """Give tasks the beliefs of their nodes: see `reference.spread_beliefs`."""
+    return _spread_beliefs(q, u, belief, task, node, flip)
 
 
 def pass_messages(
@@ -26,8 +39,9 @@ def pass_messages(
     damping: float,
 ) -> tuple[float, float]:
     """Pass messages up and down once: see `reference.pass_messages`."""
-    low, high = span
-    return _pass_messages(scores, network, theta, messages, belief, low, high, damping)
+    slots = network.start, network.other, network.mate, network.edge
+    run = _pass_kernel(scores.shape[1])
+    return run(scores, *slots, theta, messages, belief, span, damping)
 
 
 def agreement(scores: Floats, network: Network, theta: Floats, messages: Floats) -> Floats:
@@ -61,6 +75,23 @@ def _node_scores(u: Floats, task: Codes, node: Codes, flip: Codes, scores: Float
 
 
 @kernel
+def _spread_beliefs(
+    q: Floats, u: Floats, belief: Floats, task: Codes, node: Codes, flip: Codes
+) -> tuple[float, float]:
+    n = q.shape[1]
+    change, dot = 0.0, 0.0
+    for at in range(len(task)):
+        i = task[at]
+        for k in range(n):
+            new = belief[node[at], n - 1 - k if flip[at] == 1 else k]
+            change = max(change, abs(new - q[i, k]))
+            q[i, k] = new
+            if new > 0.0:
+                dot += new * u[i, k]
+    return change, dot
+
+
+@kernel
 def _others(cavity: Floats, out: Floats) -> None:
     """Set out[k] = log Σ_{l≠k} exp(cavity_l), exact however far apart the scores are."""
     n = len(cavity)
@@ -85,19 +116,6 @@ def _others(cavity: Floats, out: Floats) -> None:
 
 
 @kernel
-def _message(cavity: Floats, theta: float, out: Floats) -> None:
-    """Set out[k] = log Σ_l exp(cavity_l + θ 1(k = l))."""
-    _others(cavity, out)
-    if theta == -np.inf:
-        return
-    for k in range(len(cavity)):
-        high, low = out[k], theta + cavity[k]
-        if low > high:
-            high, low = low, high
-        out[k] = high + np.log1p(np.exp(low - high))
-
-
-@kernel
 def _total(i: int, scores: Floats, network: Network, messages: Floats, total: Floats) -> None:
     for k in range(len(total)):
         total[k] = scores[i, k]
@@ -106,70 +124,120 @@ def _total(i: int, scores: Floats, network: Network, messages: Floats, total: Fl
             total[k] += messages[e, k]
 
 
+@cache
+def _pass_kernel(n_classes: int) -> Callable[..., tuple[float, float]]:
+    """Make the passes for a number of classes, so that their class loops unroll."""
+    unrolled = n_classes if n_classes <= UNROLLED_CLASSES else 0
+
+    @kernel
+    def run(
+        scores: Floats,
+        start: Offsets,
+        other: Codes,
+        mate: Offsets,
+        edge: Codes,
+        theta: Floats,
+        messages: Floats,
+        belief: Floats,
+        span: tuple[int, int],
+        damping: float,
+    ) -> tuple[float, float]:
+        n = unrolled if unrolled > 0 else scores.shape[1]
+        total, cavity, new = np.empty(n), np.empty(n), np.empty(n)
+        change, log_partition = 0.0, 0.0
+        low, high = span
+        for step in range(2 * (high - low)):
+            down = step >= high - low
+            i = low + step - (high - low) if down else high - 1 - step
+            for k in range(n):
+                total[k] = scores[i, k]
+            for e in range(start[i], start[i + 1]):
+                for k in range(n):
+                    total[k] += messages[e, k]
+            n_spoken = 0
+            for e in range(start[i], start[i + 1]):
+                if (other[e] > i) != down:
+                    continue
+                for k in range(n):
+                    cavity[k] = total[k] - messages[e, k]
+                scale = _message(cavity, theta[edge[e]], new, n)
+                top = -np.inf
+                for k in range(n):
+                    new[k] = damping * messages[mate[e], k] + (1.0 - damping) * (new[k] - scale)
+                    top = max(top, new[k])
+                for k in range(n):
+                    messages[mate[e], k] = new[k] - top
+                n_spoken += 1
+                log_partition += scale if down else 0.0
+            if down:
+                log_norm = _normalise(total, new, n)
+                log_partition += (1 - n_spoken) * log_norm
+                for k in range(n):
+                    change = max(change, abs(new[k] - belief[i, k]))
+                    belief[i, k] = new[k]
+        return change, log_partition
+
+    return run
+
+
 @kernel
-def _speak(
-    e: int,
-    total: Floats,
-    cavity: Floats,
-    new: Floats,
-    network: Network,
-    theta: Floats,
-    messages: Floats,
-    damping: float,
-) -> float:
-    """Send along slot e what the others say; return the scale taken off."""
-    n = len(total)
-    for k in range(n):
-        cavity[k] = total[k] - messages[e, k]
-    _message(cavity, theta[network.edge[e]], new)
-    scale, top = new[0], -np.inf
+def _message(cavity: Floats, theta: float, out: Floats, n: int) -> float:
+    """Set out[k] = log Σ_l exp(cavity_l + θ 1(k = l)) and return the largest of them.
+
+    Sums go over classes relative to the likeliest one, which is left out of the sum over the
+    others, so that nothing cancels; where that sum underflows, exact logs take over.
+    """
+    first = 0
     for k in range(1, n):
-        scale = max(scale, new[k])
-    back = network.mate[e]
+        if cavity[k] > cavity[first]:
+            first = k
+    top = cavity[first]
+    rest = 0.0
     for k in range(n):
-        new[k] = damping * messages[back, k] + (1.0 - damping) * (new[k] - scale)
-        top = max(top, new[k])
+        if k != first:
+            out[k] = np.exp(cavity[k] - top)
+            rest += out[k]
+    if rest < SMALLEST_SUM or theta > LARGEST_THETA:
+        return _exact_message(cavity, theta, out, n)
+    weight = np.exp(theta)
+    largest = -np.inf
     for k in range(n):
-        messages[back, k] = new[k] - top
-    return float(scale)
+        if k == first:
+            out[k] = top + np.log(rest + weight)
+        else:
+            out[k] = top + np.log(1.0 + (rest - out[k]) + weight * out[k])
+        largest = max(largest, out[k])
+    return float(largest)
 
 
 @kernel
-def _pass_messages(
-    scores: Floats,
-    network: Network,
-    theta: Floats,
-    messages: Floats,
-    belief: Floats,
-    low: int,
-    high: int,
-    damping: float,
-) -> tuple[float, float]:
-    n = scores.shape[1]
-    total, cavity, new = np.empty(n), np.empty(n), np.empty(n)
-    for i in range(high - 1, low - 1, -1):
-        _total(i, scores, network, messages, total)
-        for e in range(network.start[i], network.start[i + 1]):
-            if network.other[e] < i:
-                _speak(e, total, cavity, new, network, theta, messages, damping)
-    change, log_partition = 0.0, 0.0
-    for i in range(low, high):
-        _total(i, scores, network, messages, total)
-        n_later = 0
-        for e in range(network.start[i], network.start[i + 1]):
-            if network.other[e] > i:
-                n_later += 1
-                log_partition += _speak(e, total, cavity, new, network, theta, messages, damping)
-        top = total.max()
-        norm = 0.0
-        for k in range(n):
-            new[k] = np.exp(total[k] - top)
-            norm += new[k]
-        for k in range(n):
-            change = max(change, abs(new[k] / norm - belief[i, k]))
-            belief[i, k] = new[k] / norm
-        log_partition += (1 - n_later) * (top + np.log(norm))
-    return change, log_partition
+def _exact_message(cavity: Floats, theta: float, out: Floats, n: int) -> float:
+    """Do what `_message` does, in logs throughout."""
+    _others(cavity, out)
+    largest = -np.inf
+    for k in range(n):
+        if theta > -np.inf:
+            high, low = out[k], theta + cavity[k]
+            if low > high:
+                high, low = low, high
+            out[k] = high + np.log1p(np.exp(low - high))
+        largest = max(largest, out[k])
+    return float(largest)
+
+
+@kernel
+def _normalise(total: Floats, out: Floats, n: int) -> float:
+    """Set out = softmax(total) and return log Σ exp(total)."""
+    top = total[0]
+    for k in range(1, n):
+        top = max(top, total[k])
+    norm = 0.0
+    for k in range(n):
+        out[k] = np.exp(total[k] - top)
+        norm += out[k]
+    for k in range(n):
+        out[k] /= norm
+    return float(top + np.log(norm))
 
 
 @kernel

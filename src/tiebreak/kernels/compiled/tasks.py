@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.kernels.compile import kernel
+from tiebreak.kernels.compile import UNROLLED_CLASSES, kernel
 from tiebreak.kernels.layout import (
     FREE,
     LINKED,
@@ -21,8 +21,6 @@ from tiebreak.kernels.layout import (
     Swept,
 )
 from tiebreak.kernels.threads import for_each
-
-UNROLLED_CLASSES = 8  # up to here a kernel is made for its number of classes
 
 
 def sweep_tasks(

@@ -16,6 +16,7 @@ from tiebreak.kernels.reference.sum_product import (
     decode_greedily,
     node_scores,
     pass_messages,
+    spread_beliefs,
 )
 from tiebreak.kernels.reference.tasks import entropy, score_tasks, softmax, sweep_tasks, tally
 
@@ -33,6 +34,7 @@ __all__ = [
     "pass_messages",
     "score_tasks",
     "softmax",
+    "spread_beliefs",
     "sweep_tasks",
     "tally",
     "update_in_turn",

@@ -19,6 +19,17 @@ def node_scores(u: Floats, task: Codes, node: Codes, flip: Codes, n_nodes: int) 
     return scores
 
 
+def spread_beliefs(
+    q: Floats, u: Floats, belief: Floats, task: Codes, node: Codes, flip: Codes
+) -> tuple[float, float]:
+    """Give tasks the beliefs of their nodes; return the largest change and Σ ⟨q, u⟩."""
+    rows = belief[node]
+    new = np.where(flip[:, None] == 1, rows[:, ::-1], rows)
+    change = float(np.abs(new - q[task]).max(initial=0.0))
+    q[task] = new
+    return change, float((new * u[task]).sum())
+
+
 def pass_messages(
     scores: Floats,
     network: Network,
