@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, summary
@@ -11,14 +13,15 @@ from tiebreak.inference.exact_links import ExactLinks
 from tiebreak.kernels import compiled
 from tiebreak.kernels.threads import default_threads
 
-N_TASKS, N_WORKERS, N_CLASSES, RESPONSES_PER_TASK = 1_000_000, 1_000, 4, 5
+N_TASKS, N_WORKERS, N_CLASSES = 1_000_000, 1_000, 4
+RESPONSES_PER_TASK = (5, 10)
 WARM_UP = 5
 PAIRS = 9
 
 
-def main() -> None:
+def measure(responses_per_task: int) -> dict[str, Any]:
     crowd = simulate.crowd(
-        N_TASKS, N_WORKERS, N_CLASSES, responses_per_task=RESPONSES_PER_TASK, random_state=0
+        N_TASKS, N_WORKERS, N_CLASSES, responses_per_task=responses_per_task, random_state=0
     )
     responses = crowd.responses
     links = simulate.links(crowd.gold, N_TASKS, random_state=1).on(responses.tasks)
@@ -32,7 +35,7 @@ def main() -> None:
     log_odds, hard = merging.log_odds_of(links, None)
     merged = merging.merge(links, hard, N_TASKS, N_CLASSES, None)
     soft = merging.soft_links(links, ~hard, merged)
-    exact = ExactLinks(merged, soft, log_odds[~hard], N_CLASSES, compiled)
+    exact = ExactLinks(merged, soft, log_odds[~hard], N_CLASSES, compiled, default_threads())
     role = vb.roles(N_TASKS, None, exact.task)
     linked = plain._replace(tasks=plain.tasks._replace(role=role), links=exact)
     q = vb.majority(plain.tasks, N_CLASSES)
@@ -47,16 +50,22 @@ def main() -> None:
         lambda: vb.update_tasks(linked, r, beliefs),
         PAIRS,
     )
+    return {
+        "responses": responses.n_responses,
+        "links": links.n_links,
+        "components": exact.plan.report._asdict(),
+        "sweep": summary(pairs),
+    }
+
+
+def main() -> None:
     keep(
         "linked_sweep",
         {
             "what": "one sweep, with as many random hard links as tasks / without links",
             "tasks": N_TASKS,
             "classes": N_CLASSES,
-            "responses": responses.n_responses,
-            "links": links.n_links,
-            "components": exact.plan.report._asdict(),
-            "sweep": summary(pairs),
+            "rows": [measure(each) for each in RESPONSES_PER_TASK],
             **about(),
         },
     )

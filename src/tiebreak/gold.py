@@ -54,7 +54,7 @@ class Gold:
         return cls(Names(tasks.take(task_code[kept])), label_code[kept], classes, kept, source)
 
     @classmethod
-    def from_dict(cls, labels: Mapping[Hashable, Hashable]) -> Gold:
+    def from_dict(cls, labels: Mapping[Any, Any]) -> Gold:
         """Build from a mapping of task to label."""
         return cls.from_columns(list(labels), list(labels.values()))
 

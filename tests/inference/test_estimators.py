@@ -120,7 +120,13 @@ def test_wrong_options_say_what_is_right(options: dict[str, Any], message: str) 
 def test_priors_of_all_shapes_say_the_same_thing() -> None:
     table = np.ones((3, 3)) + 2.0 * np.eye(3)
     workers = list(CROWD.responses.workers)
-    same = ["diagonal", (3.0, 1.0), table, np.stack([table] * 8), dict.fromkeys(workers, table)]
+    same: list[Any] = [
+        "diagonal",
+        (3.0, 1.0),
+        table,
+        np.stack([table] * 8),
+        dict.fromkeys(workers, table),
+    ]
     fits = [tb.VariationalBayes(confusion_prior=p).fit(CROWD.responses) for p in same]
     for other in fits[1:]:
         assert np.abs(other.probabilities_ - fits[0].probabilities_).max() < 1e-12

@@ -239,3 +239,26 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
     close(link_errors.log_odds(model.rates, answers)[[0, 3]], np.array(expected["eta"]) * [1, -1])
     if expected["elbo_trace"]:
         close(np.array(bounds), expected["elbo_trace"])
+
+
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize("n_parts", [1, 3])
+def test_compiled_passes_equal_the_reference(down: bool, n_parts: int) -> None:
+    rng = np.random.default_rng(4)
+    n_tasks, n_classes = 40, 3
+    truth = rng.integers(0, n_classes, n_tasks)
+    pairs = {(min(p), max(p)) for p in rng.integers(0, n_tasks, (90, 2)).tolist() if p[0] != p[1]}
+    rows = [(i, j, bool(truth[i] == truth[j]), 2.0) for i, j in sorted(pairs)]
+    results = []
+    for backend in (reference, compiled):
+        model = exact(link_codes(rows), n_tasks, n_classes, None, backend)
+        model.scores = np.random.default_rng(5).normal(0, 2, model.scores.shape)
+        span = 0, len(model.belief)
+        messages = np.random.default_rng(6).normal(0, 1, model.messages.shape)
+        found = backend.pass_messages(
+            model.scores, model.plan.network, model.theta(), messages, model.belief,
+            span, 0.3, down=down, n_parts=n_parts,
+        )  # fmt: skip
+        results.append((*found, messages, model.belief))
+    for one, other in zip(*results, strict=True):
+        assert np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-11

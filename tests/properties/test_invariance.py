@@ -100,8 +100,8 @@ def test_a_compiled_sweep_equals_the_reference(crowd: Crowd, knows: bool) -> Non
     assert np.abs(ours - theirs).max() < 1e-12
     is_linked = problem.tasks.role == 1
     assert np.abs(u[is_linked] - v[is_linked]).max(initial=0.0) < 1e-12
-    for one, other in zip(found, expected, strict=True):
-        assert np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-12 * (1 + np.abs(other).max())
+    for one, other in zip(map(np.asarray, found), map(np.asarray, expected), strict=True):
+        assert np.abs(one - other).max() < 1e-12 * (1 + np.abs(other).max())
 
 
 @settings(max_examples=60)

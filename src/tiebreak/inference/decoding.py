@@ -26,7 +26,7 @@ def decode(links: ExactLinks) -> Codes:
     backend.decode_cliques(links.scores, plan.cliques, theta, label)
     if plan.n_exact < len(label):
         _decode_loopy(links, theta, label)
-    return np.asarray(label[links.node] ^ links.flip)
+    return np.asarray(label[links.members.node] ^ links.members.flip)
 
 
 def _decode_loopy(links: ExactLinks, theta: Floats, label: Codes) -> None:

@@ -15,12 +15,14 @@ from tiebreak.inference.placement import Placement, place
 from tiebreak.inference.planning import LinkReport, Plan, plan
 from tiebreak.inference.vb import LinkStep
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByGroup, Floats
+from tiebreak.kernels.layout import ByGroup, Codes, Floats
+from tiebreak.kernels.network import members
 
 DAMPING = 0.3
-FIRST_ROUNDS, ROUNDS = 20, 1  # of sum-product within the first sweep, at most, and within others
+FIRST_PASSES = 40  # of messages in large components in the first sweep; later one a sweep
+PARTS, PARTED_NODES = 4, 100_000  # large components of so many nodes are passed in parts
 SETTLED = 1e-3  # change of beliefs below which messages count as settled
-LAST_DAMPINGS, LAST_ROUNDS = (0.5, 0.8), 100  # tried where messages still move at the end
+LAST_DAMPINGS, LAST_PASSES = (0.5, 0.8), 200  # tried where messages still move at the end
 FALLBACK_SWEEPS = 100
 LARGEST_WEIGHT = 50.0  # of a link in the fallback, where a hard one has no finite weight
 
@@ -34,6 +36,7 @@ class ExactLinks:
     log_odds: Floats  # (n_soft,) that the two tasks agree
     n_classes: int
     backend: Backend
+    n_threads: int = 1
     plan: Plan = field(init=False)
     placement: Placement = field(init=False)
 
@@ -44,16 +47,22 @@ class ExactLinks:
         self.placement = place(self.merged, self.soft, self.plan)
         visit = self.plan.visit[self.merged.node]
         is_open = visit != OPEN
-        self.task, self.node = self.merged.task[is_open], visit[is_open]
-        self.flip = self.merged.flip[is_open]
+        open_tasks = self.merged.task[is_open], visit[is_open], self.merged.flip[is_open]
+        self.members = members(*open_tasks, self.plan.network.n_nodes)
         n_nodes, n_edges = self.plan.network.n_nodes, len(self.plan.left)
         self.messages = np.zeros((2 * n_edges, self.n_classes))
         self.belief = np.full((n_nodes, self.n_classes), 1.0 / self.n_classes)
         self.scores = np.zeros((n_nodes, self.n_classes))
         self._equal_in_cliques = np.zeros(n_edges)
         self._residual = 0.0
+        self._down = True  # the way that messages last went in large components
         self._by_mean_field = False
         self.last_value: float | None = None
+
+    @property
+    def task(self) -> Codes:
+        """The open linked tasks, in the order of their nodes."""
+        return self.members.task
 
     def value(self, q: Floats) -> float | None:
         """Return the linked tasks' part of the bound at the last update; None before it."""
@@ -69,8 +78,7 @@ class ExactLinks:
 
     def update(self, q: Floats, u: Floats) -> LinkStep:
         """Infer the linked tasks jointly from their scores, and set their rows of q."""
-        n_nodes = len(self.belief)
-        self.scores = self.backend.node_scores(u, self.task, self.node, self.flip, n_nodes)
+        self.scores = self.backend.node_scores(u, self.members, self.n_threads)
         self.placement.weigh(self.scores, self.log_odds)
         log_partition = self._settle(self.theta()) + self.placement.constant(self.log_odds)
         change, expected_score = self._spread(q, u)
@@ -80,22 +88,40 @@ class ExactLinks:
     def _settle(self, theta: Floats) -> float:
         """Set the beliefs of all nodes; return the log partition."""
         fixed = self.scores, self.plan.network, theta, self.messages, self.belief
-        _, forest = self.backend.pass_messages(*fixed, (0, self.plan.n_forest), 0.0)
+        trees = 0, self.plan.n_forest
+        self.backend.pass_messages(*fixed, trees, 0.0, down=False)
+        _, forest = self.backend.pass_messages(*fixed, trees, 0.0, down=True)
         _, small = self.backend.eliminate(
             self.scores, self.plan.cliques, theta, self.belief, self._equal_in_cliques
         )
         large, self._residual = 0.0, 0.0
-        span = self.plan.n_exact, len(self.belief)
-        if span[0] < span[1]:
-            for _ in range(FIRST_ROUNDS if self.last_value is None else ROUNDS):
-                self._residual, large = self.backend.pass_messages(*fixed, span, DAMPING)
+        if self.plan.n_exact < len(self.belief):
+            for _ in range(FIRST_PASSES if self.last_value is None else 1):
+                self._down = not self._down
+                self._residual, large = self._pass_large(DAMPING, theta, down=self._down)
                 if self._residual < SETTLED:
                     break
         return forest + small + large
 
+    def _pass_large(self, damping: float, theta: Floats, *, down: bool) -> tuple[float, float]:
+        """Pass messages once in large components; huge ones in parts, for several threads."""
+        span = self.plan.n_exact, len(self.belief)
+        return self.backend.pass_messages(
+            self.scores,
+            self.plan.network,
+            theta,
+            self.messages,
+            self.belief,
+            span,
+            damping,
+            down=down,
+            n_parts=PARTS if span[1] - span[0] >= PARTED_NODES else 1,
+            n_threads=self.n_threads,
+        )
+
     def _spread(self, q: Floats, u: Floats) -> tuple[float, float]:
         """Give the linked tasks the beliefs of their nodes."""
-        return self.backend.spread_beliefs(q, u, self.belief, self.task, self.node, self.flip)
+        return self.backend.spread_beliefs(q, u, self.belief, self.members, self.n_threads)
 
     def finish(self, q: Floats) -> LinkReport:
         """Say how components were settled, after a last try where messages still move.
@@ -103,15 +129,14 @@ class ExactLinks:
         More damping is tried first. The fallback is mean field: nodes of large components are
         updated in turn, from their last beliefs.
         """
-        span = self.plan.n_exact, len(self.belief)
-        fixed = self.scores, self.plan.network, self.theta(), self.messages, self.belief
+        theta = self.theta()
         for damping in LAST_DAMPINGS:
             if self._residual < SETTLED:
                 break
-            for _ in range(LAST_ROUNDS):
-                self._residual, _ = self.backend.pass_messages(*fixed, span, damping)
+            for turn in range(LAST_PASSES):
+                self._residual, _ = self._pass_large(damping, theta, down=turn % 2 == 1)
         if self._residual >= SETTLED:
-            network, theta = self.plan.network, self.theta()
+            network = self.plan.network
             weight = np.clip(theta[network.edge], -LARGEST_WEIGHT, LARGEST_WEIGHT)
             nodes = np.arange(len(self.belief), dtype=np.int32)
             alone = ByGroup(nodes, nodes, 0.0, network.start, network.other, weight)

@@ -89,7 +89,10 @@ def _exact_links(
     log_odds, hard = merging.log_odds_of(links, error)
     merged = merging.merge(links, hard, plain.tasks.n_tasks, plain.n_classes, gold)
     soft = merging.soft_links(links, ~hard, merged)
-    return ExactLinks(merged, soft, log_odds[~hard], plain.n_classes, plain.backend), hard
+    model = ExactLinks(
+        merged, soft, log_odds[~hard], plain.n_classes, plain.backend, plain.n_threads
+    )
+    return model, hard
 
 
 def _estimate_rates(exact: ExactLinks, links: LinkCodes, hard: Mask, u: Floats) -> Rates:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from tiebreak.kernels.layout import Floats
 from tiebreak.names import MISSING, Names
 
 ClassPrior = float | Sequence[float] | Floats
-ConfusionPrior = str | Sequence[float] | Floats | Mapping[Hashable, npt.ArrayLike]
+ConfusionPrior = str | Sequence[float] | Floats | Mapping[Any, npt.ArrayLike]
 
 
 def class_prior(given: ClassPrior, n_classes: int) -> Floats:

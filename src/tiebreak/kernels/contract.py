@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Mask, Offsets, Swept
-from tiebreak.kernels.network import Cliques, Network
+from tiebreak.kernels.network import Cliques, Members, Network
 
 BACKENDS = ("auto", "numpy", "numba")
 COMPILED_RESPONSES = 200_000  # below, importing numba costs more than it saves
@@ -46,7 +46,7 @@ class Backend(Protocol):
     ) -> float:
         """Update linked tasks one after the other; return the largest change."""
 
-    def node_scores(self, u: Floats, task: Codes, node: Codes, flip: Codes, n_nodes: int) -> Floats:
+    def node_scores(self, u: Floats, members: Members, n_threads: int = 1) -> Floats:
         """Add up the scores of the tasks of each node."""
 
     def pass_messages(
@@ -58,11 +58,15 @@ class Backend(Protocol):
         belief: Floats,
         span: tuple[int, int],
         damping: float,
+        *,
+        down: bool,
+        n_parts: int = 1,
+        n_threads: int = 1,
     ) -> tuple[float, float]:
-        """Pass messages up and down once; return the largest change and the log partition."""
+        """Pass messages up or down; return the largest change and the log partition."""
 
     def spread_beliefs(
-        self, q: Floats, u: Floats, belief: Floats, task: Codes, node: Codes, flip: Codes
+        self, q: Floats, u: Floats, belief: Floats, members: Members, n_threads: int = 1
     ) -> tuple[float, float]:
         """Give tasks the beliefs of their nodes; return the largest change and Σ ⟨q, u⟩."""
 

@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.kernels.layout import Codes, Offsets
+from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Offsets
+
+MEMBERS_PER_CHUNK = 20_000
 
 
 class Network(NamedTuple):
@@ -31,6 +33,16 @@ class Network(NamedTuple):
     def n_nodes(self) -> int:
         """How many nodes there are."""
         return len(self.start) - 1
+
+
+class Members(NamedTuple):
+    """The tasks of each node, sorted by node, cut into chunks between nodes."""
+
+    task: Codes  # (n_members,)
+    node: Codes  # (n_members,)
+    flip: Codes  # (n_members,) 1: the task has the other one of two classes
+    edges: Offsets  # (n_chunks + 1,) where chunks of members begin
+    n_nodes: int
 
 
 class Cliques(NamedTuple):
@@ -52,6 +64,15 @@ class Cliques(NamedTuple):
     edge_digit: Codes  # the digit of the other end
     table_start: Offsets  # (n_cliques + 1,) sums of K^(width + 1)
     message_start: Offsets  # (n_cliques + 1,) sums of K^width
+
+
+def members(task: Codes, node: Codes, flip: Codes, n_nodes: int) -> Members:
+    """Sort tasks by node; the number of chunks depends on the input alone."""
+    order = np.argsort(node, kind="stable")
+    n_chunks = max(1, min(MAX_CHUNKS, len(task) // MEMBERS_PER_CHUNK))
+    first = np.linspace(0, n_nodes, n_chunks + 1).astype(np.int64)
+    edges = np.searchsorted(node[order], first)
+    return Members(task[order], node[order], flip[order], edges.astype(np.int64), n_nodes)
 
 
 def network(n_nodes: int, left: Codes, right: Codes) -> Network:

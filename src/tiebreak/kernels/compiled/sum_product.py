@@ -9,24 +9,38 @@ import numpy as np
 
 from tiebreak.kernels.compile import UNROLLED_CLASSES, kernel
 from tiebreak.kernels.layout import Codes, Floats, Offsets
-from tiebreak.kernels.network import Network
+from tiebreak.kernels.network import Members, Network
+from tiebreak.kernels.threads import for_each
 
 SMALLEST_SUM = 1e-290  # below, sums of exponentials lose digits to underflow
 LARGEST_THETA = 600.0  # above, exp(θ) overflows
 
 
-def node_scores(u: Floats, task: Codes, node: Codes, flip: Codes, n_nodes: int) -> Floats:
+def node_scores(u: Floats, members: Members, n_threads: int = 1) -> Floats:
     """Add up the scores of the tasks of each node: see `reference.node_scores`."""
-    scores = np.zeros((n_nodes, u.shape[1]))
-    _node_scores(u, task, node, flip, scores)
+    scores = np.zeros((members.n_nodes, u.shape[1]))
+    of = members.task, members.node, members.flip
+
+    def work(c: int) -> None:
+        _node_scores(members.edges[c], members.edges[c + 1], u, *of, scores)
+
+    for_each(work, len(members.edges) - 1, n_threads)
     return scores
 
 
 def spread_beliefs(
-    q: Floats, u: Floats, belief: Floats, task: Codes, node: Codes, flip: Codes
+    q: Floats, u: Floats, belief: Floats, members: Members, n_threads: int = 1
 ) -> tuple[float, float]:
     """Give tasks the beliefs of their nodes: see `reference.spread_beliefs`."""
-    return _spread_beliefs(q, u, belief, task, node, flip)
+    n_chunks = len(members.edges) - 1
+    figures = np.zeros((n_chunks, 2))
+    of = members.task, members.node, members.flip
+
+    def work(c: int) -> None:
+        _spread_beliefs(members.edges[c], members.edges[c + 1], q, u, belief, *of, figures[c])
+
+    for_each(work, n_chunks, n_threads)
+    return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1].sum())
 
 
 def pass_messages(
@@ -37,11 +51,29 @@ def pass_messages(
     belief: Floats,
     span: tuple[int, int],
     damping: float,
+    *,
+    down: bool,
+    n_parts: int = 1,
+    n_threads: int = 1,
 ) -> tuple[float, float]:
-    """Pass messages up and down once: see `reference.pass_messages`."""
-    slots = network.start, network.other, network.mate, network.edge
+    """Pass messages up or down: see `reference.pass_messages`."""
+    slots = network.start, network.other, network.mate, theta[network.edge]
     run = _pass_kernel(scores.shape[1])
-    return run(scores, *slots, theta, messages, belief, span, damping)
+    heard = messages if n_parts == 1 else np.empty_like(messages)
+    cuts = np.linspace(*span, n_parts + 1).astype(np.int64)
+    figures = np.zeros((n_parts, 2))
+
+    def speak(p: int) -> None:
+        part = cuts[p], cuts[p + 1]
+        figures[p] = run(scores, *slots, messages, heard, belief, part, damping, down)
+
+    def hear(p: int) -> None:
+        _hear(network.start, network.other, heard, messages, cuts[p], cuts[p + 1], down)
+
+    for_each(speak, n_parts, n_threads)
+    if n_parts > 1:
+        for_each(hear, n_parts, n_threads)
+    return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1].sum())
 
 
 def agreement(scores: Floats, network: Network, theta: Floats, messages: Floats) -> Floats:
@@ -67,20 +99,30 @@ def decode_greedily(
 
 
 @kernel
-def _node_scores(u: Floats, task: Codes, node: Codes, flip: Codes, scores: Floats) -> None:
+def _node_scores(
+    low: int, high: int, u: Floats, task: Codes, node: Codes, flip: Codes, scores: Floats
+) -> None:
     n = u.shape[1]
-    for at in range(len(task)):
+    for at in range(low, high):
         for k in range(n):
             scores[node[at], k] += u[task[at], n - 1 - k if flip[at] == 1 else k]
 
 
 @kernel
 def _spread_beliefs(
-    q: Floats, u: Floats, belief: Floats, task: Codes, node: Codes, flip: Codes
-) -> tuple[float, float]:
+    low: int,
+    high: int,
+    q: Floats,
+    u: Floats,
+    belief: Floats,
+    task: Codes,
+    node: Codes,
+    flip: Codes,
+    figures: Floats,
+) -> None:
     n = q.shape[1]
-    change, dot = 0.0, 0.0
-    for at in range(len(task)):
+    change, dot = 0.0, 0.0  # not in place: threads would share the line of memory
+    for at in range(low, high):
         i = task[at]
         for k in range(n):
             new = belief[node[at], n - 1 - k if flip[at] == 1 else k]
@@ -88,7 +130,7 @@ def _spread_beliefs(
             q[i, k] = new
             if new > 0.0:
                 dot += new * u[i, k]
-    return change, dot
+    figures[0], figures[1] = change, dot
 
 
 @kernel
@@ -135,20 +177,20 @@ def _pass_kernel(n_classes: int) -> Callable[..., tuple[float, float]]:
         start: Offsets,
         other: Codes,
         mate: Offsets,
-        edge: Codes,
         theta: Floats,
         messages: Floats,
+        heard: Floats,
         belief: Floats,
         span: tuple[int, int],
         damping: float,
+        down: bool,
     ) -> tuple[float, float]:
         n = unrolled if unrolled > 0 else scores.shape[1]
         total, cavity, new = np.empty(n), np.empty(n), np.empty(n)
         change, log_partition = 0.0, 0.0
         low, high = span
-        for step in range(2 * (high - low)):
-            down = step >= high - low
-            i = low + step - (high - low) if down else high - 1 - step
+        for step in range(high - low):
+            i = low + step if down else high - 1 - step
             for k in range(n):
                 total[k] = scores[i, k]
             for e in range(start[i], start[i + 1]):
@@ -158,26 +200,47 @@ def _pass_kernel(n_classes: int) -> Callable[..., tuple[float, float]]:
             for e in range(start[i], start[i + 1]):
                 if (other[e] > i) != down:
                     continue
+                n_spoken += 1
                 for k in range(n):
                     cavity[k] = total[k] - messages[e, k]
-                scale = _message(cavity, theta[edge[e]], new, n)
+                scale = _message(cavity, theta[e], new, n)
+                log_partition += scale
                 top = -np.inf
                 for k in range(n):
                     new[k] = damping * messages[mate[e], k] + (1.0 - damping) * (new[k] - scale)
                     top = max(top, new[k])
+                inside = low <= other[e] < high
                 for k in range(n):
-                    messages[mate[e], k] = new[k] - top
-                n_spoken += 1
-                log_partition += scale if down else 0.0
-            if down:
-                log_norm = _normalise(total, new, n)
-                log_partition += (1 - n_spoken) * log_norm
-                for k in range(n):
-                    change = max(change, abs(new[k] - belief[i, k]))
-                    belief[i, k] = new[k]
+                    if inside:
+                        messages[mate[e], k] = new[k] - top
+                    else:
+                        heard[mate[e], k] = new[k] - top
+            log_partition += (1 - n_spoken) * _normalise(total, new, n)
+            for k in range(n):
+                change = max(change, abs(new[k] - belief[i, k]))
+                belief[i, k] = new[k]
         return change, log_partition
 
     return run
+
+
+@kernel
+def _hear(
+    start: Offsets,
+    other: Codes,
+    heard: Floats,
+    messages: Floats,
+    low: int,
+    high: int,
+    down: bool,
+) -> None:
+    """Take in what nodes of other parts said."""
+    for i in range(low, high):
+        for e in range(start[i], start[i + 1]):
+            if (low <= other[e] < high) or (other[e] < i) != down:
+                continue
+            for k in range(messages.shape[1]):
+                messages[e, k] = heard[e, k]
 
 
 @kernel
@@ -199,7 +262,7 @@ def _message(cavity: Floats, theta: float, out: Floats, n: int) -> float:
             rest += out[k]
     if rest < SMALLEST_SUM or theta > LARGEST_THETA:
         return _exact_message(cavity, theta, out, n)
-    weight = np.exp(theta)
+    weight = np.exp(theta) if theta > -np.inf else 0.0
     largest = -np.inf
     for k in range(n):
         if k == first:

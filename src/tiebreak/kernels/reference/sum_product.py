@@ -5,26 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.kernels.network import Network
+from tiebreak.kernels.network import Members, Network
 
 
-def node_scores(u: Floats, task: Codes, node: Codes, flip: Codes, n_nodes: int) -> Floats:
+def node_scores(u: Floats, members: Members, n_threads: int = 1) -> Floats:
     """Add up the scores of the tasks of each node: [eq:super-task].
 
     A task with flip 1 has the other one of two classes.
     """
-    scores = np.zeros((n_nodes, u.shape[1]))
-    rows = u[task]
-    np.add.at(scores, node, np.where(flip[:, None] == 1, rows[:, ::-1], rows))
+    scores = np.zeros((members.n_nodes, u.shape[1]))
+    rows = u[members.task]
+    flipped = members.flip[:, None] == 1
+    np.add.at(scores, members.node, np.where(flipped, rows[:, ::-1], rows))
     return scores
 
 
 def spread_beliefs(
-    q: Floats, u: Floats, belief: Floats, task: Codes, node: Codes, flip: Codes
+    q: Floats, u: Floats, belief: Floats, members: Members, n_threads: int = 1
 ) -> tuple[float, float]:
     """Give tasks the beliefs of their nodes; return the largest change and Σ ⟨q, u⟩."""
-    rows = belief[node]
-    new = np.where(flip[:, None] == 1, rows[:, ::-1], rows)
+    rows, task = belief[members.node], members.task
+    new = np.where(members.flip[:, None] == 1, rows[:, ::-1], rows)
     change = float(np.abs(new - q[task]).max(initial=0.0))
     q[task] = new
     return change, float((new * u[task]).sum())
@@ -38,16 +39,21 @@ def pass_messages(
     belief: Floats,
     span: tuple[int, int],
     damping: float,
+    *,
+    down: bool,
+    n_parts: int = 1,
+    n_threads: int = 1,
 ) -> tuple[float, float]:
-    """Pass messages up and down once among nodes span[0] … span[1] − 1.
+    """Pass messages up or down among nodes span[0] … span[1] − 1, and set their beliefs.
 
     Implements [eq:messages], c_i the score of node i with all messages but j's:
 
         log m_{i→j}(k) = log(Σ_{l≠k} exp c_i(l) + exp(θ_ij + c_i(k))) − scale
 
-    Every node speaks to its earlier neighbours, last node first, then to its later ones, first
-    node first. Without loops the beliefs are then exact, and so is the returned log partition
-    [eq:log-partition]; with loops it is Bethe's.
+    Up, every node speaks to its earlier neighbours, last node first; down, to its later ones,
+    first node first. Without loops, beliefs are exact after one pass up and one down, and so is
+    the returned log partition [eq:log-partition]; with loops it is Bethe's. Nodes in several
+    parts hear each other only when the pass is over, so that threads may take parts.
 
     Parameters
     ----------
@@ -62,45 +68,31 @@ def pass_messages(
     -------
     The largest change of any belief, and the log partition of the span.
     """
-    low, high = span
-    for i in range(high - 1, low - 1, -1):
-        _speak(i, scores, network, theta, messages, damping, later=False)
+    cuts = np.linspace(*span, n_parts + 1).astype(np.int64)
+    part = np.searchsorted(cuts, np.arange(network.n_nodes), side="right")
+    nodes = range(*span) if down else range(span[1] - 1, span[0] - 1, -1)
+    heard: dict[int, Floats] = {}
     change, log_partition = 0.0, 0.0
-    for i in range(low, high):
-        total, scales, n_later = _speak(i, scores, network, theta, messages, damping, later=True)
+    for i in nodes:
+        slots = np.arange(network.start[i], network.start[i + 1])
+        total = scores[i] + messages[slots].sum(axis=0)
+        spoken = slots[(network.other[slots] > i) == down]
+        for e in spoken:
+            new = _message(total - messages[e], theta[network.edge[e]])
+            log_partition += new.max()
+            back = network.mate[e]
+            told = damping * messages[back] + (1.0 - damping) * (new - new.max())
+            heard[back] = told - told.max()
+            if part[network.other[e]] == part[i]:
+                messages[back] = heard.pop(back)
         log_norm = np.logaddexp.reduce(total)
         new = np.exp(total - log_norm)
         change = max(change, float(np.abs(new - belief[i]).max()))
         belief[i] = new
-        log_partition += (1 - n_later) * log_norm + scales
+        log_partition += (1 - len(spoken)) * log_norm
+    for slot, told in heard.items():
+        messages[slot] = told
     return change, float(log_partition)
-
-
-def _speak(
-    i: int,
-    scores: Floats,
-    network: Network,
-    theta: Floats,
-    messages: Floats,
-    damping: float,
-    *,
-    later: bool,
-) -> tuple[Floats, float, int]:
-    """Send what node i has to say to its later or earlier neighbours; return its own total."""
-    slots = np.arange(network.start[i], network.start[i + 1])
-    total = scores[i] + messages[slots].sum(axis=0)
-    scales, n_spoken = 0.0, 0
-    for e in slots:
-        if (network.other[e] > i) != later:
-            continue
-        new = _message(total - messages[e], theta[network.edge[e]])
-        scale = new.max()
-        back = network.mate[e]
-        messages[back] = damping * messages[back] + (1.0 - damping) * (new - scale)
-        messages[back] -= messages[back].max()
-        scales += scale
-        n_spoken += 1
-    return total, float(scales), n_spoken
 
 
 def _message(cavity: Floats, theta: float) -> Floats:
