@@ -29,7 +29,7 @@ PUBLIC = {
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes"),
     # rooms
-    *("datasets", "errors", "evaluate", "simulate"),
+    *("datasets", "errors", "evaluate", "simulate", "theory"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
     *("FileError", "NotFittedError", "MissingExtraError", "InputNote", "ConvergenceWarning"),

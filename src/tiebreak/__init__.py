@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import datasets, errors, evaluate, simulate
+    from tiebreak import datasets, errors, evaluate, simulate, theory
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -78,6 +78,7 @@ __all__ = [
     "read_links",
     "read_responses",
     "simulate",
+    "theory",
     "write_gold",
     "write_labels",
     "write_links",
@@ -85,7 +86,7 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("datasets", "errors", "evaluate", "simulate")
+_MODULES = ("datasets", "errors", "evaluate", "simulate", "theory")
 _ROOMS = ("errors", "responses", "gold", "labels", "links", "files", "inference")  # light first
 
 

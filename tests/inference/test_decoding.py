@@ -8,30 +8,30 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inference.test_exact_links import BACKENDS, exact, link_codes, linked_scores, score_of
+from inference.test_exact_links import (
+    BACKENDS,
+    Drawn,
+    exact,
+    link_codes,
+    linked_scores,
+    score_of,
+    settle,
+)
 from oracles import enumeration
 
 import tiebreak as tb
 from tiebreak import link_graph, simulate
-from tiebreak.gold import GoldCodes
 from tiebreak.inference import decoding
-from tiebreak.link_graph import LinkCodes
+from tiebreak.kernels import reference
 
 
 @BACKENDS
 @settings(max_examples=100, deadline=None)
 @given(linked_scores())
-def test_the_decoded_labelling_is_the_likeliest(
-    backend: Any, drawn: tuple[np.ndarray, LinkCodes, dict[int, int]]
-) -> None:
+def test_the_decoded_labelling_is_the_likeliest(backend: Any, drawn: Drawn) -> None:
     u, links, gold = drawn
-    if not links.n_links:
-        return
     n_tasks, n_classes = u.shape
-    codes = GoldCodes(np.array(list(gold), np.int32), np.array(list(gold.values()), np.int32))
-    model = exact(links, n_tasks, n_classes, codes, backend)
-    q = np.full(u.shape, 1.0 / n_classes)
-    model.update(q, u)
+    model, _ = settle(drawn, backend)
     known = model.merged.known()
     label = np.array([gold.get(i, int(u[i].argmax())) for i in range(n_tasks)])
     label[known.task] = known.label
@@ -74,19 +74,13 @@ def test_hard_links_break_no_link_on_a_simulated_crowd() -> None:
 
 def test_marginal_decoding_may_break_a_link_that_joint_decoding_keeps() -> None:
     # Three classes, two tasks that cannot agree, each with most of its weight on class 0.
-    model = exact(link_codes([(0, 1, False, np.nan)]), 2, 3, None, tb_backend())
+    model = exact(link_codes([(0, 1, False, np.nan)]), 2, 3, None, reference)
     u = np.log(np.array([[0.9, 0.05, 0.05], [0.9, 0.05, 0.05]]))
     q = np.full(u.shape, 1 / 3)
     model.update(q, u)
     assert q[0].argmax() == q[1].argmax() == 0
     decoded = decoding.decode(model)
     assert decoded[0] != decoded[1]
-
-
-def tb_backend() -> Any:
-    from tiebreak.kernels import reference
-
-    return reference
 
 
 @settings(max_examples=25, deadline=None)

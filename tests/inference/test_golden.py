@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from golden.vectors import close, crowd, link_codes, problem, vector
+from oracles import enumeration
 
 from tiebreak import link_graph
 from tiebreak.gold import GoldCodes
@@ -83,6 +84,16 @@ def test_bound_after_two_hundred_sweeps() -> None:
     task = problem(given["dataset"], given["prior"])
     run = vb.ascend(task, vb.majority(task.tasks, task.n_classes), tol=0.0, max_iter=200)
     close(run.bounds[-1], expected["elbo"])
+    responses = crowd(given["dataset"])
+    rows = list(zip(responses.task, responses.worker, responses.label, strict=True))
+    prior = np.repeat(task.confusion_prior.transpose(0, 2, 1), responses.n_workers, axis=0)
+    posterior, evidence = enumeration.marginals(
+        lambda y: enumeration.log_joint(y, rows, task.class_prior, prior),
+        responses.n_tasks,
+        responses.n_classes,
+    )
+    close(evidence, expected["log_evidence"])
+    close(posterior, expected["exact_posterior"])
 
 
 @BACKENDS

@@ -9,11 +9,10 @@ from tiebreak import names
 from tiebreak.errors import LinkError, note
 from tiebreak.files.columns import squashed
 from tiebreak.files.numbers import Floats, as_numbers, offenders
-from tiebreak.names import MISSING, Column, Source
+from tiebreak.names import MISSING, NOWHERE, Column, Source
 
 MUST_WORDS = frozenset({"must", "mustlink", "same", "ml", "1", "+1", "1.0", "true"})
 CANNOT_WORDS = frozenset({"cannot", "cannotlink", "different", "cl", "-1", "-1.0", "false"})
-NOWHERE = Source()
 ALLOWED = (
     "Write must or cannot; must-link, same, ml, +1, true and cannot-link, different, cl, -1, "
     "false are understood too."

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiebreak.errors import InputError
-from tiebreak.names import Column, Names, Source, is_arrow, is_missing
+from tiebreak.names import NOWHERE, Column, Names, Source, is_arrow, is_missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 INT32_MAX = 2**31 - 1
-NOWHERE = Source()
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def _right_wrong(right: float, wrong: float, n_classes: int) -> Floats:
     return table[None]
 
 
-def _by_worker(given: Mapping[Hashable, npt.ArrayLike], workers: Names, n_classes: int) -> Floats:
+def _by_worker(given: Mapping[Any, npt.ArrayLike], workers: Names, n_classes: int) -> Floats:
     table = np.repeat(_right_wrong(float(n_classes), 1.0, n_classes), len(workers), axis=0)
     codes = workers.codes(list(given))
     for name, w, value in zip(given, codes, given.values(), strict=True):
