@@ -92,7 +92,7 @@ def settle(drawn: Drawn, backend: Any) -> tuple[ExactLinks, np.ndarray]:
     """Infer the linked tasks of what was drawn; known ones are certain from the start."""
     u, links, gold = drawn
     codes = GoldCodes(np.array(list(gold), np.int32), np.array(list(gold.values()), np.int32))
-    model = exact(links, *u.shape, codes, backend)
+    model = exact(links, u.shape[0], u.shape[1], codes, backend)
     q = vb.clamp(np.full(u.shape, 1.0 / u.shape[1]), model.merged.known())
     model.update(q, u)
     return model, q

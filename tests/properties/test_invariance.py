@@ -105,8 +105,15 @@ def test_a_compiled_sweep_equals_the_reference(crowd: Crowd, knows: bool) -> Non
 
 
 @settings(max_examples=60)
-@given(crowds(), st.sampled_from([0.5, 5.0]), st.booleans())
-def test_compiled_turns_equal_the_reference(crowd: Crowd, strength: float, weigh: bool) -> None:
+@given(
+    crowds(),
+    st.sampled_from([0.5, 5.0]),
+    st.booleans(),
+    st.sampled_from(["in-turn", "parallel", "damped"]),
+)
+def test_compiled_link_updates_equal_the_reference(
+    crowd: Crowd, strength: float, weigh: bool, schedule: str
+) -> None:
     if not len(crowd.links.left):
         return
     links = weighted(crowd.links, np.random.default_rng(2)) if weigh else crowd.links
@@ -118,7 +125,7 @@ def test_compiled_turns_equal_the_reference(crowd: Crowd, strength: float, weigh
     results = []
     for backend in (reference, compiled):
         q = start.copy()
-        step = MeanField(groups, strength, role, backend).update(q, u)
+        step = MeanField(groups, strength, role, backend, schedule).update(q, u)
         results.append((q, step.change, step.value))
     for one, other in zip(*results, strict=True):
         assert np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-12 * (1 + np.abs(other).max())

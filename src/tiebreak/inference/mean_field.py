@@ -107,17 +107,23 @@ class MeanField:
         if self.schedule == "in-turn":
             turns = self._turns(q)
             change = self.backend.update_in_turn(q, u, self.groups, self.strength, turns)
+        elif self.schedule == "parallel":
+            waits = self._waiting()
+            change = self.backend.update_together(q, u, self.groups, self.strength, waits)
         else:
-            change = self._update_together(q, u, damped=self.schedule == "damped")
+            change = self._update_damped(q, u)
         return LinkStep(change, self.value(q))
 
-    def _update_together(self, q: Floats, u: Floats, *, damped: bool) -> float:
-        at = np.flatnonzero(self.role[self.groups.task] == LINKED).astype(np.int32)
+    def _waiting(self) -> Codes:
+        """Return the places of the tasks that are not known."""
+        return np.flatnonzero(self.role[self.groups.task] == LINKED).astype(np.int32)
+
+    def _update_damped(self, q: Floats, u: Floats) -> float:
+        at = self._waiting()
         task = self.groups.task[at]
         score = u[task] + self.strength * self.backend.link_field(q, self.groups)[at]
         step = softmax(score) - q[task]
-        if damped:
-            step *= self._damping(q, score, step, at)[:, None]
+        step *= self._damping(q, score, step, at)[:, None]
         q[task] += step
         return float(np.abs(step).max(initial=0.0))
 

@@ -41,6 +41,11 @@ class Backend(Protocol):
     def link_term(self, q: Floats, links: ByGroup) -> float:
         """Return Σ w_ij ⟨q_i, q_j⟩ over all links."""
 
+    def update_together(
+        self, q: Floats, u: Floats, links: ByGroup, strength: float, at: Codes
+    ) -> float:
+        """Update linked tasks all at once; return the largest change."""
+
     def update_in_turn(
         self, q: Floats, u: Floats, links: ByGroup, strength: float, order: Offsets
     ) -> float:

@@ -1,7 +1,13 @@
 """Compiled kernels: same names and signatures as the reference."""
 
 from tiebreak.kernels.compiled.elimination import decode_cliques, eliminate
-from tiebreak.kernels.compiled.mean_field import group_sums, link_field, link_term, update_in_turn
+from tiebreak.kernels.compiled.mean_field import (
+    group_sums,
+    link_field,
+    link_term,
+    update_in_turn,
+    update_together,
+)
 from tiebreak.kernels.compiled.sum_product import (
     agreement,
     decode_forest,
@@ -28,4 +34,5 @@ __all__ = [
     "sweep_tasks",
     "tally",
     "update_in_turn",
+    "update_together",
 ]

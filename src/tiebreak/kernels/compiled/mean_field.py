@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.layout import ByGroup, Floats, Offsets
+from tiebreak.kernels.layout import ByGroup, Codes, Floats, Offsets
 
 
 def group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
@@ -27,6 +27,12 @@ def link_term(q: Floats, links: ByGroup) -> float:
     inside, across = group_sums(q, links)
     within = (inside**2).sum() - (q[links.task] ** 2).sum()
     return float(0.5 * (links.pull * within + (inside * across).sum()))
+
+
+def update_together(q: Floats, u: Floats, links: ByGroup, strength: float, at: Codes) -> float:
+    """Update linked tasks all at once: see `reference.update_together`."""
+    inside, across = group_sums(q, links)
+    return _update_together(q, u, links, strength, at, inside, across)
 
 
 def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order: Offsets) -> float:
@@ -83,5 +89,35 @@ def _update_in_turn(
             step = score[k] / norm - q[i, k]
             change = max(change, abs(step))
             inside[group, k] += step
+            q[i, k] = score[k] / norm
+    return change
+
+
+@kernel
+def _update_together(
+    q: Floats,
+    u: Floats,
+    links: ByGroup,
+    strength: float,
+    at: Codes,
+    inside: Floats,
+    across: Floats,
+) -> float:
+    n = q.shape[1]
+    score = np.empty(n)
+    change = 0.0
+    for a in at:  # the sums are those before the update, so that no task sees another's new q
+        i, group = links.task[a], links.group[a]
+        top = -np.inf
+        for k in range(n):
+            field = links.pull * (inside[group, k] - q[i, k]) + across[group, k]
+            score[k] = u[i, k] + strength * field
+            top = max(top, score[k])
+        norm = 0.0
+        for k in range(n):
+            score[k] = np.exp(score[k] - top)
+            norm += score[k]
+        for k in range(n):
+            change = max(change, abs(score[k] / norm - q[i, k]))
             q[i, k] = score[k] / norm
     return change

@@ -9,6 +9,7 @@ from tiebreak.kernels.reference.mean_field import (
     link_field,
     link_term,
     update_in_turn,
+    update_together,
 )
 from tiebreak.kernels.reference.sum_product import (
     agreement,
@@ -38,4 +39,5 @@ __all__ = [
     "sweep_tasks",
     "tally",
     "update_in_turn",
+    "update_together",
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.kernels.layout import ByGroup, Floats, Offsets
+from tiebreak.kernels.layout import ByGroup, Codes, Floats, Offsets
+from tiebreak.kernels.reference.tasks import softmax
 
 
 def group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
@@ -34,6 +35,18 @@ def link_term(q: Floats, links: ByGroup) -> float:
     inside, across = group_sums(q, links)
     within = (inside**2).sum() - (q[links.task] ** 2).sum()
     return float(0.5 * (links.pull * within + (inside * across).sum()))
+
+
+def update_together(q: Floats, u: Floats, links: ByGroup, strength: float, at: Codes) -> float:
+    """Update linked tasks all at once, from the same q; return the largest change.
+
+    Implements [eq:link-update] as the paper does; `at` are positions in `links.task`.
+    """
+    task = links.task[at]
+    new = softmax(u[task] + strength * link_field(q, links)[at])
+    change = float(np.abs(new - q[task]).max(initial=0.0))
+    q[task] = new
+    return change
 
 
 def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order: Offsets) -> float:
