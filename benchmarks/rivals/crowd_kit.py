@@ -31,7 +31,7 @@ def main() -> None:
     frame = pd.DataFrame(
         {"task": responses.task, "worker": responses.worker, "label": responses.label}
     )
-    same = theirs(frame, MANY).sort_index().to_numpy()
+    same = theirs(frame, MANY).sort_index().sort_index(axis=1).to_numpy()
     agree = float((ours(responses, MANY).argmax(axis=1) == same.argmax(axis=1)).mean())
     once_ours = min(seconds(lambda: ours(responses, FEW)) for _ in range(3))
     once_theirs = min(seconds(lambda: theirs(frame, FEW)) for _ in range(2))
