@@ -77,6 +77,10 @@ def test_links_and_gold_take_part(run: Run, crowd: simulate.Crowd) -> None:
         ),
         (["--link-error", "0.125"], {"link_error": 0.125}),
         (["--link-error", "learn"], {"link_error": "learn"}),
+        (["--link-error", "auto"], {"link_error": "auto"}),
+        (["--decode", "marginal"], {"decode": "marginal"}),
+        (["--no-calibrate"], {"calibrate": False}),
+        (["--init", "majority"], {"init": "majority"}),
         (["--on-contradiction", "drop"], {"on_contradiction": "drop"}),
         (["--max-iter", "3", "--tol", "0"], {"max_iter": 3, "tol": 0.0}),
         (["--seed", "4"], {"random_state": 4}),
@@ -145,10 +149,33 @@ def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> N
     model = tb.VariationalBayes().fit("responses.csv", gold="gold.csv")
     assert json.loads(result.stdout) == {
         "method": "vb", "responses": 240, "tasks": 60, "workers": 8, "classes": 3, "gold": 60,
-        "links": 0, "links_broken": None, "link_strength": None, "sweeps": model.n_iter_,
-        "converged": True, "bound": pytest.approx(model.bounds_[-1]), "labels_below_0.9": 0,
+        "links": 0, "links_broken": None, "link_strength": None, "links_doubtful": None,
+        "link_components": None, "temperature": pytest.approx(model.temperature_),
+        "sweeps": model.n_iter_, "converged": True, "bound": pytest.approx(model.bounds_[-1]), "labels_below_0.9": 0,
         "out": "labels.csv", "workers_out": "w.csv",
     }  # fmt: skip
+
+
+def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> None:
+    tb.write_links("doubtful-links.csv", simulate.links(crowd.gold, 60, wrong=0.3, random_state=0))
+    options = "--links", "doubtful-links.csv", "--link-error", "auto", "--doubtful", "wrong.csv"
+    result = run("fuse", "responses.csv", *options, "-o", "labels.csv")
+    assert result.exit_code == 0, result.stderr
+    model = tb.VariationalBayes(link_error="auto").fit("responses.csv", links="doubtful-links.csv")
+    found = model.doubtful_links_
+    assert found is not None
+    header, *rows = rows_of(Path("wrong.csv").read_text())
+    assert header == ["left", "right", "link", "wrong"]
+    assert [tuple(row[:3]) for row in rows] == found.links.pairs()
+    assert [float(row[3]) for row in rows] == pytest.approx(found.probability.tolist())
+    assert f"{len(found)} links likelier wrong than right" in result.stderr
+
+
+def test_doubtful_links_need_links(run: Run, crowd: simulate.Crowd) -> None:
+    result = run("fuse", "responses.csv", "--doubtful", "wrong.csv")
+    assert result.exit_code == 2
+    assert "--doubtful needs --links" in result.stderr
+    assert not Path("wrong.csv").exists()
 
 
 def test_quiet_says_nothing(run: Run, write: Write) -> None:

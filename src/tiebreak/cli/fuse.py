@@ -17,6 +17,7 @@ SURE = 0.9  # labels below this probability are counted in the summary
 
 OPTIONS = {  # of the command, by the estimator's name for them
     "confusion_prior": "--prior",
+    "init": "--init",
     "link_inference": "--link-inference",
     "link_error": "--link-error",
     "link_strength": "--link-strength",
@@ -72,6 +73,10 @@ def fuse(
     prior: Annotated[
         Literal["diagonal", "uniform"] | None,
         typer.Option(help="Prior of workers: better than chance, or none. [vb: diagonal]"),
+    ] = None,
+    init: Annotated[
+        Literal["majority", "spectral"] | None,
+        typer.Option(help="Start from votes, or from moments. [vb: majority]"),
     ] = None,
     link_inference: Annotated[
         str | None, typer.Option(help="exact, or mean-field (the paper's).", metavar="NAME")
@@ -129,6 +134,7 @@ def fuse(
 
     chosen = {
         "confusion_prior": prior,
+        "init": init,
         "link_inference": link_inference,
         "link_error": _number_or(("auto", "learn"), "--link-error", link_error),
         "link_strength": _number_or(("grid",), "--link-strength", link_strength),
