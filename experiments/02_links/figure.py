@@ -14,7 +14,6 @@ from matplotlib import pyplot as plt
 OUT = ROOT / "docs" / "figures" / "links_wrong.svg"
 METHODS = {  # label, colour (safe for the colour-blind), line and marker
     "grid": ("grid (the paper)", "#d55e00", "s--"),
-    "fixed": ("fixed: link_error=0.02", "#009e73", "^-."),
     "soft": ('soft: link_error="auto"', "#0072b2", "o-"),
 }
 STYLE = {

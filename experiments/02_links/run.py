@@ -123,7 +123,11 @@ def collect() -> None:
     import datetime
 
     cells: dict[str, dict[str, Any]] = {}
-    for row in sorted(map(json.loads, RUNS.read_text().splitlines()), key=lambda row: row["seed"]):
+    wanted = set(cases(list(CONFIG["methods"]), CONFIG["datasets"]))
+    rows = map(json.loads, RUNS.read_text().splitlines())
+    for row in sorted(rows, key=lambda row: row["seed"]):
+        if Case(*(row[name] for name in Case._fields)) not in wanted:
+            continue
         key = f"{row['dataset']}/{row['size']:.2f}/{row['wrong']:.2f}/{row['method']}"
         cell = cells.setdefault(key, {name: {} for name in FIGURES})
         for name in FIGURES:
