@@ -2,14 +2,15 @@
 
     python experiments/02_links/run.py [--methods a,b] [--datasets a,b] [--jobs 2]
 
-Each fit is a line of `runs.jsonl` beside this file (not kept in the repository); a second call
-skips what is there. `python experiments/02_links/run.py --collect` turns the lines into
-`results.json`, which is kept, and which `report.py` turns into tables and figures.
+Each fit is a line of `runs.jsonl` beside this file (not kept in the repository). With --collect,
+complete cells go to `results.json`, which is kept, and which `report.py` turns into tables and
+figures. A second call skips what either file holds already.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import platform
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
-RUNS = HERE / "runs.jsonl"
+RUNS, RESULTS = HERE / "runs.jsonl", HERE / "results.json"
 CONFIG = tomllib.loads((HERE / "config.toml").read_text())
 FIGURES = ("macro_f", "micro_f", "log_loss", "calibration_error", "violated", "seconds", "dropped")
 
@@ -36,8 +37,9 @@ class Case(NamedTuple):
     method: str
 
 
-def cases(methods: list[str], datasets: list[str]) -> list[Case]:
+def cases(methods: list[str] | None = None, datasets: list[str] | None = None) -> list[Case]:
     found = []
+    methods, datasets = methods or list(CONFIG["methods"]), datasets or CONFIG["datasets"]
     first = CONFIG["first_seed"]
     seeds = range(first, first + CONFIG["seeds"])
     grid = product(datasets, CONFIG["sizes"], CONFIG["wrong"], seeds, methods)
@@ -112,38 +114,52 @@ def run(todo: list[Case], jobs: int) -> None:
 
 
 def finished() -> set[Case]:
+    """Return the cases that `runs.jsonl` or the complete cells of `results.json` hold."""
+    done = {Case(*(row[name] for name in Case._fields)) for row in lines()}
+    kept = kept_cells()
+    return done | {case for case in cases() if cell_of(case) in kept}
+
+
+def lines() -> list[dict[str, Any]]:
     if not RUNS.exists():
-        return set()
-    rows = map(json.loads, RUNS.read_text().splitlines())
-    return {Case(*(row[name] for name in Case._fields)) for row in rows}
+        return []
+    return [json.loads(line) for line in RUNS.read_text().splitlines()]
+
+
+def kept_cells() -> dict[str, Any]:
+    if not RESULTS.exists():
+        return {}
+    kept: dict[str, Any] = json.loads(RESULTS.read_text())["cells"]
+    return kept
+
+
+def cell_of(case: Case) -> str:
+    return f"{case.dataset}/{case.size:.2f}/{case.wrong:.2f}/{case.method}"
 
 
 def collect() -> None:
-    """Gather runs by dataset, size, wrong and method, seeds in order."""
-    import datetime
-
-    cells: dict[str, dict[str, Any]] = {}
-    wanted = set(cases(list(CONFIG["methods"]), CONFIG["datasets"]))
-    rows = map(json.loads, RUNS.read_text().splitlines())
-    for row in sorted(rows, key=lambda row: row["seed"]):
-        if Case(*(row[name] for name in Case._fields)) not in wanted:
-            continue
-        key = f"{row['dataset']}/{row['size']:.2f}/{row['wrong']:.2f}/{row['method']}"
-        cell = cells.setdefault(key, {name: {} for name in FIGURES})
-        for name in FIGURES:
-            cell[name][row["seed"]] = row[name]
+    """Gather runs by dataset, size, wrong and method, seeds in order; keep complete cells."""
+    runs = {Case(*(row[name] for name in Case._fields)): row for row in lines()}
+    wanted: dict[str, list[Case]] = {}
+    for case in cases():
+        wanted.setdefault(cell_of(case), []).append(case)
+    kept = kept_cells()
+    cells = {key: kept[key] for key in wanted if key in kept}
+    for key, members in wanted.items():
+        if all(case in runs for case in members):
+            rows = [runs[case] for case in members]
+            cells[key] = {name: [row[name] for row in rows] for name in FIGURES}
     about = {
-        "date": datetime.date.today().isoformat(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "python": platform.python_version(),
         "seeds": CONFIG["seeds"],
         "first_seed": CONFIG["first_seed"],
     }
-    flat = {k: {n: list(v.values()) for n, v in c.items()} for k, c in sorted(cells.items())}
     compact = {"separators": (",", ":")}
-    lines = (f"{json.dumps(key)}:{json.dumps(cell, **compact)}" for key, cell in flat.items())
-    text = f'{{"about":{json.dumps(about)},\n"cells":{{\n' + ",\n".join(lines) + "\n}}\n"
-    (HERE / "results.json").write_text(text)
+    rows = (f"{json.dumps(key)}:{json.dumps(cells[key], **compact)}" for key in sorted(cells))
+    text = f'{{"about":{json.dumps(about)},\n"cells":{{\n' + ",\n".join(rows) + "\n}}\n"
+    RESULTS.write_text(text)
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ TRUSTED_ERROR = 1e-4
 LOGIT_RANGE = (-9.0, 0.0)  # of an error rate: never worse than a coin
 PRIOR_SAME = (1.0, 75.0)  # pseudo-answers, wrong and right, about tasks that are the same
 PRIOR_DIFFERENT = (1.0, 50.0)  # about tasks that differ: a wrong "same" does more harm
+TWO_CLASS_RATE = 0.02
 
 
 class Evidence(NamedTuple):
@@ -86,6 +87,15 @@ class ErrorRates(NamedTuple):
         wrong, right = PRIOR_DIFFERENT
         different = (wrong + apart[must].sum()) / (wrong + right + apart.sum())
         return ErrorRates(float(same), float(different), self.temperature)
+
+
+def assumed_error_rates() -> ErrorRates:
+    """Return the rates that serve two classes, where estimates do more harm than good.
+
+    A crowd that is sure and wrong looks like wrong links. With two classes a rate that is a little
+    off does little harm; with many, "same" is rare, and a few wrong ones are a large share of it.
+    """
+    return ErrorRates(TWO_CLASS_RATE, TWO_CLASS_RATE, temperature=1.0)
 
 
 def estimate_error_rates(u: Floats, links: LinkCodes) -> ErrorRates:

@@ -99,15 +99,18 @@ def _estimate_rates(exact: ExactLinks, links: LinkCodes, hard: Mask, u: Floats) 
     """Estimate how often links are wrong before the ascent, and set their log-odds.
 
     Rates and a temperature are fitted to the scores of plain VB, then refined by joint inference
-    on the tempered scores, where links also speak about each other.
+    on the tempered scores, where links also speak about each other. Two classes get one rate.
     """
     soft = links.keep(~hard)
-    rates = calibration.estimate_error_rates(u, soft)
-    cool = rates.temperature * u
-    for _ in range(RATE_ROUNDS):
-        exact.set_log_odds(rates.log_odds(soft.must))
-        exact.update(softmax(cool), cool)
-        rates = rates.updated(soft.must, exact.agreement())
+    if u.shape[1] == 2:
+        rates = calibration.assumed_error_rates()
+    else:
+        rates = calibration.estimate_error_rates(u, soft)
+        cool = rates.temperature * u
+        for _ in range(RATE_ROUNDS):
+            exact.set_log_odds(rates.log_odds(soft.must))
+            exact.update(softmax(cool), cool)
+            rates = rates.updated(soft.must, exact.agreement())
     exact.set_log_odds(rates.log_odds(soft.must))
     exact.last_value = None  # what was inferred from tempered scores is no bound
     wrong = np.array([[rates.same], [rates.different]])

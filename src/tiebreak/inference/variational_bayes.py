@@ -55,8 +55,8 @@ class VariationalBayes(Estimator):
         "mean-field": the paper's, where links pull and push with one strength.
     link_error
         How often links without weight are wrong (exact links only). None: never, they are hard.
-        A number such as 0.02: soft. "auto": soft, with rates estimated before the fit, one for
-        tasks that are the same and one for tasks that differ; the choice for doubtful links.
+        A number such as 0.02: soft. "auto", the choice for doubtful links: 0.02 with two classes,
+        with more two rates estimated before the fit, for same tasks and for different ones.
         "learn": rates for each source (`who` in links), learnt in the fit, to compare sources.
     link_error_prior
         Pseudo-answers (wrong, right) that learnt error rates start from.
