@@ -44,7 +44,7 @@ lock: ## Renew requirements/*.txt from pyproject.toml; needs uv
 	$(LOCK) --group build --group bench --output-file requirements/bench.txt
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) $(BENCH_VENV) build dist tiebreak-demo out
+	rm -rf $(VENV) $(BENCH_VENV) build dist tiebreak-demo out reproduction
 	rm -rf .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
 

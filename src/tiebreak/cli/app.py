@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tiebreak._version import __version__
-from tiebreak.cli import bounds, datasets, demo, evaluate, fuse, simulate
+from tiebreak.cli import bounds, datasets, demo, evaluate, fuse, reproduce, simulate
 from tiebreak.cli.ending import guarded
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -20,6 +20,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "evaluate": evaluate.evaluate,
     "bounds": bounds.bounds,
     "simulate": simulate.simulate,
+    "reproduce": reproduce.reproduce,
 }
 GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
     "datasets": ("List and fetch real crowds.", datasets.COMMANDS),

@@ -1,0 +1,154 @@
+"""Figures: macro-F, micro-F and broken links against N_C, as the paper draws them.
+
+One figure for each dataset and experiment, as SVG and PNG. Lines are means over runs, shades their
+95 % intervals. Colours are Okabe and Ito's, which colour-blind readers can tell apart; markers and
+dashes tell the lines apart without colour.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.errors import MissingExtraError
+from tiebreak.kernels.layout import Floats
+from tiebreak.reproduce.methods import METHODS
+from tiebreak.reproduce.results import Measured, Results, band
+
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "tiebreak",  # the same numbers give the same file
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+}
+
+
+class Line(NamedTuple):
+    """How a method is drawn."""
+
+    colour: str
+    marker: str
+    dashes: str
+    width: float = 1.4
+
+
+BLACK, GREY, BLUE, SKY = "#000000", "#7f7f7f", "#0072b2", "#56b4e9"
+GREEN, ORANGE, RED, PINK = "#009e73", "#e69f00", "#d55e00", "#cc79a7"
+
+WIDE = 3.0  # below the others, so that equal lines are both seen
+
+LINES = {
+    "mv": Line(GREY, "", ":"),
+    "ds": Line(SKY, "", "-."),
+    "vb": Line(BLACK, "", "--"),
+    "vb_lc": Line(BLUE, "s", "-"),
+    "vb_ilc": Line(RED, "o", "-"),
+    "vb_ilc_in_turn": Line(ORANGE, "v", "--"),
+    "exact": Line(GREEN, "^", "-", WIDE),
+    "vb_ilc_bvsb": Line(PINK, "D", "-"),
+    "exact_bvsb": Line(GREEN, "P", "--", WIDE),
+    "vb_ilc_derived": Line(RED, "o", "-"),
+    "exact_derived": Line(GREEN, "^", "-", WIDE),
+}
+EXPERIMENTS: dict[str, tuple[str, Sequence[str]]] = {
+    "same_number": (
+        "the same number of random labels or links",
+        ("mv", "ds", "vb", "vb_lc", "vb_ilc", "vb_ilc_in_turn", "exact"),
+    ),
+    "bvsb": (
+        "links chosen by BVSB, and at random",
+        ("mv", "ds", "vb", "vb_ilc", "vb_ilc_bvsb", "exact", "exact_bvsb"),
+    ),
+    "label_derived": (
+        "links derived from the labels that VB-LC has",
+        ("mv", "ds", "vb", "vb_lc", "vb_ilc_derived", "exact_derived"),
+    ),
+}
+FORMATS: dict[str, dict[str, Any]] = {
+    "svg": {"metadata": {"Date": None}},
+    "png": {"dpi": 150, "metadata": {"Software": None}},
+}
+
+
+def is_available() -> bool:
+    """Tell whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def draw_all(results: Results, folder: Path) -> list[Path]:
+    """Draw every dataset and experiment into a folder; return the files."""
+    if not is_available():
+        raise MissingExtraError.needed("matplotlib", "plot", "Drawing figures")
+    folder.mkdir(parents=True, exist_ok=True)
+    return [
+        path
+        for name, measured in results.datasets.items()
+        for experiment in EXPERIMENTS
+        for path in draw(measured, experiment, folder / f"{name}_{experiment}")
+    ]
+
+
+def draw(measured: Measured, experiment: str, stem: Path) -> list[Path]:
+    """Draw one experiment on one dataset; `stem` is the path without its ending."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    what, methods = EXPERIMENTS[experiment]
+    shown = [method for method in methods if measured.has(method)]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.5, 3.8), layout="constrained")
+        macro, micro, broken = figure.subplots(1, 3)
+        for method in shown:
+            _draw_line(macro, measured, method, measured.of(method, "macro_f"))
+            _draw_line(micro, measured, method, measured.of(method, "micro_f"))
+            if "n_links" in measured.figures[method]:
+                _draw_line(broken, measured, method, 100.0 * measured.share_broken(method))
+        for axes, title in ((macro, "macro-F"), (micro, "micro-F"), (broken, "broken links, %")):
+            axes.set(xlabel="$N_C$, labels or links given", title=title)
+        broken.set_ylim(bottom=0.0)
+        figure.suptitle(f"{measured.title}: {what}", fontsize=10)
+        figure.legend(
+            *macro.get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=len(shown),
+            fontsize=8,
+            frameon=False,
+        )
+        paths = [stem.with_name(f"{stem.name}.{ending}") for ending in FORMATS]
+        for path, options in zip(paths, FORMATS.values(), strict=True):
+            figure.savefig(path, **options)
+    _strip_blanks(paths[0])
+    return paths
+
+
+def _draw_line(axes: Any, measured: Measured, method: str, values: Floats) -> None:
+    line = LINES[method]
+    mean, half = band(values)
+    axes.plot(
+        measured.n_given,
+        mean,
+        linestyle=line.dashes,
+        marker=line.marker,
+        color=line.colour,
+        markersize=4,
+        linewidth=line.width,
+        zorder=2.0 if line.width < WIDE else 1.5,
+        label=METHODS[method].title,
+    )
+    if np.isfinite(half).all():
+        axes.fill_between(
+            measured.n_given, mean - half, mean + half, color=line.colour, alpha=0.15, linewidth=0
+        )
+
+
+def _strip_blanks(path: Path) -> None:
+    """Take trailing blanks out of an SVG, so that it passes checks for text."""
+    lines = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join(line.rstrip() for line in lines) + "\n", "utf-8")

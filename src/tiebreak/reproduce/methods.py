@@ -1,0 +1,134 @@
+"""Methods: what is compared, what each is given, and how its labels are scored."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tiebreak import evaluate, link_graph
+from tiebreak.inference import VariationalBayes
+from tiebreak.kernels.layout import Codes
+from tiebreak.links import Links
+from tiebreak.reproduce import draws
+from tiebreak.reproduce.draws import Crowd, Draw
+from tiebreak.reproduce.quiet import quietly
+
+Given = Literal["nothing", "labels", "random", "bvsb", "derived"]
+Score = dict[str, float | int]
+
+PAPER: dict[str, Any] = {
+    "link_inference": "mean-field",
+    "schedule": "parallel",
+    "link_strength": "grid",
+}
+IN_TURN: dict[str, Any] = {**PAPER, "schedule": "in-turn"}
+EXACT: dict[str, Any] = {"link_inference": "exact", "calibrate": False}  # F asks for labels only
+LABELS: dict[str, Any] = {"calibrate": False}
+
+
+class Method(NamedTuple):
+    """A line of the figures: its name there, what it is given, how it is fitted."""
+
+    title: str
+    given: Given
+    options: dict[str, Any] | None = None
+    only: tuple[str, ...] | None = None  # the datasets it is run on; None: all
+
+
+SLOW_COMPARISON = ("rte", "dog")  # updates in turn beside the paper's
+
+METHODS: dict[str, Method] = {
+    "mv": Method("MV", "nothing"),
+    "ds": Method("DS", "nothing"),
+    "vb": Method("VB", "nothing"),
+    "vb_lc": Method("VB-LC", "labels", LABELS),
+    "vb_ilc": Method("VB-ILC", "random", PAPER),
+    "vb_ilc_in_turn": Method("VB-ILC, in turn", "random", IN_TURN, SLOW_COMPARISON),
+    "exact": Method("exact links", "random", EXACT),
+    "vb_ilc_bvsb": Method("VB-ILC, BVSB", "bvsb", PAPER),
+    "exact_bvsb": Method("exact links, BVSB", "bvsb", EXACT),
+    "vb_ilc_derived": Method("VB-ILC, label-derived", "derived", PAPER),
+    "exact_derived": Method("exact links, label-derived", "derived", EXACT),
+}
+
+
+def methods_on(dataset: str) -> dict[str, Method]:
+    """Return the methods that are run on a dataset."""
+    return {
+        name: method
+        for name, method in METHODS.items()
+        if method.only is None or dataset in method.only
+    }
+
+
+def score_all(of: Crowd, drawn: Draw, n: int) -> dict[str, Score]:
+    """Fit and score every method with n labels or links."""
+    is_given = np.zeros(of.n_gold, dtype=bool)
+    is_given[drawn.labels[:n]] = True
+    return {name: _score(of, name, drawn, n, ~is_given) for name in methods_on(of.name)}
+
+
+def _score(of: Crowd, name: str, drawn: Draw, n: int, is_free: Any) -> Score:
+    method = METHODS[name]
+    links = _links(of, method, drawn, n)
+    label, unsettled = of.plain["vb"], 0
+    if method.given == "nothing":
+        label = of.plain[name]
+    elif n:
+        model = _fit(of, method, drawn, n, links)
+        label = model.labels_.label
+        unsettled = sum(not point.converged for point in model.link_grid_ or ())
+    found = {**_f_scores(of, label, is_free), **_broken(of, method, label, links)}
+    if method.options is not None and "schedule" in method.options:
+        found["unsettled"] = unsettled  # of the twelve strengths of the grid
+    return found
+
+
+def _links(of: Crowd, method: Method, drawn: Draw, n: int) -> Links | None:
+    if method.given in ("nothing", "labels") or not n:
+        return None
+    if method.given == "derived":
+        return draws.links_derived(of, drawn, n)
+    pairs = drawn.random if method.given == "random" else drawn.bvsb
+    return draws.links_given(of, pairs, n)
+
+
+def _fit(of: Crowd, method: Method, drawn: Draw, n: int, links: Links | None) -> VariationalBayes:
+    """Fit from what VB found, as the paper does."""
+    model = VariationalBayes(
+        confusion_prior=draws.prior_of(of.name),
+        init=of.q,
+        backend=of.backend,
+        n_threads=1,
+        **(method.options or {}),
+    )
+    gold = draws.labels_given(of, drawn, n) if method.given == "labels" else None
+    with quietly():
+        return model.fit(of.responses, links=links, gold=gold)
+
+
+def _f_scores(of: Crowd, label: Codes, is_free: Any) -> Score:
+    """Score all gold tasks, and those whose label no method was given in this run."""
+    found: Score = {}
+    guess = label[of.truth.task]
+    for ending, asked in (("", slice(None)), ("_free", is_free)):
+        counts = evaluate.count_classes(of.truth.label[asked], guess[asked], of.responses.n_classes)
+        found[f"macro_f{ending}"] = round(evaluate.macro_f(counts), 6)
+        found[f"micro_f{ending}"] = round(evaluate.micro_f(counts), 6)
+    return found
+
+
+def _broken(of: Crowd, method: Method, label: Codes, links: Links | None) -> Score:
+    """Count broken links: of those given or, where labels gave them, of all that follow."""
+    if method.given in ("nothing", "labels"):
+        return {}
+    if links is None:
+        return {"n_links": 0, "n_broken": 0}
+    codes = links.on(of.responses.tasks)
+    if method.given != "derived":
+        broken = link_graph.violated(label, codes)
+        return {"n_links": len(broken), "n_broken": int(np.count_nonzero(broken))}
+    closed = link_graph.close(of.responses.n_tasks, codes)
+    broken_closed = link_graph.count_violated_closed(label, closed, of.responses.n_classes)
+    return {"n_links": int(closed.n_must + closed.n_cannot), "n_broken": int(broken_closed)}

@@ -1,0 +1,157 @@
+"""Report: the claims with their verdicts, and what stands behind them, as a page of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tiebreak.reproduce.claims import RULES, Finding, Verdict, gain, judge, upper_mean
+from tiebreak.reproduce.methods import METHODS
+from tiebreak.reproduce.results import Measured, Results, estimate
+
+N_STRENGTHS = 12  # of the paper's grid
+KINDS = {"random": "random", "bvsb": "BVSB", "derived": "label-derived"}
+SCHEDULES = ("vb_ilc", "vb_ilc_in_turn", "exact")
+
+
+def as_markdown(results: Results) -> str:
+    """Return the page: rules, verdicts, every comparison, schedules, exact links."""
+    verdicts = judge(results)
+    about = results.about
+    parts = [
+        "# The paper's claims, judged",
+        f"{len(results.datasets)} datasets, {about['runs']} Monte Carlo runs, N_C from 0 to half "
+        f"of the gold tasks in {about['steps']} steps; tiebreak {about['version']}. Figures are "
+        "macro-F over all gold tasks unless said otherwise. Every verdict is computed from "
+        "results.json.",
+        "## Rules",
+        "\n".join(f"- *{word}*: {rule}." for word, rule in RULES.items()),
+        "The upper half of N_C is what lies above a quarter of the gold tasks. A claim holds where "
+        "it holds in every comparison.",
+        "## Verdicts",
+        _table(("claim", "rule", "verdict", "found"), map(_verdict_row, verdicts)),
+        "## Every comparison",
+        _table(
+            ("claim", "dataset", "compared", "mean, 95 % interval", "verdict"),
+            (_finding_row(each, found) for each in verdicts for found in each.findings),
+        ),
+        *_scores(results),
+        *_schedules(results),
+        *_exact(results),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _verdict_row(verdict: Verdict) -> tuple[str, ...]:
+    claim, findings = verdict.claim, verdict.findings
+    n_held = sum(finding.holds is True for finding in findings)
+    found = f"{n_held} of {len(findings)} comparisons" if findings else "–"
+    against = [_shown(each) for each in findings if each.holds is False]
+    if against:
+        found += "; not " + "; ".join(against)
+    return claim.text, claim.rule, f"**{verdict.word}**", found
+
+
+def _shown(finding: Finding) -> str:
+    return f"{finding.dataset} ({finding.compared}: {finding.value.mean:+.4f})"
+
+
+def _finding_row(verdict: Verdict, finding: Finding) -> tuple[str, ...]:
+    word = {True: "holds", False: "fails", None: "too few runs"}[finding.holds]
+    return verdict.claim.text, finding.dataset, finding.compared, str(finding.value), word
+
+
+def _scores(results: Results) -> list[str]:
+    """Show macro-F over all gold tasks, and over those whose label nobody was given."""
+    methods = [name for name, method in METHODS.items() if method.only is None]
+    titles = [METHODS[method].title for method in methods]
+    return [
+        "## Scores",
+        "Macro-F, mean over runs and the upper half of N_C: over all gold tasks, and below it over "
+        "those whose label the run did not give to VB-LC, the same tasks for every method.",
+        _table(
+            ("dataset", "tasks", *titles),
+            (
+                (name, tasks, *(_mean(measured, method, figure) for method in methods))
+                for name, measured in results.datasets.items()
+                for tasks, figure in (("all", "macro_f"), ("without label", "macro_f_free"))
+            ),
+        ),
+    ]
+
+
+def _mean(measured: Measured, method: str, figure: str) -> str:
+    return f"{upper_mean(measured, measured.of(method, figure)).mean():.4f}"
+
+
+def _schedules(results: Results) -> list[str]:
+    """Show broken links by schedule: the paper's all at once, in turn, and exact."""
+    chosen = {name: each for name, each in results.datasets.items() if each.has(*SCHEDULES)}
+    if not chosen:
+        return []
+    return [
+        "## Broken links and the schedule",
+        "The paper updates all tasks at once, and such updates can swap for ever between two "
+        "states. The same random links, updated in turn and inferred exactly, mean over the upper "
+        "half of N_C. *Unsettled* is the share of the twelve strengths of the grid whose updates "
+        "did not settle.",
+        _table(
+            ("dataset", "method", "links broken, %", "unsettled, %", "macro-F"),
+            (_schedule_row(n, each, m) for n, each in chosen.items() for m in SCHEDULES),
+        ),
+    ]
+
+
+def _schedule_row(name: str, measured: Measured, method: str) -> tuple[str, ...]:
+    broken = 100.0 * upper_mean(measured, measured.share_broken(method)).mean()
+    unsettled = "–"
+    if "unsettled" in measured.figures[method]:
+        share = measured.of(method, "unsettled") / N_STRENGTHS
+        unsettled = f"{100.0 * upper_mean(measured, share).mean():.1f}"
+    macro_f = _mean(measured, method, "macro_f")
+    return name, METHODS[method].title, f"{broken:.2f}", unsettled, macro_f
+
+
+def _exact(results: Results) -> list[str]:
+    """Show what exact links change: macro-F beside the paper's, and links broken."""
+    pairs = (
+        ("exact", "vb_ilc"),
+        ("exact_bvsb", "vb_ilc_bvsb"),
+        ("exact_derived", "vb_ilc_derived"),
+    )
+    return [
+        "## Exact links beside the paper's",
+        "Macro-F of exact links minus that of the paper's VB-ILC on the same links, upper half of "
+        "N_C: all gold tasks, and only those whose label VB-LC was not given. Then links broken, "
+        "exact and paper's.",
+        _table(
+            ("dataset", "links", "all tasks", "tasks without given label", "broken, %"),
+            (
+                _exact_row(name, measured, ours, theirs)
+                for name, measured in results.datasets.items()
+                for ours, theirs in pairs
+            ),
+        ),
+    ]
+
+
+def _exact_row(name: str, measured: Measured, ours: str, theirs: str) -> tuple[str, ...]:
+    free = measured.of(ours, "macro_f_free") - measured.of(theirs, "macro_f_free")
+    broken = [
+        f"{100.0 * np.mean(upper_mean(measured, measured.share_broken(method))):.2f}"
+        for method in (ours, theirs)
+    ]
+    return (
+        name,
+        KINDS[METHODS[ours].given],
+        str(gain(measured, ours, theirs)),
+        str(estimate(upper_mean(measured, free))),
+        " / ".join(broken),
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
