@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
+
 import numpy as np
 import pandas as pd
 from crowdkit.aggregation import DawidSkene as Theirs
 
-from benchmarks.measure import about, interleaved, keep, seconds, summary
+from benchmarks.measure import about, interleaved, keep, summary
 from tiebreak import DawidSkene, Responses, simulate
 
 N_RESPONSES, N_WORKERS, N_CLASSES = 1_000_000, 1_000, 4
-FEW, MANY = 1, 6  # iterations; the difference leaves out what is done once
+FEW, MANY = 1, 11  # iterations; the difference leaves out what is done once
 PAIRS = 5
 
 
@@ -33,11 +35,11 @@ def main() -> None:
     )
     same = theirs(frame, MANY).sort_index().sort_index(axis=1).to_numpy()
     agree = float((ours(responses, MANY).argmax(axis=1) == same.argmax(axis=1)).mean())
-    once_ours = min(seconds(lambda: ours(responses, FEW)) for _ in range(3))
-    once_theirs = min(seconds(lambda: theirs(frame, FEW)) for _ in range(2))
+    few = interleaved(lambda: ours(responses, FEW), lambda: theirs(frame, FEW), PAIRS)
     whole = interleaved(lambda: ours(responses, MANY), lambda: theirs(frame, MANY), PAIRS)
     steps = MANY - FEW
-    per_iteration = [((a - once_ours) / steps, (b - once_theirs) / steps) for a, b in whole]
+    once = [statistics.median(side) for side in zip(*few, strict=True)]
+    per_iteration = [((a - once[0]) / steps, (b - once[1]) / steps) for a, b in whole]
     keep(
         "crowd_kit",
         {

@@ -79,31 +79,29 @@ def _add_in_order(parts: np.ndarray[Any, Any]) -> Any:
 
 
 @kernel
-def _settle(score: Floats, q: Floats, i: int, n: int, figures: Floats) -> None:
-    """Set q_i = softmax(score); add to the largest change, Σ entropy and Σ log norm."""
+def _settle(score: Floats, q: Floats, i: int, n: int) -> tuple[float, float, float]:
+    """Set q_i = softmax(score); return its largest change, its entropy and log Σ exp(score)."""
     top = score[0]
     for k in range(1, n):
         top = max(top, score[k])
     if top == -np.inf:  # no class is left after underflow: keep the former q
+        entropy = 0.0
         for k in range(n):
             if q[i, k] > 0.0:
-                figures[1] -= q[i, k] * np.log(q[i, k])
-        return
-    norm, weighted, change = 0.0, 0.0, figures[0]
+                entropy -= q[i, k] * np.log(q[i, k])
+        return 0.0, entropy, 0.0
+    norm, weighted, change = 0.0, 0.0, 0.0
     for k in range(n):
         gap = score[k] - top
-        score[k] = np.exp(gap)
+        score[k] = np.exp(gap) if gap < 0.0 else 1.0
         norm += score[k]
-        if score[k] > 0.0:
-            weighted += score[k] * gap
+        weighted += score[k] * gap if gap > -np.inf else 0.0
     for k in range(n):
         new = score[k] / norm
         change = max(change, abs(new - q[i, k]))
         q[i, k] = new
     log_norm = np.log(norm)
-    figures[0] = change
-    figures[1] += log_norm - weighted / norm
-    figures[2] += top + log_norm
+    return change, log_norm - weighted / norm, top + log_norm
 
 
 @cache
@@ -130,27 +128,35 @@ def _sweep_kernel(n_classes: int) -> Callable[..., None]:
         figures: Floats,
     ) -> None:
         n = unrolled if unrolled > 0 else q.shape[1]
-        score = np.empty(n)
-        figures[:] = 0.0
+        score, total = np.empty(n), np.zeros(n)
+        # Sums are local: side by side in memory, threads would fight for the same cache line.
+        change, entropy, log_norm = 0.0, 0.0, 0.0
         for i in range(low, high):
             for k in range(n):
                 score[k] = log_prior[k]
             for r in range(start[i], start[i + 1]):
+                row = np.uint32(code[r])  # unsigned: no check for counting from the end
                 for k in range(n):
-                    score[k] += log_table[code[r], k]
+                    score[k] += log_table[row, k]
             if role[i] == LINKED:
                 for k in range(n):
                     u[i, k] = score[k]
                 continue
             if role[i] == FREE:
-                _settle(score, q, i, n, figures)
+                moved, unsure, log_sum = _settle(score, q, i, n)
+                change = max(change, moved)
+                entropy += unsure
+                log_norm += log_sum
             else:
-                figures[2] += score[q[i].argmax()]
+                log_norm += score[q[i].argmax()]
             for r in range(start[i], start[i + 1]):
+                row = np.uint32(code[r])
                 for k in range(n):
-                    counts[code[r], k] += q[i, k]
+                    counts[row, k] += q[i, k]
             for k in range(n):
-                totals[k] += q[i, k]
+                total[k] += q[i, k]
+        totals[:] = total
+        figures[0], figures[1], figures[2] = change, entropy, log_norm
 
     return sweep
 
@@ -177,6 +183,7 @@ def _tally(
     counts: Floats,
     totals: Floats,
 ) -> None:
+    total = np.zeros(q.shape[1])
     for i in range(low, high):
         if not chosen[i]:
             continue
@@ -184,4 +191,5 @@ def _tally(
             for k in range(q.shape[1]):
                 counts[code[r], k] += q[i, k]
         for k in range(q.shape[1]):
-            totals[k] += q[i, k]
+            total[k] += q[i, k]
+    totals[:] = total
