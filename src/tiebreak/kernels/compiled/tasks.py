@@ -96,12 +96,91 @@ def _settle(score: Floats, q: Floats, i: int, n: int) -> tuple[float, float, flo
         score[k] = np.exp(gap) if gap < 0.0 else 1.0
         norm += score[k]
         weighted += score[k] * gap if gap > -np.inf else 0.0
+    share = 1.0 / norm
     for k in range(n):
-        new = score[k] / norm
+        new = score[k] * share
         change = max(change, abs(new - q[i, k]))
         q[i, k] = new
     log_norm = np.log(norm)
-    return change, log_norm - weighted / norm, top + log_norm
+    return change, log_norm - weighted * share, top + log_norm
+
+
+# Two and four classes are written out, so that a task's numbers stay in registers: the compiler
+# cannot know that arrays do not overlap. Rows are unsigned: no check for counting from the end.
+
+
+@kernel
+def _gather(
+    low: int,
+    high: int,
+    code: Codes,
+    log_prior: Floats,
+    log_table: Floats,
+    score: Floats,
+    n: int,
+) -> None:
+    """Set score = log_prior + Σ log_table over responses low … high − 1."""
+    for k in range(n):
+        score[k] = log_prior[k]
+    for r in range(low, high):
+        row = np.uint32(code[r])
+        for k in range(n):
+            score[k] += log_table[row, k]
+
+
+@kernel
+def _gather2(
+    low: int, high: int, code: Codes, log_prior: Floats, log_table: Floats, score: Floats
+) -> None:
+    a, b = log_prior[0], log_prior[1]
+    for r in range(low, high):
+        row = np.uint32(code[r])
+        a += log_table[row, 0]
+        b += log_table[row, 1]
+    score[0], score[1] = a, b
+
+
+@kernel
+def _gather4(
+    low: int, high: int, code: Codes, log_prior: Floats, log_table: Floats, score: Floats
+) -> None:
+    a, b, c, d = log_prior[0], log_prior[1], log_prior[2], log_prior[3]
+    for r in range(low, high):
+        row = np.uint32(code[r])
+        a += log_table[row, 0]
+        b += log_table[row, 1]
+        c += log_table[row, 2]
+        d += log_table[row, 3]
+    score[0], score[1], score[2], score[3] = a, b, c, d
+
+
+@kernel
+def _scatter(low: int, high: int, code: Codes, q: Floats, i: int, counts: Floats, n: int) -> None:
+    """Add q_i to the counts of responses low … high − 1."""
+    for r in range(low, high):
+        row = np.uint32(code[r])
+        for k in range(n):
+            counts[row, k] += q[i, k]
+
+
+@kernel
+def _scatter2(low: int, high: int, code: Codes, q: Floats, i: int, counts: Floats) -> None:
+    a, b = q[i, 0], q[i, 1]
+    for r in range(low, high):
+        row = np.uint32(code[r])
+        counts[row, 0] += a
+        counts[row, 1] += b
+
+
+@kernel
+def _scatter4(low: int, high: int, code: Codes, q: Floats, i: int, counts: Floats) -> None:
+    a, b, c, d = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
+    for r in range(low, high):
+        row = np.uint32(code[r])
+        counts[row, 0] += a
+        counts[row, 1] += b
+        counts[row, 2] += c
+        counts[row, 3] += d
 
 
 @cache
@@ -132,12 +211,12 @@ def _sweep_kernel(n_classes: int) -> Callable[..., None]:
         # Sums are local: side by side in memory, threads would fight for the same cache line.
         change, entropy, log_norm = 0.0, 0.0, 0.0
         for i in range(low, high):
-            for k in range(n):
-                score[k] = log_prior[k]
-            for r in range(start[i], start[i + 1]):
-                row = np.uint32(code[r])  # unsigned: no check for counting from the end
-                for k in range(n):
-                    score[k] += log_table[row, k]
+            if unrolled == 4:
+                _gather4(start[i], start[i + 1], code, log_prior, log_table, score)
+            elif unrolled == 2:
+                _gather2(start[i], start[i + 1], code, log_prior, log_table, score)
+            else:
+                _gather(start[i], start[i + 1], code, log_prior, log_table, score, n)
             if role[i] == LINKED:
                 for k in range(n):
                     u[i, k] = score[k]
@@ -149,10 +228,12 @@ def _sweep_kernel(n_classes: int) -> Callable[..., None]:
                 log_norm += log_sum
             else:
                 log_norm += score[q[i].argmax()]
-            for r in range(start[i], start[i + 1]):
-                row = np.uint32(code[r])
-                for k in range(n):
-                    counts[row, k] += q[i, k]
+            if unrolled == 4:
+                _scatter4(start[i], start[i + 1], code, q, i, counts)
+            elif unrolled == 2:
+                _scatter2(start[i], start[i + 1], code, q, i, counts)
+            else:
+                _scatter(start[i], start[i + 1], code, q, i, counts, n)
             for k in range(n):
                 total[k] += q[i, k]
         totals[:] = total
