@@ -143,7 +143,7 @@ def test_whole_fits_of_both_backends_agree(crowd: Crowd) -> None:
 
 @pytest.mark.parametrize("n_classes", [2, 3, 11])
 def test_one_and_two_threads_give_the_same_bits(n_classes: int) -> None:
-    crowd = simulate.crowd(20_000, 30, n_classes, responses_per_task=5, random_state=0)
+    crowd = simulate.crowd(100_000, 30, n_classes, responses_per_task=5, random_state=0)
     fits = [
         tb.VariationalBayes(backend="numba", n_threads=n, tol=0.0, max_iter=3).fit(crowd.responses)
         for n in (1, 2)
@@ -151,4 +151,4 @@ def test_one_and_two_threads_give_the_same_bits(n_classes: int) -> None:
     assert (fits[0].probabilities_ == fits[1].probabilities_).all()
     assert (fits[0].confusion_ == fits[1].confusion_).all()
     assert fits[0].bounds_ == fits[1].bounds_
-    assert len(vb.lay_out(crowd.responses, np.zeros(20_000, np.int8)).edges) > 3
+    assert len(vb.lay_out(crowd.responses, np.zeros(100_000, np.int8)).edges) > 3

@@ -20,7 +20,7 @@ Mask = npt.NDArray[np.bool_]
 FREE, LINKED, KNOWN = 0, 1, 2  # how a task is updated: alone, with its links, never
 
 MAX_CHUNKS = 16
-RESPONSES_PER_CHUNK = 20_000
+RESPONSES_PER_CHUNK = 150_000
 ACCUMULATOR_BYTES = 256 << 20
 
 

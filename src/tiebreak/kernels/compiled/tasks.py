@@ -22,6 +22,8 @@ from tiebreak.kernels.layout import (
 )
 from tiebreak.kernels.threads import for_each
 
+LARGE_PRODUCT = 1e250  # of sums between 1 and the number of classes: far from overflow
+
 
 def sweep_tasks(
     q: Floats, u: Floats, tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1
@@ -79,17 +81,21 @@ def _add_in_order(parts: np.ndarray[Any, Any]) -> Any:
 
 
 @kernel
-def _settle(score: Floats, q: Floats, i: int, n: int) -> tuple[float, float, float]:
-    """Set q_i = softmax(score); return its largest change, its entropy and log Σ exp(score)."""
+def _settle(score: Floats, q: Floats, i: int, n: int) -> tuple[float, float, float, float]:
+    """Set q_i = softmax(score); return its largest change and what sums are made of.
+
+    With top the largest score, norm = Σ exp(score − top) and mean = Σ q_i (score − top), the
+    entropy is log norm − mean and log Σ exp(score) is top + log norm.
+    """
     top = score[0]
     for k in range(1, n):
         top = max(top, score[k])
     if top == -np.inf:  # no class is left after underflow: keep the former q
-        entropy = 0.0
+        mean = 0.0
         for k in range(n):
             if q[i, k] > 0.0:
-                entropy -= q[i, k] * np.log(q[i, k])
-        return 0.0, entropy, 0.0
+                mean += q[i, k] * np.log(q[i, k])
+        return 0.0, mean, 1.0, 0.0
     norm, weighted, change = 0.0, 0.0, 0.0
     for k in range(n):
         gap = score[k] - top
@@ -101,8 +107,7 @@ def _settle(score: Floats, q: Floats, i: int, n: int) -> tuple[float, float, flo
         new = score[k] * share
         change = max(change, abs(new - q[i, k]))
         q[i, k] = new
-    log_norm = np.log(norm)
-    return change, log_norm - weighted * share, top + log_norm
+    return change, weighted * share, norm, top
 
 
 # Two and four classes are written out, so that a task's numbers stay in registers: the compiler
@@ -209,7 +214,7 @@ def _sweep_kernel(n_classes: int) -> Callable[..., None]:
         n = unrolled if unrolled > 0 else q.shape[1]
         score, total = np.empty(n), np.zeros(n)
         # Sums are local: side by side in memory, threads would fight for the same cache line.
-        change, entropy, log_norm = 0.0, 0.0, 0.0
+        change, means, tops, log_norms, product = 0.0, 0.0, 0.0, 0.0, 1.0
         for i in range(low, high):
             if unrolled == 4:
                 _gather4(start[i], start[i + 1], code, log_prior, log_table, score)
@@ -222,12 +227,16 @@ def _sweep_kernel(n_classes: int) -> Callable[..., None]:
                     u[i, k] = score[k]
                 continue
             if role[i] == FREE:
-                moved, unsure, log_sum = _settle(score, q, i, n)
+                moved, mean, norm, top = _settle(score, q, i, n)
                 change = max(change, moved)
-                entropy += unsure
-                log_norm += log_sum
+                means += mean
+                tops += top
+                product *= norm  # one logarithm serves many tasks
+                if product > LARGE_PRODUCT:
+                    log_norms += np.log(product)
+                    product = 1.0
             else:
-                log_norm += score[q[i].argmax()]
+                tops += score[q[i].argmax()]
             if unrolled == 4:
                 _scatter4(start[i], start[i + 1], code, q, i, counts)
             elif unrolled == 2:
@@ -237,7 +246,8 @@ def _sweep_kernel(n_classes: int) -> Callable[..., None]:
             for k in range(n):
                 total[k] += q[i, k]
         totals[:] = total
-        figures[0], figures[1], figures[2] = change, entropy, log_norm
+        log_norms += np.log(product)
+        figures[0], figures[1], figures[2] = change, log_norms - means, tops + log_norms
 
     return sweep
 
