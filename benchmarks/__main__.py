@@ -12,6 +12,7 @@ EVERY = {
     "crowd_kit": "benchmarks.rivals.crowd_kit",
     "must_component": "benchmarks.scale.must_component",
     "linked_sweep": "benchmarks.scale.linked_sweep",
+    "fewer_sweeps": "benchmarks.scale.fewer_sweeps",
 }
 
 

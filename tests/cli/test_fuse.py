@@ -80,6 +80,7 @@ def test_links_and_gold_take_part(run: Run, crowd: simulate.Crowd) -> None:
         (["--link-error", "auto"], {"link_error": "auto"}),
         (["--decode", "marginal"], {"decode": "marginal"}),
         (["--no-calibrate"], {"calibrate": False}),
+        (["--no-accelerate"], {"accelerate": False}),
         (["--init", "majority"], {"init": "majority"}),
         (["--on-contradiction", "drop"], {"on_contradiction": "drop"}),
         (["--max-iter", "3", "--tol", "0"], {"max_iter": 3, "tol": 0.0}),

@@ -25,6 +25,7 @@ OPTIONS = {  # of the command, by the estimator's name for them
     "calibrate": "--calibrate",
     "on_contradiction": "--on-contradiction",
     "max_iter": "--max-iter",
+    "accelerate": "--accelerate",
     "tol": "--tol",
 }
 
@@ -110,6 +111,9 @@ def fuse(
     tol: Annotated[
         float | None, typer.Option(help="Stop below this change.", metavar="X", min=0.0)
     ] = None,
+    accelerate: Annotated[
+        bool | None, typer.Option(help="Let sweeps leap ahead, so that fewer do. [accelerate]")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="For what is random.", metavar="N")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Summary as JSON on stdout; needs -o.")
@@ -142,6 +146,7 @@ def fuse(
         "calibrate": calibrate,
         "on_contradiction": on_contradiction,
         "max_iter": max_iter,
+        "accelerate": accelerate,
         "tol": tol,
         "random_state": seed,
     }

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import vb
+from tiebreak.inference import acceleration, dirichlet, vb
+from tiebreak.inference.acceleration import Parameters, Sweep
 from tiebreak.inference.estimator import Estimator, require_tolerance, take_in
 from tiebreak.inference.majority_vote import normalise, refuse_links
 from tiebreak.kernels.contract import Backend, choose_backend
@@ -27,7 +28,7 @@ class EmRun(NamedTuple):
 
     q: Floats
     estimates: Estimates
-    log_likelihoods: list[float]
+    log_likelihoods: list[float]  # where each sweep started, also those in vain
     bounds: list[float]
     converged: bool
 
@@ -41,31 +42,33 @@ def maximise(
     tol: float = 1e-6,
     max_iter: int = 500,
     n_threads: int = 1,
+    accelerate: bool = False,
 ) -> EmRun:
     """Alternate estimates and tasks until no q moves by `tol`.
 
     Implements [eq:ds-counts] and [eq:ds-task], starting with the estimates that q implies. The
-    objective of [eq:ds-likelihood] never falls.
+    objective of [eq:ds-likelihood] never falls. `accelerate` lets sweeps leap ahead, towards a
+    tolerance and with smoothing: a count of zero has no logarithm.
     """
     q = np.array(q, dtype=np.float64, order="C")
     none_linked = np.empty((0, q.shape[1]))
     counted = backend.tally(q, tasks, np.ones(len(q), dtype=bool), n_threads)
-    estimates = estimate(*counted, smoothing)
     likelihoods: list[float] = []
-    bounds: list[float] = []
-    converged = False
-    for _ in range(max_iter):
-        logs = _logs(estimates)
-        swept = backend.sweep_tasks(q, none_linked, tasks, *logs, n_threads=n_threads)
+
+    def sweep(at: Parameters) -> Sweep:
+        estimates = _normalised(*at)
+        swept = backend.sweep_tasks(q, none_linked, tasks, *_logs(estimates), n_threads=n_threads)
         likelihoods.append(swept.log_norm)
-        bounds.append(swept.log_norm + _log_prior(estimates, smoothing))
-        estimates = estimate(swept.counts, swept.totals, smoothing)
-        if swept.change < tol:
-            converged = True
-            break
+        bound = swept.log_norm + _log_prior(estimates, smoothing)
+        return Sweep(estimate(swept.counts, swept.totals, smoothing), bound, swept.change)
+
+    may_leap = accelerate and tol > 0.0 and smoothing > 0.0
+    start = estimate(*counted, smoothing)
+    climbed = acceleration.climb(sweep, start, tol=tol, max_iter=max_iter, leap=may_leap)
+    estimates = Estimates(*climbed.implied)
     likelihoods.append(log_likelihood(tasks, q, backend, estimates))
-    bounds.append(likelihoods[-1] + _log_prior(estimates, smoothing))
-    return EmRun(q, estimates, likelihoods, bounds, converged)
+    last = likelihoods[-1] + _log_prior(estimates, smoothing)
+    return EmRun(q, estimates, likelihoods, [*climbed.bounds, last], climbed.converged)
 
 
 def estimate(counts: Floats, totals: Floats, smoothing: float) -> Estimates:
@@ -74,6 +77,11 @@ def estimate(counts: Floats, totals: Floats, smoothing: float) -> Estimates:
     smoothed = totals + smoothing
     confusion = normalise(counts + smoothing, len(counts) // n_classes)
     return Estimates(smoothed / smoothed.sum(), confusion)
+
+
+def _normalised(class_prior: Floats, confusion: Floats) -> Estimates:
+    """Return estimates whose shares add up to 1 again after a leap."""
+    return Estimates(dirichlet.mean(class_prior), dirichlet.mean(confusion))
 
 
 def log_likelihood(tasks: ByTask, q: Floats, backend: Backend, estimates: Estimates) -> float:
@@ -109,6 +117,9 @@ class DawidSkene(Estimator):
     tol, max_iter
         Stop when no probability moves by `tol`, or after `max_iter` sweeps. With `tol=0` exactly
         `max_iter` sweeps are made.
+    accelerate
+        Whether sweeps may leap ahead, so that fewer are needed; the objective never falls. Those
+        of `tol=0` or `smoothing=0` are plain.
     backend, n_threads
         "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
 
@@ -132,12 +143,14 @@ class DawidSkene(Estimator):
         smoothing: float = 0.01,
         tol: float = 1e-6,
         max_iter: int = 500,
+        accelerate: bool = True,
         backend: str = "auto",
         n_threads: int | None = None,
     ) -> None:
         self.smoothing = smoothing
         self.tol = tol
         self.max_iter = max_iter
+        self.accelerate = accelerate
         self.backend = backend
         self.n_threads = n_threads
 
@@ -158,6 +171,7 @@ class DawidSkene(Estimator):
             tol=self.tol,
             max_iter=self.max_iter,
             n_threads=self.n_threads or default_threads(),
+            accelerate=self.accelerate,
         )
         self.class_prior_, self.confusion_ = run.estimates
         self.bounds_, self.n_iter_ = run.bounds, len(run.bounds) - 1

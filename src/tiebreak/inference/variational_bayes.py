@@ -83,6 +83,9 @@ class VariationalBayes(Estimator):
     tol, max_iter
         Stop when no probability moves by `tol`, or after `max_iter` sweeps. With `tol=0` exactly
         `max_iter` sweeps are made.
+    accelerate
+        Whether sweeps may leap ahead, so that fewer are needed; the bound never falls. Sweeps
+        over links, and those of `tol=0`, are plain.
     backend, n_threads
         "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
     random_state
@@ -142,6 +145,7 @@ class VariationalBayes(Estimator):
         init: str | Floats = "majority",
         tol: float = 1e-6,
         max_iter: int = 500,
+        accelerate: bool = True,
         backend: str = "auto",
         n_threads: int | None = None,
         random_state: int | None = None,
@@ -160,6 +164,7 @@ class VariationalBayes(Estimator):
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
+        self.accelerate = accelerate
         self.backend = backend
         self.n_threads = n_threads
         self.random_state = random_state
@@ -221,7 +226,9 @@ class VariationalBayes(Estimator):
         return self._ascend(problem, q)
 
     def _ascend(self, problem: Problem, q: Floats) -> Run:
-        return vb.ascend(problem, q, tol=self.tol, max_iter=self.max_iter)
+        return vb.ascend(
+            problem, q, tol=self.tol, max_iter=self.max_iter, accelerate=self.accelerate
+        )
 
     def _fit_gold(self, plain: Problem, start: Run, gold: GoldCodes) -> Run:
         run = self._ascend(_with_known(plain, gold), vb.clamp(start.q, gold))

@@ -1,0 +1,92 @@
+"""Fewer sweeps: leaps along the path that sweeps take, taken back where the bound would fall.
+
+Near an optimum each sweep goes a little less far than the one before, in nearly the same
+direction. Two sweeps in a row say how much less, and so where many more would lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.kernels.layout import Floats
+
+NEAR = 0.1  # leaps begin when no q moves by more: until then sweeps still choose the optimum
+FARTHEST = 3.0  # that one leap may change the log of a parameter
+ROUNDING = 1e-14  # relative: a bound lower by less than this is not lower
+
+Parameters = tuple[Floats, ...]  # positive
+
+
+class Sweep(NamedTuple):
+    """What one sweep over the tasks, from given parameters, leads to."""
+
+    implied: Parameters
+    bound: float
+    change: float  # largest change of any q
+
+
+class Climb(NamedTuple):
+    """Where sweeps ended, and the bound that stood after each of them."""
+
+    implied: Parameters
+    bounds: list[float]
+    converged: bool
+
+
+def climb(
+    sweep: Callable[[Parameters], Sweep],
+    start: Parameters,
+    *,
+    tol: float,
+    max_iter: int,
+    leap: bool = True,
+) -> Climb:
+    """Sweep until no q moves by `tol` in a plain sweep; leap ahead after every two of them.
+
+    A sweep from a leap that lowers the bound is made in vain: it counts, and sweeps go on where
+    they stood. So the last of `max_iter` sweeps never starts from a leap. The change that ends the
+    climb is that of a sweep which went on from where the one before ended.
+    """
+    at, implied, bounds = start, start, list[float]()
+    path: list[Parameters] = []  # where the last plain sweeps in a row started
+    back: Parameters | None = None  # where to go on if the leap under way is taken back
+    goes_on = True  # whether this sweep starts from what the q before it implies
+    for n_sweeps in range(1, max_iter + 1):
+        made = sweep(at)
+        if back is not None and not made.bound >= bounds[-1] - ROUNDING * abs(bounds[-1]):
+            bounds.append(bounds[-1])
+            at, back, path, goes_on = back, None, [], False
+            continue
+        bounds.append(made.bound)
+        implied = made.implied
+        if back is None and goes_on and made.change < tol:
+            return Climb(implied, bounds, converged=True)
+        path = [*path[-1:], at] if back is None else []
+        at, back, goes_on = implied, None, True
+        if leap and len(path) == 2 and made.change < NEAR and n_sweeps + 1 < max_iter:
+            at, back = leap_from(path[0], path[1], implied), implied
+    return Climb(implied, bounds, converged=False)
+
+
+def leap_from(first: Parameters, second: Parameters, third: Parameters) -> Parameters:
+    """Return where three parameters in a row lead, [eq:leap].
+
+    >>> sweeps = ([np.exp(2.0 - 2.0 * 0.5**n)] for n in range(3))
+    >>> float(np.log(leap_from(*sweeps)[0]).round(6))  # the limit of 0, 1, 1.5, …
+    2.0
+    """
+    logs = [[np.log(part) for part in point] for point in (first, second, third)]
+    steps = [(b - a, c - b) for a, b, c in zip(*logs, strict=True)]
+    length = np.sqrt(sum(float((one**2).sum()) for one, _ in steps))
+    bend = np.sqrt(sum(float(((two - one) ** 2).sum()) for one, two in steps))
+    far = max(1.0, length / bend) if bend > 0.0 else 1.0
+    ahead = (
+        2.0 * (far - 1.0) * one + (far**2 - 1.0) * (two - one) for one, two in steps
+    )  # counted from the third
+    return tuple(
+        part * np.exp(np.clip(step, -FARTHEST, FARTHEST))
+        for part, step in zip(third, ahead, strict=True)
+    )

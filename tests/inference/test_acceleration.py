@@ -1,0 +1,176 @@
+"""Leaps: fewer sweeps, a bound that never falls, the same place to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from properties.strategies import Crowd, crowds, problem_of, with_roles
+from properties.test_bound import assert_never_falls
+
+import tiebreak as tb
+from tiebreak import simulate
+from tiebreak.inference import acceleration, dawid_skene, vb
+from tiebreak.inference.acceleration import Parameters, Sweep, climb
+from tiebreak.inference.estimator import Estimator
+from tiebreak.kernels import reference
+
+LIMIT, RATE = 3.0, 0.9
+FOUR = ("web", "trec", "product", "music_genre")
+ROUNDING = 1e-12
+
+
+def towards_a_limit(bound: Callable[[int, float], float], visited: list[float]) -> object:
+    """Return sweeps whose log parameter comes nearer to a limit by a tenth, and note where."""
+    last = [-1.0]
+
+    def sweep(at: Parameters) -> Sweep:
+        x = float(np.log(at[0][0]))
+        visited.append(x)
+        change, last[0] = abs(x - last[0]) / 10.0, x
+        implied = LIMIT + RATE * (x - LIMIT)
+        return Sweep((np.exp([implied]),), bound(len(visited), x), change)
+
+    return sweep
+
+
+def run_towards_a_limit(
+    bound: Callable[[int, float], float], *, tol: float = 1e-9, max_iter: int = 300
+) -> tuple[acceleration.Climb, list[float]]:
+    visited: list[float] = []
+    sweep = towards_a_limit(bound, visited)
+    found = climb(sweep, (np.ones(1),), tol=tol, max_iter=max_iter)  # type: ignore[arg-type]
+    return found, visited
+
+
+def rising(n: int, x: float) -> float:
+    return -abs(x - LIMIT)
+
+
+def test_one_leap_finds_the_limit_of_a_steady_path() -> None:
+    found, visited = run_towards_a_limit(rising)
+    assert found.converged
+    assert len(visited) == len(found.bounds) < 15  # plain sweeps need 170
+    assert visited[-1] == pytest.approx(LIMIT, abs=1e-8)
+
+
+@pytest.mark.parametrize("bad", [-1e6, np.nan, -np.inf])
+def test_a_leap_that_lowers_the_bound_is_taken_back(bad: float) -> None:
+    found, visited = run_towards_a_limit(lambda n, x: bad if n == 3 else rising(n, x), max_iter=4)
+    # The third sweep starts from a leap; the fourth goes on where the second ended.
+    plain = [LIMIT * (1.0 - RATE**n) for n in range(4)]
+    assert visited[:2] + visited[3:] == pytest.approx(plain[:3])
+    assert visited[2] > 2.5
+    assert found.bounds[2] == found.bounds[1]
+    assert np.log(found.implied[0][0]) == pytest.approx(plain[3])
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_only_a_sweep_that_goes_on_from_the_last_ends_the_climb(fails: bool) -> None:
+    # Sweep 2 starts from a leap. If that is taken back, sweep 3 does not go on from it either.
+    def sweep(at: Parameters) -> Sweep:
+        n = len(seen)
+        seen.append(at)
+        still = n == 2 or (fails and n == 3)
+        bound = -np.inf if fails and n == 2 else float(n)
+        return Sweep((at[0] * 1.1,), bound, 0.0 if still else 0.05)
+
+    seen: list[Parameters] = []
+    found = climb(sweep, (np.ones(1),), tol=1e-6, max_iter=5)
+    assert not found.converged
+    assert len(seen) == 5
+
+
+@pytest.mark.parametrize("max_iter", range(1, 12))
+def test_the_last_sweep_never_starts_from_a_leap(max_iter: int) -> None:
+    found, visited = run_towards_a_limit(rising, tol=1e-300, max_iter=max_iter)
+    assert len(visited) == len(found.bounds) == max_iter
+    before = visited[-2] if max_iter > 1 else None
+    if before is not None:
+        assert visited[-1] == pytest.approx(LIMIT + RATE * (before - LIMIT), abs=1e-9)
+
+
+@settings(max_examples=150)
+@given(crowds(max_tasks=8), st.booleans(), st.sampled_from([1e-3, 1e-9]), st.integers(3, 60))
+def test_bound_never_falls_and_belongs_to_what_is_returned(
+    crowd: Crowd, knows: bool, tol: float, max_iter: int
+) -> None:
+    gold = crowd.gold if knows else None
+    problem = with_roles(problem_of(crowd), gold)
+    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), gold)
+    run = vb.ascend(problem, q, tol=tol, max_iter=max_iter, accelerate=True)
+    assert_never_falls(run.bounds)
+    assert len(run.bounds) == run.n_sweeps + 1 <= max_iter + 1
+    assert run.bounds[-1] == pytest.approx(vb.bound_terms(problem, run.q, run.beliefs).total)
+    for found, expected in zip(run.beliefs, vb.first_beliefs(problem, run.q), strict=True):
+        assert np.abs(found - expected).max() < 1e-9
+    if gold is not None:
+        assert (run.q[gold.task, gold.label] == 1.0).all()
+
+
+@settings(max_examples=100)
+@given(crowds(max_tasks=8), st.booleans(), st.sampled_from([0.0, 0.01, 1.0]))
+def test_objective_of_dawid_skene_never_falls(crowd: Crowd, knows: bool, smoothing: float) -> None:
+    gold = crowd.gold if knows else None
+    tasks = with_roles(problem_of(crowd), gold).tasks
+    q = vb.clamp(vb.majority(tasks, crowd.responses.n_classes), gold)
+    run = dawid_skene.maximise(
+        tasks, q, reference, smoothing=smoothing, tol=1e-9, max_iter=60, accelerate=True
+    )
+    assert_never_falls(run.bounds)
+    counted = reference.tally(run.q, tasks, np.ones(len(q), dtype=bool))
+    implied = dawid_skene.estimate(*counted, smoothing)
+    assert np.abs(run.estimates.confusion - implied.confusion).max() < 1e-9
+
+
+@pytest.mark.parametrize("model", [tb.VariationalBayes, tb.DawidSkene])
+def test_fewer_sweeps_end_at_the_same_place(model: Callable[..., Estimator]) -> None:
+    crowd = simulate.crowd(600, 20, 3, responses_per_task=4, accuracy=0.55, random_state=3)
+    gold = dict(list(crowd.gold.to_dict().items())[:30])
+    for known in (None, gold):
+        plain = model(accelerate=False, max_iter=5000).fit(crowd.responses, gold=known)
+        fast = model(max_iter=5000).fit(crowd.responses, gold=known)
+        assert fast.converged_
+        assert plain.converged_
+        assert 2 * fast.n_iter_ < plain.n_iter_
+        assert fast.bounds_[-1] >= plain.bounds_[-1] - ROUNDING * abs(plain.bounds_[-1])
+        assert np.abs(fast.probabilities_ - plain.probabilities_).max() < 1e-3
+
+
+def test_without_a_tolerance_sweeps_are_plain() -> None:
+    crowd = simulate.crowd(60, 8, 3, responses_per_task=4, random_state=1)
+    for model in (tb.VariationalBayes, tb.DawidSkene):
+        fits = [
+            model(tol=0.0, max_iter=30, accelerate=each).fit(crowd.responses)
+            for each in (True, False)
+        ]
+        assert fits[0].n_iter_ == 30
+        assert fits[0].bounds_ == fits[1].bounds_
+        assert (fits[0].probabilities_ == fits[1].probabilities_).all()
+
+
+def test_a_fit_that_goes_on_from_another_needs_few_sweeps() -> None:
+    crowd = simulate.crowd(600, 20, 3, responses_per_task=4, accuracy=0.55, random_state=3)
+    first = tb.VariationalBayes().fit(crowd.responses)
+    again = tb.VariationalBayes(init=first.probabilities_).fit(crowd.responses)
+    assert again.n_iter_ <= 2
+    assert again.bounds_[-1] >= first.bounds_[-1] - ROUNDING * abs(first.bounds_[-1])
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("prior", ["diagonal", "uniform"])
+def test_real_crowds_need_half_the_sweeps(prior: str, data_dir: Path) -> None:
+    plain_sweeps = fast_sweeps = 0
+    for name in FOUR:
+        responses = tb.read_responses(data_dir / name / "responses.csv")
+        plain = tb.VariationalBayes(confusion_prior=prior, accelerate=False).fit(responses)
+        fast = tb.VariationalBayes(confusion_prior=prior).fit(responses)
+        assert fast.converged_
+        assert fast.bounds_[-1] >= plain.bounds_[-1] - ROUNDING * abs(plain.bounds_[-1])
+        plain_sweeps += plain.n_iter_
+        fast_sweeps += fast.n_iter_
+    assert 2 * fast_sweeps <= plain_sweeps
