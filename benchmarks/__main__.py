@@ -13,6 +13,7 @@ EVERY = {
     "must_component": "benchmarks.scale.must_component",
     "linked_sweep": "benchmarks.scale.linked_sweep",
     "fewer_sweeps": "benchmarks.scale.fewer_sweeps",
+    "jury": "benchmarks.scale.jury",
 }
 
 

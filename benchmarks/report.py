@@ -22,6 +22,7 @@ def write() -> None:
         ("linked_sweep", _linked_sweep),
         ("must_component", _must_component),
         ("fewer_sweeps", _fewer_sweeps),
+        ("jury", _jury),
     ):
         path = RESULTS / f"{name}.json"
         if path.exists():
@@ -112,6 +113,25 @@ with them (`accelerate=True`, the default); sweeps made in vain count.
 |---|---|---|---|---|---|---|
 {rows}
 {totals}
+"""
+
+
+def _jury(result: dict[str, Any]) -> str:
+    fit, in_all = result["fit"], result["in_all"]
+    return f"""## Equal rows
+
+A jury of {result["judges"]} judges on {result["tasks"]:,} tasks, {result["classes"]} classes: only
+{result["rows"]:,} rows differ. Votes and {result["sweeps"][0]} sweeps on all tasks, and on one row
+for all equal ones. Labels agree on {result["same_labels"]:.2%} of the tasks, probabilities to
+{result["largest_difference"]:.0e}.
+
+| | rows | all tasks | ratio (median of {len(fit["ratios"])} interleaved pairs) |
+|---|---|---|---|
+| the fit | {fit["ours_seconds"] * 1e3:.1f} ms | {fit["theirs_seconds"]:.1f} s | \
+{fit["ratio"]:,.0f} × |
+| and finding equal rows ({result["collapsing_seconds"]:.2f} s) and giving each task the \
+probabilities of its row ({result["spreading_seconds"]:.2f} s) | {in_all["ours_seconds"]:.2f} s | \
+{in_all["theirs_seconds"]:.1f} s | {in_all["ratio"]:.1f} × |
 """
 
 

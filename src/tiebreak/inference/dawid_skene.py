@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import acceleration, dirichlet, vb
+from tiebreak.inference import acceleration, collapse, dirichlet, vb
 from tiebreak.inference.acceleration import Parameters, Sweep
 from tiebreak.inference.estimator import Estimator, require_tolerance, take_in
 from tiebreak.inference.majority_vote import normalise, refuse_links
@@ -43,21 +43,27 @@ def maximise(
     max_iter: int = 500,
     n_threads: int = 1,
     accelerate: bool = False,
+    copies: Floats | None = None,
 ) -> EmRun:
     """Alternate estimates and tasks until no q moves by `tol`.
 
     Implements [eq:ds-counts] and [eq:ds-task], starting with the estimates that q implies. The
     objective of [eq:ds-likelihood] never falls. `accelerate` lets sweeps leap ahead, towards a
-    tolerance and with smoothing: a count of zero has no logarithm.
+    tolerance and with smoothing: a count of zero has no logarithm. `copies` says for how many tasks
+    each row of `tasks` counts; None is one each.
     """
     q = np.array(q, dtype=np.float64, order="C")
     none_linked = np.empty((0, q.shape[1]))
-    counted = backend.tally(q, tasks, np.ones(len(q), dtype=bool), n_threads)
+    everyone = np.ones(len(q), dtype=bool)
+    counted = backend.tally(collapse.weigh(q, copies), tasks, everyone, n_threads)
     likelihoods: list[float] = []
 
     def sweep(at: Parameters) -> Sweep:
         estimates = _normalised(*at)
-        swept = backend.sweep_tasks(q, none_linked, tasks, *_logs(estimates), n_threads=n_threads)
+        logs = _logs(estimates)
+        swept = backend.sweep_tasks(q, none_linked, tasks, *logs, n_threads=n_threads)
+        if copies is not None:
+            swept = collapse.recount(swept, q, tasks, copies, logs, backend, n_threads)
         likelihoods.append(swept.log_norm)
         bound = swept.log_norm + _log_prior(estimates, smoothing)
         return Sweep(estimate(swept.counts, swept.totals, smoothing), bound, swept.change)
@@ -66,7 +72,7 @@ def maximise(
     start = estimate(*counted, smoothing)
     climbed = acceleration.climb(sweep, start, tol=tol, max_iter=max_iter, leap=may_leap)
     estimates = Estimates(*climbed.implied)
-    likelihoods.append(log_likelihood(tasks, q, backend, estimates))
+    likelihoods.append(log_likelihood(tasks, q, backend, estimates, copies))
     last = likelihoods[-1] + _log_prior(estimates, smoothing)
     return EmRun(q, estimates, likelihoods, [*climbed.bounds, last], climbed.converged)
 
@@ -84,12 +90,15 @@ def _normalised(class_prior: Floats, confusion: Floats) -> Estimates:
     return Estimates(dirichlet.mean(class_prior), dirichlet.mean(confusion))
 
 
-def log_likelihood(tasks: ByTask, q: Floats, backend: Backend, estimates: Estimates) -> float:
+def log_likelihood(
+    tasks: ByTask, q: Floats, backend: Backend, estimates: Estimates, copies: Floats | None = None
+) -> float:
     """Return the log-likelihood of the responses (and of known labels): [eq:ds-likelihood]."""
     score = backend.score_tasks(tasks, *_logs(estimates))
     known = tasks.role == KNOWN
-    hidden = np.logaddexp.reduce(score[~known], axis=1).sum()
-    return float(hidden + score[known, q[known].argmax(axis=1)].sum())
+    of_task = np.logaddexp.reduce(score, axis=1)
+    of_task[known] = score[known, q[known].argmax(axis=1)]
+    return float(of_task.sum() if copies is None else of_task @ copies)
 
 
 def _logs(estimates: Estimates) -> tuple[Floats, Floats]:
@@ -163,19 +172,22 @@ class DawidSkene(Estimator):
         inputs = take_in(responses, None, gold)
         crowd = inputs.responses
         tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
+        alone = collapse.special(crowd.n_tasks, None, inputs.gold_codes)
+        rows = collapse.rows_of(tasks, crowd.n_classes, alone)
         run = maximise(
-            tasks,
-            vb.clamp(vb.majority(tasks, crowd.n_classes), inputs.gold_codes),
-            choose_backend(self.backend, crowd.n_responses),
+            rows.tasks,
+            vb.clamp(vb.majority(rows.tasks, crowd.n_classes), rows.gold(inputs.gold_codes)),
+            choose_backend(self.backend, len(rows.tasks.code)),
             smoothing=self.smoothing,
             tol=self.tol,
             max_iter=self.max_iter,
             n_threads=self.n_threads or default_threads(),
             accelerate=self.accelerate,
+            copies=rows.copies,
         )
         self.class_prior_, self.confusion_ = run.estimates
         self.bounds_, self.n_iter_ = run.bounds, len(run.bounds) - 1
         self.converged_ = run.converged
-        self._publish(inputs, run.q)
+        self._publish(inputs, rows.spread(run.q))
         self._warn_unsettled(self.tol)
         return self

@@ -9,7 +9,8 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.errors import OptionError, note
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import dirichlet, joint, mean_field, priors, spectral, vb
+from tiebreak.inference import collapse, dirichlet, joint, mean_field, priors, spectral, vb
+from tiebreak.inference.collapse import Rows
 from tiebreak.inference.doubt import DoubtfulLinks, LinkErrors, doubtful, errors_by_source
 from tiebreak.inference.estimator import (
     Estimator,
@@ -181,48 +182,66 @@ class VariationalBayes(Estimator):
             may_break=self.link_inference == "mean-field",
         )
         self._forget()
-        problem = self._problem(inputs)
-        start = self._start(problem, inputs)
+        rows, q = self._rows(inputs)
+        by_row = inputs._replace(
+            link_codes=rows.links(inputs.link_codes), gold_codes=rows.gold(inputs.gold_codes)
+        )
+        run, label = self._fit_rows(self._problem(rows, inputs), q, by_row)
+        spread = None if label is None else rows.spread(label)
+        self._keep(inputs, run._replace(q=rows.spread(run.q)), spread)
+        return self
+
+    def _fit_rows(
+        self, problem: Problem, q: Floats | None, inputs: Inputs
+    ) -> tuple[Run, Codes | None]:
+        start = self._start(problem, q, inputs)
         if inputs.link_codes is not None and problem.n_classes > 1:
             fit = self._fit_exact if self.link_inference == "exact" else self._fit_mean_field
-            run, label = fit(problem, start, inputs, inputs.link_codes)
-        elif inputs.gold_codes is not None:
-            run, label = self._fit_gold(problem, start, inputs.gold_codes), None
-        else:
-            run, label = start, None
-        self._keep(inputs, run, label)
-        return self
+            return fit(problem, start, inputs, inputs.link_codes)
+        if inputs.gold_codes is not None:
+            return self._fit_gold(problem, start, inputs.gold_codes), None
+        return start, None
 
     def _forget(self) -> None:
         self.link_strength_ = self.link_grid_ = self.link_report_ = None
         self.link_errors_ = self.doubtful_links_ = self.temperature_ = None
 
-    def _problem(self, inputs: Inputs) -> Problem:
-        """Lay out plain VB: no links, nothing known."""
+    def _rows(self, inputs: Inputs) -> tuple[Rows, Floats | None]:
+        """Lay out responses, equal rows collapsed; return also where q starts, if not by votes."""
+        crowd = inputs.responses
+        whole = Rows(vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None)))
+        q = None
+        if not isinstance(self.init, str):
+            q = start_from(self.init, crowd)
+        elif self.init == "spectral":
+            q = spectral.start(self._problem(whole, inputs), self.random_state)
+        alone = collapse.special(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)
+        rows = collapse.rows_of(whole.tasks, crowd.n_classes, alone, q)
+        return rows, None if q is None else rows.gather(q)
+
+    def _problem(self, rows: Rows, inputs: Inputs) -> Problem:
+        """Set up plain VB: no links, nothing known."""
         crowd = inputs.responses
         n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
         return Problem(
-            vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None)),
+            rows.tasks,
             priors.class_prior(self.class_prior, crowd.n_classes),
             priors.confusion_prior(self.confusion_prior, crowd.workers, crowd.n_classes),
-            choose_backend(self.backend, crowd.n_responses, n_linked),
+            choose_backend(self.backend, len(rows.tasks.code), n_linked),
             self.n_threads or default_threads(),
+            copies=rows.copies,
         )
 
-    def _start(self, problem: Problem, inputs: Inputs) -> Run:
+    def _start(self, problem: Problem, q: Floats | None, inputs: Inputs) -> Run:
         """Fit plain VB: links and gold start from what it finds, as in the paper.
 
         Probabilities given as `init` are taken as they are where links or gold follow.
         """
         plain = inputs.link_codes is None and inputs.gold_codes is None
-        if isinstance(self.init, str) and self.init == "spectral":
-            q = spectral.start(problem, self.random_state)
-        elif isinstance(self.init, str):
+        if q is None:
             q = vb.majority(problem.tasks, problem.n_classes)
-        else:
-            q = start_from(self.init, inputs.responses)
-            if not plain:
-                return Run(q, vb.first_beliefs(problem, q), [], 0, converged=True)
+        elif not isinstance(self.init, str) and not plain:
+            return Run(q, vb.first_beliefs(problem, q), [], 0, converged=True)
         return self._ascend(problem, q)
 
     def _ascend(self, problem: Problem, q: Floats) -> Run:
@@ -265,7 +284,7 @@ class VariationalBayes(Estimator):
     def _fit_mean_field(
         self, plain: Problem, begin: Run, inputs: Inputs, links: LinkCodes
     ) -> tuple[Run, Codes | None]:
-        n_tasks, n_classes = inputs.responses.n_tasks, inputs.responses.n_classes
+        n_tasks, n_classes = plain.tasks.n_tasks, plain.n_classes
         closure = self.closure and links.weight is None
         gold = inputs.gold_codes
         if closure and gold is not None:

@@ -13,12 +13,21 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import acceleration, dirichlet
+from tiebreak.inference import acceleration, collapse, dirichlet
 from tiebreak.inference.acceleration import Parameters, Sweep
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import FREE, KNOWN, LINKED, ByTask, Codes, Floats, Roles, Swept
-from tiebreak.kernels.reference import entropy
+from tiebreak.kernels.layout import (
+    FREE,
+    KNOWN,
+    LINKED,
+    ByTask,
+    Codes,
+    Floats,
+    Mask,
+    Roles,
+    Swept,
+)
 from tiebreak.responses import Responses
 
 
@@ -44,7 +53,10 @@ class LinkModel(Protocol):
 
 
 class Problem(NamedTuple):
-    """Everything that stays fixed while a model is fitted."""
+    """Everything that stays fixed while a model is fitted.
+
+    Where equal rows were collapsed, a task here is a row, and `copies` says for how many it counts.
+    """
 
     tasks: ByTask
     class_prior: Floats  # (n_classes,)
@@ -52,6 +64,7 @@ class Problem(NamedTuple):
     backend: Backend
     n_threads: int = 1
     links: LinkModel | None = None
+    copies: Floats | None = None  # (n_tasks,); None: one each
 
     @property
     def n_classes(self) -> int:
@@ -152,8 +165,12 @@ def update_beliefs(problem: Problem, counts: Floats, totals: Floats) -> Beliefs:
 def first_beliefs(problem: Problem, q: Floats) -> Beliefs:
     """Return the beliefs that q implies."""
     everyone = np.ones(problem.tasks.n_tasks, dtype=bool)
-    counted = problem.backend.tally(q, problem.tasks, everyone, problem.n_threads)
-    return update_beliefs(problem, *counted)
+    return update_beliefs(problem, *_tally(problem, q, everyone))
+
+
+def _tally(problem: Problem, q: Floats, chosen: Mask) -> tuple[Floats, Floats]:
+    weighed = collapse.weigh(q, problem.copies)
+    return problem.backend.tally(weighed, problem.tasks, chosen, problem.n_threads)
 
 
 def expected_logs(beliefs: Beliefs) -> tuple[Floats, Floats]:
@@ -171,11 +188,14 @@ def update_tasks(problem: Problem, q: Floats, beliefs: Beliefs) -> Swept:
     tasks, links = problem.tasks, problem.links
     u = np.empty((tasks.n_tasks if links else 0, problem.n_classes))
     logs = expected_logs(beliefs)
-    swept = problem.backend.sweep_tasks(q, u, tasks, *logs, n_threads=problem.n_threads)
+    backend, n_threads = problem.backend, problem.n_threads
+    swept = backend.sweep_tasks(q, u, tasks, *logs, n_threads=n_threads)
+    if problem.copies is not None:
+        swept = collapse.recount(swept, q, tasks, problem.copies, logs, backend, n_threads)
     if links is None:
         return swept
     step = links.update(q, u)
-    counts, totals = problem.backend.tally(q, tasks, tasks.role == LINKED, problem.n_threads)
+    counts, totals = _tally(problem, q, tasks.role == LINKED)
     return Swept(
         swept.counts + counts,
         swept.totals + totals,
@@ -232,7 +252,8 @@ def _ascend_by_leaps(problem: Problem, q: Floats, tol: float, max_iter: int) -> 
         return Sweep(implied, bound_after_update(problem, implied, swept.entropy), swept.change)
 
     start = first_beliefs(problem, q)
-    first = bound_after_update(problem, start, entropy(q[problem.tasks.role == FREE]))
+    uncertainty = collapse.counted_entropy(q, problem.tasks.role == FREE, problem.copies)
+    first = bound_after_update(problem, start, uncertainty)
     climbed = acceleration.climb(sweep, start, tol=tol, max_iter=max_iter)
     bounds = [first, *climbed.bounds]
     return Run(q, Beliefs(*climbed.implied), bounds, len(climbed.bounds), climbed.converged)
@@ -240,7 +261,7 @@ def _ascend_by_leaps(problem: Problem, q: Floats, tol: float, max_iter: int) -> 
 
 def value_of_tasks(problem: Problem, q: Floats) -> float | None:
     """Return H(y) and, with links, the expected link term; None before joint beliefs exist."""
-    alone = entropy(q[problem.tasks.role == FREE])
+    alone = collapse.counted_entropy(q, problem.tasks.role == FREE, problem.copies)
     linked = 0.0 if problem.links is None else problem.links.value(q)
     return None if linked is None else alone + linked
 
@@ -265,7 +286,7 @@ def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float
 def bound_terms(problem: Problem, q: Floats, beliefs: Beliefs) -> BoundTerms:
     """Return every term of [eq:bound], for any q and beliefs."""
     log_prior, log_table = expected_logs(beliefs)
-    counted = problem.backend.tally(q, problem.tasks, np.ones(len(q), dtype=bool))
+    counted = _tally(problem, q, np.ones(len(q), dtype=bool))
     log_confusion = log_table.reshape(beliefs.beta.shape)
     prior = np.broadcast_to(problem.confusion_prior, beliefs.beta.shape)
     value = value_of_tasks(problem, q)
