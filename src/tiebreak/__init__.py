@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import datasets, errors, evaluate, simulate, theory
+    from tiebreak import datasets, errors, evaluate, selection, simulate, theory
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -77,6 +77,7 @@ __all__ = [
     "read_labels",
     "read_links",
     "read_responses",
+    "selection",
     "simulate",
     "theory",
     "write_gold",
@@ -86,7 +87,7 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("datasets", "errors", "evaluate", "simulate", "theory")
+_MODULES = ("datasets", "errors", "evaluate", "selection", "simulate", "theory")
 _ROOMS = ("errors", "responses", "gold", "labels", "links", "files", "inference")  # light first
 
 

@@ -19,7 +19,9 @@ from tiebreak.kernels.reference import softmax
 from tiebreak.link_graph import LinkCodes
 
 LOG_RANGE = (-4.0, 0.5)
-LOG_SPREAD = 1.5  # of the prior on log τ: decides where links are few
+LOG_SPREAD = 0.7  # of the prior on log τ around what is expected: decides where links are few
+WIDE_SPREAD = 1.5  # of log τ around 0 where error rates of links are estimated beside it
+ALIKE = 0.3  # how alike the errors of two workers on one task are, as expected
 TRUSTED_ERROR = 1e-4
 LOGIT_RANGE = (-9.0, 0.0)  # of an error rate: never worse than a coin
 PRIOR_SAME = (1.0, 75.0)  # pseudo-answers, wrong and right, about tasks that are the same
@@ -35,18 +37,35 @@ class Evidence(NamedTuple):
     gold: GoldCodes | None
 
 
-def fit_temperature(u: Floats, evidence: Evidence) -> float:
+def expected_temperature(votes: float) -> float:
+    """Return the τ that one expects of tasks with so many votes: [eq:expected-temperature].
+
+    n votes whose errors are alike by ρ say as much as n / (1 + ρ (n − 1)) that err independently.
+
+    >>> round(expected_temperature(1.0), 2), round(expected_temperature(11.0), 2)
+    (1.0, 0.25)
+    """
+    return 1.0 / (1.0 + ALIKE * max(votes - 1.0, 0.0))
+
+
+def fit_temperature(u: Floats, evidence: Evidence, votes: float) -> float:
     """Return the τ that makes softmax(τ u) fit links and gold best: [eq:temperature].
+
+    Departs from the specification: the prior on log τ stands around what so many votes a task
+    lead one to expect, not around 0; every crowd that was measured is too sure of itself.
 
     Parameters
     ----------
     u
         (n_tasks, n_classes) scores that have seen neither the links nor the gold.
+    votes
+        Mean number of responses of a task.
     """
+    expected = float(np.log(expected_temperature(votes)))
 
     def cost(log_tau: float) -> float:
         fit = _log_likelihood(float(np.exp(log_tau)), u, evidence)
-        return (log_tau / LOG_SPREAD) ** 2 / 2.0 - fit
+        return ((log_tau - expected) / LOG_SPREAD) ** 2 / 2.0 - fit
 
     found = minimize_scalar(cost, bounds=LOG_RANGE, method="bounded", options={"xatol": 1e-5})
     return float(np.exp(found.x))
@@ -109,7 +128,7 @@ def estimate_error_rates(u: Floats, links: LinkCodes) -> ErrorRates:
         fit = np.log(np.clip(np.where(links.must, says_same, 1.0 - says_same), 1e-300, None)).sum()
         for rate, (wrong, fair) in ((same, PRIOR_SAME), (different, PRIOR_DIFFERENT)):
             fit += wrong * np.log(rate) + fair * np.log1p(-rate)
-        return float((x[0] / LOG_SPREAD) ** 2 / 2.0 - fit)
+        return float((x[0] / WIDE_SPREAD) ** 2 / 2.0 - fit)
 
     bounds = [LOG_RANGE, LOGIT_RANGE, LOGIT_RANGE]
     found = minimize(cost, [-1.0, -3.0, -3.0], method="L-BFGS-B", bounds=bounds)

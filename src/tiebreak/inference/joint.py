@@ -40,6 +40,7 @@ class JointFit(NamedTuple):
     report: LinkReport
     temperature: float | None
     rates: Rates | None  # learnt error rates by source
+    end: Floats  # q where the ascent ended, before temperature
     wrong: Floats  # (n_links,) probability that each link is wrong; 0 for hard ones
 
 
@@ -56,11 +57,11 @@ def fit_joint(
     role = vb.roles(plain.tasks.n_tasks, known, exact.task)
     problem = plain._replace(tasks=plain.tasks._replace(role=role), links=model or exact)
     run = vb.ascend(problem, vb.clamp(start.q, known), tol=options.tol, max_iter=options.max_iter)
-    tau = None
+    tau, end = None, run.q
     if options.calibrate:
         found = estimated if model is None else model.rates
         evidence = _evidence(links, hard, gold, options, found)
-        tau = calibration.fit_temperature(_scores(plain, start.beliefs), evidence)
+        tau = calibration.fit_temperature(_scores(plain, start.beliefs), evidence, _votes(plain))
         run = _cooled(problem, exact, run, tau)
     report = exact.finish(run.q)
     wrong = np.zeros(links.n_links)
@@ -68,13 +69,13 @@ def fit_joint(
     wrong[~hard] = np.where(links.must[~hard], 1.0 - agree, agree)
     label = _decoded(exact, run.q) if options.decode_jointly else None
     rates = estimated if model is None else model.rates
-    return JointFit(run, label, report, tau, rates, wrong)
+    return JointFit(run, label, report, tau, rates, end, wrong)
 
 
 def calibrated(plain: Problem, start: Run, run: Run, gold: GoldCodes) -> tuple[Run, float]:
     """Calibrate a fit with known labels alone, by those labels."""
     evidence = Evidence(None, np.empty(0), gold)
-    tau = calibration.fit_temperature(_scores(plain, start.beliefs), evidence)
+    tau = calibration.fit_temperature(_scores(plain, start.beliefs), evidence, _votes(plain))
     q = vb.clamp(softmax(tau * _scores(plain, run.beliefs)), gold)
     return run._replace(q=q), tau
 
@@ -141,6 +142,12 @@ def _union(gold: GoldCodes | None, implied: GoldCodes) -> GoldCodes:
 
 def _scores(problem: Problem, beliefs: Beliefs) -> Floats:
     return problem.backend.score_tasks(problem.tasks, *vb.expected_logs(beliefs))
+
+
+def _votes(problem: Problem) -> float:
+    """Return the mean number of responses of a task."""
+    n_votes = np.diff(problem.tasks.start)
+    return float(np.average(n_votes, weights=problem.copies)) if len(n_votes) else 0.0
 
 
 def _evidence(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from tiebreak import link_graph
-from tiebreak.errors import OptionError, note
+from tiebreak.errors import NotFittedError, OptionError, note
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import collapse, dirichlet, joint, mean_field, priors, spectral, vb
 from tiebreak.inference.collapse import Rows
@@ -23,16 +23,33 @@ from tiebreak.inference.joint import JointOptions
 from tiebreak.inference.mean_field import GridPoint, MeanField
 from tiebreak.inference.planning import LinkReport
 from tiebreak.inference.priors import ClassPrior, ConfusionPrior
-from tiebreak.inference.vb import Problem, Run
+from tiebreak.inference.vb import Beliefs, Problem, Run
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.kernels.threads import default_threads
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links import OnContradiction
+from tiebreak.responses import Responses
 
 LINK_INFERENCES = ("exact", "mean-field")
 DECODINGS = ("joint", "marginal")
 INITS = ("majority", "spectral")
+
+
+class Found(NamedTuple):
+    """What a fit found: where it ended, and its labels where those were decoded jointly."""
+
+    run: Run
+    label: Codes | None
+    end: Floats  # q before any temperature
+
+
+class Ended(NamedTuple):
+    """What a later fit to the same responses, with more links or labels, goes on from."""
+
+    responses: Responses
+    plain: Beliefs  # of plain VB, which has seen neither links nor labels
+    q: Floats
 
 
 class VariationalBayes(Estimator):
@@ -80,7 +97,8 @@ class VariationalBayes(Estimator):
         contradict each other.
     init
         "majority"; "spectral", from moments of the votes (majority where they do not suffice, with
-        a note that says why); or probabilities (n_tasks, n_classes) in the order of `tasks_`.
+        a note that says why); probabilities (n_tasks, n_classes) in the order of `tasks_`; or a
+        model fitted to the same responses, with fewer links or labels, to go on from its end.
     tol, max_iter
         Stop when no probability moves by `tol`, or after `max_iter` sweeps. With `tol=0` exactly
         `max_iter` sweeps are made.
@@ -128,6 +146,7 @@ class VariationalBayes(Estimator):
     link_errors_: LinkErrors | None
     doubtful_links_: DoubtfulLinks | None
     temperature_: float | None
+    _ended: Ended
 
     def __init__(
         self,
@@ -143,7 +162,7 @@ class VariationalBayes(Estimator):
         schedule: str = "in-turn",
         closure: bool = True,
         on_contradiction: OnContradiction = "error",
-        init: str | Floats = "majority",
+        init: str | Floats | VariationalBayes = "majority",
         tol: float = 1e-6,
         max_iter: int = 500,
         accelerate: bool = True,
@@ -186,21 +205,21 @@ class VariationalBayes(Estimator):
         by_row = inputs._replace(
             link_codes=rows.links(inputs.link_codes), gold_codes=rows.gold(inputs.gold_codes)
         )
-        run, label = self._fit_rows(self._problem(rows, inputs), q, by_row)
+        problem = self._problem(rows, inputs)
+        start = self._start(problem, q, by_row)
+        run, label, end = self._fit_rows(problem, start, by_row)
+        self._ended = Ended(inputs.responses, start.beliefs, rows.spread(end))
         spread = None if label is None else rows.spread(label)
         self._keep(inputs, run._replace(q=rows.spread(run.q)), spread)
         return self
 
-    def _fit_rows(
-        self, problem: Problem, q: Floats | None, inputs: Inputs
-    ) -> tuple[Run, Codes | None]:
-        start = self._start(problem, q, inputs)
+    def _fit_rows(self, problem: Problem, start: Run, inputs: Inputs) -> Found:
         if inputs.link_codes is not None and problem.n_classes > 1:
             fit = self._fit_exact if self.link_inference == "exact" else self._fit_mean_field
             return fit(problem, start, inputs, inputs.link_codes)
         if inputs.gold_codes is not None:
-            return self._fit_gold(problem, start, inputs.gold_codes), None
-        return start, None
+            return self._fit_gold(problem, start, inputs.gold_codes)
+        return Found(start, None, start.q)
 
     def _forget(self) -> None:
         self.link_strength_ = self.link_grid_ = self.link_report_ = None
@@ -211,7 +230,9 @@ class VariationalBayes(Estimator):
         crowd = inputs.responses
         whole = Rows(vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None)))
         q = None
-        if not isinstance(self.init, str):
+        if isinstance(self.init, VariationalBayes):
+            q = self.init._end_for(crowd)
+        elif not isinstance(self.init, str):
             q = start_from(self.init, crowd)
         elif self.init == "spectral":
             q = spectral.start(self._problem(whole, inputs), self.random_state)
@@ -235,30 +256,43 @@ class VariationalBayes(Estimator):
     def _start(self, problem: Problem, q: Floats | None, inputs: Inputs) -> Run:
         """Fit plain VB: links and gold start from what it finds, as in the paper.
 
-        Probabilities given as `init` are taken as they are where links or gold follow.
+        Probabilities given as `init` are taken as they are where links or gold follow, and so is
+        the end of an earlier model, with what plain VB believed there.
         """
         plain = inputs.link_codes is None and inputs.gold_codes is None
         if q is None:
             q = vb.majority(problem.tasks, problem.n_classes)
+        elif isinstance(self.init, VariationalBayes) and not plain:
+            return Run(q, self.init._ended.plain, [], 0, converged=True)
         elif not isinstance(self.init, str) and not plain:
             return Run(q, vb.first_beliefs(problem, q), [], 0, converged=True)
         return self._ascend(problem, q)
+
+    def _end_for(self, responses: Responses) -> Floats:
+        """Return where this model ended, for a later one of the same responses."""
+        if not hasattr(self, "_ended"):
+            raise NotFittedError("init is a model that was not fitted yet. Call its fit first.")
+        mine = self._ended.responses
+        same = mine.tasks == responses.tasks and mine.classes == responses.classes
+        if not same or mine.workers != responses.workers:
+            raise OptionError(
+                "init is a model of other responses: tasks, workers or classes differ."
+            )
+        return self._ended.q
 
     def _ascend(self, problem: Problem, q: Floats) -> Run:
         return vb.ascend(
             problem, q, tol=self.tol, max_iter=self.max_iter, accelerate=self.accelerate
         )
 
-    def _fit_gold(self, plain: Problem, start: Run, gold: GoldCodes) -> Run:
+    def _fit_gold(self, plain: Problem, start: Run, gold: GoldCodes) -> Found:
         run = self._ascend(_with_known(plain, gold), vb.clamp(start.q, gold))
-        if self.calibrate is False:
-            return run
-        run, self.temperature_ = joint.calibrated(plain, start, run, gold)
-        return run
+        end = run.q
+        if self.calibrate is not False:
+            run, self.temperature_ = joint.calibrated(plain, start, run, gold)
+        return Found(run, None, end)
 
-    def _fit_exact(
-        self, plain: Problem, start: Run, inputs: Inputs, links: LinkCodes
-    ) -> tuple[Run, Codes | None]:
+    def _fit_exact(self, plain: Problem, start: Run, inputs: Inputs, links: LinkCodes) -> Found:
         if self.link_error in (joint.AUTO, joint.LEARN) and links.weight is not None:
             raise OptionError(
                 "Weights already say how sure each link is, so link_error='auto' and 'learn' have "
@@ -279,11 +313,11 @@ class VariationalBayes(Estimator):
         self.doubtful_links_ = doubtful(inputs.links, links, fit.wrong)
         if fit.rates is not None:
             self.link_errors_ = errors_by_source(inputs.links, fit.rates)
-        return fit.run, fit.label
+        return Found(fit.run, fit.label, fit.end)
 
     def _fit_mean_field(
         self, plain: Problem, begin: Run, inputs: Inputs, links: LinkCodes
-    ) -> tuple[Run, Codes | None]:
+    ) -> Found:
         n_tasks, n_classes = plain.tasks.n_tasks, plain.n_classes
         closure = self.closure and links.weight is None
         gold = inputs.gold_codes
@@ -301,11 +335,13 @@ class VariationalBayes(Estimator):
         if self.link_strength is None or isinstance(self.link_strength, str):
             run, strength, grid = mean_field.choose_strength(ascent, start, links, warm=in_turn)
             self.link_strength_, self.link_grid_ = strength, grid
-            return run, None
+            return Found(run, None, run.q)
         self.link_strength_ = float(self.link_strength)
         if in_turn:
-            return mean_field.approach_strength(ascent, start, self.link_strength_), None
-        return ascent(self.link_strength_, start), None
+            run = mean_field.approach_strength(ascent, start, self.link_strength_)
+        else:
+            run = ascent(self.link_strength_, start)
+        return Found(run, None, run.q)
 
     def _keep(self, inputs: Inputs, run: Run, label: Codes | None) -> None:
         self.class_prior_ = dirichlet.mean(run.beliefs.alpha)
@@ -338,7 +374,8 @@ def check_options(model: VariationalBayes) -> None:
         if getattr(model, name) not in allowed:
             raise OptionError.unknown(name, getattr(model, name), [str(word) for word in allowed])
     if isinstance(model.init, str) and model.init not in INITS:
-        raise OptionError.unknown("init", model.init, (*INITS, "an array of probabilities"))
+        others = "an array of probabilities", "a fitted model"
+        raise OptionError.unknown("init", model.init, (*INITS, *others))
     strength = model.link_strength
     if isinstance(strength, str):
         if strength != "grid":

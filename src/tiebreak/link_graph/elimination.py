@@ -10,8 +10,8 @@ import numpy as np
 from tiebreak.kernels.network import Cliques
 from tiebreak.link_graph.codes import Bools, Ints
 
-LARGEST_TABLE = 100_000  # entries of one clique, K^(width + 1)
-LARGEST_COMPONENT = 300_000  # entries of all cliques of a component
+LARGEST_TABLE = 10_000  # entries of one clique, K^(width + 1)
+LARGEST_COMPONENT = 20_000  # entries of all cliques of a component: some milliseconds a sweep
 LARGEST_CORE = 150  # nodes with three neighbours or more that are worth a search
 MOST_LOOPS = 2_000  # independent loops of a component that is worth a look
 

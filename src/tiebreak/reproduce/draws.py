@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak import datasets, selection
+from tiebreak import datasets
 from tiebreak.errors import FileError
 from tiebreak.gold import Gold, GoldCodes
 from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
@@ -21,7 +21,7 @@ from tiebreak.links import Links, links_from_gold
 from tiebreak.names import Names
 from tiebreak.reproduce.quiet import quietly
 from tiebreak.responses import Responses
-from tiebreak.selection import Indexes, Pairs
+from tiebreak.selection.draws import Indexes, PairCodes, bvsb_pairs, random_pairs
 
 SEED = 2021  # of all draws, with the dataset's name and the number of the run
 UNIFORM_PRIOR = ("web",)  # as in the paper; all others have the diagonal prior
@@ -48,8 +48,8 @@ class Draw(NamedTuple):
     """What one run gives, most of it first: places in gold, and pairs of such places."""
 
     labels: Indexes
-    random: Pairs
-    bvsb: Pairs
+    random: PairCodes
+    bvsb: PairCodes
 
 
 def numbers_given(n_gold: int, n_steps: int) -> tuple[int, ...]:
@@ -106,8 +106,8 @@ def draw(name: str, expected: str, backend: str, run: int) -> Draw:
     ).spawn(3)
     return Draw(
         for_labels.permutation(of.n_gold)[:most],
-        selection.random_pairs(of.n_gold, most, for_random),
-        selection.bvsb_pairs(of.q[of.truth.task], most, random_state=for_bvsb),
+        random_pairs(of.n_gold, most, for_random),
+        bvsb_pairs(of.q[of.truth.task], most, random_state=for_bvsb),
     )
 
 
@@ -117,7 +117,7 @@ def labels_given(of: Crowd, drawn: Draw, n: int) -> Gold:
     return Gold(Names(of.gold.tasks.take(at)), of.gold.label[at], of.gold.classes, at)
 
 
-def links_given(of: Crowd, pairs: Pairs, n: int) -> Links:
+def links_given(of: Crowd, pairs: PairCodes, n: int) -> Links:
     """Return the first n pairs of a draw, linked by what gold says."""
     left, right = pairs.first(n)
     is_must = of.truth.label[left] == of.truth.label[right]

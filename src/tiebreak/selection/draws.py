@@ -1,4 +1,4 @@
-"""Selection: which pairs of tasks to ask about.
+"""Draws: pairs of tasks at random, and the paper's best versus second best.
 
 Pure functions on class probabilities: pairs come back as codes of tasks, in the order in which they
 were drawn. The first n of a longer draw are a draw of n, so that one draw serves a series of
@@ -20,15 +20,15 @@ Indexes = npt.NDArray[np.int64]
 Seed = int | np.random.Generator | None
 
 
-class Pairs(NamedTuple):
+class PairCodes(NamedTuple):
     """Pairs of tasks to ask about: left[p] and right[p], in the order of the draw."""
 
     left: Indexes
     right: Indexes
 
-    def first(self, n: int) -> Pairs:
+    def first(self, n: int) -> PairCodes:
         """Return the first n pairs."""
-        return Pairs(self.left[:n], self.right[:n])
+        return PairCodes(self.left[:n], self.right[:n])
 
 
 def margins(q: npt.ArrayLike) -> Floats:
@@ -69,7 +69,7 @@ def draw_in_order(weight: Floats, n: int, rng: np.random.Generator) -> Indexes:
     return np.lexsort((-key, is_zero))[:n]
 
 
-def random_pairs(n_tasks: int, n: int, random_state: Seed = None) -> Pairs:
+def random_pairs(n_tasks: int, n: int, random_state: Seed = None) -> PairCodes:
     """Draw n different pairs of tasks, all equally likely; all pairs where there are fewer.
 
     >>> pairs = random_pairs(3, 3, random_state=0)
@@ -80,12 +80,12 @@ def random_pairs(n_tasks: int, n: int, random_state: Seed = None) -> Pairs:
     n_pairs = n_tasks * (n_tasks - 1) // 2
     wanted = min(_count(n), n_pairs)
     place = rng.choice(n_pairs, size=wanted, replace=False) if wanted else np.empty(0, np.int64)
-    return Pairs(*unrank_pairs(place))
+    return PairCodes(*unrank_pairs(place))
 
 
 def bvsb_pairs(
     q: npt.ArrayLike, n: int, *, exact_count: bool = True, random_state: Seed = None
-) -> Pairs:
+) -> PairCodes:
     """Draw pairs of a doubtful and a sure task, by best versus second best: [eq:bvsb].
 
     Doubtful tasks are drawn in proportion to 1 - margin, and for each K partners in proportion to
@@ -114,7 +114,7 @@ def bvsb_pairs(
     partners = _draw_partners(asked, margin, n_partners, rng)
     left = np.repeat(asked, [len(each) for each in partners])
     right = np.concatenate([np.empty(0, dtype=np.int64), *partners])
-    return Pairs(left, right).first(n_pairs)
+    return PairCodes(left, right).first(n_pairs)
 
 
 def _draw_partners(

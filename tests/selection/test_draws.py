@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiebreak import selection
 from tiebreak.errors import OptionError
+from tiebreak.selection import draws as selection
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "selection.json"
 BVSB: dict[str, Any] = json.loads(GOLDEN.read_text())["bvsb"]
@@ -32,7 +32,7 @@ def exact_inclusion(weight: np.ndarray, n: int) -> np.ndarray:
     return inside
 
 
-def drawn_pairs(pairs: selection.Pairs) -> list[tuple[int, int]]:
+def drawn_pairs(pairs: selection.PairCodes) -> list[tuple[int, int]]:
     return list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
 
 

@@ -1,0 +1,24 @@
+"""Selection: which question to ask next.
+
+>>> import tiebreak as tb
+>>> votes = [("a", "ann", "x"), ("a", "bob", "x"), ("b", "ann", "y"), ("b", "bob", "y")]
+>>> votes += [("c", "ann", "x"), ("c", "bob", "y")]
+>>> model = tb.VariationalBayes().fit(votes)
+>>> [sorted(pair[:2]) for pair in tb.selection.pairs(model, 1, strategy="bvsb", random_state=0)]
+[['a', 'c']]
+"""
+
+from tiebreak.selection.asking import STRATEGIES, Pairs, Strategy, pairs
+from tiebreak.selection.compare import Offer, Offers, compare
+from tiebreak.selection.draws import margins
+
+__all__ = [
+    "STRATEGIES",
+    "Offer",
+    "Offers",
+    "Pairs",
+    "Strategy",
+    "compare",
+    "margins",
+    "pairs",
+]

@@ -1,0 +1,198 @@
+"""Asking: the next pairs to ask about, by the strategy one names."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tiebreak.errors import OptionError
+from tiebreak.inference import VariationalBayes
+from tiebreak.inference.calibration import expected_temperature
+from tiebreak.kernels.layout import Floats, Mask
+from tiebreak.kernels.reference import softmax
+from tiebreak.labels import as_frame
+from tiebreak.names import Names
+from tiebreak.selection import adaptive, draws, value
+from tiebreak.selection.adaptive import Crowd
+from tiebreak.selection.draws import Indexes, Seed
+from tiebreak.selection.settled import Settled, settled
+
+Strategy = Literal["adaptive", "bvsb", "random"]
+STRATEGIES: tuple[Strategy, ...] = ("adaptive", "bvsb", "random")
+DRAWS = 20  # of random pairs for each one wanted, before all pairs are looked at
+
+
+class Row(NamedTuple):
+    """One pair to ask about."""
+
+    left: Hashable
+    right: Hashable
+    gain: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Pairs of tasks to ask about, the best first.
+
+    `gain` is the number of labels that the answer is expected to put right, by itself; that of a
+    check, which guards later answers, may be small.
+    """
+
+    left: Names
+    right: Names
+    gain: Floats
+    frame: str = field(default="pyarrow", repr=False)
+
+    def __len__(self) -> int:
+        return len(self.gain)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(Row._make, zip(self.left, self.right, self.gain.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        return f"Pairs({len(self):,} pairs)"
+
+    def to_frame(self) -> Any:
+        """Return left, right and gain as a table of the caller's kind."""
+        every = np.arange(len(self))
+        columns = {"left": self.left.take(every), "right": self.right.take(every)}
+        return as_frame({**columns, "gain": self.gain}, self.frame)
+
+
+def pairs(
+    model: VariationalBayes,
+    n: int,
+    strategy: Strategy = "adaptive",
+    among: Iterable[Hashable] | None = None,
+    random_state: Seed = None,
+) -> Pairs:
+    """Choose the next n pairs of tasks to ask "are these two the same class?".
+
+    A pair that links or gold of the model settle is never chosen. Where fewer than n are open, all
+    of those that the strategy would ask come back.
+
+    Parameters
+    ----------
+    model
+        A fitted `VariationalBayes`. Fit it again with the answers as links, and ask on.
+    strategy
+        "adaptive": tasks in doubt against tasks that are known well, by expected gain; cores are
+        checked first. "bvsb": the paper's, doubtful tasks against sure ones at random: [eq:bvsb].
+        "random": any pair.
+    among
+        Ask only about these tasks; None: about all.
+    random_state
+        A seed or a generator.
+
+    Examples
+    --------
+    >>> import tiebreak as tb
+    >>> crowd = tb.simulate.crowd(n_tasks=50, n_workers=5, n_classes=3, random_state=0)
+    >>> model = tb.VariationalBayes().fit(crowd.responses)
+    >>> tb.selection.pairs(model, 5, random_state=0)
+    Pairs(5 pairs)
+    """
+    if strategy not in STRATEGIES:
+        raise OptionError.unknown("strategy", strategy, STRATEGIES)
+    if n < 0:
+        raise OptionError(f"n, the number of pairs, must be 0 or more; got {n!r}.")
+    if len(model.classes_) < 2:
+        raise OptionError("There is one class only, so there is nothing to ask.")
+    rng = np.random.default_rng(random_state)
+    crowd = crowd_of(model, among)
+    if strategy == "adaptive":
+        left, right, gain = _columns(adaptive.choose(crowd, n, rng))
+    else:
+        left, right = _drawn(crowd, n, strategy, rng)
+        gain = _gains(crowd, left, right)
+    return Pairs(_names(model, left), _names(model, right), gain, model.responses_.frame)
+
+
+def crowd_of(model: VariationalBayes, among: Iterable[Hashable] | None) -> Crowd:
+    """Gather what questions are chosen by."""
+    is_among = _among(model, among)
+    return Crowd(tempered(model), own_probabilities(model), settled(model), is_among)
+
+
+def tempered(model: VariationalBayes) -> Floats:
+    """Return the model's probabilities; tempered as one would expect where it could not fit that.
+
+    Without links and gold nothing says how sure the crowd may be, and it is always too sure.
+    """
+    if model.temperature_ is not None:
+        return model.probabilities_
+    tau = expected_temperature(_votes(model))
+    return softmax(tau * np.log(np.maximum(model.probabilities_, np.finfo(np.float64).tiny)))
+
+
+def own_probabilities(model: VariationalBayes) -> Floats:
+    """Return what the responses of each task alone say of it, tempered: links and gold left out."""
+    crowd = model.responses_
+    tau = model.temperature_
+    if tau is None:
+        tau = expected_temperature(_votes(model))
+    tiny = np.finfo(np.float64).tiny
+    by_answer = np.log(np.maximum(model.confusion_, tiny)).transpose(0, 2, 1)
+    scores = np.tile(np.log(np.maximum(model.class_prior_, tiny)), (crowd.n_tasks, 1))
+    for k in range(crowd.n_classes):
+        votes = by_answer[crowd.worker, crowd.label, k]
+        scores[:, k] += np.bincount(crowd.task, weights=votes, minlength=crowd.n_tasks)
+    return softmax(tau * scores)
+
+
+def _votes(model: VariationalBayes) -> float:
+    return model.responses_.n_responses / max(model.responses_.n_tasks, 1)
+
+
+def _among(model: VariationalBayes, among: Iterable[Hashable] | None) -> Mask:
+    chosen = np.ones(len(model.tasks_), dtype=bool)
+    if among is not None:
+        wanted = list(among)
+        codes = model.tasks_.codes(wanted)
+        unknown = [name for name, code in zip(wanted, codes.tolist(), strict=True) if code < 0]
+        if unknown:
+            raise OptionError(
+                f"among names {len(unknown):,} tasks that no response names, {unknown[0]!r} first."
+            )
+        chosen[:] = False
+        chosen[codes] = True
+    return chosen
+
+
+def _drawn(crowd: Crowd, n: int, strategy: Strategy, rng: Any) -> tuple[Indexes, Indexes]:
+    """Draw pairs whose answer is not known, at random or by best versus second best."""
+    task = np.flatnonzero(crowd.among)
+    for many in (n, DRAWS * n):  # known pairs are few, mostly
+        if strategy == "random":
+            codes = draws.random_pairs(len(task), many, rng)
+        else:
+            codes = draws.bvsb_pairs(crowd.q[task], many, random_state=rng)
+        left, right = task[codes.left], task[codes.right]
+        is_open = _open_pairs(crowd.settled, left, right)
+        if np.count_nonzero(is_open) >= n:
+            break
+    return left[is_open][:n], right[is_open][:n]
+
+
+def _open_pairs(groups: Settled, left: Indexes, right: Indexes) -> Mask:
+    unit = groups.unit().astype(np.int64)
+    return ~groups.is_known(unit[left], unit[right])
+
+
+def _gains(crowd: Crowd, left: Indexes, right: Indexes) -> Floats:
+    groups = crowd.settled
+    stake = np.ones(len(crowd.q)) if groups.is_soft else groups.size[groups.group]
+    gain = stake[left] * value.link_gain(crowd.q[left], crowd.q[right])
+    return gain + stake[right] * value.link_gain(crowd.q[right], crowd.q[left])
+
+
+def _columns(questions: list[adaptive.Question]) -> tuple[Indexes, Indexes, Floats]:
+    left, right, gain = zip(*questions, strict=True) if questions else ((), (), ())
+    return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64), np.array(gain, float)
+
+
+def _names(model: VariationalBayes, codes: Indexes) -> Names:
+    return Names(model.tasks_.take(codes))

@@ -1,0 +1,89 @@
+"""Value: how many wrong labels an answer is expected to put right.
+
+An answer is worth something where it can change a label: two tasks in doubt tell little about each
+other, a task in doubt and one that is sure tell the class of the first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiebreak.kernels.layout import Floats
+
+
+def link_gain(q: Floats, other: Floats, error: float = 0.0) -> Floats:
+    """Return how much less wrong q gets, as expected, by "is it the same as the other?".
+
+    Implements [eq:link-gain], with c(k) = ε + (1 − 2ε) q'(k):
+
+        G = max_k q(k) c(k) + max_k q(k) (1 − c(k)) − max_k q(k)
+
+    Parameters
+    ----------
+    q, other
+        (…, n_classes), rows sum to 1; taken as independent.
+    error
+        ε: how often the answer is wrong.
+
+    Examples
+    --------
+    >>> doubtful, sure = np.array([0.5, 0.5]), np.array([0.99, 0.01])
+    >>> link_gain(doubtful, sure).round(2), link_gain(doubtful, doubtful).round(2)
+    (np.float64(0.49), np.float64(0.0))
+    """
+    agrees = error + (1.0 - 2.0 * error) * other
+    after = (q * agrees).max(axis=-1) + (q * (1.0 - agrees)).max(axis=-1)
+    return np.asarray(after - q.max(axis=-1))
+
+
+def entropy_gain(q: Floats, other: Floats, error: float = 0.0) -> Floats:
+    """Return how much the entropy of q falls, as expected, by the same question."""
+    agrees = error + (1.0 - 2.0 * error) * other
+    after = _entropy(q * agrees) + _entropy(q * (1.0 - agrees))
+    return np.asarray(_entropy(q) - after)
+
+
+def gold_gain(q: Floats) -> Floats:
+    """Return how much less wrong q gets by a known label: all that it was wrong."""
+    return np.asarray(1.0 - q.max(axis=-1))
+
+
+def vote_gain(q: Floats, confusion: Floats) -> Floats:
+    """Return how much less wrong q gets, as expected, by one more vote of a worker.
+
+    Implements [eq:vote-gain]: Σ_l max_k q(k) θ(k, l) − max_k q(k)
+
+    Parameters
+    ----------
+    q
+        (…, n_classes).
+    confusion
+        (n_classes, n_classes), [truth, answer], of the worker.
+    """
+    joint = q[..., :, None] * confusion
+    return np.asarray(joint.max(axis=-2).sum(axis=-1) - q.max(axis=-1))
+
+
+def settling_gain(q: Floats) -> Floats:
+    """Return the best gain a question of asking class after class until one answer is "same".
+
+    Implements [eq:settling-gain], classes by falling probability, m the number of classes tried:
+
+        max_m (q₂ + … + q_{m+1}) / (1 + (1 − q₁) + … + (1 − q₁ − … − q_{m−1}))
+
+    With two classes it is the probability of the second.
+    """
+    by_rank = -np.sort(-q, axis=-1)
+    among_first = np.cumsum(by_rank, axis=-1)[..., :-1]
+    n_asked = 1.0 + np.cumsum(1.0 - among_first, axis=-1) - (1.0 - among_first)
+    put_right = among_first + by_rank[..., 1:] - by_rank[..., :1]
+    return np.asarray((put_right / n_asked).max(axis=-1))
+
+
+def _entropy(joint: Floats) -> Floats:
+    """Return Σ p · H(row / p): the entropy of a row, weighted by its sum p."""
+    total = joint.sum(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(joint > 0.0, joint * np.log(joint), 0.0).sum(axis=-1)
+        whole = np.where(total > 0.0, total * np.log(total), 0.0)
+    return np.asarray(whole - logs)
