@@ -19,10 +19,10 @@ from tiebreak.kernels.reference import softmax
 from tiebreak.link_graph import LinkCodes
 
 LOG_RANGE = (-4.0, 0.5)
-LOG_SPREAD = 0.7  # of the prior on log τ around what is expected: decides where links are few
+LOG_SPREAD = 0.5  # of the prior on log τ around what is expected: decides where links are few
 WIDE_SPREAD = 1.5  # of log τ around 0 where error rates of links are estimated beside it
-ALIKE = 0.3  # how alike the errors of two workers on one task are, as expected
-TRUSTED_ERROR = 1e-4
+ALIKE = 0.25  # how alike the errors of two workers on one task are, as expected
+TRUSTED_ERROR = 0.02  # a floor: where the whole crowd errs together, no temperature explains it
 LOGIT_RANGE = (-9.0, 0.0)  # of an error rate: never worse than a coin
 PRIOR_SAME = (1.0, 75.0)  # pseudo-answers, wrong and right, about tasks that are the same
 PRIOR_DIFFERENT = (1.0, 50.0)  # about tasks that differ: a wrong "same" does more harm
@@ -43,7 +43,7 @@ def expected_temperature(votes: float) -> float:
     n votes whose errors are alike by ρ say as much as n / (1 + ρ (n − 1)) that err independently.
 
     >>> round(expected_temperature(1.0), 2), round(expected_temperature(11.0), 2)
-    (1.0, 0.25)
+    (1.0, 0.29)
     """
     return 1.0 / (1.0 + ALIKE * max(votes - 1.0, 0.0))
 

@@ -61,7 +61,7 @@ class _Board:
     def __init__(self, crowd: Crowd, rng: np.random.Generator) -> None:
         self.crowd, self.rng = crowd, rng
         self.n_tasks, self.n_classes = crowd.q.shape
-        self.unit = crowd.settled.unit()
+        self.unit, self.stake = crowd.settled.unit(), crowd.settled.at_stake()
         self.task = np.flatnonzero(crowd.among)
         self.said, self.sureness = crowd.own.argmax(axis=1), crowd.own.max(axis=1)
         self.is_sure = _surer_half(self.said, self.sureness, self.task, self.n_classes)
@@ -190,10 +190,7 @@ class _Board:
 
     def _at_stake(self, task: Ints) -> Ints:
         """Return how many labels hang on the unit of each task."""
-        groups = self.crowd.settled
-        if groups.is_soft:
-            return np.ones(len(task), dtype=np.int64)
-        return groups.size[groups.group[task]]
+        return np.asarray(self.stake[task])
 
 
 def _surer_half(said: Ints, sureness: Floats, task: Ints, n_classes: int) -> Mask:

@@ -11,6 +11,7 @@ import numpy as np
 from tiebreak.errors import OptionError
 from tiebreak.inference import VariationalBayes
 from tiebreak.inference.calibration import expected_temperature
+from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.kernels.reference import softmax
 from tiebreak.labels import as_frame
@@ -18,7 +19,7 @@ from tiebreak.names import Names
 from tiebreak.selection import adaptive, draws, value
 from tiebreak.selection.adaptive import Crowd
 from tiebreak.selection.draws import Indexes, Seed
-from tiebreak.selection.settled import Settled, settled
+from tiebreak.selection.settled import settled
 
 Strategy = Literal["adaptive", "bvsb", "random"]
 STRATEGIES: tuple[Strategy, ...] = ("adaptive", "bvsb", "random")
@@ -63,7 +64,7 @@ class Pairs:
 
 
 def pairs(
-    model: VariationalBayes,
+    model: Estimator,
     n: int,
     strategy: Strategy = "adaptive",
     among: Iterable[Hashable] | None = None,
@@ -77,7 +78,8 @@ def pairs(
     Parameters
     ----------
     model
-        A fitted `VariationalBayes`. Fit it again with the answers as links, and ask on.
+        A fitted `VariationalBayes`. Fit it again with the answers as links, and ask on. "random"
+        and "bvsb" take any fitted estimator: with `MajorityVote` the shares of votes decide.
     strategy
         "adaptive": tasks in doubt against tasks that are known well, by expected gain; cores are
         checked first. "bvsb": the paper's, doubtful tasks against sure ones at random: [eq:bvsb].
@@ -102,17 +104,20 @@ def pairs(
     if len(model.classes_) < 2:
         raise OptionError("There is one class only, so there is nothing to ask.")
     rng = np.random.default_rng(random_state)
-    crowd = crowd_of(model, among)
     if strategy == "adaptive":
-        left, right, gain = _columns(adaptive.choose(crowd, n, rng))
+        left, right, gain = _columns(adaptive.choose(crowd_of(model, among), n, rng))
     else:
-        left, right = _drawn(crowd, n, strategy, rng)
-        gain = _gains(crowd, left, right)
+        left, right, gain = _drawn(model, among, n, strategy, rng)
     return Pairs(_names(model, left), _names(model, right), gain, model.responses_.frame)
 
 
-def crowd_of(model: VariationalBayes, among: Iterable[Hashable] | None) -> Crowd:
+def crowd_of(model: Estimator, among: Iterable[Hashable] | None) -> Crowd:
     """Gather what questions are chosen by."""
+    if not isinstance(model, VariationalBayes):
+        raise OptionError(
+            f"Questions are chosen by what VariationalBayes finds; got {type(model).__name__}. "
+            "strategy='bvsb' takes any estimator."
+        )
     is_among = _among(model, among)
     return Crowd(tempered(model), own_probabilities(model), settled(model), is_among)
 
@@ -147,7 +152,7 @@ def _votes(model: VariationalBayes) -> float:
     return model.responses_.n_responses / max(model.responses_.n_tasks, 1)
 
 
-def _among(model: VariationalBayes, among: Iterable[Hashable] | None) -> Mask:
+def _among(model: Estimator, among: Iterable[Hashable] | None) -> Mask:
     chosen = np.ones(len(model.tasks_), dtype=bool)
     if among is not None:
         wanted = list(among)
@@ -162,31 +167,25 @@ def _among(model: VariationalBayes, among: Iterable[Hashable] | None) -> Mask:
     return chosen
 
 
-def _drawn(crowd: Crowd, n: int, strategy: Strategy, rng: Any) -> tuple[Indexes, Indexes]:
+def _drawn(
+    model: Estimator, among: Iterable[Hashable] | None, n: int, strategy: Strategy, rng: Any
+) -> tuple[Indexes, Indexes, Floats]:
     """Draw pairs whose answer is not known, at random or by best versus second best."""
-    task = np.flatnonzero(crowd.among)
+    groups, task = settled(model), np.flatnonzero(_among(model, among))
+    unit, q = groups.unit().astype(np.int64), model.probabilities_
     for many in (n, DRAWS * n):  # known pairs are few, mostly
         if strategy == "random":
             codes = draws.random_pairs(len(task), many, rng)
         else:
-            codes = draws.bvsb_pairs(crowd.q[task], many, random_state=rng)
+            codes = draws.bvsb_pairs(q[task], many, random_state=rng)
         left, right = task[codes.left], task[codes.right]
-        is_open = _open_pairs(crowd.settled, left, right)
+        is_open = ~groups.is_known(unit[left], unit[right])
         if np.count_nonzero(is_open) >= n:
             break
-    return left[is_open][:n], right[is_open][:n]
-
-
-def _open_pairs(groups: Settled, left: Indexes, right: Indexes) -> Mask:
-    unit = groups.unit().astype(np.int64)
-    return ~groups.is_known(unit[left], unit[right])
-
-
-def _gains(crowd: Crowd, left: Indexes, right: Indexes) -> Floats:
-    groups = crowd.settled
-    stake = np.ones(len(crowd.q)) if groups.is_soft else groups.size[groups.group]
-    gain = stake[left] * value.link_gain(crowd.q[left], crowd.q[right])
-    return gain + stake[right] * value.link_gain(crowd.q[right], crowd.q[left])
+    left, right = left[is_open][:n], right[is_open][:n]
+    stake = groups.at_stake()
+    gain = stake[left] * value.link_gain(q[left], q[right])
+    return left, right, gain + stake[right] * value.link_gain(q[right], q[left])
 
 
 def _columns(questions: list[adaptive.Question]) -> tuple[Indexes, Indexes, Floats]:
@@ -194,5 +193,5 @@ def _columns(questions: list[adaptive.Question]) -> tuple[Indexes, Indexes, Floa
     return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64), np.array(gain, float)
 
 
-def _names(model: VariationalBayes, codes: Indexes) -> Names:
+def _names(model: Estimator, codes: Indexes) -> Names:
     return Names(model.tasks_.take(codes))

@@ -118,8 +118,7 @@ def _doubtful(crowd: Crowd) -> tuple[np.ndarray, Floats]:
     groups, task = crowd.settled, np.flatnonzero(crowd.among)
     _, first = np.unique(groups.unit()[task], return_index=True)
     task = np.sort(task[first])
-    stake = np.ones(len(task)) if groups.is_soft else groups.size[groups.group[task]]
-    return task, np.asarray(stake, dtype=np.float64)
+    return task, np.asarray(groups.at_stake()[task], dtype=np.float64)
 
 
 def _cost(kind: str, cost: float) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import VariationalBayes
+from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.layout import Codes, Mask
 from tiebreak.link_graph import LinkCodes
 from tiebreak.link_graph.codes import Ints, distinct
@@ -36,6 +37,12 @@ class Settled:
         """What a question is about: a group or, where links are soft, a task alone."""
         return np.arange(len(self.group), dtype=np.int32) if self.is_soft else self.group
 
+    def at_stake(self) -> Ints:
+        """How many labels hang on the unit of each task."""
+        if self.is_soft:
+            return np.ones(len(self.group), dtype=np.int64)
+        return np.asarray(self.size[self.group])
+
     def is_known(self, unit: Ints, other: Ints) -> Mask:
         """Say of pairs of units whether the answer is known."""
         keys = link_graph.pair_keys(unit, other, len(self.group))
@@ -45,12 +52,13 @@ class Settled:
         return np.asarray(found | (unit == other))
 
 
-def settled(model: VariationalBayes) -> Settled:
+def settled(model: Estimator) -> Settled:
     """Find what the links and the gold of a fitted model settle."""
     n_tasks = len(model.tasks_)
     n_classes = len(model.classes_)
     given = None if model.links_ is None else model.links_.on(model.tasks_)
-    is_soft = given is not None and (model.link_error is not None or given.weight is not None)
+    stated = model.link_error if isinstance(model, VariationalBayes) else None
+    is_soft = given is not None and (stated is not None or given.weight is not None)
     believed = _believed(model, given)
     tied = _with_gold(believed, _gold(model))
     group, flip, apart = _groups(n_tasks, n_classes, tied)
@@ -61,15 +69,16 @@ def settled(model: VariationalBayes) -> Settled:
     return Settled(group, flip, size, np.unique(apart), is_soft, n_links, given)
 
 
-def _gold(model: VariationalBayes) -> GoldCodes | None:
+def _gold(model: Estimator) -> GoldCodes | None:
     return None if model.gold_ is None else model.gold_.on(model.tasks_, model.classes_)
 
 
-def _believed(model: VariationalBayes, given: LinkCodes | None) -> LinkCodes | None:
+def _believed(model: Estimator, given: LinkCodes | None) -> LinkCodes | None:
     """Return the links without those that are likelier wrong than right."""
-    if given is None or model.doubtful_links_ is None:
+    doubtful = model.doubtful_links_ if isinstance(model, VariationalBayes) else None
+    if given is None or doubtful is None:
         return given
-    disbelieved = np.isin(given.row, model.doubtful_links_.links.row)
+    disbelieved = np.isin(given.row, doubtful.links.row)
     return given.keep(~disbelieved)._replace(weight=None)
 
 

@@ -1,0 +1,268 @@
+"""Ask simulated questions by every method, and score the labels after each budget; resumable.
+
+    python experiments/03_asking/run.py [--methods a,b] [--datasets a,b] [--jobs 2] [--seeds 20]
+
+Answers come from gold; with wrong answers, a share of them is flipped. Each case, one method on one
+dataset with one seed, is a line of `runs.jsonl` beside this file (not kept in the repository). With
+--collect, complete cells go to `results.json`, which is kept, and which `report.py` turns into
+tables and figures. A second call skips what either file holds already.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import time
+import tomllib
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+HERE = Path(__file__).parent
+RUNS, RESULTS = HERE / "runs.jsonl", HERE / "results.json"
+CONFIG = tomllib.loads((HERE / "config.toml").read_text())
+
+
+class Case(NamedTuple):
+    dataset: str
+    wrong: float
+    method: str
+    seed: int
+
+
+class Crowd(NamedTuple):
+    """A dataset, its gold in codes, and what plain VB finds."""
+
+    responses: Any
+    names: list[Any]  # of the gold tasks
+    task: np.ndarray  # their codes
+    label: np.ndarray
+    plain: Any
+
+
+def cases(methods: list[str], datasets: list[str]) -> list[Case]:
+    seeds = range(CONFIG["first_seed"], CONFIG["first_seed"] + CONFIG["seeds"])
+    found = map(Case._make, product(datasets, CONFIG["wrong"], methods, seeds))
+    return [case for case in found if not (case.wrong and _method(case).get("clean_only"))]
+
+
+def _method(case: Case) -> dict[str, Any]:
+    method: dict[str, Any] = CONFIG["methods"][case.method]
+    return method
+
+
+@cache
+def load(name: str) -> Crowd:
+    import tiebreak as tb
+
+    folder = Path(os.environ["TIEBREAK_DATA"]) / name
+    gold = tb.read_gold(folder / "gold.csv")
+    responses = tb.read_responses(folder / "responses.csv").with_classes(gold.classes)
+    truth = gold.on(responses.tasks, responses.classes)
+    plain = _model(name).fit(responses)
+    return Crowd(responses, list(gold.tasks), truth.task, truth.label, plain)
+
+
+def _model(dataset: str, **options: Any) -> Any:
+    import tiebreak as tb
+
+    prior = "uniform" if dataset in CONFIG["uniform_prior"] else "diagonal"
+    return tb.VariationalBayes(confusion_prior=prior, backend="numba", n_threads=1, **options)
+
+
+def stops(n_gold: int, *, in_rounds: bool) -> list[int]:
+    """Return the numbers of questions after which a method is fitted and scored."""
+    found = {round(share * n_gold) for share in CONFIG["budgets"]}
+    if in_rounds:
+        most = max(found)
+        found |= {round(most * (i + 1) / CONFIG["rounds"]) for i in range(CONFIG["rounds"])}
+    return sorted(found - {0})
+
+
+def ask(case: Case) -> dict[str, Any]:
+    """Run one case: ask, fit, score, and so on."""
+    method = _method(case)
+    crowd = load(case.dataset)
+    rng = np.random.default_rng([case.seed, round(1000 * case.wrong)])
+    asking = ask_labels if method["ask"] == "labels" else ask_pairs
+    start = time.perf_counter()
+    scored = asking(case, crowd, rng)
+    seconds = time.perf_counter() - start
+    n, macro, micro = zip(*scored, strict=True)
+    return {**case._asdict(), "n": n, "macro_f": macro, "micro_f": micro, "seconds": seconds}
+
+
+def ask_pairs(case: Case, crowd: Crowd, rng: Any) -> list[tuple[int, float, float]]:
+    import tiebreak as tb
+
+    method, model = _method(case), crowd.plain
+    truth = np.full(crowd.responses.n_tasks, -1)
+    truth[crowd.task] = crowd.label
+    options = method.get("soft_options", method["options"]) if case.wrong else method["options"]
+    left: list[Any] = []
+    right: list[Any] = []
+    must: list[bool] = []
+    scored = []
+    drawn = None
+    if not method.get("rounds"):  # all at once: what is asked first is the same for every budget
+        most = max(stops(len(crowd.names), in_rounds=False))
+        drawn = list(tb.selection.pairs(model, most, method["ask"], crowd.names, rng))
+    for stop in stops(len(crowd.names), in_rounds=bool(method.get("rounds"))):
+        wanted = stop - len(left)
+        asked = (
+            drawn[len(left) : stop]
+            if drawn is not None
+            else list(tb.selection.pairs(model, wanted, method["ask"], crowd.names, rng))
+        )
+        for a, b, _ in asked:
+            same = bool(np.equal(*truth[crowd.responses.tasks.codes([a, b])]))
+            left.append(a)
+            right.append(b)
+            must.append(same != bool(rng.random() < case.wrong))
+        links = tb.Links.from_columns(left, right, must)
+        begin = model if method.get("rounds") else crowd.plain
+        model = _model(case.dataset, init=begin, **options).fit(crowd.responses, links=links)
+        scored.append((len(left), *_scores(crowd, model.labels_.label)))
+    return scored
+
+
+def ask_labels(case: Case, crowd: Crowd, rng: Any) -> list[tuple[int, float, float]]:
+    """Ask for the label of the tasks in most doubt, by the margin of their probabilities."""
+    import tiebreak as tb
+
+    method, model = _method(case), crowd.plain
+    known: list[int] = []  # places in the gold tasks
+    scored = []
+    for stop in stops(len(crowd.names), in_rounds=bool(method.get("rounds"))):
+        margin = tb.selection.margins(model.probabilities_[crowd.task])
+        margin[known] = np.inf
+        if not method.get("rounds"):
+            margin = tb.selection.margins(crowd.plain.probabilities_[crowd.task])
+            known = []
+        ties = rng.random(len(margin))
+        known += np.lexsort((ties, margin))[: stop - len(known)].tolist()
+        classes = crowd.responses.classes
+        gold = [(crowd.names[i], classes[int(crowd.label[i])]) for i in known]
+        begin = model if method.get("rounds") else crowd.plain
+        model = _model(case.dataset, init=begin).fit(crowd.responses, gold=gold)
+        scored.append((stop, *_scores(crowd, model.labels_.label)))
+    return scored
+
+
+def _scores(crowd: Crowd, label: np.ndarray) -> tuple[float, float]:
+    from tiebreak import evaluate
+
+    counts = evaluate.count_classes(crowd.label, label[crowd.task], crowd.responses.n_classes)
+    return round(evaluate.macro_f(counts), 5), round(evaluate.micro_f(counts), 5)
+
+
+def work(case: Case) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return json.dumps(ask(case))
+
+
+def run(todo: list[Case], jobs: int) -> None:
+    print(f"{len(todo):,} cases to do", flush=True)
+    start = time.time()
+    with ProcessPoolExecutor(jobs) as pool, RUNS.open("a") as out:
+        for done, line in enumerate(pool.map(work, todo), start=1):
+            out.write(line + "\n")
+            out.flush()
+            if done % 20 == 0 or done == len(todo):
+                print(f"{done:,} of {len(todo):,}, {time.time() - start:,.0f} s", flush=True)
+
+
+def lines() -> list[dict[str, Any]]:
+    if not RUNS.exists():
+        return []
+    return [json.loads(line) for line in RUNS.read_text().splitlines()]
+
+
+def kept_cells() -> dict[str, Any]:
+    if not RESULTS.exists():
+        return {}
+    kept: dict[str, Any] = json.loads(RESULTS.read_text())["cells"]
+    return kept
+
+
+def cell_of(case: Case) -> str:
+    return f"{case.dataset}/{case.wrong:.2f}/{case.method}"
+
+
+def finished() -> set[Case]:
+    """Return the cases that `runs.jsonl` or the complete cells of `results.json` hold."""
+    done = {Case(*(row[name] for name in Case._fields)) for row in lines()}
+    kept = kept_cells()
+    every = cases(list(CONFIG["methods"]), CONFIG["datasets"])
+    return done | {case for case in every if cell_of(case) in kept}
+
+
+def plain_scores() -> dict[str, tuple[float, float]]:
+    """Score plain VB, which no question changes."""
+    found = {}
+    for name in CONFIG["datasets"]:
+        crowd = load(name)
+        found[name] = _scores(crowd, crowd.plain.labels_.label)
+    return found
+
+
+def collect() -> None:
+    """Gather runs by dataset, share of wrong answers and method; keep complete cells."""
+    runs = {Case(*(row[name] for name in Case._fields)): row for row in lines()}
+    wanted: dict[str, list[Case]] = {}
+    for case in cases(list(CONFIG["methods"]), CONFIG["datasets"]):
+        wanted.setdefault(cell_of(case), []).append(case)
+    kept = kept_cells()
+    cells = {key: kept[key] for key in wanted if key in kept}
+    for key, members in wanted.items():
+        if all(case in runs for case in members):
+            rows = [runs[case] for case in members]
+            cells[key] = {
+                "n": rows[0]["n"],
+                "macro_f": [row["macro_f"] for row in rows],
+                "micro_f": [row["micro_f"][-1] for row in rows],
+                "seconds": round(float(np.mean([row["seconds"] for row in rows])), 2),
+            }
+    about = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "python": platform.python_version(),
+        "seeds": CONFIG["seeds"],
+        "first_seed": CONFIG["first_seed"],
+        "n_gold": {name: len(load(name).names) for name in CONFIG["datasets"]},
+        "plain": plain_scores(),
+    }
+    rows = (f"{json.dumps(key)}:{json.dumps(cells[key], separators=(',', ':'))}" for key in cells)
+    text = f'{{"about":{json.dumps(about)},\n"cells":{{\n' + ",\n".join(rows) + "\n}}\n"
+    RESULTS.write_text(text)
+    print(f"{len(cells)} of {len(wanted)} cells kept")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--methods", default=",".join(CONFIG["methods"]))
+    parser.add_argument("--datasets", default=",".join(CONFIG["datasets"]))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seeds", type=int, default=CONFIG["seeds"])
+    parser.add_argument("--collect", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.collect:
+        collect()
+        return
+    CONFIG["seeds"] = chosen.seeds
+    done = finished()
+    wanted = cases(chosen.methods.split(","), chosen.datasets.split(","))
+    run([case for case in wanted if case not in done], chosen.jobs)
+
+
+if __name__ == "__main__":
+    main()
