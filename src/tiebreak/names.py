@@ -69,6 +69,8 @@ class Names(Sequence[Hashable]):
         return iter(self.values.to_pylist() if is_arrow(self.values) else self.values)
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, Names) and other.values is self.values:
+            return True
         if isinstance(other, Sequence) and not isinstance(other, str):
             return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
         return NotImplemented
@@ -90,6 +92,8 @@ class Names(Sequence[Hashable]):
         """
         if isinstance(values, Names):
             values = values.values
+        if values is self.values:
+            return np.arange(len(self), dtype=np.int32)
         if is_arrow(self.values) and is_arrow(values):
             return _arrow_codes(self.values, values)
         if self._index is None:

@@ -60,6 +60,11 @@ class ExactLinks:
         self.last_value: float | None = None
 
     @property
+    def remembers(self) -> bool:
+        """Whether messages of large components are kept from one update to the next."""
+        return self.plan.n_exact < len(self.belief)
+
+    @property
     def task(self) -> Codes:
         """The open linked tasks, in the order of their nodes."""
         return self.members.task

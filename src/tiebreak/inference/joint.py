@@ -30,6 +30,7 @@ class JointOptions(NamedTuple):
     calibrate: bool
     tol: float
     max_iter: int
+    accelerate: bool = False
 
 
 class JointFit(NamedTuple):
@@ -56,7 +57,13 @@ def fit_joint(
     model = _learnt(exact, links, hard, options)
     role = vb.roles(plain.tasks.n_tasks, known, exact.task)
     problem = plain._replace(tasks=plain.tasks._replace(role=role), links=model or exact)
-    run = vb.ascend(problem, vb.clamp(start.q, known), tol=options.tol, max_iter=options.max_iter)
+    run = vb.ascend(
+        problem,
+        vb.clamp(start.q, known),
+        tol=options.tol,
+        max_iter=options.max_iter,
+        accelerate=options.accelerate,
+    )
     tau, end = None, run.q
     if options.calibrate:
         found = estimated if model is None else model.rates

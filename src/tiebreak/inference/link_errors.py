@@ -109,6 +109,8 @@ class LearntLinks:
         self.links.set_log_odds(log_odds(self.rates, self.answers))
         self.last_value: float | None = None
 
+    remembers = True  # rates are learnt from update to update
+
     @property
     def may_cycle(self) -> bool:
         """Whether updates can swap between two states for ever."""

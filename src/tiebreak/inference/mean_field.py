@@ -77,6 +77,8 @@ class MeanField:
         if self.order not in ORDERS:
             raise OptionError.unknown("order", self.order, ORDERS)
 
+    remembers = True  # updated from the q before
+
     @property
     def may_cycle(self) -> bool:
         """Whether updates can swap between two states for ever."""

@@ -25,7 +25,7 @@ from tiebreak.inference.planning import LinkReport
 from tiebreak.inference.priors import ClassPrior, ConfusionPrior
 from tiebreak.inference.vb import Beliefs, Problem, Run
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.kernels.threads import default_threads
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links import OnContradiction
@@ -48,6 +48,7 @@ class Ended(NamedTuple):
     """What a later fit to the same responses, with more links or labels, goes on from."""
 
     responses: Responses
+    tasks: ByTask  # how they lie
     plain: Beliefs  # of plain VB, which has seen neither links nor labels
     q: Floats
 
@@ -201,14 +202,15 @@ class VariationalBayes(Estimator):
             may_break=self.link_inference == "mean-field",
         )
         self._forget()
-        rows, q = self._rows(inputs)
+        whole = self._lay_out(inputs.responses)
+        rows, q = self._rows(whole, inputs)
         by_row = inputs._replace(
             link_codes=rows.links(inputs.link_codes), gold_codes=rows.gold(inputs.gold_codes)
         )
         problem = self._problem(rows, inputs)
         start = self._start(problem, q, by_row)
         run, label, end = self._fit_rows(problem, start, by_row)
-        self._ended = Ended(inputs.responses, start.beliefs, rows.spread(end))
+        self._ended = Ended(inputs.responses, whole, start.beliefs, rows.spread(end))
         spread = None if label is None else rows.spread(label)
         self._keep(inputs, run._replace(q=rows.spread(run.q)), spread)
         return self
@@ -225,10 +227,16 @@ class VariationalBayes(Estimator):
         self.link_strength_ = self.link_grid_ = self.link_report_ = None
         self.link_errors_ = self.doubtful_links_ = self.temperature_ = None
 
-    def _rows(self, inputs: Inputs) -> tuple[Rows, Floats | None]:
-        """Lay out responses, equal rows collapsed; return also where q starts, if not by votes."""
-        crowd = inputs.responses
-        whole = Rows(vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None)))
+    def _lay_out(self, crowd: Responses) -> ByTask:
+        """Lay out responses by task, unless an earlier model of the same ones did."""
+        begin = self.init._ended if isinstance(self.init, VariationalBayes) else None
+        if begin is not None and begin.responses is crowd:
+            return begin.tasks
+        return vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
+
+    def _rows(self, tasks: ByTask, inputs: Inputs) -> tuple[Rows, Floats | None]:
+        """Collapse equal rows; return also where q starts, if not by votes."""
+        crowd, whole = inputs.responses, Rows(tasks)
         q = None
         if isinstance(self.init, VariationalBayes):
             q = self.init._end_for(crowd)
@@ -307,6 +315,7 @@ class VariationalBayes(Estimator):
             calibrate=all_hard if self.calibrate is None else self.calibrate,
             tol=self.tol,
             max_iter=self.max_iter,
+            accelerate=self.accelerate,
         )
         fit = joint.fit_joint(plain, start, links, inputs.gold_codes, options)
         self.link_report_, self.temperature_ = fit.report, fit.temperature

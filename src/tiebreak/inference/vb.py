@@ -45,6 +45,10 @@ class LinkModel(Protocol):
     def may_cycle(self) -> bool:
         """Whether updates can swap between two states for ever."""
 
+    @property
+    def remembers(self) -> bool:
+        """Whether an update depends on the ones before it, so that it cannot be taken back."""
+
     def update(self, q: Floats, u: Floats) -> LinkStep:
         """Set the rows of q of the linked tasks, given their scores u."""
 
@@ -218,11 +222,12 @@ def ascend(
 
     `watch` is called with q and the beliefs after each sweep. Where simultaneous updates of
     linked tasks swap between two states, the run stops there and says so (`cycled`).
-    `accelerate` lets sweeps leap ahead where that is safe: towards a tolerance, without links
-    (whose models remember more than beliefs) and without a watch.
+    `accelerate` lets sweeps leap ahead where that is safe: towards a tolerance, without a watch and
+    without links whose model remembers more than beliefs.
     """
     q = np.array(q, dtype=np.float64, order="C")
-    if accelerate and tol > 0.0 and problem.links is None and watch is None:
+    remembers = problem.links is not None and problem.links.remembers
+    if accelerate and tol > 0.0 and not remembers and watch is None:
         return _ascend_by_leaps(problem, q, tol, max_iter)
     beliefs = first_beliefs(problem, q)
     start = value_of_tasks(problem, q)
@@ -252,10 +257,10 @@ def _ascend_by_leaps(problem: Problem, q: Floats, tol: float, max_iter: int) -> 
         return Sweep(implied, bound_after_update(problem, implied, swept.entropy), swept.change)
 
     start = first_beliefs(problem, q)
-    uncertainty = collapse.counted_entropy(q, problem.tasks.role == FREE, problem.copies)
-    first = bound_after_update(problem, start, uncertainty)
+    value = value_of_tasks(problem, q)
+    first = [] if value is None else [bound_after_update(problem, start, value)]
     climbed = acceleration.climb(sweep, start, tol=tol, max_iter=max_iter)
-    bounds = [first, *climbed.bounds]
+    bounds = [*first, *climbed.bounds]
     return Run(q, Beliefs(*climbed.implied), bounds, len(climbed.bounds), climbed.converged)
 
 

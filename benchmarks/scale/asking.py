@@ -1,0 +1,78 @@
+"""Choosing the next 20 pairs, and fitting again with their answers, for 100,000 tasks."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import about, keep, seconds
+from tiebreak import VariationalBayes, simulate
+from tiebreak.links import Links
+from tiebreak.selection import pairs
+
+N_TASKS, N_WORKERS, RESPONSES_PER_TASK = 100_000, 500, 5
+N_PAIRS, ROUNDS = 20, 6
+CLASSES = (2, 4, 10)
+
+
+def measure(n_classes: int) -> dict[str, Any]:
+    crowd = simulate.crowd(
+        N_TASKS,
+        N_WORKERS,
+        n_classes,
+        responses_per_task=RESPONSES_PER_TASK,
+        accuracy=(0.4, 0.8),
+        random_state=0,
+    )
+    responses, truth = crowd.responses, crowd.gold.label
+    VariationalBayes().fit(responses)  # compiles
+    model = VariationalBayes()
+    first = statistics.median(seconds(lambda: model.fit(responses)) for _ in range(3))
+    left: list[int] = []
+    right: list[int] = []
+    choosing, again = [], []
+    for turn in range(ROUNDS):
+        found: list[Any] = []
+        choosing.append(seconds(lambda m=model, t=turn: found.append(_ask(m, t))))
+        codes = responses.tasks.codes([*found[0].left, *found[0].right])
+        left += codes[:N_PAIRS].tolist()
+        right += codes[N_PAIRS:].tolist()
+        links = Links(
+            np.array(left, np.int32),
+            np.array(right, np.int32),
+            truth[left] == truth[right],
+            responses.tasks,
+            np.arange(len(left)),
+        )
+        model = VariationalBayes(init=model)
+        again.append(seconds(lambda m=model, each=links: m.fit(responses, links=each)))
+    return {
+        "classes": n_classes,
+        "first_fit_seconds": round(first, 4),
+        "choosing_seconds": [round(each, 4) for each in choosing],
+        "refit_seconds": [round(each, 4) for each in again],
+        "refit_share": round(statistics.median(again[1:]) / first, 3),
+    }
+
+
+def _ask(model: VariationalBayes, turn: int) -> Any:
+    return pairs(model, N_PAIRS, "adaptive", random_state=turn)
+
+
+def main() -> None:
+    keep(
+        "asking",
+        {
+            "what": f"choose {N_PAIRS} pairs, answer them, fit again from where the model ended",
+            "tasks": N_TASKS,
+            "responses": N_TASKS * RESPONSES_PER_TASK,
+            "rows": [measure(each) for each in CLASSES],
+            **about(),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
