@@ -29,10 +29,17 @@ PUBLIC = {
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes"),
     # rooms
-    *("datasets", "errors", "evaluate", "simulate", "theory"),
+    *("ask", "datasets", "errors", "evaluate", "simulate", "theory"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
-    *("FileError", "NotFittedError", "MissingExtraError", "InputNote", "ConvergenceWarning"),
+    *(
+        "FileError",
+        "SessionError",
+        "NotFittedError",
+        "MissingExtraError",
+        "InputNote",
+        "ConvergenceWarning",
+    ),
 }
 
 

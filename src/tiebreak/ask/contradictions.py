@@ -1,0 +1,139 @@
+"""Contradictions: an answer that cannot be true together with what was said before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tiebreak import link_graph, names
+from tiebreak.ask.job import Job, in_codes
+from tiebreak.ask.log import Event, Log
+from tiebreak.ask.results import SIGNS, Answer, Contradiction
+from tiebreak.ask.walks import Step, Walks
+from tiebreak.errors import LinkError
+from tiebreak.gold import GoldCodes
+from tiebreak.link_graph import LinkCodes
+from tiebreak.links import Links, check, links_from_gold
+from tiebreak.names import Names
+
+SHOWN_STEPS = 8  # of a long chain
+Told = tuple[str, set[int]]  # why, and the ids of the answers that it rests on
+
+
+def given_walks(job: Job) -> Walks:
+    """Return what can be walked before any answer: hard links, and known labels as links."""
+    walks = Walks(job.responses.n_classes)
+    if job.links is not None:
+        _add_all(walks, hard_links(job.links))
+    if job.gold is not None:
+        _add_all(walks, in_codes(links_from_gold(job.gold), job.responses.tasks))
+    return walks
+
+
+def contradiction(job: Job, walks: Walks, log: Log, event: Event) -> Contradiction | None:
+    """Say why an answer cannot be true beside earlier ones, or return None.
+
+    `walks` and `log` hold what was said before, and may hold the answer itself.
+    """
+    told = _against_a_chain(job, walks, event) or _too_few_classes(job, log, event)
+    if told is None:
+        return None
+    chain, origins = told
+    earlier = [log.answers[id] for id in sorted(origins) if id in log.answers and id != event.id]
+    return Contradiction(event.id, chain, tuple(as_answer(job, each) for each in earlier))
+
+
+def as_answer(job: Job, event: Event, found: Contradiction | None = None) -> Answer:
+    """Return an event in the caller's ids."""
+    says = event.kind
+    assert says not in ("undo", "keep"), "these are about answers"
+    left, right = job.name(event.left), job.name(event.right)
+    return Answer(event.id, left, right, says, event.who, event.at, found)
+
+
+def _against_a_chain(job: Job, walks: Walks, event: Event) -> Told | None:
+    must = event.kind == "same"
+    left, right = job.code[event.left or ""], job.code[event.right or ""]
+    steps = walks.chain(left, right, same=not must, without=event.id)
+    if not steps:
+        return None
+    said = f"{job.name(event.left)} {SIGNS[must]} {job.name(event.right)}"
+    return f"{_written(job, steps)}, yet {said}", {step.origin for step in steps}
+
+
+def _too_few_classes(job: Job, log: Log, event: Event) -> Told | None:
+    """Look beyond chains: with three classes, four tasks cannot all differ.
+
+    With two classes chains say it all. Where a contradiction was kept, there is always one.
+    """
+    if job.responses.n_classes == 2 or log.kept:
+        return None
+    events = [each for each in log.links() if each.id != event.id] + [event]
+    links, gold = _all_links(job, events), job.gold
+    tasks = links.tasks if gold is None else names.merge(links.tasks, gold.tasks)
+    codes = links.on(tasks)
+    known = None if gold is None else gold.on(tasks, job.responses.classes)
+    try:
+        check(codes, tasks, job.responses.n_classes, gold=known, classes=job.responses.classes)
+    except LinkError as error:
+        blamed = _blamed(codes, len(tasks), known, job.responses.n_classes)
+        ends = (
+            tasks.codes([job.name(each.left) for each in events]),
+            tasks.codes([job.name(each.right) for each in events]),
+        )
+        rests = np.isin(ends[0], blamed) & np.isin(ends[1], blamed)
+        said = str(error).partition("\n")[0].rstrip(".")
+        return said, {each.id for each, does in zip(events, rests, strict=True) if does}
+    return None
+
+
+def _all_links(job: Job, events: list[Event]) -> Links:
+    """Return all hard links, with no more tasks than they name."""
+    links = job.links_of(events)
+    if job.links is not None:
+        links = hard_links(job.links) + links
+    used, code = np.unique(np.concatenate([links.left, links.right]), return_inverse=True)
+    left, right = np.split(code.astype(np.int32), 2)
+    return replace(links, left=left, right=right, tasks=Names(links.tasks.take(used)), who=None)
+
+
+def _blamed(codes: LinkCodes, n_tasks: int, gold: GoldCodes | None, n_classes: int) -> Codes:
+    """Return the tasks that find no classes."""
+    closure = link_graph.close(n_tasks, codes)
+    group_class = None
+    if gold is not None:
+        known = link_graph.propagate(closure, gold.task, gold.label, n_classes)
+        group_class = known.group_class
+        stuck = [int(conflict[1]) for conflict in known.conflicts if conflict[0] == "none"]
+        if stuck:
+            beside = [
+                closure.right[closure.left == stuck[0]],
+                closure.left[closure.right == stuck[0]],
+            ]
+            return np.flatnonzero(np.isin(closure.group, [stuck[0], *np.concatenate(beside)]))
+    groups = link_graph.feasibility(closure, n_classes, known=group_class).blame or []
+    return np.flatnonzero(np.isin(closure.group, groups))
+
+
+def hard_links(links: Links) -> Links:
+    """Return the links without weight."""
+    return links if links.weight is None else links.select(np.isnan(links.weight))
+
+
+def _add_all(walks: Walks, links: Links) -> None:
+    ends = links.left.tolist(), links.right.tolist(), links.must.tolist()
+    for left, right, must in zip(*ends, strict=True):
+        walks.add(left, right, must=must)
+
+
+def _written(job: Job, steps: list[Step]) -> str:
+    """Write a chain, a = b ≠ c, with the middle of a long one left out."""
+    tasks = job.responses.tasks
+    words = [str(tasks[steps[0].start])]
+    words += [f"{SIGNS[step.must]} {tasks[step.end]}" for step in steps]
+    if len(words) > SHOWN_STEPS + 1:
+        half = SHOWN_STEPS // 2
+        n_more = len(words) - 2 * half
+        words[half:-half] = [f"… {n_more:,} more …"]
+    return " ".join(words)

@@ -1,0 +1,80 @@
+"""Fitting: the model after the answers so far, from where the last fit ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tiebreak.ask.job import Job
+from tiebreak.ask.log import Event
+from tiebreak.errors import LinkError
+from tiebreak.inference import VariationalBayes
+
+SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the others are
+
+
+class Fits:
+    """The last fit, and when it is out of date.
+
+    One person is trusted: their answers are hard links. Where several people answer, where answers
+    contradict each other, or where the caller says so, links may err, and how often is learnt.
+    """
+
+    def __init__(self, job: Job, link_error: float | str | None) -> None:
+        self._job = job
+        self._link_error = link_error
+        self._model: VariationalBayes | None = None
+        self._known: tuple[int, ...] = ()
+
+    def is_current(self, answers: Sequence[Event]) -> bool:
+        """Tell whether the last fit knows just these answers."""
+        return self._model is not None and self._known == _ids(answers)
+
+    def n_new(self, answers: Sequence[Event]) -> int:
+        """Count the answers that the last fit does not know, and those that were undone since."""
+        return len(set(self._known) ^ set(_ids(answers)))
+
+    def current(self, answers: Sequence[Event]) -> VariationalBayes:
+        """Return the model that knows these answers, fitted anew where it does not."""
+        if self._model is None or not self.is_current(answers):
+            self._model = self._fit(answers)
+            self._known = _ids(answers)
+        return self._model
+
+    def last(self, answers: Sequence[Event]) -> VariationalBayes:
+        """Return the last model, whatever answers it knows; the first one is fitted."""
+        return self._model or self.current(answers)
+
+    def _fit(self, answers: Sequence[Event]) -> VariationalBayes:
+        if self._link_error is not None:
+            return self._fit_with(self._link_error, answers)
+        several = len({event.who for event in answers}) > 1
+        if several:
+            return self._fit_with(self._soft(several=True), answers)
+        try:
+            return self._fit_with(None, answers)
+        except LinkError:  # links as given were checked at the door: the answers contradict
+            return self._fit_with(self._soft(several=False), answers)
+
+    def _soft(self, *, several: bool) -> float | str:
+        """Choose how links that may err are read; weights rule out that rates are estimated."""
+        given = self._job.links
+        if given is not None and given.weight is not None:
+            return SMALL_ERROR
+        return "learn" if several else "auto"
+
+    def _fit_with(
+        self, link_error: float | str | None, answers: Sequence[Event]
+    ) -> VariationalBayes:
+        start = "majority" if self._model is None else np.array(self._model.probabilities_)
+        links = self._job.links
+        if answers:
+            said = self._job.links_of(answers)
+            links = said if links is None else links + said
+        estimator = VariationalBayes(link_error=link_error, init=start)
+        return estimator.fit(self._job.responses, links=links, gold=self._job.gold)
+
+
+def _ids(answers: Sequence[Event]) -> tuple[int, ...]:
+    return tuple(event.id for event in answers)
