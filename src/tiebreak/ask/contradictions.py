@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak import link_graph, names
 from tiebreak.ask.job import Job, in_codes
 from tiebreak.ask.log import Event, Log
-from tiebreak.ask.results import SIGNS, Answer, Contradiction
+from tiebreak.ask.results import SIGNS, Answer, Contradiction, Said
 from tiebreak.ask.walks import Step, Walks
 from tiebreak.errors import LinkError
 from tiebreak.gold import GoldCodes
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links import Links, check, links_from_gold
 from tiebreak.names import Names
+
+Indexes = npt.NDArray[np.int64]
 
 SHOWN_STEPS = 8  # of a long chain
 Told = tuple[str, set[int]]  # why, and the ids of the answers that it rests on
@@ -46,9 +50,8 @@ def contradiction(job: Job, walks: Walks, log: Log, event: Event) -> Contradicti
 
 def as_answer(job: Job, event: Event, found: Contradiction | None = None) -> Answer:
     """Return an event in the caller's ids."""
-    says = event.kind
-    assert says not in ("undo", "keep"), "these are about answers"
     left, right = job.name(event.left), job.name(event.right)
+    says = cast(Said, event.kind)  # undo and keep name no tasks
     return Answer(event.id, left, right, says, event.who, event.at, found)
 
 
@@ -78,11 +81,8 @@ def _too_few_classes(job: Job, log: Log, event: Event) -> Told | None:
         check(codes, tasks, job.responses.n_classes, gold=known, classes=job.responses.classes)
     except LinkError as error:
         blamed = _blamed(codes, len(tasks), known, job.responses.n_classes)
-        ends = (
-            tasks.codes([job.name(each.left) for each in events]),
-            tasks.codes([job.name(each.right) for each in events]),
-        )
-        rests = np.isin(ends[0], blamed) & np.isin(ends[1], blamed)
+        n = len(events)  # the answers are the last of the links
+        rests = np.isin(links.left[-n:], blamed) & np.isin(links.right[-n:], blamed)
         said = str(error).partition("\n")[0].rstrip(".")
         return said, {each.id for each, does in zip(events, rests, strict=True) if does}
     return None
@@ -98,21 +98,19 @@ def _all_links(job: Job, events: list[Event]) -> Links:
     return replace(links, left=left, right=right, tasks=Names(links.tasks.take(used)), who=None)
 
 
-def _blamed(codes: LinkCodes, n_tasks: int, gold: GoldCodes | None, n_classes: int) -> Codes:
-    """Return the tasks that find no classes."""
+def _blamed(codes: LinkCodes, n_tasks: int, gold: GoldCodes | None, n_classes: int) -> Indexes:
+    """Return the tasks of the groups that find no classes."""
     closure = link_graph.close(n_tasks, codes)
-    group_class = None
+    known, stuck = None, []
     if gold is not None:
-        known = link_graph.propagate(closure, gold.task, gold.label, n_classes)
-        group_class = known.group_class
-        stuck = [int(conflict[1]) for conflict in known.conflicts if conflict[0] == "none"]
-        if stuck:
-            beside = [
-                closure.right[closure.left == stuck[0]],
-                closure.left[closure.right == stuck[0]],
-            ]
-            return np.flatnonzero(np.isin(closure.group, [stuck[0], *np.concatenate(beside)]))
-    groups = link_graph.feasibility(closure, n_classes, known=group_class).blame or []
+        found = link_graph.propagate(closure, gold.task, gold.label, n_classes)
+        known = found.group_class
+        stuck = [ends[0] for kind, *ends in found.conflicts if kind == "none"]
+    if stuck:
+        beside = (closure.left == stuck[0]) | (closure.right == stuck[0])
+        groups = [*closure.left[beside], *closure.right[beside]]
+    else:
+        groups = list(link_graph.feasibility(closure, n_classes, known=known).blame or ())
     return np.flatnonzero(np.isin(closure.group, groups))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,7 +68,7 @@ class Job:
             for r in rows
         )
 
-    def links_of(self, events: list[Event]) -> Links:
+    def links_of(self, events: Sequence[Event]) -> Links:
         """Return answers as links; each says who gave it."""
         who, sources = names.encode([event.who for event in events])
         left = [self.code[event.left or ""] for event in events]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -179,5 +179,5 @@ class Record:
         ends = self._job.code[event.left or ""], self._job.code[event.right or ""]
         walks.add(*ends, must=event.kind == "same", origin=event.id)
 
-    def _key(self, task: object) -> str:
-        return self._job.key[self._job.code_of(task)]  # type: ignore[arg-type]
+    def _key(self, task: Hashable) -> str:
+        return self._job.key[self._job.code_of(task)]

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from tiebreak.ask.log import Says
 
+Said = Says | Literal["skip"]
 Finished = Literal["budget", "target", "nothing"]
 
 SIGNS = {True: "=", False: "≠"}
@@ -40,7 +41,7 @@ class Answer:
     id: int
     left: Hashable
     right: Hashable
-    says: Says | Literal["skip"]
+    says: Said
     who: str
     at: str
     contradiction: Contradiction | None = None

@@ -209,15 +209,19 @@ class Session:
         self._nothing_left = False
         if self._fits.n_new(self._link_events()) >= self._batch:
             self._queue.clear()  # enough is known to choose better ones
-        for bring in (lambda: None, self._choose_batch, self._bring_skipped):
-            bring()
-            if self.progress().finished is not None:
-                return None
-            question = self._record.reserve(self._queued())
-            if question is not None:
-                return question
-        self._nothing_left = True
-        return None
+        question = self._first_open()
+        for bring_more in (self._choose_batch, self._bring_skipped):
+            if question is None and self.progress().finished is None:
+                bring_more()
+                question = self._first_open()
+        self._nothing_left = question is None
+        return question
+
+    def _first_open(self) -> Question | None:
+        """Reserve the first question of the queue that is still worth asking."""
+        if self.progress().finished is not None:
+            return None
+        return self._record.reserve(self._queued())
 
     def _queued(self) -> Iterator[Question]:
         while self._queue:
