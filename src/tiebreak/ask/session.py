@@ -140,7 +140,7 @@ class Session:
         if self._open is not None:
             self._queue.appendleft(self._open)
         self._queue.appendleft(self.question(*self._ends(event)))
-        self._open = None
+        self._open, self._nothing_left = None, False
         return as_answer(self._job, event)
 
     def keep(self, answer: Answer | int) -> None:
@@ -214,7 +214,7 @@ class Session:
             if question is None and self.progress().finished is None:
                 bring_more()
                 question = self._first_open()
-        self._nothing_left = question is None
+        self._nothing_left = question is None and self.progress().finished is None
         return question
 
     def _first_open(self) -> Question | None:
