@@ -296,6 +296,7 @@ def test_the_target_ends_it(open_session: Open, truth: Truth) -> None:
 def test_one_class_leaves_nothing_to_ask(open_session: Open) -> None:
     with pytest.warns(InputNote, match="All labels are 'x'"):
         session = open_session([("a", "u", "x"), ("b", "u", "x")])
+    with pytest.warns(InputNote, match="All labels are 'x'"):
         assert session.next() is None
     assert session.progress().finished == "nothing"
 

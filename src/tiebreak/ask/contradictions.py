@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import link_graph, names
+from tiebreak import link_graph
 from tiebreak.ask.job import Job, in_codes
 from tiebreak.ask.log import Event, Log
 from tiebreak.ask.results import SIGNS, Answer, Contradiction, Said
@@ -58,7 +58,7 @@ def as_answer(job: Job, event: Event, found: Contradiction | None = None) -> Ans
 def _against_a_chain(job: Job, walks: Walks, event: Event) -> Told | None:
     must = event.kind == "same"
     left, right = job.code[event.left or ""], job.code[event.right or ""]
-    steps = walks.chain(left, right, same=not must, without=event.id)
+    steps = walks.chain(left, right, same=not must, without=event.id or None)
     if not steps:
         return None
     said = f"{job.name(event.left)} {SIGNS[must]} {job.name(event.right)}"
@@ -68,39 +68,58 @@ def _against_a_chain(job: Job, walks: Walks, event: Event) -> Told | None:
 def _too_few_classes(job: Job, log: Log, event: Event) -> Told | None:
     """Look beyond chains: with three classes, four tasks cannot all differ.
 
-    With two classes chains say it all. Where a contradiction was kept, there is always one.
+    With two classes chains say it all. What could not hold before is no fault of this answer.
     """
-    if job.responses.n_classes == 2 or log.kept:
+    if job.responses.n_classes == 2:
         return None
-    events = [each for each in log.links() if each.id != event.id] + [event]
-    links, gold = _all_links(job, events), job.gold
-    tasks = links.tasks if gold is None else names.merge(links.tasks, gold.tasks)
-    codes = links.on(tasks)
-    known = None if gold is None else gold.on(tasks, job.responses.classes)
+    before = [each for each in log.links() if each.id != event.id]
+    events = [*before, event]
+    why = _refused(job, _all_links(job, events))
+    if why is None or _refused(job, _all_links(job, before)) is not None:
+        return None
+    links = _all_links(job, events)
+    blamed = _blamed(job, links)
+    n = len(events)  # the answers are the last of the links
+    rests = np.isin(links.left[-n:], blamed) & np.isin(links.right[-n:], blamed)
+    return why, {each.id for each, does in zip(events, rests, strict=True) if does}
+
+
+def _refused(job: Job, links: Links) -> str | None:
+    """Say why links cannot all hold, or return None."""
+    codes, known = _coded(job, links)
+    n_classes, classes = job.responses.n_classes, job.responses.classes
     try:
-        check(codes, tasks, job.responses.n_classes, gold=known, classes=job.responses.classes)
+        check(codes, links.tasks, n_classes, gold=known, classes=classes)
     except LinkError as error:
-        blamed = _blamed(codes, len(tasks), known, job.responses.n_classes)
-        n = len(events)  # the answers are the last of the links
-        rests = np.isin(links.left[-n:], blamed) & np.isin(links.right[-n:], blamed)
-        said = str(error).partition("\n")[0].rstrip(".")
-        return said, {each.id for each, does in zip(events, rests, strict=True) if does}
+        return str(error).partition("\n")[0].rstrip(".")
     return None
 
 
+def _coded(job: Job, links: Links) -> tuple[LinkCodes, GoldCodes | None]:
+    gold = job.gold
+    known = None if gold is None else gold.on(links.tasks, job.responses.classes)
+    return links.on(links.tasks), known
+
+
 def _all_links(job: Job, events: list[Event]) -> Links:
-    """Return all hard links, with no more tasks than they name."""
+    """Return all hard links, the answers last, with no more tasks than links and gold name."""
     links = job.links_of(events)
     if job.links is not None:
         links = hard_links(job.links) + links
-    used, code = np.unique(np.concatenate([links.left, links.right]), return_inverse=True)
-    left, right = np.split(code.astype(np.int32), 2)
-    return replace(links, left=left, right=right, tasks=Names(links.tasks.take(used)), who=None)
+    tasks = job.responses.tasks
+    known = [] if job.gold is None else tasks.codes(job.gold.tasks)
+    used = np.unique(np.concatenate([links.left, links.right, known])).astype(np.int32)
+    left, right = (
+        np.searchsorted(used, ends).astype(np.int32) for ends in (links.left, links.right)
+    )
+    return replace(links, left=left, right=right, tasks=Names(tasks.take(used)), who=None)
 
 
-def _blamed(codes: LinkCodes, n_tasks: int, gold: GoldCodes | None, n_classes: int) -> Indexes:
+def _blamed(job: Job, links: Links) -> Indexes:
     """Return the tasks of the groups that find no classes."""
-    closure = link_graph.close(n_tasks, codes)
+    codes, gold = _coded(job, links)
+    n_classes = job.responses.n_classes
+    closure = link_graph.close(len(links.tasks), codes)
     known, stuck = None, []
     if gold is not None:
         found = link_graph.propagate(closure, gold.task, gold.label, n_classes)
