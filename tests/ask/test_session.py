@@ -39,7 +39,7 @@ def asked(session: Session) -> Question:
 
 def answer_truly(session: Session, truth: Truth, n: int = 10**9) -> list[tb.ask.Answer]:
     """Answer n questions, or all, as they are."""
-    given = []
+    given: list[tb.ask.Answer] = []
     while len(given) < n and (question := session.next()) is not None:
         same = truth[question.left] == truth[question.right]
         given.append(session.answer(question, "same" if same else "different"))

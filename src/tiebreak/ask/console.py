@@ -182,10 +182,10 @@ def _panel(task: Hashable, text: str | None, *, whole: bool) -> Panel:
     name = printable(str(task))
     if text is None:
         return Panel(Text(name))
-    body = printable(text)
+    body, more = printable(text), ""
     if len(body) > LONG and not whole:
-        body = f"{body[:LONG]} … {len(body) - LONG:,} more characters: t shows all"
-    return Panel(Text(body), title=Text(name), title_align="left")
+        body, more = body[:LONG] + " …", f"{len(body) - LONG:,} more characters: t shows all"
+    return Panel(Text(body), title=Text(name), title_align="left", subtitle=Text(more))
 
 
 def _few(workers: list[Any]) -> str:

@@ -63,6 +63,11 @@ class Record:
             found |= {event.pair for event in self.log.skipped_in(self.run)}
         return found
 
+    def situation(self) -> tuple[int, set[Pair]]:
+        """Return what the choice of questions depends on, to be compared with a later one."""
+        self.catch_up()
+        return self.log.last, self.barred(skipped=True)
+
     def answer(self, question: Question, says: Kind) -> tuple[Event, Contradiction | None]:
         """Record an answer, once; say what it contradicts."""
         event = self._event(says, question=question)

@@ -207,14 +207,24 @@ class Session:
 
     def _choose(self) -> Question | None:
         self._nothing_left = False
+        if self.progress().finished is not None:
+            return None
         if self._fits.n_new(self._link_events()) >= self._batch:
             self._queue.clear()  # enough is known to choose better ones
-        question = self._first_open()
-        for bring_more in (self._choose_batch, self._bring_skipped):
-            if question is None and self.progress().finished is None:
-                bring_more()
-                question = self._first_open()
+        question = self._first_open() or self._first_of_new_batches()
+        if question is None:
+            self._bring_skipped()
+            question = self._first_open()
         self._nothing_left = question is None and self.progress().finished is None
+        return question
+
+    def _first_of_new_batches(self) -> Question | None:
+        """Choose anew as long as others, in the meantime, take all that was chosen."""
+        question, chosen_for = None, None
+        while question is None and chosen_for != (now := self._record.situation()):
+            chosen_for = now
+            self._choose_batch()
+            question = self._first_open()
         return question
 
     def _first_open(self) -> Question | None:

@@ -77,15 +77,30 @@ class Storage:
 
     def _open(self, marks: Marks) -> None:
         """Look first: nothing of a file that is not ours is changed."""
-        self._refuse_foreign()
+        with self._transaction("BEGIN"):  # one look: another process may be making the file
+            self._refuse_foreign()
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA foreign_keys = ON")
-        if self._pragma("journal_mode") != "wal":
-            self._db.execute("PRAGMA journal_mode = WAL")
+        self._write_ahead()
         with self.writing():
             if self._pragma("application_id") != APPLICATION:
                 self._make(marks)
             self._refuse_another_job(marks)
+
+    def _write_ahead(self) -> None:
+        """Keep a write-ahead log. Of two processes that ask for it at once, one waits here.
+
+        SQLite itself does not wait then: both hold the file and want it alone.
+        """
+        give_up = time.monotonic() + PATIENCE
+        while self._pragma("journal_mode") != "wal":
+            try:
+                if self._db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+                    return  # memory, or a disk that cannot: the plain journal is as safe
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(0.01)
 
     def _refuse_foreign(self) -> None:
         if self._pragma("application_id") == APPLICATION:
@@ -119,15 +134,8 @@ class Storage:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the right to write; what is written inside is kept whole, or not at all."""
-        with self._told():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+        with self._told(), self._transaction("BEGIN IMMEDIATE"):
+            yield
 
     def since(self, last: int) -> list[Event]:
         """Return the events after one of this id, in their order."""
@@ -192,6 +200,17 @@ class Storage:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self._db.execute(begin)
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
 
     def _pragma(self, name: str) -> int | str:
         found: int | str = self._db.execute(f"PRAGMA {name}").fetchone()[0]
