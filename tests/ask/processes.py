@@ -23,6 +23,7 @@ from typing import Any, TextIO
 from ask.standin import install
 
 import tiebreak as tb
+from tiebreak.errors import SessionError
 
 CROWD = tb.simulate.crowd(60, 6, 2, accuracy=(0.6, 0.8), random_state=0)
 TRUTH = CROWD.gold.to_dict()
@@ -34,17 +35,26 @@ def answer_on(path: Path, who: str, n: int, acknowledge: Acknowledge, undo: floa
     """Answer n questions, undoing some; acknowledge each step once the session has it."""
     chance = random.Random(os.getpid())
     with tb.ask.Session(path, CROWD.responses, who=who, batch=5, random_state=0) as session:
-        for _ in range(n):
-            question = session.next()
-            if question is None:
-                return
-            same = TRUTH[question.left] == TRUTH[question.right]
-            answer = session.answer(question, "same" if same else "different")
-            acknowledge(answer.says, answer.id)
-            if chance.random() < undo:
-                undone = session.undo(answer)
-                assert undone is not None
-                acknowledge("undo", undone.id)
+        try:
+            _answer_some(session, n, acknowledge, undo, chance)
+        except SessionError as error:  # what could not be kept is not counted either
+            raise SessionError(f"{error} {len(session.answers())} in force") from error
+
+
+def _answer_some(
+    session: tb.ask.Session, n: int, acknowledge: Acknowledge, undo: float, chance: random.Random
+) -> None:
+    for _ in range(n):
+        question = session.next()
+        if question is None:
+            return
+        same = TRUTH[question.left] == TRUTH[question.right]
+        answer = session.answer(question, "same" if same else "different")
+        acknowledge(answer.says, answer.id)
+        if chance.random() < undo:
+            undone = session.undo(answer)
+            assert undone is not None
+            acknowledge("undo", undone.id)
 
 
 def fork(body: Callable[[Acknowledge], None]) -> tuple[int, TextIO]:
@@ -85,6 +95,7 @@ def judge(path: Path, acknowledged: list[str]) -> dict[str, Any]:
         "lost": sorted(set(acknowledged) - set(recorded)),
         "doubled": [event for event, n in recorded.items() if n > 1]
         + [sorted(map(str, pair)) for pair, n in Counter(in_force).items() if n > 1],
+        "in_force": len(in_force),
         "sound": sound,
     }
 
@@ -133,7 +144,7 @@ def two(folder: Path) -> list[dict[str, Any]]:
 def full(folder: Path) -> list[dict[str, Any]]:
     """Answer until the file may not grow, at several sizes; then look what is left."""
     found = []
-    for kib in (0, 1, 20, 60, 100, 200):
+    for kib in (0, 1, 20, 70, 90, 110, 150, 200):
         path = folder / f"{kib}.db"
 
         def until_full(ack: Acknowledge, path: Path = path, kib: int = kib) -> None:
