@@ -31,12 +31,15 @@ def truth(crowd: Crowd) -> dict[Any, Any]:
 
 @pytest.fixture
 def open_session(tmp_path: Path, crowd: Crowd) -> Iterator[Open]:
-    """Return a function that opens the session of this test, again and again."""
+    """Return a function that opens the session of this test, again and again.
+
+    Pairs come at random where a test does not say otherwise: any open pair can be the next.
+    """
     opened: list[tb.ask.Session] = []
 
     def open_it(responses: Any = None, **options: Any) -> tb.ask.Session:
         crowd_or_other = crowd.responses if responses is None else responses
-        options = {"random_state": 0, **options}
+        options = {"random_state": 0, "strategy": "random", **options}
         opened.append(tb.ask.Session(tmp_path / "session.db", crowd_or_other, **options))
         return opened[-1]
 

@@ -34,7 +34,9 @@ Acknowledge = Callable[[str, int], None]
 def answer_on(path: Path, who: str, n: int, acknowledge: Acknowledge, undo: float = 0.0) -> None:
     """Answer n questions, undoing some; acknowledge each step once the session has it."""
     chance = random.Random(os.getpid())
-    with tb.ask.Session(path, CROWD.responses, who=who, batch=5, random_state=0) as session:
+    with tb.ask.Session(
+        path, CROWD.responses, who=who, batch=5, strategy="random", random_state=0
+    ) as session:
         try:
             _answer_some(session, n, acknowledge, undo, chance)
         except SessionError as error:  # what could not be kept is not counted either
