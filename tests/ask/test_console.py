@@ -98,7 +98,7 @@ def test_undo_takes_back_and_asks_again(session: Session, talk: Talk) -> None:
 
 def test_progress_is_shown_with_each_question(run: Run) -> None:
     shown = run("ask doubtful.csv --session d.db", "ss").stderr
-    line = r"Question 1 · about \d+\.\d of 40 labels are wrong · this answer puts 0\.\d\d right"
+    line = r"Question 1 · about \d+\.\d of 40 labels still wrong · this answer puts 0\.\d\d right"
     assert re.search(line, shown)
     assert "Question 3" in shown
 

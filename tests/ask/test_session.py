@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tiebreak as tb
@@ -400,13 +399,21 @@ def test_the_caller_says_how_often_links_err(open_session: Open, truth: Truth) -
     assert session.model().link_error == 0.1
 
 
-def test_fits_begin_where_the_last_one_ended(open_session: Open, truth: Truth) -> None:
-    session = open_session(batch=100)
-    before = session.model().probabilities_
-    answer_truly(session, truth, 4)
-    after = session.model()
-    assert np.array_equal(after.init, before)
-    assert session.model() is after
+@pytest.mark.parametrize("people", [("ann",), ("ann", "bob")])
+def test_a_fit_between_batches_is_a_fit_from_scratch(
+    open_session: Open, crowd: Crowd, truth: Truth, people: tuple[str, ...]
+) -> None:
+    """Begun where the last fit ended, votes would know the answers: too sure, and trusted more."""
+    for who in people * 3:
+        session = open_session(who=who, batch=2)
+        answer_truly(session, truth, 4)
+        model = session.model()
+    assert session.model() is model
+    scratch = tb.VariationalBayes(link_error=model.link_error)
+    scratch.fit(crowd.responses, links=session.links())
+    assert model.probabilities_ == pytest.approx(scratch.probabilities_, abs=1e-4)
+    assert model.temperature_ == pytest.approx(scratch.temperature_, abs=1e-3)
+    assert len(session.answers()) == 12 * len(people)
 
 
 @pytest.mark.parametrize(

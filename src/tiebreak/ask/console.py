@@ -153,7 +153,7 @@ class Conversation:
 def status_line(progress: Progress, gain: float) -> str:
     """Say where the session stands, in one line."""
     of_budget = "" if progress.budget is None else f" of {progress.budget:,}"
-    wrong = f"about {progress.wrong:,.1f} of {progress.n_tasks:,} labels are wrong"
+    wrong = f"about {progress.wrong:,.1f} of {progress.n_tasks:,} labels still wrong"
     parts = [f"Question {progress.asked + 1:,}{of_budget}", wrong]
     if gain == gain:
         parts.append(f"this answer puts {gain:.2f} right")

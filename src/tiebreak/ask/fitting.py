@@ -1,15 +1,14 @@
-"""Fitting: the model after the answers so far, from where the last fit ended."""
+"""Fitting: the model after the answers so far, begun from what the votes alone say."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
 from tiebreak.errors import LinkError
 from tiebreak.inference import VariationalBayes
+from tiebreak.kernels.layout import Floats
 
 SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the others are
 
@@ -19,11 +18,17 @@ class Fits:
 
     One person is trusted: their answers are hard links. Where several people answer, where answers
     contradict each other, or where the caller says so, links may err, and how often is learnt.
+
+    The votes are fitted alone once, and every fit with links begins there: half the work of a fit
+    from scratch, and the same result. It does not begin where the last fit with links ended.
+    That saves hardly a sweep more; but error rates and the temperature compare links with votes
+    that know nothing of them, and would find votes that know the answers and look far too sure.
     """
 
     def __init__(self, job: Job, link_error: float | str | None) -> None:
         self._job = job
         self._link_error = link_error
+        self._alone: Floats | None = None  # (n_tasks, n_classes), what the votes alone say
         self._model: VariationalBayes | None = None
         self._known: tuple[int, ...] = ()
 
@@ -67,13 +72,17 @@ class Fits:
     def _fit_with(
         self, link_error: float | str | None, answers: Sequence[Event]
     ) -> VariationalBayes:
-        start = "majority" if self._model is None else np.array(self._model.probabilities_)
         links = self._job.links
         if answers:
             said = self._job.links_of(answers)
             links = said if links is None else links + said
-        estimator = VariationalBayes(link_error=link_error, init=start)
+        estimator = VariationalBayes(link_error=link_error, init=self._votes_alone())
         return estimator.fit(self._job.responses, links=links, gold=self._job.gold)
+
+    def _votes_alone(self) -> Floats:
+        if self._alone is None:
+            self._alone = VariationalBayes().fit(self._job.responses).probabilities_
+        return self._alone
 
 
 def _ids(answers: Sequence[Event]) -> tuple[int, ...]:
