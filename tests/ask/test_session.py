@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import tiebreak as tb
+from tiebreak import selection
 from tiebreak.ask import Question, Session
 from tiebreak.errors import InputError, InputNote, OptionError, SessionError
 from tiebreak.simulate import Crowd
@@ -78,6 +79,35 @@ def test_the_question_stays_until_it_is_answered(open_session: Open) -> None:
     assert session.next() is question
     session.answer(question, "unsure")
     assert session.next() is not question
+
+
+def test_a_question_of_ones_own_does_not_lose_the_open_one(open_session: Open) -> None:
+    session = open_session()
+    question = asked(session)
+    others = [task for task in ("t01", "t02", "t03") if task not in pair(question)]
+    session.answer(session.question(*others[:2]), "unsure")
+    assert pair(asked(session)) == pair(question)
+
+
+def test_no_more_pairs_are_chosen_than_can_be_asked(
+    open_session: Open, truth: Truth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers do not make the choice of the next batch dearer; only what was put off does."""
+    wanted = []
+
+    def count(model: Any, n: int, **options: Any) -> Any:
+        wanted.append(n)
+        return choose(model, n, **options)
+
+    choose: Any = vars(selection)["pairs"]
+    monkeypatch.setattr(selection, "pairs", count)
+    session = open_session(batch=5)
+    answer_truly(session, truth, 10)
+    for _ in range(3):
+        session.answer(asked(session), "unsure")
+    session.skip(asked(session))
+    answer_truly(session, truth, 6)
+    assert wanted == [5, 5, 5, 5 + 4]
 
 
 def test_an_answer_says_who_and_when(open_session: Open) -> None:

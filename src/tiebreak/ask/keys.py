@@ -87,7 +87,10 @@ else:
 
         def read(self) -> str | None:
             """Return the next key; None at Ctrl-D, or where the terminal is gone."""
-            first = os.read(self._handle, 1)
+            try:
+                first = os.read(self._handle, 1)
+            except OSError:  # hung up
+                return None
             if first == ESCAPE:  # an arrow or the like: the rest of it is there already
                 while self._is_more():
                     os.read(self._handle, 1)

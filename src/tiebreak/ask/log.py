@@ -85,13 +85,14 @@ class Log:
         """Return the answers that are links, in their order."""
         return (event for event in self.answers.values() if event.is_link)
 
-    def people(self) -> set[str]:
-        """Return who gave the links."""
-        return {event.who for event in self.links()}
+    def linked(self) -> set[Pair]:
+        """Return the pairs that are links, whoever gave them."""
+        return {event.pair for event in self.links()}
 
-    def closed_to(self, who: str) -> set[Pair]:
-        """Return the pairs not to ask this person: answered by anyone, or unsure to them."""
-        return {event.pair for event in self.answers.values() if event.is_link or event.who == who}
+    def unsure_to(self, who: str) -> set[Pair]:
+        """Return the pairs of which this person could not tell."""
+        own = (event for event in self.answers.values() if event.who == who)
+        return {event.pair for event in own if event.kind == "unsure"}
 
     def skipped_in(self, run: str) -> list[Event]:
         """Return the last skip of each pair that a run skipped, longest ago first."""

@@ -48,7 +48,8 @@ class Record:
     def reserve(self, questions: Iterable[Question]) -> Question | None:
         """Return the first question that is still open, kept from others for a while."""
         with self._writing():
-            barred = self.barred(skipped=False)
+            barred = self.log.linked() | self.log.unsure_to(self.who)
+            barred |= self._storage.leased(self.run)
             for question in questions:
                 pair = self.pair(question)
                 if pair not in barred and self.implied(question) is None:
@@ -56,17 +57,18 @@ class Record:
                     return question
         return None
 
-    def barred(self, *, skipped: bool) -> set[Pair]:
-        """Return the pairs not to ask now: answered, shown by others and, if told, skipped."""
-        found = self.log.closed_to(self.who) | self._storage.leased(self.run)
-        if skipped:
-            found |= {event.pair for event in self.log.skipped_in(self.run)}
-        return found
+    def declined(self) -> set[Pair]:
+        """Return pairs that links leave open, but that are not to be asked here and now.
+
+        This person could not tell or skipped them, or others are being asked.
+        """
+        skipped = {event.pair for event in self.log.skipped_in(self.run)}
+        return self.log.unsure_to(self.who) | self._storage.leased(self.run) | skipped
 
     def situation(self) -> tuple[int, set[Pair]]:
         """Return what the choice of questions depends on, to be compared with a later one."""
         self.catch_up()
-        return self.log.last, self.barred(skipped=True)
+        return self.log.last, self.declined()
 
     def answer(self, question: Question, says: Kind) -> tuple[Event, Contradiction | None]:
         """Record an answer, once; say what it contradicts."""

@@ -121,13 +121,13 @@ class Session:
         if says not in ANSWERS:
             raise OptionError.unknown("answer", says, ANSWERS)
         event, found = self._record.answer(question, says)
-        self._open = None
+        self._put_back_unless(question)
         return as_answer(self._job, event, found)
 
     def skip(self, question: Question) -> None:
         """Put a question off until the others are done."""
         self._record.skip(question)
-        self._open = None
+        self._put_back_unless(question)
 
     def undo(self, answer: Answer | int | None = None) -> Answer | None:
         """Take back an answer, the last one of this person if none is named; None without one.
@@ -137,10 +137,10 @@ class Session:
         event = self._record.undo(answer.id if isinstance(answer, Answer) else answer)
         if event is None:
             return None
-        if self._open is not None:
-            self._queue.appendleft(self._open)
-        self._queue.appendleft(self.question(*self._ends(event)))
-        self._open, self._nothing_left = None, False
+        again = self.question(*self._ends(event))
+        self._put_back_unless(again)
+        self._queue.appendleft(again)
+        self._nothing_left = False
         return as_answer(self._job, event)
 
     def keep(self, answer: Answer | int) -> None:
@@ -205,6 +205,12 @@ class Session:
     ) -> None:
         self.close()
 
+    def _put_back_unless(self, done: Question) -> None:
+        """Let the question that was open, unless it is done with, be the next."""
+        if self._open is not None and self._open.token != done.token:
+            self._queue.appendleft(self._open)
+        self._open = None
+
     def _choose(self) -> Question | None:
         self._nothing_left = False
         if self.progress().finished is not None:
@@ -242,10 +248,10 @@ class Session:
         model = self.model()
         if self._job.responses.n_classes == 1 or self.progress().finished is not None:
             return
-        barred = self._record.barred(skipped=True)
+        declined = self._record.declined()
         rows = selection.pairs(
             model,
-            self._batch + len(barred),
+            self._batch + len(declined),
             strategy=self._strategy,
             among=self._job.among,
             random_state=self._rng,
@@ -253,7 +259,7 @@ class Session:
         if all(gain <= LEAST_GAIN for _, _, gain in rows):  # nan, a gain not known, is no less
             return
         questions = (self._asked(*row) for row in rows)
-        free = [each for each in questions if self._record.pair(each) not in barred]
+        free = [each for each in questions if self._record.pair(each) not in declined]
         self._queue.extend(free[: self._batch])
 
     def _bring_skipped(self) -> None:
