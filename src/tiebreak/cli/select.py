@@ -72,7 +72,7 @@ def select(
     _write(out, rows, as_json=as_json)
     if not quiet:
         promised = sum(gain or 0.0 for _, _, gain in rows)
-        words = f", worth about {promised:,.1f} labels" if promised else ""
+        words = f", worth about {promised:.2g} labels" if promised else ""
         say(f"{len(rows):,} pairs{words}{'' if out == STANDARD else f': wrote {out}'}")
 
 
