@@ -197,7 +197,9 @@ def test_it_ends_at_the_budget(run: Run) -> None:
 
 
 def test_it_ends_at_the_target(run: Run) -> None:
-    assert "The target is reached." in run(f"{COMMAND} --target 0.01", "s").stderr
+    done = run("ask doubtful.csv --session d.db --batch 1 --target 0.01", "sd" * 20)
+    assert "The target is reached." in done.stderr
+    assert "20 answers kept" in done.stderr
 
 
 def test_it_ends_when_nothing_is_left(run: Run) -> None:

@@ -23,6 +23,7 @@ from tiebreak.inference import VariationalBayes
 from tiebreak.links import Links
 
 LEAST_GAIN = 1e-6  # labels put right; where no question promises more, none is worth asking
+EVIDENCE = 20  # links and known labels without which nobody knows how far to trust the crowd
 LEASE = 600.0  # seconds for which a question that is shown is kept from others
 
 
@@ -48,7 +49,8 @@ class Session:
         How questions are chosen: see `tiebreak.selection.pairs`.
     budget, target
         When to stop: after so many answers by all people in all runs, "unsure" among them, or
-        when this share of the labels is expected to be right.
+        when this share of the labels is expected to be right, but not before 20 links or known
+        labels are there to check the crowd against.
     who
         Who answers. Where more than one person does, links count as fallible.
     batch
@@ -187,7 +189,7 @@ class Session:
             wrong=wrong,
             confidence=1.0 - wrong / n_tasks,
             is_soft=model.link_error is not None,
-            finished=self._finished(1.0 - wrong / n_tasks),
+            finished=self._finished(model, 1.0 - wrong / n_tasks),
         )
 
     def close(self) -> None:
@@ -276,10 +278,11 @@ class Session:
     def _link_events(self) -> list[Event]:
         return list(self._record.log.links())
 
-    def _finished(self, confidence: float) -> Finished | None:
+    def _finished(self, model: VariationalBayes, confidence: float) -> Finished | None:
         if self._budget is not None and len(self._record.log.answers) >= self._budget:
             return "budget"
-        if self._target is not None and confidence >= self._target:
+        checked = len(model.links_ or ()) + len(model.gold_ or ()) >= EVIDENCE
+        if self._target is not None and checked and confidence >= self._target:
             return "target"
         return "nothing" if self._nothing_left else None
 
