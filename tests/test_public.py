@@ -29,7 +29,7 @@ PUBLIC = {
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes"),
     # rooms
-    *("ask", "datasets", "errors", "evaluate", "simulate", "theory"),
+    *("ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
     *(

@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ask.standin import install
 
 import tiebreak as tb
 from tiebreak.simulate import Crowd
-
-install()
 
 Open = Callable[..., tb.ask.Session]
 

@@ -20,8 +20,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from ask.standin import install
-
 import tiebreak as tb
 from tiebreak.errors import SessionError
 
@@ -179,7 +177,6 @@ def read_only(folder: Path) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    install()
     answer_on(Path(":memory:"), "me", 1, lambda kind, id: None)  # children find all imported
     what = {"kill": kill, "two": two, "full": full, "read_only": read_only}[sys.argv[1]]
     sys.stdout.write(json.dumps(what(Path(sys.argv[2]))))

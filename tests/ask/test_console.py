@@ -25,7 +25,6 @@ from tiebreak.ask.keys import PipedKeys, open_keys
 from tiebreak.ask.session import Session
 from tiebreak.cli.app import app
 
-TESTS = Path(__file__).resolve().parent.parent
 TASKS = "abcdef"
 VOTES = [(task, worker, "xy"[at % 2]) for at, task in enumerate(TASKS) for worker in "uvw"]
 CSV = "task,worker,label\n" + "\n".join(",".join(row) for row in VOTES)
@@ -238,14 +237,9 @@ def test_another_job_is_told(run: Run, folder: Path) -> None:
     assert "s.db belongs to another job" in done.stderr
 
 
-def as_process(folder: Path, *arguments: str) -> list[str]:
+def as_process(*arguments: str) -> list[str]:
     """Return how to run the command as a process of its own."""
-    code = (
-        f"import sys; sys.path.insert(0, {str(TESTS)!r}); "
-        "from ask.standin import install; install(); "
-        "from tiebreak.__main__ import main; main()"
-    )
-    return [sys.executable, "-c", code, *arguments]
+    return [sys.executable, "-m", "tiebreak", *arguments]
 
 
 def test_a_full_disk_ends_with_2(folder: Path) -> None:
@@ -255,13 +249,13 @@ def test_a_full_disk_ends_with_2(folder: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
 
     done = subprocess.run(
-        as_process(folder, *COMMAND.split()), input="su" * 60,
+        as_process(*COMMAND.split()), input="su" * 60,
         capture_output=True, text=True, check=False, preexec_fn=small_files, timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
     assert "tiebreak ask: s.db cannot be written" in done.stderr
     again = subprocess.run(
-        as_process(folder, *COMMAND.split()), input="s",
+        as_process(*COMMAND.split()), input="s",
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert again.returncode == 0, again.stderr
@@ -295,9 +289,21 @@ class Terminal:
     def press(self, key: bytes) -> None:
         os.write(self.handle, key)
 
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.handle)
 
-def test_on_a_terminal_one_key_is_an_answer_without_enter(folder: Path) -> None:
-    terminal = Terminal(as_process(folder, *COMMAND.split()))
+
+@pytest.fixture
+def terminal(folder: Path) -> Iterator[Terminal]:
+    """Return a terminal on which questions are asked."""
+    opened = Terminal(as_process(*COMMAND.split()))
+    yield opened
+    opened.close()
+
+
+def test_on_a_terminal_one_key_is_an_answer_without_enter(terminal: Terminal) -> None:
     terminal.wait_for("same class?")
     terminal.press(b"ss")  # the second comes before its question is seen: it does not count
     terminal.wait_for("same class?")
@@ -308,18 +314,15 @@ def test_on_a_terminal_one_key_is_an_answer_without_enter(folder: Path) -> None:
     terminal.press(b"q")
     terminal.wait_for("2 answers kept in s.db")
     assert terminal.process.wait(timeout=60) == 0
-    os.close(terminal.handle)
 
 
-def test_ctrl_c_keeps_the_answers_and_says_how_to_go_on(folder: Path) -> None:
-    terminal = Terminal(as_process(folder, *COMMAND.split()))
+def test_ctrl_c_keeps_the_answers_and_says_how_to_go_on(folder: Path, terminal: Terminal) -> None:
     terminal.wait_for("same class?")
     terminal.press(b"s")
     terminal.wait_for("same class?")
     os.kill(terminal.process.pid, signal.SIGINT)
     terminal.wait_for("1 answer kept in s.db; the same command goes on from there.")
     assert terminal.process.wait(timeout=60) == 130
-    os.close(terminal.handle)
     with Session(folder / "s.db", str(folder / "r.csv")) as session:
         assert len(session.answers()) == 1
 
@@ -350,14 +353,6 @@ def test_select_as_json_and_into_a_file(run: Run, folder: Path) -> None:
     assert json.loads((folder / "pairs.json").read_text()) == shown
     run("select doubtful.csv -n 2 --seed 0 -o pairs.csv")
     assert (folder / "pairs.csv").read_text().startswith("left,right,gain\n")
-
-
-def test_select_at_random_promises_nothing(run: Run) -> None:
-    assert run("select doubtful.csv -n 1 --strategy random").stdout.splitlines()[1].endswith(",")
-    assert (
-        json.loads(run("select doubtful.csv -n 1 --strategy random --json").stdout)[0]["gain"]
-        is None
-    )
 
 
 def test_select_leaves_out_what_is_linked_and_what_is_not_among(run: Run, folder: Path) -> None:

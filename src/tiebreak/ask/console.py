@@ -105,6 +105,7 @@ class Conversation:
     def _settle(self, found: Contradiction) -> None:
         """Show a contradiction and let the person choose what gives."""
         earlier = found.earlier[:EARLIER]
+        self._keys.forget()
         self._out.print(f"This contradicts what was said before: {printable(found.chain)}.")
         for number, answer in enumerate(earlier, start=1):
             self._out.print(f"  {number}  {told(answer)}  ({printable(answer.who)}, {answer.at})")
@@ -112,7 +113,6 @@ class Conversation:
         undo_one = f"1–{len(earlier)} undo an earlier one   " if len(earlier) > 1 else ""
         undo_one = "1 undo the earlier one   " if len(earlier) == 1 else undo_one
         self._out.print(f"u undo this answer   {undo_one}k keep all: links may then be wrong")
-        self._keys.forget()
         key = self._read("uk" + numbers + "q")
         if key == "k":
             self._session.keep(found.answer)
@@ -124,13 +124,13 @@ class Conversation:
             self._out.print(f"  undone: {told(undone)}" if undone else "")
 
     def _show(self, question: Question, *, whole: bool = False) -> None:
+        self._keys.forget()  # a key struck before this is seen answers nothing
         self._out.print()
         self._out.print(status_line(self._session.progress(), question.gain), style="bold")
         self._out.print(_panel(question.left, question.left_text, whole=whole))
         self._out.print(_panel(question.right, question.right_text, whole=whole))
         self._out.print("same class?  s d ?  n u v t h q")
         self._shown = question
-        self._keys.forget()  # a key struck before this was seen answers nothing
 
     def _show_whole(self, question: Question) -> None:
         self._show(question, whole=True)

@@ -1,14 +1,16 @@
-"""Fitting: the model after the answers so far, begun from what the votes alone say."""
+"""Fitting: the model after the answers so far, from where the last fit ended."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
 from tiebreak.errors import LinkError
 from tiebreak.inference import VariationalBayes
-from tiebreak.kernels.layout import Floats
+
+Start = VariationalBayes | Literal["majority"]
 
 SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the others are
 
@@ -19,16 +21,13 @@ class Fits:
     One person is trusted: their answers are hard links. Where several people answer, where answers
     contradict each other, or where the caller says so, links may err, and how often is learnt.
 
-    The votes are fitted alone once, and every fit with links begins there: half the work of a fit
-    from scratch, and the same result. It does not begin where the last fit with links ended.
-    That saves hardly a sweep more; but error rates and the temperature compare links with votes
-    that know nothing of them, and would find votes that know the answers and look far too sure.
+    A fit goes on from the last one where answers were added to it. Where one was undone, or links
+    begin to err, it starts from the votes: what was believed before is not to be believed now.
     """
 
     def __init__(self, job: Job, link_error: float | str | None) -> None:
         self._job = job
         self._link_error = link_error
-        self._alone: Floats | None = None  # (n_tasks, n_classes), what the votes alone say
         self._model: VariationalBayes | None = None
         self._known: tuple[int, ...] = ()
 
@@ -76,13 +75,13 @@ class Fits:
         if answers:
             said = self._job.links_of(answers)
             links = said if links is None else links + said
-        estimator = VariationalBayes(link_error=link_error, init=self._votes_alone())
+        estimator = VariationalBayes(link_error=link_error, init=self._start(link_error, answers))
         return estimator.fit(self._job.responses, links=links, gold=self._job.gold)
 
-    def _votes_alone(self) -> Floats:
-        if self._alone is None:
-            self._alone = VariationalBayes().fit(self._job.responses).probabilities_
-        return self._alone
+    def _start(self, link_error: float | str | None, answers: Sequence[Event]) -> Start:
+        last = self._model
+        grew = set(self._known) <= set(_ids(answers))
+        return last if last is not None and grew and last.link_error == link_error else "majority"
 
 
 def _ids(answers: Sequence[Event]) -> tuple[int, ...]:

@@ -45,14 +45,17 @@ class Record:
         for event in self._storage.since(self.log.last):
             self._take(event)
 
-    def reserve(self, questions: Iterable[Question]) -> Question | None:
-        """Return the first question that is still open, kept from others for a while."""
+    def reserve(self, questions: Iterable[Question], *, may_follow: bool) -> Question | None:
+        """Return the first question that is still open, kept from others for a while.
+
+        `may_follow` allows those whose answer follows from others, as a check on these.
+        """
         with self._writing():
             barred = self.log.linked() | self.log.unsure_to(self.who)
             barred |= self._storage.leased(self.run)
             for question in questions:
                 pair = self.pair(question)
-                if pair not in barred and self.implied(question) is None:
+                if pair not in barred and (may_follow or self.implied(question) is None):
                     self._storage.lease(pair, self.run, self.lease)
                     return question
         return None

@@ -21,6 +21,7 @@ from tiebreak.ask.results import Answer, Contradiction, Finished, Progress, Ques
 from tiebreak.errors import OptionError
 from tiebreak.inference import VariationalBayes
 from tiebreak.links import Links
+from tiebreak.selection.asking import tempered
 
 LEAST_GAIN = 1e-6  # labels put right; where no question promises more, none is worth asking
 EVIDENCE = 20  # links and known labels without which nobody knows how far to trust the crowd
@@ -79,7 +80,7 @@ class Session:
         gold: Any = None,
         texts: Any = None,
         among: Any = None,
-        strategy: str = "adaptive",
+        strategy: selection.Strategy = "adaptive",
         budget: int | None = None,
         target: float | None = None,
         who: str = "me",
@@ -178,9 +179,8 @@ class Session:
         self._record.catch_up()
         model = self._fits.last(self._link_events())
         answers = self._record.log.answers.values()
-        stated = model.labels_.probability
-        wrong = 0.0 if stated is None else float((1.0 - stated).sum())
         n_tasks = self._job.responses.n_tasks
+        wrong = float((1.0 - tempered(model)[np.arange(n_tasks), model.labels_.label]).sum())
         return Progress(
             asked=len(answers),
             unsure=sum(event.kind == "unsure" for event in answers),
@@ -188,7 +188,7 @@ class Session:
             n_tasks=n_tasks,
             wrong=wrong,
             confidence=1.0 - wrong / n_tasks,
-            is_soft=model.link_error is not None,
+            is_soft=self._is_soft(),
             finished=self._finished(model, 1.0 - wrong / n_tasks),
         )
 
@@ -239,7 +239,7 @@ class Session:
         """Reserve the first question of the queue that is still worth asking."""
         if self.progress().finished is not None:
             return None
-        return self._record.reserve(self._queued())
+        return self._record.reserve(self._queued(), may_follow=self._is_soft())
 
     def _queued(self) -> Iterator[Question]:
         while self._queue:
@@ -258,7 +258,7 @@ class Session:
             among=self._job.among,
             random_state=self._rng,
         )
-        if all(gain <= LEAST_GAIN for _, _, gain in rows):  # nan, a gain not known, is no less
+        if self._strategy == "adaptive" and rows.gain.max(initial=0.0) <= LEAST_GAIN:
             return
         questions = (self._asked(*row) for row in rows)
         free = [each for each in questions if self._record.pair(each) not in declined]
@@ -274,6 +274,12 @@ class Session:
     def _asked(self, left: Hashable, right: Hashable, gain: float) -> Question:
         texts = self._job.text(left), self._job.text(right)
         return Question(left, right, float(gain), *texts, token=secrets.token_hex(16))
+
+    def _is_soft(self) -> bool:
+        """Tell whether links count as fallible, so that none follows for sure from others."""
+        model = self._fits.last(self._link_events())
+        weights = None if model.links_ is None else model.links_.weight
+        return model.link_error is not None or weights is not None
 
     def _link_events(self) -> list[Event]:
         return list(self._record.log.links())

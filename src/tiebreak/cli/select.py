@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files, number_or, split_pairs
 from tiebreak.cli.ending import say, working
+
+if TYPE_CHECKING:
+    from tiebreak.selection import Pairs
 
 
 def select(
@@ -68,24 +70,20 @@ def select(
         allowed = None if among is None else tasks_among(crowd.tasks, among)
         model = VariationalBayes(link_error=error).fit(crowd, links=links, gold=gold)
         pairs = selection.pairs(model, n, strategy=strategy, among=allowed, random_state=seed)
-    rows = [(left, right, None if gain != gain else float(gain)) for left, right, gain in pairs]
-    _write(out, rows, as_json=as_json)
+    _write(out, pairs, as_json=as_json)
     if not quiet:
-        promised = sum(gain or 0.0 for _, _, gain in rows)
-        words = f", worth about {promised:.2g} labels" if promised else ""
-        say(f"{len(rows):,} pairs{words}{'' if out == STANDARD else f': wrote {out}'}")
+        worth = f"worth about {pairs.gain.sum():.2g} labels"
+        say(f"{len(pairs):,} pairs, {worth}{'' if out == STANDARD else f': wrote {out}'}")
 
 
-def _write(out: str, rows: list[tuple[Hashable, Hashable, float | None]], *, as_json: bool) -> None:
+def _write(out: str, pairs: Pairs, *, as_json: bool) -> None:
     from tiebreak import files
     from tiebreak.files.replacing import open_target
 
-    columns: dict[str, list[Any]] = {
-        name: [row[at] for row in rows] for at, name in enumerate(("left", "right", "gain"))
-    }
     if not as_json:
+        columns = {"left": list(pairs.left), "right": list(pairs.right), "gain": pairs.gain}
         files.write_table(out, columns)
         return
-    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    rows = [row._asdict() for row in pairs]
     with open_target(out) as target:
-        target.write(json.dumps(found, ensure_ascii=False, default=str).encode() + b"\n")
+        target.write(json.dumps(rows, ensure_ascii=False, default=str).encode() + b"\n")
