@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
+
+import numpy as np
 
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
 from tiebreak.errors import LinkError
 from tiebreak.inference import VariationalBayes
+from tiebreak.selection.asking import tempered
 
 Start = VariationalBayes | Literal["majority"]
 
 SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the others are
+
+
+class Fit(NamedTuple):
+    """A fitted model, and what a session reads from it again and again."""
+
+    model: VariationalBayes
+    wrong: float  # how many labels are expected to be wrong
+    is_soft: bool  # links count as fallible, so that none follows for sure from others
+    n_checks: int  # links and known labels that tell how far to trust the crowd
 
 
 class Fits:
@@ -28,29 +40,29 @@ class Fits:
     def __init__(self, job: Job, link_error: float | str | None) -> None:
         self._job = job
         self._link_error = link_error
-        self._model: VariationalBayes | None = None
+        self._fit: Fit | None = None
         self._known: tuple[int, ...] = ()
 
     def is_current(self, answers: Sequence[Event]) -> bool:
         """Tell whether the last fit knows just these answers."""
-        return self._model is not None and self._known == _ids(answers)
+        return self._fit is not None and self._known == _ids(answers)
 
     def n_new(self, answers: Sequence[Event]) -> int:
         """Count the answers that the last fit does not know, and those that were undone since."""
         return len(set(self._known) ^ set(_ids(answers)))
 
-    def current(self, answers: Sequence[Event]) -> VariationalBayes:
-        """Return the model that knows these answers, fitted anew where it does not."""
-        if self._model is None or not self.is_current(answers):
-            self._model = self._fit(answers)
+    def current(self, answers: Sequence[Event]) -> Fit:
+        """Return the fit to these answers, made anew where the last one knows others."""
+        if self._fit is None or not self.is_current(answers):
+            self._fit = _read(self._fitted(answers))
             self._known = _ids(answers)
-        return self._model
+        return self._fit
 
-    def last(self, answers: Sequence[Event]) -> VariationalBayes:
-        """Return the last model, whatever answers it knows; the first one is fitted."""
-        return self._model or self.current(answers)
+    def last(self, answers: Sequence[Event]) -> Fit:
+        """Return the last fit, whatever answers it knows; the first one is made."""
+        return self._fit or self.current(answers)
 
-    def _fit(self, answers: Sequence[Event]) -> VariationalBayes:
+    def _fitted(self, answers: Sequence[Event]) -> VariationalBayes:
         if self._link_error is not None:
             return self._fit_with(self._link_error, answers)
         several = len({event.who for event in answers}) > 1
@@ -76,12 +88,26 @@ class Fits:
             said = self._job.links_of(answers)
             links = said if links is None else links + said
         estimator = VariationalBayes(link_error=link_error, init=self._start(link_error, answers))
-        return estimator.fit(self._job.responses, links=links, gold=self._job.gold)
+        estimator.fit(self._job.responses, links=links, gold=self._job.gold)
+        return estimator.set_params(
+            init="majority"
+        )  # lets go of the model before, and of all before it
 
     def _start(self, link_error: float | str | None, answers: Sequence[Event]) -> Start:
-        last = self._model
+        last = None if self._fit is None else self._fit.model
         grew = set(self._known) <= set(_ids(answers))
         return last if last is not None and grew and last.link_error == link_error else "majority"
+
+
+def _read(model: VariationalBayes) -> Fit:
+    probability = tempered(model)[np.arange(len(model.tasks_)), model.labels_.label]
+    weights = None if model.links_ is None else model.links_.weight
+    return Fit(
+        model,
+        wrong=float((1.0 - probability).sum()),
+        is_soft=model.link_error is not None or weights is not None,
+        n_checks=len(model.links_ or ()) + len(model.gold_ or ()),
+    )
 
 
 def _ids(answers: Sequence[Event]) -> tuple[int, ...]:

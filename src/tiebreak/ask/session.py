@@ -13,7 +13,7 @@ import numpy as np
 
 from tiebreak import selection
 from tiebreak.ask.contradictions import as_answer
-from tiebreak.ask.fitting import Fits
+from tiebreak.ask.fitting import Fit, Fits
 from tiebreak.ask.job import Job, take_job
 from tiebreak.ask.log import ANSWERS, Event, Says
 from tiebreak.ask.record import Record
@@ -21,7 +21,6 @@ from tiebreak.ask.results import Answer, Contradiction, Finished, Progress, Ques
 from tiebreak.errors import OptionError
 from tiebreak.inference import VariationalBayes
 from tiebreak.links import Links
-from tiebreak.selection.asking import tempered
 
 LEAST_GAIN = 1e-6  # labels put right; where no question promises more, none is worth asking
 EVIDENCE = 20  # links and known labels without which nobody knows how far to trust the crowd
@@ -168,7 +167,7 @@ class Session:
     def model(self) -> VariationalBayes:
         """Return the model that knows all answers; fitted anew where there are new ones."""
         self._record.catch_up()
-        return self._fits.current(self._link_events())
+        return self._fits.current(self._link_events()).model
 
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
         """Return who gave which label to a task."""
@@ -177,19 +176,18 @@ class Session:
     def progress(self) -> Progress:
         """Return where the session stands, by the last fit."""
         self._record.catch_up()
-        model = self._fits.last(self._link_events())
+        fit = self._fits.last(self._link_events())
         answers = self._record.log.answers.values()
         n_tasks = self._job.responses.n_tasks
-        wrong = float((1.0 - tempered(model)[np.arange(n_tasks), model.labels_.label]).sum())
         return Progress(
             asked=len(answers),
             unsure=sum(event.kind == "unsure" for event in answers),
             budget=self._budget,
             n_tasks=n_tasks,
-            wrong=wrong,
-            confidence=1.0 - wrong / n_tasks,
-            is_soft=self._is_soft(),
-            finished=self._finished(model, 1.0 - wrong / n_tasks),
+            wrong=fit.wrong,
+            confidence=1.0 - fit.wrong / n_tasks,
+            is_soft=fit.is_soft,
+            finished=self._finished(fit),
         )
 
     def close(self) -> None:
@@ -237,9 +235,10 @@ class Session:
 
     def _first_open(self) -> Question | None:
         """Reserve the first question of the queue that is still worth asking."""
-        if self.progress().finished is not None:
+        progress = self.progress()
+        if progress.finished is not None:
             return None
-        return self._record.reserve(self._queued(), may_follow=self._is_soft())
+        return self._record.reserve(self._queued(), may_follow=progress.is_soft)
 
     def _queued(self) -> Iterator[Question]:
         while self._queue:
@@ -275,20 +274,14 @@ class Session:
         texts = self._job.text(left), self._job.text(right)
         return Question(left, right, float(gain), *texts, token=secrets.token_hex(16))
 
-    def _is_soft(self) -> bool:
-        """Tell whether links count as fallible, so that none follows for sure from others."""
-        model = self._fits.last(self._link_events())
-        weights = None if model.links_ is None else model.links_.weight
-        return model.link_error is not None or weights is not None
-
     def _link_events(self) -> list[Event]:
         return list(self._record.log.links())
 
-    def _finished(self, model: VariationalBayes, confidence: float) -> Finished | None:
+    def _finished(self, fit: Fit) -> Finished | None:
         if self._budget is not None and len(self._record.log.answers) >= self._budget:
             return "budget"
-        checked = len(model.links_ or ()) + len(model.gold_ or ()) >= EVIDENCE
-        if self._target is not None and checked and confidence >= self._target:
+        confidence = 1.0 - fit.wrong / self._job.responses.n_tasks
+        if self._target is not None and fit.n_checks >= EVIDENCE and confidence >= self._target:
             return "target"
         return "nothing" if self._nothing_left else None
 
