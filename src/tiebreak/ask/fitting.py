@@ -89,9 +89,8 @@ class Fits:
             links = said if links is None else links + said
         estimator = VariationalBayes(link_error=link_error, init=self._start(link_error, answers))
         estimator.fit(self._job.responses, links=links, gold=self._job.gold)
-        return estimator.set_params(
-            init="majority"
-        )  # lets go of the model before, and of all before it
+        # The model would hold on to the one before, and that to all before it.
+        return estimator.set_params(init="majority")
 
     def _start(self, link_error: float | str | None, answers: Sequence[Event]) -> Start:
         last = None if self._fit is None else self._fit.model
