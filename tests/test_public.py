@@ -29,10 +29,17 @@ PUBLIC = {
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes"),
     # rooms
-    *("datasets", "errors", "evaluate", "simulate", "theory"),
+    *("ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
-    *("FileError", "NotFittedError", "MissingExtraError", "InputNote", "ConvergenceWarning"),
+    *(
+        "FileError",
+        "SessionError",
+        "NotFittedError",
+        "MissingExtraError",
+        "InputNote",
+        "ConvergenceWarning",
+    ),
 }
 
 
@@ -41,10 +48,11 @@ def name_of(path: Path) -> str:
 
 
 def run_python(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run Python as a user would, without the settings of pytest."""
+    """Run Python as a user would, without the settings of pytest, and with no key struck."""
     return subprocess.run(
-        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, check=False
-    )
+        [sys.executable, *arguments],
+        cwd=cwd, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
 
 
 def imported_by(*arguments: str) -> set[str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import datasets, errors, evaluate, selection, simulate, theory
+    from tiebreak import ask, datasets, errors, evaluate, selection, simulate, theory
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         NotFittedError,
         OptionError,
         ResponseError,
+        SessionError,
         TiebreakError,
     )
     from tiebreak.files import (
@@ -66,9 +67,11 @@ __all__ = [
     "OptionError",
     "ResponseError",
     "Responses",
+    "SessionError",
     "TiebreakError",
     "VariationalBayes",
     "__version__",
+    "ask",
     "datasets",
     "errors",
     "evaluate",
@@ -87,7 +90,7 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("datasets", "errors", "evaluate", "selection", "simulate", "theory")
+_MODULES = ("ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory")
 _ROOMS = ("errors", "responses", "gold", "labels", "links", "files", "inference")  # light first
 
 

@@ -7,6 +7,7 @@
     │   └── GoldError         known labels
     ├── OptionError           an argument is out of range or unknown
     ├── FileError             a file is missing, unreadable or not writable
+    │   └── SessionError      answers cannot be kept: a full disk, another job's session
     ├── NotFittedError        a result was asked for before `fit`
     └── MissingExtraError     an optional dependency is not installed
 
@@ -54,6 +55,10 @@ class OptionError(TiebreakError, ValueError):
 
 class FileError(TiebreakError, OSError):
     """A file is missing, unreadable or not writable."""
+
+
+class SessionError(FileError):
+    """Answers cannot be read from, or kept in, the file of a session."""
 
 
 class NotFittedError(TiebreakError, AttributeError):

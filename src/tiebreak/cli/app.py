@@ -11,13 +11,25 @@ from typing import Annotated
 import typer
 
 from tiebreak._version import __version__
-from tiebreak.cli import bounds, datasets, demo, evaluate, fuse, reproduce, simulate
+from tiebreak.cli import (
+    ask,
+    bounds,
+    datasets,
+    demo,
+    evaluate,
+    fuse,
+    reproduce,
+    select,
+    simulate,
+)
 from tiebreak.cli.ending import guarded
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "fuse": fuse.fuse,
     "evaluate": evaluate.evaluate,
+    "select": select.select,
+    "ask": ask.ask,
     "bounds": bounds.bounds,
     "simulate": simulate.simulate,
     "reproduce": reproduce.reproduce,

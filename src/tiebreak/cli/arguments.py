@@ -34,6 +34,15 @@ def split_pairs(option: str, text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
+def number_or(words: tuple[str, ...], option: str, text: str | None) -> float | str | None:
+    """Read a number, or one of the words that may stand for it."""
+    try:
+        return text if text is None or text in words else float(text)
+    except ValueError:
+        allowed = " or ".join(("a number", *words))
+        raise typer.BadParameter(f"{option} takes {allowed}; got {text!r}.") from None
+
+
 def check_files(reads: Iterable[str | None], writes: Iterable[str | None]) -> None:
     """Refuse, before any work is done, files that cannot be read or written together.
 

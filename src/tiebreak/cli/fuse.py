@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, split_list, split_pairs
+from tiebreak.cli.arguments import STANDARD, check_files, number_or, split_list, split_pairs
 from tiebreak.cli.ending import say, working
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ def fuse(
         "confusion_prior": prior,
         "init": init,
         "link_inference": link_inference,
-        "link_error": _number_or(("auto", "learn"), "--link-error", link_error),
-        "link_strength": _number_or(("grid",), "--link-strength", link_strength),
+        "link_error": number_or(("auto", "learn"), "--link-error", link_error),
+        "link_strength": number_or(("grid",), "--link-strength", link_strength),
         "decode": decode,
         "calibrate": calibrate,
         "on_contradiction": on_contradiction,
@@ -264,12 +264,3 @@ def _length(found: Any) -> int | None:
 
 def _as_dict(found: Any) -> dict[str, Any] | None:
     return None if found is None else found._asdict()
-
-
-def _number_or(words: tuple[str, ...], option: str, text: str | None) -> float | str | None:
-    """Read a number, or one of the words that may stand for it."""
-    try:
-        return text if text is None or text in words else float(text)
-    except ValueError:
-        allowed = " or ".join(("a number", *words))
-        raise typer.BadParameter(f"{option} takes {allowed}; got {text!r}.") from None

@@ -1,0 +1,198 @@
+"""The job: what is asked about, the same in every run of a session."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tiebreak import files, names
+from tiebreak.ask.log import Event
+from tiebreak.ask.results import Vote
+from tiebreak.ask.storage import Marks
+from tiebreak.errors import InputError, OptionError, note
+from tiebreak.files.columns import Kind, Role, find_columns
+from tiebreak.files.kinds import TASK
+from tiebreak.files.sources import as_table
+from tiebreak.gold import Gold
+from tiebreak.inference.estimator import take_in
+from tiebreak.links import Links
+from tiebreak.names import MISSING, Names, Source
+from tiebreak.responses import Responses
+
+TEXTS = Kind("texts", InputError, (TASK, Role("text", frozenset({"content", "body", "snippet"}))))
+SHOWN = 3  # tasks and classes named in a message
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """Responses, and the links, known labels and texts that came with them.
+
+    `links` speak in the codes of `responses.tasks`. `key` has the text under which each task
+    stands in the file of a session.
+    """
+
+    responses: Responses
+    links: Links | None
+    gold: Gold | None
+    texts: Mapping[int, str]
+    among: tuple[Hashable, ...] | None
+    marks: Marks
+    key: tuple[str, ...] = field(repr=False)
+    code: Mapping[str, int] = field(repr=False)
+
+    def name(self, key: str | None) -> Hashable:
+        """Return the caller's id of a task."""
+        return self.responses.tasks[self.code[key or ""]]
+
+    def code_of(self, task: Hashable) -> int:
+        """Return the code of a task; refuse one that the responses do not have."""
+        code = int(self.responses.tasks.codes([task])[0])
+        if code == MISSING:
+            raise OptionError(f"There is no task {task!r} among the responses.")
+        return code
+
+    def text(self, task: Hashable) -> str | None:
+        """Return the text of a task, if there is one."""
+        return self.texts.get(self.code_of(task))
+
+    def votes(self, task: Hashable) -> tuple[Vote, ...]:
+        """Return who gave which label to a task."""
+        crowd = self.responses
+        rows = np.flatnonzero(crowd.task == self.code_of(task))
+        return tuple(
+            Vote(crowd.workers[int(crowd.worker[r])], crowd.classes[int(crowd.label[r])])
+            for r in rows
+        )
+
+    def links_of(self, events: Sequence[Event]) -> Links:
+        """Return answers as links; each says who gave it."""
+        who, sources = names.encode([event.who for event in events])
+        left = [self.code[event.left or ""] for event in events]
+        right = [self.code[event.right or ""] for event in events]
+        return Links(
+            np.array(left, dtype=np.int32),
+            np.array(right, dtype=np.int32),
+            np.array([event.kind == "same" for event in events], dtype=bool),
+            self.responses.tasks,
+            np.arange(len(events)),
+            who=who,
+            sources=sources,
+            source=Source("the answers"),
+            frame=self.responses.frame,
+        )
+
+
+def take_job(
+    responses: Any,
+    links: Any = None,
+    gold: Any = None,
+    texts: Any = None,
+    among: Any = None,
+    *,
+    links_may_err: bool = False,
+) -> Job:
+    """Read whatever was handed over, and check it as a fit would.
+
+    Links that cannot all hold are refused, unless they may err.
+    """
+    crowd = files.read_responses(responses)
+    inputs = take_in(crowd, links, gold, soft_links=links_may_err)
+    tasks, key = crowd.tasks, _keys(crowd.tasks)
+    return Job(
+        inputs.responses,
+        None if inputs.links is None else _without_loops(in_codes(inputs.links, tasks)),
+        inputs.gold,
+        {} if texts is None else read_texts(texts, tasks),
+        None if among is None else tasks_among(tasks, among),
+        _marks(key, crowd.classes),
+        key,
+        {text: code for code, text in enumerate(key)},
+    )
+
+
+def in_codes(links: Links, tasks: Names) -> Links:
+    """Let links speak in the codes of these tasks."""
+    code = tasks.codes(links.tasks)
+    return replace(links, left=code[links.left], right=code[links.right], tasks=tasks)
+
+
+def _without_loops(links: Links) -> Links:
+    """Leave out must-links from a task to itself, which a fit would drop and say each time."""
+    return links.select(links.left != links.right)
+
+
+def read_texts(source: Any, tasks: Names) -> dict[int, str]:
+    """Read what tasks look like: a mapping of task to text, or a table of task, text.
+
+    Returns texts by code of task.
+
+    >>> read_texts({"a": "A cat.", "b": "A dog."}, Names(["b", "a"]))
+    {1: 'A cat.', 0: 'A dog.'}
+    """
+    if isinstance(source, Mapping) and not _is_columns(source):
+        ids, texts = list(source), list(source.values())
+    else:
+        table = as_table(source, TEXTS.names, 2)
+        positions = find_columns(table, TEXTS)
+        ids, texts = (names_list(column) for column in table.read(list(positions.values())))
+    codes = tasks.codes(ids).tolist()
+    strangers = [task for task, code in zip(ids, codes, strict=True) if code == MISSING]
+    if strangers:
+        shown = ", ".join(map(repr, strangers[:SHOWN]))
+        note(f"{len(strangers):,} texts are of tasks without responses ({shown}): not used.")
+    return {
+        code: str(text)
+        for code, text in zip(codes, texts, strict=True)
+        if code != MISSING and text is not None
+    }
+
+
+def tasks_among(tasks: Names, among: Any) -> tuple[Hashable, ...]:
+    """Read the tasks that may be asked about: ids, or a table with a column task.
+
+    >>> tasks_among(Names([1, 2, 3]), ["3", "1"])
+    (3, 1)
+    """
+    wanted = names_list(files.read_tasks(among))
+    codes = tasks.codes(wanted)
+    unknown = np.flatnonzero(codes == MISSING)
+    if len(unknown):
+        shown = ", ".join(repr(wanted[int(at)]) for at in unknown[:SHOWN])
+        raise InputError(
+            f"{len(unknown):,} tasks to ask among are not among the responses: {shown}. "
+            "Correct or remove them."
+        )
+    return tuple(tasks[int(code)] for code in codes)
+
+
+def names_list(column: Any) -> list[Any]:
+    """Return a column as a list of Python values."""
+    return column.to_pylist() if names.is_arrow(column) else list(column)
+
+
+def _is_columns(source: Mapping[Any, Any]) -> bool:
+    return {"task", "text"} <= set(source) and not isinstance(source["task"], str)
+
+
+def _marks(key: tuple[str, ...], classes: Names) -> Marks:
+    """Return what tells this job from others: its tasks and classes, in any order."""
+    tasks, labels = sorted(key), sorted(map(str, classes))
+    parts = [str(len(tasks)), *tasks, *labels]
+    digest = hashlib.sha256("".join(f"{len(p)}:{p}" for p in parts).encode("utf-8", "replace"))
+    return Marks(digest.hexdigest(), f"{_some('task', tasks)} and {_some('class', labels)}")
+
+
+def _keys(tasks: Names) -> tuple[str, ...]:
+    """Return one text a task: as it prints, or, where two print alike, as Python writes them."""
+    plain = tuple(map(str, tasks))
+    return plain if len(set(plain)) == len(plain) else tuple(map(repr, tasks))
+
+
+def _some(noun: str, values: list[str]) -> str:
+    ending = "" if len(values) == 1 else "es" if noun.endswith("s") else "s"
+    shown = ", ".join(values[:SHOWN]) + (", …" if len(values) > SHOWN else "")
+    return f"{len(values):,} {noun}{ending} ({shown})"

@@ -1,0 +1,253 @@
+"""Storage: the events of a session in one SQLite file.
+
+Events are only ever appended, one transaction each, and a transaction that has returned is on
+the disk (write-ahead log, full synchronisation). A kill between two instructions loses nothing
+that was acknowledged; SQLite takes back what was half written when the file is next opened. Two
+processes take turns: every write begins with a lock, and reads what the other wrote first.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from tiebreak.ask.log import KINDS, Event, Pair
+from tiebreak.errors import SessionError
+
+APPLICATION = 0x7469_6542  # marks the file as ours: "tieB"
+VERSION = 1
+PATIENCE = 10.0  # seconds to wait for another process that writes
+
+SCHEMA = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    f"""CREATE TABLE events (
+        id INTEGER PRIMARY KEY,
+        token TEXT NOT NULL UNIQUE,
+        run TEXT NOT NULL,
+        at TEXT NOT NULL,
+        who TEXT NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ({", ".join(map(repr, KINDS))})),
+        "left" TEXT,
+        "right" TEXT,
+        about INTEGER REFERENCES events (id),
+        CHECK ((kind IN ('undo', 'keep')) = (about IS NOT NULL)),
+        CHECK ((about IS NULL) = ("left" IS NOT NULL AND "right" IS NOT NULL))
+    )""",
+    "CREATE UNIQUE INDEX said_once ON events (about, kind) WHERE about IS NOT NULL",
+    """CREATE TRIGGER never_changed BEFORE UPDATE ON events
+        BEGIN SELECT RAISE(ABORT, 'events are never changed'); END""",
+    """CREATE TRIGGER never_deleted BEFORE DELETE ON events
+        BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END""",
+    # Which process shows which pair now. Not part of the record: losing it does no harm.
+    """CREATE TABLE leases (
+        "left" TEXT, "right" TEXT, run TEXT NOT NULL, until REAL NOT NULL,
+        PRIMARY KEY ("left", "right")
+    )""",
+)
+
+
+class Marks(NamedTuple):
+    """What tells one job from another, kept in the file when it is made."""
+
+    fingerprint: str
+    described: str  # for people: so many tasks, such as …
+
+
+class Storage:
+    """The file of one session, open in this process.
+
+    Raises SessionError where the file cannot be used, with the reason and the way out.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], marks: Marks) -> None:
+        self.path = Path(path)
+        with self._told():
+            self._db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+            try:
+                self._open(marks)
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _open(self, marks: Marks) -> None:
+        """Look first: nothing of a file that is not ours is changed."""
+        with self._transaction("BEGIN"):  # one look: another process may be making the file
+            self._refuse_foreign()
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA foreign_keys = ON")
+        self._write_ahead()
+        with self.writing():
+            if self._pragma("application_id") != APPLICATION:
+                self._make(marks)
+            self._refuse_another_job(marks)
+
+    def _write_ahead(self) -> None:
+        """Keep a write-ahead log. Of two processes that ask for it at once, one waits here.
+
+        SQLite itself does not wait then: both hold the file and want it alone.
+        """
+        give_up = time.monotonic() + PATIENCE
+        while self._pragma("journal_mode") != "wal":
+            try:
+                if self._db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+                    return  # memory, or a disk that cannot: the plain journal is as safe
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(0.01)
+
+    def _refuse_foreign(self) -> None:
+        if self._pragma("application_id") == APPLICATION:
+            version = self._pragma("user_version")
+            if version != VERSION:
+                raise SessionError(
+                    f"{self.path} is of version {version}; this tiebreak reads version {VERSION}. "
+                    "Use the tiebreak that made it, or begin with another file."
+                )
+        elif self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise SessionError(
+                f"{self.path} is a database of another program. Name another file for the session."
+            )
+
+    def _make(self, marks: Marks) -> None:
+        for statement in SCHEMA:
+            self._db.execute(statement)
+        self._db.executemany("INSERT INTO about VALUES (?, ?)", marks._asdict().items())
+        self._db.execute(f"PRAGMA application_id = {APPLICATION}")
+        self._db.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _refuse_another_job(self, marks: Marks) -> None:
+        made_for = Marks(**dict(self._db.execute("SELECT name, value FROM about")))
+        if made_for.fingerprint != marks.fingerprint:
+            raise SessionError(
+                f"{self.path} belongs to another job: it was made for {made_for.described}; "
+                f"these responses have {marks.described}.\n"
+                "Pass the responses that it was made for, or name another file for this session."
+            )
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the right to write; what is written inside is kept whole, or not at all."""
+        with self._told(), self._transaction("BEGIN IMMEDIATE"):
+            yield
+
+    def since(self, last: int) -> list[Event]:
+        """Return the events after one of this id, in their order."""
+        with self._told():
+            rows = self._db.execute(
+                'SELECT id, token, run, at, who, kind, "left", "right", about '
+                "FROM events WHERE id > ? ORDER BY id",
+                (last,),
+            )
+            return [Event(*row) for row in rows]
+
+    def with_token(self, token: str) -> int | None:
+        """Return the id of the event with this token, if it is recorded."""
+        with self._told():
+            row = self._db.execute("SELECT id FROM events WHERE token = ?", (token,)).fetchone()
+            return None if row is None else int(row[0])
+
+    def append(self, event: Event) -> Event:
+        """Record an event, inside `writing`; return it with its id."""
+        with self._told():
+            done = self._db.execute(
+                'INSERT INTO events (token, run, at, who, kind, "left", "right", about) '
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                event[1:],
+            )
+            return event._replace(id=int(done.lastrowid or 0))
+
+    def leased(self, run: str) -> set[Pair]:
+        """Return the pairs that other runs show now."""
+        with self._told():
+            rows = self._db.execute(
+                'SELECT "left", "right" FROM leases WHERE run <> ? AND until > ?',
+                (run, time.time()),
+            )
+            return {(left, right) for left, right in rows}
+
+    def lease(self, pair: Pair, run: str, seconds: float) -> None:
+        """Keep a pair for a run for a while, inside `writing`."""
+        with self._told():
+            self._db.execute(
+                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)",
+                (*pair, run, time.time() + seconds),
+            )
+
+    def release(self, run: str) -> None:
+        """Give up the pairs of a run, and all whose time is over, inside `writing`."""
+        with self._told():
+            self._db.execute("DELETE FROM leases WHERE run = ? OR until <= ?", (run, time.time()))
+
+    def close(self) -> None:
+        """Close the file; closing twice does no harm."""
+        with self._told():
+            self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self._db.execute(begin)
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def _pragma(self, name: str) -> int | str:
+        found: int | str = self._db.execute(f"PRAGMA {name}").fetchone()[0]
+        return found
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn errors of SQLite into words."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise SessionError(_explained(self.path, error)) from error
+
+
+def _explained(path: Path, error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return (
+            f"{path} cannot be written ({error}): is the disk full?\n"
+            "What was acknowledged is kept, the last answer is not. Make room and run this again."
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return (
+            f"{path} is read-only, so no answer can be kept ({error}). "
+            "Make the file and its folder writable, or copy it to where you may write."
+        )
+    if code == sqlite3.SQLITE_CANTOPEN:
+        if path.is_dir():
+            return f"{path} is a folder. Name a file in it, such as {path / 'session.db'}."
+        if not path.parent.is_dir():
+            return f"{path} cannot be made: there is no folder {path.parent}."
+        return f"{path} cannot be opened ({error}). May you read and write it and its folder?"
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return f"{path} is no session file, or it is damaged ({error}). Name another file."
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return (
+            f"{path} is held by another program for over {PATIENCE:.0f} seconds ({error}). "
+            "Close it there and run this again; what was acknowledged is kept."
+        )
+    return f"{path}: {error}. What was acknowledged is kept."

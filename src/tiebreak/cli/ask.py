@@ -1,0 +1,140 @@
+"""tiebreak ask: people say which tasks are of the same class."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from tiebreak.cli.arguments import STANDARD, check_files, number_or, split_pairs
+from tiebreak.cli.ending import say, working
+from tiebreak.errors import OptionError
+
+if TYPE_CHECKING:
+    from tiebreak.ask import Session
+
+
+def ask(
+    responses: Annotated[
+        str, typer.Argument(help="Table of task, worker, label.", metavar="RESPONSES")
+    ],
+    session: Annotated[
+        str, typer.Option(help="Where answers are kept; made if not there.", metavar="FILE")
+    ],
+    texts: Annotated[
+        str | None, typer.Option(help="Table of task, text: what to show.", metavar="FILE")
+    ] = None,
+    links: Annotated[
+        str | None, typer.Option(help="Table of left, right, link (must|cannot).", metavar="FILE")
+    ] = None,
+    gold: Annotated[
+        str | None, typer.Option(help="Table of task, label: known classes.", metavar="FILE")
+    ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(help="Table of task: also those without responses.", metavar="FILE"),
+    ] = None,
+    among: Annotated[
+        str | None, typer.Option(help="Table of task: ask about these only.", metavar="FILE")
+    ] = None,
+    who: Annotated[str, typer.Option(help="Who answers.", metavar="NAME")] = "me",
+    budget: Annotated[
+        int | None,
+        typer.Option(help="Stop after so many answers, all runs counted.", metavar="N", min=0),
+    ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option(help="Stop when this share of labels should be right.", metavar="P"),
+    ] = None,
+    strategy: Annotated[
+        Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
+    ] = "adaptive",
+    batch: Annotated[int, typer.Option(help="Answers between two fits.", metavar="N", min=1)] = 20,
+    link_error: Annotated[
+        str | None,
+        typer.Option(help="How often links are wrong: a rate, auto, or learn.", metavar="RATE"),
+    ] = None,
+    links_out: Annotated[
+        str | None, typer.Option(help="Where to write the answers as links.", metavar="FILE")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Where to write labels.", metavar="FILE")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Names of columns: task=…,worker=…,label=…", metavar="PAIRS"),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="For what is random.", metavar="N")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
+) -> None:
+    """Ask in the terminal which tasks are of the same class.
+
+    One key an answer, kept at once; the same command goes on where it ended.
+    """
+    reads = responses, links, gold, tasks, texts, among
+    if STANDARD in reads:
+        raise OptionError("Standard input is for keys here, so no file can be '-'. Name the file.")
+    check_files((*reads, session), (links_out, out))
+    from tiebreak import files
+    from tiebreak.ask import Session
+
+    with working("reading", quiet=quiet):
+        opened = Session(
+            session,
+            files.read_responses(
+                responses,
+                columns=None if columns is None else split_pairs("--columns", columns),
+                tasks=tasks,
+            ),
+            links=links,
+            gold=gold,
+            texts=texts,
+            among=among,
+            strategy=strategy,
+            budget=budget,
+            target=target,
+            who=who,
+            random_state=seed,
+            batch=batch,
+            link_error=number_or(("auto", "learn"), "--link-error", link_error),
+        )
+    with opened:
+        _converse(opened, session)
+        _write(opened, links_out, out)
+
+
+def _converse(session: Session, name: str) -> None:
+    """Ask, and say at the end what became of it."""
+    from tiebreak.ask.console import WHY, Conversation, new_console
+    from tiebreak.ask.keys import open_keys
+
+    try:
+        with open_keys(sys.stdin) as keys:
+            Conversation(session, keys, new_console()).run()
+    except KeyboardInterrupt:
+        _say_kept(session, name)
+        raise
+    progress = session.progress()
+    if progress.finished is not None:
+        say(WHY[progress.finished])
+    _say_kept(session, name)
+
+
+def _say_kept(session: Session, name: str) -> None:
+    n = len(session.answers())
+    say(f"{n:,} answer{'' if n == 1 else 's'} kept in {name}; the same command goes on from there.")
+
+
+def _write(session: Session, links_out: str | None, out: str | None) -> None:
+    """Write the answers as links, and the labels that follow from them."""
+    from tiebreak import files
+
+    if links_out:
+        empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
+        files.write_table(links_out, empty | session.links().columns())
+    if out:
+        files.write_labels(out, session.model().labels_)
+    written = [name for name in (links_out, out) if name and name != STANDARD]
+    if written:
+        say(f"wrote {', '.join(written)}")

@@ -1,0 +1,368 @@
+"""The conversation: what is shown, what each key does, on a pipe and on a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import tiebreak as tb
+from tiebreak.ask.console import Conversation, printable
+from tiebreak.ask.keys import PipedKeys, open_keys
+from tiebreak.ask.session import Session
+from tiebreak.cli.app import app
+
+TASKS = "abcdef"
+VOTES = [(task, worker, "xy"[at % 2]) for at, task in enumerate(TASKS) for worker in "uvw"]
+CSV = "task,worker,label\n" + "\n".join(",".join(row) for row in VOTES)
+COMMAND = "ask r.csv --session s.db --strategy random --seed 0"
+
+Run = Callable[..., Any]
+Talk = Callable[..., str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder where commands run, with responses and texts in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.csv").write_text(CSV)
+    crowd = tb.simulate.crowd(40, 6, 2, accuracy=(0.6, 0.8), random_state=0)
+    tb.write_responses(tmp_path / "doubtful.csv", crowd.responses)
+    texts = "task,text\n" + "\n".join(f"{task},This is {task}." for task in TASKS)
+    (tmp_path / "t.csv").write_text(texts)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path) -> Run:
+    """Return a function that runs a command with keys."""
+
+    def invoke(command: str, keys: str = "") -> Any:
+        return CliRunner().invoke(app, command.split(), input=keys, prog_name="tiebreak")
+
+    return invoke
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    texts = {"a": "first", "b": "x" * 3000}
+    with Session(":memory:", VOTES, texts=texts, strategy="random", random_state=0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def talk(session: Session) -> Talk:
+    """Return a function that holds a conversation and returns what was shown."""
+
+    def hold(keys: str) -> str:
+        out = io.StringIO()
+        console = Console(file=out, width=100, markup=False, emoji=False, highlight=False)
+        Conversation(session, PipedKeys(io.StringIO(keys)), console).run()
+        return out.getvalue()
+
+    return hold
+
+
+def test_every_key_does_what_the_help_says(session: Session, talk: Talk) -> None:
+    shown = talk("s d ? n u v t h q")
+    assert [a.says for a in session.answers()] == ["same", "different", "unsure"]
+    for words in ("can't tell", "\n  same", "\n  different", "\n  unsure", "\n  skipped"):
+        assert words in shown
+    assert re.search(r"undone: \w \? \w", shown)
+    assert re.search(r"  \w: [xy] 3 \(u, v, w\)", shown)
+    assert shown.count("q quit") == 2
+
+
+def test_undo_takes_back_and_asks_again(session: Session, talk: Talk) -> None:
+    shown = talk("s u d")
+    (answer,) = session.answers()
+    assert answer.says == "different"
+    assert f"undone: {answer.left} = {answer.right}" in shown
+    assert shown.count("Question 1") == 2
+    assert "nothing to undo" in talk("u u q")
+
+
+def test_progress_is_shown_with_each_question(run: Run) -> None:
+    shown = run("ask doubtful.csv --session d.db", "ss").stderr
+    line = r"Question 1 · about \d+\.\d of 40 labels still wrong · this answer puts 0\.\d\d right"
+    assert re.search(line, shown)
+    assert "Question 3" in shown
+
+
+def test_texts_are_shown_and_long_ones_on_request(session: Session, talk: Talk) -> None:
+    conversation = session.question("a", "b")
+    session._open = conversation
+    short = talk("q")
+    assert "first" in short
+    assert "1,000 more characters: t shows all" in short
+    assert short.count("x") < 2_200
+    assert talk("tq").count("x") > 5_000  # once cut, once whole
+
+
+def test_other_keys_are_told_and_change_nothing(session: Session, talk: Talk) -> None:
+    assert "z is no key here; one of: s d ? n u v t h q" in talk("z")
+    assert session.answers() == ()
+
+
+def test_capital_letters_count(session: Session, talk: Talk) -> None:
+    talk("S")
+    assert len(session.answers()) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "left"), [("u", "a=b b=c"), ("1", "b=c a≠c"), ("2", "a=b a≠c"), ("k", "a=b b=c a≠c")]
+)
+def test_a_contradiction_lets_the_person_choose(
+    session: Session, talk: Talk, key: str, left: str
+) -> None:
+    session.answer(session.question("a", "b"), "same")
+    session.answer(session.question("b", "c"), "same")
+    session._open = session.question("a", "c")
+    shown = talk(f"d{key}q")
+    assert "contradicts what was said before: a = b = c, yet a ≠ c." in shown
+    assert re.search(r"1  a = b  \(me, 20", shown)
+    assert "".join(str(a).replace(" ", "") + " " for a in session.answers()).strip() == left
+
+
+def test_a_contradiction_left_open_is_asked_about_first(session: Session, talk: Talk) -> None:
+    for left, right, says in (("a", "b", "same"), ("b", "c", "same"), ("a", "c", "different")):
+        session.answer(session.question(left, right), says)  # type: ignore[arg-type]
+    assert "yet a ≠ c" in talk("q")
+    assert "kept" in talk("kq")
+    assert "yet a ≠ c" not in talk("q")
+    assert "answers may err" in talk("q")
+
+
+def test_what_a_terminal_would_obey_is_not_printed() -> None:
+    assert printable("a\x1b[2J\rb\x9bc\nd\te") == "a�[2J�b�c\nd\te"
+
+
+def test_markup_in_texts_is_text(folder: Path) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, markup=False, emoji=False, highlight=False)
+    texts = dict.fromkeys(TASKS, "[bold]:smile:[/]")
+    with Session(":memory:", VOTES, texts=texts, strategy="random") as session:
+        Conversation(session, PipedKeys(io.StringIO("q")), console).run()
+    assert out.getvalue().count("[bold]:smile:[/]") == 2
+
+
+# The command, with keys from a pipe
+
+
+def test_piped_keys_make_links_and_labels(run: Run, folder: Path) -> None:
+    done = run(f"{COMMAND} --texts t.csv --who ann --links-out l.csv -o labels.csv", "s d\n? v q")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout == ""
+    assert "This is" in done.stderr
+    assert "3 answers kept in s.db" in done.stderr
+    assert "wrote l.csv, labels.csv" in done.stderr
+    links = tb.read_links(folder / "l.csv")
+    assert sorted(link for _, _, link in links.pairs()) == ["cannot", "must"]
+    assert (folder / "l.csv").read_text().splitlines()[0] == "left,right,link,who"
+    assert (folder / "l.csv").read_text().count(",ann") == 2
+    assert len(tb.read_labels(folder / "labels.csv")) == 6
+
+
+def test_the_same_command_goes_on(run: Run) -> None:
+    run(COMMAND, "sd")
+    again = run(COMMAND, "?")
+    assert "Question 3" in again.stderr
+    assert "3 answers kept" in again.stderr
+
+
+def test_links_without_an_answer_have_a_header(run: Run, folder: Path) -> None:
+    run(f"{COMMAND} --links-out l.csv", "")
+    assert (folder / "l.csv").read_text() == "left,right,link,who\n"
+
+
+def test_it_ends_at_the_budget(run: Run) -> None:
+    done = run(f"{COMMAND} --budget 2", "sdsdsd")
+    assert "Question 2 of 2" in done.stderr
+    assert "The budget is used up." in done.stderr
+    assert "2 answers kept" in done.stderr
+
+
+def test_it_ends_at_the_target(run: Run) -> None:
+    done = run("ask doubtful.csv --session d.db --batch 1 --target 0.01", "sd" * 20)
+    assert "The target is reached." in done.stderr
+    assert "20 answers kept" in done.stderr
+
+
+def test_it_ends_when_nothing_is_left(run: Run) -> None:
+    done = run(COMMAND, "?" * 15)
+    assert "Nothing is left that is worth asking." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("ask - --session s.db", "Standard input is for keys"),
+        ("ask r.csv --session s.db --links-out s.db", "s.db is read or written by this command"),
+        ("ask r.csv --session r.csv", "r.csv is no session file"),
+        ("ask r.csv --session nowhere/s.db", "there is no folder nowhere"),
+        ("ask r.csv --session s.db --target 2", "target must be a share"),
+        ("ask r.csv --session s.db --link-error much", "a number or auto or learn"),
+        ("ask r.csv --session s.db --among t.csv --texts r.csv", "no column for text"),
+        ("ask r.csv", "--session"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_why(
+    run: Run, folder: Path, command: str, said: str
+) -> None:
+    before = (folder / "r.csv").read_text()
+    done = run(command, "s")
+    assert done.exit_code == 2
+    assert said in re.sub(r"[\s│]+", " ", done.stderr)
+    assert (folder / "r.csv").read_text() == before
+
+
+def test_another_job_is_told(run: Run, folder: Path) -> None:
+    run(COMMAND, "s")
+    (folder / "r.csv").write_text(CSV + "\nz,u,x\n")
+    done = run(COMMAND, "s")
+    assert done.exit_code == 2
+    assert "s.db belongs to another job" in done.stderr
+
+
+def as_process(*arguments: str) -> list[str]:
+    """Return how to run the command as a process of its own."""
+    return [sys.executable, "-m", "tiebreak", *arguments]
+
+
+def test_a_full_disk_ends_with_2(folder: Path) -> None:
+    import resource
+
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+
+    done = subprocess.run(
+        as_process(*COMMAND.split()), input="su" * 60,
+        capture_output=True, text=True, check=False, preexec_fn=small_files, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "tiebreak ask: s.db cannot be written" in done.stderr
+    again = subprocess.run(
+        as_process(*COMMAND.split()), input="s",
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert again.returncode == 0, again.stderr
+
+
+# On a terminal
+
+
+class Terminal:
+    """A process on a terminal of its own: keys in, words out."""
+
+    def __init__(self, command: list[str]) -> None:
+        import pty
+
+        self.handle, other = pty.openpty()
+        self.process = subprocess.Popen(
+            command, stdin=other, stdout=other, stderr=other, start_new_session=True,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+        )  # fmt: skip
+        os.close(other)
+        self.seen = ""
+
+    def wait_for(self, words: str) -> None:
+        """Read until words are seen, after those seen before."""
+        begin, until = len(self.seen), time.monotonic() + 60
+        while words not in self.seen[begin:]:
+            assert time.monotonic() < until, self.seen
+            if select.select([self.handle], [], [], 0.1)[0]:
+                self.seen += os.read(self.handle, 4096).decode("utf-8", "replace")
+
+    def press(self, key: bytes) -> None:
+        os.write(self.handle, key)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.handle)
+
+
+@pytest.fixture
+def terminal(folder: Path) -> Iterator[Terminal]:
+    """Return a terminal on which questions are asked."""
+    opened = Terminal(as_process(*COMMAND.split()))
+    yield opened
+    opened.close()
+
+
+def test_on_a_terminal_one_key_is_an_answer_without_enter(terminal: Terminal) -> None:
+    terminal.wait_for("same class?")
+    terminal.press(b"ss")  # the second comes before its question is seen: it does not count
+    terminal.wait_for("same class?")
+    terminal.press(b"\x1b[A")  # an arrow is no key, and leaves no letter behind
+    terminal.wait_for("no key here")
+    terminal.press(b"d")
+    terminal.wait_for("same class?")
+    terminal.press(b"q")
+    terminal.wait_for("2 answers kept in s.db")
+    assert terminal.process.wait(timeout=60) == 0
+
+
+def test_ctrl_c_keeps_the_answers_and_says_how_to_go_on(folder: Path, terminal: Terminal) -> None:
+    terminal.wait_for("same class?")
+    terminal.press(b"s")
+    terminal.wait_for("same class?")
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.wait_for("1 answer kept in s.db; the same command goes on from there.")
+    assert terminal.process.wait(timeout=60) == 130
+    with Session(folder / "s.db", str(folder / "r.csv")) as session:
+        assert len(session.answers()) == 1
+
+
+def test_piped_keys_skip_blanks_and_end() -> None:
+    with open_keys(io.StringIO(" s\n\td")) as keys:
+        assert [keys.read(), keys.read(), keys.read()] == ["s", "d", None]
+
+
+# Pairs without a session
+
+
+def test_select_prints_pairs_with_their_gain(run: Run) -> None:
+    done = run("select doubtful.csv -n 3 --seed 0")
+    assert done.exit_code == 0, done.stderr
+    header, *rows = done.stdout.splitlines()
+    assert header == "left,right,gain"
+    assert len(rows) == 3
+    assert all(float(row.split(",")[2]) >= 0 for row in rows)
+    assert "3 pairs" in done.stderr
+
+
+def test_select_as_json_and_into_a_file(run: Run, folder: Path) -> None:
+    shown = json.loads(run("select doubtful.csv -n 2 --seed 0 --json --quiet").stdout)
+    assert [sorted(row) for row in shown] == [["gain", "left", "right"]] * 2
+    done = run("select doubtful.csv -n 2 --seed 0 --json -o pairs.json")
+    assert done.stdout == ""
+    assert json.loads((folder / "pairs.json").read_text()) == shown
+    run("select doubtful.csv -n 2 --seed 0 -o pairs.csv")
+    assert (folder / "pairs.csv").read_text().startswith("left,right,gain\n")
+
+
+def test_select_leaves_out_what_is_linked_and_what_is_not_among(run: Run, folder: Path) -> None:
+    (folder / "l.csv").write_text("left,right,link\na,b,cannot\n")
+    (folder / "some.csv").write_text("task\na\nb\nc\n")
+    done = run("select r.csv --links l.csv --among some.csv --strategy random --quiet")
+    pairs = {frozenset(row.split(",")[:2]) for row in done.stdout.splitlines()[1:]}
+    assert pairs
+    assert pairs <= {frozenset("ac"), frozenset("bc")}
+    (folder / "some.csv").write_text("task\nzz\n")
+    done = run("select r.csv --among some.csv")
+    assert done.exit_code == 2
+    assert "'zz'" in done.stderr
