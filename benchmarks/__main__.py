@@ -14,6 +14,7 @@ EVERY = {
     "linked_sweep": "benchmarks.scale.linked_sweep",
     "fewer_sweeps": "benchmarks.scale.fewer_sweeps",
     "jury": "benchmarks.scale.jury",
+    "asking": "benchmarks.scale.asking",
 }
 
 

@@ -23,6 +23,7 @@ def write() -> None:
         ("must_component", _must_component),
         ("fewer_sweeps", _fewer_sweeps),
         ("jury", _jury),
+        ("asking", _asking),
     ):
         path = RESULTS / f"{name}.json"
         if path.exists():
@@ -132,6 +133,24 @@ for all equal ones. Labels agree on {result["same_labels"]:.2%} of the tasks, pr
 | and finding equal rows ({result["collapsing_seconds"]:.2f} s) and giving each task the \
 probabilities of its row ({result["spreading_seconds"]:.2f} s) | {in_all["ours_seconds"]:.2f} s | \
 {in_all["theirs_seconds"]:.1f} s | {in_all["ratio"]:.1f} × |
+"""
+
+
+def _asking(result: dict[str, Any]) -> str:
+    rows = "\n".join(
+        f"| {row['classes']} | {row['first_fit_seconds']:.2f} s | "
+        f"{max(row['choosing_seconds']):.2f} s | {row['refit_seconds'][0]:.2f} s | "
+        f"{row['refit_share']:.2f} |"
+        for row in result["rows"]
+    )
+    return f"""## Asking
+
+{result["tasks"]:,} tasks, {result["responses"]:,} responses: the first fit, choosing the next 20
+pairs (the slowest of some rounds), and fitting again with their answers from where the model ended.
+
+| classes | first fit | choosing | first refit | later refits / first fit |
+|---|---|---|---|---|
+{rows}
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,10 @@ def measure(n_classes: int) -> dict[str, Any]:
     right: list[int] = []
     choosing, again = [], []
     for turn in range(ROUNDS):
-        found: list[Any] = []
-        choosing.append(seconds(lambda m=model, t=turn: found.append(_ask(m, t))))
-        codes = responses.tasks.codes([*found[0].left, *found[0].right])
+        start = time.perf_counter()
+        found = pairs(model, N_PAIRS, "adaptive", random_state=turn)
+        choosing.append(time.perf_counter() - start)
+        codes = responses.tasks.codes([*found.left, *found.right])
         left += codes[:N_PAIRS].tolist()
         right += codes[N_PAIRS:].tolist()
         links = Links(
@@ -46,8 +48,9 @@ def measure(n_classes: int) -> dict[str, Any]:
             responses.tasks,
             np.arange(len(left)),
         )
-        model = VariationalBayes(init=model)
-        again.append(seconds(lambda m=model, each=links: m.fit(responses, links=each)))
+        start = time.perf_counter()
+        model = VariationalBayes(init=model).fit(responses, links=links)
+        again.append(time.perf_counter() - start)
     return {
         "classes": n_classes,
         "first_fit_seconds": round(first, 4),
@@ -55,10 +58,6 @@ def measure(n_classes: int) -> dict[str, Any]:
         "refit_seconds": [round(each, 4) for each in again],
         "refit_share": round(statistics.median(again[1:]) / first, 3),
     }
-
-
-def _ask(model: VariationalBayes, turn: int) -> Any:
-    return pairs(model, N_PAIRS, "adaptive", random_state=turn)
 
 
 def main() -> None:

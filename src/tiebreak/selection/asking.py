@@ -23,7 +23,8 @@ from tiebreak.selection.settled import settled
 
 Strategy = Literal["adaptive", "bvsb", "random"]
 STRATEGIES: tuple[Strategy, ...] = ("adaptive", "bvsb", "random")
-DRAWS = 20  # of random pairs for each one wanted, before all pairs are looked at
+DRAWS = 20  # pairs for each one wanted, where some are known; then
+MOST_DRAWS = 1_000_000  # pairs in all
 
 
 class Row(NamedTuple):
@@ -173,7 +174,8 @@ def _drawn(
     """Draw pairs whose answer is not known, at random or by best versus second best."""
     groups, task = settled(model), np.flatnonzero(_among(model, among))
     unit, q = groups.unit().astype(np.int64), model.probabilities_
-    for many in (n, DRAWS * n):  # known pairs are few, mostly
+    every = len(task) * (len(task) - 1) // 2
+    for many in (n, DRAWS * n, min(every, MOST_DRAWS)):  # known pairs are few, mostly
         if strategy == "random":
             codes = draws.random_pairs(len(task), many, rng)
         else:
