@@ -19,3 +19,21 @@ def kernel(function: F) -> F:
     children. Threads are ours (`threads.py`).
     """
     return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+
+
+def fused_kernel(function: F) -> F:
+    """Compile like `kernel`; a product and a sum may become one instruction, rounded once."""
+    return cast(
+        F, numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})(function)
+    )
+
+
+def summing_kernel(function: F) -> F:
+    """Compile like `fused_kernel`; sums may be taken in several lanes and added at the end.
+
+    Which lanes is fixed when it is compiled: the bits do not depend on threads.
+    """
+    flags = {"contract", "reassoc", "nsz"}
+    return cast(
+        F, numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=flags)(function)
+    )

@@ -1,16 +1,22 @@
-"""Sweeps over tasks, compiled: same names and signatures as the reference, one fused pass."""
+"""Sweeps over tasks, compiled: same names and signatures as the reference, one fused pass.
+
+Tasks go in blocks that stay in the nearest cache: score them (`rows.py`), turn scores into
+probabilities (`blocks.py`), count these, block after block.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from tiebreak.kernels.compile import UNROLLED_CLASSES, kernel
+from tiebreak.kernels.compile import kernel
+from tiebreak.kernels.compiled.blocks import BLOCK, TOP, block_size, largest, settle
+from tiebreak.kernels.compiled.lanes import Like, lanes_for
+from tiebreak.kernels.compiled.rows import count_rows, score_columns, score_rows, store_rows
 from tiebreak.kernels.layout import (
     FREE,
+    KNOWN,
     LINKED,
     ByTask,
     Codes,
@@ -22,8 +28,6 @@ from tiebreak.kernels.layout import (
 )
 from tiebreak.kernels.threads import for_each
 
-LARGE_PRODUCT = 1e250  # of sums between 1 and the number of classes: far from overflow
-
 
 def sweep_tasks(
     q: Floats, u: Floats, tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1
@@ -33,12 +37,12 @@ def sweep_tasks(
     counts = np.zeros((n_chunks, tasks.n_codes, n_classes))
     totals = np.zeros((n_chunks, n_classes))
     figures = np.zeros((n_chunks, 3))
-    sweep = _sweep_kernel(n_classes)
+    room = np.empty((n_classes + 3, block_size(n_classes)))
 
     def work(c: int) -> None:
-        bounds = tasks.edges[c], tasks.edges[c + 1]
-        out = counts[c], totals[c], figures[c]
-        sweep(*bounds, q, u, tasks.start, tasks.code, tasks.role, log_prior, log_table, *out)
+        bounds = tasks.edges[c], tasks.edges[c + 1], lanes_for(n_classes)
+        out = np.empty_like(room), counts[c], totals[c], figures[c]
+        _sweep(*bounds, q, u, tasks.start, tasks.code, tasks.role, log_prior, log_table, *out)
 
     for_each(work, n_chunks, n_threads)
     return Swept(
@@ -53,7 +57,8 @@ def sweep_tasks(
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     """Return u of [eq:task-update] for every task: see `reference.score_tasks`."""
     score = np.empty((tasks.n_tasks, len(log_prior)))
-    _score(tasks.start, tasks.code, log_prior, log_table, score)
+    by_code, like = (tasks.start, tasks.code), lanes_for(len(log_prior))
+    score_rows(np.arange(tasks.n_tasks), like, *by_code, log_prior, log_table, score)
     return score
 
 
@@ -62,11 +67,11 @@ def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[F
     n_chunks, n_classes = len(tasks.edges) - 1, q.shape[1]
     counts = np.zeros((n_chunks, tasks.n_codes, n_classes))
     totals = np.zeros((n_chunks, n_classes))
-    chosen = np.ascontiguousarray(chosen)
+    as_roles = np.ascontiguousarray(chosen).view(np.int8)
 
     def work(c: int) -> None:
-        bounds = tasks.edges[c], tasks.edges[c + 1]
-        _tally(*bounds, q, tasks.start, tasks.code, chosen, counts[c], totals[c])
+        bounds = tasks.edges[c], tasks.edges[c + 1], lanes_for(n_classes)
+        _tally(*bounds, q, tasks.start, tasks.code, as_roles, counts[c], totals[c])
 
     for_each(work, n_chunks, n_threads)
     return _add_in_order(counts), _add_in_order(totals)
@@ -81,206 +86,103 @@ def _add_in_order(parts: np.ndarray[Any, Any]) -> Any:
 
 
 @kernel
-def _settle(score: Floats, q: Floats, i: int, n: int) -> tuple[float, float, float, float]:
-    """Set q_i = softmax(score); return its largest change and what sums are made of.
-
-    With top the largest score, norm = Σ exp(score − top) and mean = Σ q_i (score − top), the
-    entropy is log norm − mean and log Σ exp(score) is top + log norm.
-    """
-    top = score[0]
-    for k in range(1, n):
-        top = max(top, score[k])
-    if top == -np.inf:  # no class is left after underflow: keep the former q
-        mean = 0.0
-        for k in range(n):
-            if q[i, k] > 0.0:
-                mean += q[i, k] * np.log(q[i, k])
-        return 0.0, mean, 1.0, 0.0
-    norm, weighted, change = 0.0, 0.0, 0.0
-    for k in range(n):
-        gap = score[k] - top
-        score[k] = np.exp(gap) if gap < 0.0 else 1.0
-        norm += score[k]
-        weighted += score[k] * gap if gap > -np.inf else 0.0
-    share = 1.0 / norm
-    for k in range(n):
-        new = score[k] * share
-        change = max(change, abs(new - q[i, k]))
-        q[i, k] = new
-    return change, weighted * share, norm, top
-
-
-# Two and four classes are written out, so that a task's numbers stay in registers: the compiler
-# cannot know that arrays do not overlap. Rows are unsigned: no check for counting from the end.
-
-
-@kernel
-def _gather(
+def _sweep(
     low: int,
     high: int,
+    like: Like,
+    q: Floats,
+    u: Floats,
+    start: Offsets,
     code: Codes,
+    role: Roles,
     log_prior: Floats,
     log_table: Floats,
-    score: Floats,
-    n: int,
+    room: Floats,
+    counts: Floats,
+    totals: Floats,
+    figures: Floats,
 ) -> None:
-    """Set score = log_prior + Σ log_table over responses low … high − 1."""
+    """Sweep over tasks low … high − 1, in blocks: list them by role, then treat each list."""
+    n, size = q.shape[1], room.shape[1]
+    score, beside, listed = room[:n], room[n:], np.empty(size, np.int64)
+    total, moved = np.zeros(n), np.zeros(n)
+    # Sums are local: side by side in memory, threads would fight for the same cache line.
+    tops, log_norms, means = 0.0, 0.0, 0.0
+    for first in range(low, high, size):
+        last = min(first + size, high)
+        n_free = _list(FREE, role, first, last, listed)
+        free = listed[:n_free]
+        if n_free:
+            score_columns(free, like, start, code, log_prior, log_table, score)
+            if largest(score, beside[TOP], n_free) == -np.inf:
+                _keep_former(score, beside[TOP], free, q)
+            top, log_norm, mean = settle(score, beside, n_free)
+            tops, log_norms, means = tops + top, log_norms + log_norm, means + mean
+            store_rows(free, like, score, q, moved)
+            count_rows(free, like, start, code, q, counts, total)
+        if n_free < last - first:
+            known = listed[: _list(KNOWN, role, first, last, listed)]
+            tops += _known_scores(known, start, code, log_prior, log_table, q)
+            count_rows(known, like, start, code, q, counts, total)
+            linked = listed[: _list(LINKED, role, first, last, listed)]
+            score_rows(linked, like, start, code, log_prior, log_table, u)
     for k in range(n):
-        score[k] = log_prior[k]
-    for r in range(low, high):
-        row = np.uint32(code[r])
-        for k in range(n):
-            score[k] += log_table[row, k]
+        totals[k] = total[k]
+        figures[0] = max(figures[0], moved[k])
+    figures[1], figures[2] = log_norms - means, tops + log_norms
 
 
 @kernel
-def _gather2(
-    low: int, high: int, code: Codes, log_prior: Floats, log_table: Floats, score: Floats
-) -> None:
-    a, b = log_prior[0], log_prior[1]
-    for r in range(low, high):
-        row = np.uint32(code[r])
-        a += log_table[row, 0]
-        b += log_table[row, 1]
-    score[0], score[1] = a, b
+def _list(wanted: int, role: Roles, first: int, last: int, listed: Offsets) -> int:
+    """List the tasks from first to last that have the role; return how many they are."""
+    n = 0
+    for i in range(first, last):
+        listed[n] = i
+        n += role[i] == wanted
+    return n
 
 
 @kernel
-def _gather4(
-    low: int, high: int, code: Codes, log_prior: Floats, log_table: Floats, score: Floats
-) -> None:
-    a, b, c, d = log_prior[0], log_prior[1], log_prior[2], log_prior[3]
-    for r in range(low, high):
-        row = np.uint32(code[r])
-        a += log_table[row, 0]
-        b += log_table[row, 1]
-        c += log_table[row, 2]
-        d += log_table[row, 3]
-    score[0], score[1], score[2], score[3] = a, b, c, d
+def _keep_former(score: Floats, top: Floats, at: Offsets, q: Floats) -> None:
+    """Where underflow leaves no class, let the former q stand: its logs become the scores."""
+    for t in range(len(at)):
+        if top[t] == -np.inf:
+            for k in range(score.shape[0]):
+                score[k, t] = np.log(q[at[t], k])
+                top[t] = max(top[t], score[k, t])
 
 
 @kernel
-def _scatter(low: int, high: int, code: Codes, q: Floats, i: int, counts: Floats, n: int) -> None:
-    """Add q_i to the counts of responses low … high − 1."""
-    for r in range(low, high):
-        row = np.uint32(code[r])
-        for k in range(n):
-            counts[row, k] += q[i, k]
-
-
-@kernel
-def _scatter2(low: int, high: int, code: Codes, q: Floats, i: int, counts: Floats) -> None:
-    a, b = q[i, 0], q[i, 1]
-    for r in range(low, high):
-        row = np.uint32(code[r])
-        counts[row, 0] += a
-        counts[row, 1] += b
-
-
-@kernel
-def _scatter4(low: int, high: int, code: Codes, q: Floats, i: int, counts: Floats) -> None:
-    a, b, c, d = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
-    for r in range(low, high):
-        row = np.uint32(code[r])
-        counts[row, 0] += a
-        counts[row, 1] += b
-        counts[row, 2] += c
-        counts[row, 3] += d
-
-
-@cache
-def _sweep_kernel(n_classes: int) -> Callable[..., None]:
-    """Make the sweep for a number of classes, so that its class loops unroll.
-
-    Above `UNROLLED_CLASSES` one kernel reads the number from the arrays.
-    """
-    unrolled = n_classes if n_classes <= UNROLLED_CLASSES else 0
-
-    @kernel
-    def sweep(
-        low: int,
-        high: int,
-        q: Floats,
-        u: Floats,
-        start: Offsets,
-        code: Codes,
-        role: Roles,
-        log_prior: Floats,
-        log_table: Floats,
-        counts: Floats,
-        totals: Floats,
-        figures: Floats,
-    ) -> None:
-        n = unrolled if unrolled > 0 else q.shape[1]
-        score, total = np.empty(n), np.zeros(n)
-        # Sums are local: side by side in memory, threads would fight for the same cache line.
-        change, means, tops, log_norms, product = 0.0, 0.0, 0.0, 0.0, 1.0
-        for i in range(low, high):
-            if unrolled == 4:
-                _gather4(start[i], start[i + 1], code, log_prior, log_table, score)
-            elif unrolled == 2:
-                _gather2(start[i], start[i + 1], code, log_prior, log_table, score)
-            else:
-                _gather(start[i], start[i + 1], code, log_prior, log_table, score, n)
-            if role[i] == LINKED:
-                for k in range(n):
-                    u[i, k] = score[k]
-                continue
-            if role[i] == FREE:
-                moved, mean, norm, top = _settle(score, q, i, n)
-                change = max(change, moved)
-                means += mean
-                tops += top
-                product *= norm  # one logarithm serves many tasks
-                if product > LARGE_PRODUCT:
-                    log_norms += np.log(product)
-                    product = 1.0
-            else:
-                tops += score[q[i].argmax()]
-            if unrolled == 4:
-                _scatter4(start[i], start[i + 1], code, q, i, counts)
-            elif unrolled == 2:
-                _scatter2(start[i], start[i + 1], code, q, i, counts)
-            else:
-                _scatter(start[i], start[i + 1], code, q, i, counts, n)
-            for k in range(n):
-                total[k] += q[i, k]
-        totals[:] = total
-        log_norms += np.log(product)
-        figures[0], figures[1], figures[2] = change, log_norms - means, tops + log_norms
-
-    return sweep
-
-
-@kernel
-def _score(
-    start: Offsets, code: Codes, log_prior: Floats, log_table: Floats, score: Floats
-) -> None:
-    for i in range(score.shape[0]):
-        score[i] = log_prior
+def _known_scores(
+    at: Offsets, start: Offsets, code: Codes, log_prior: Floats, log_table: Floats, q: Floats
+) -> float:
+    """Return the sum of the scores of known tasks' classes."""
+    total = 0.0
+    for i in at:
+        known = 0
+        for k in range(1, q.shape[1]):
+            known = k if q[i, k] > q[i, known] else known
+        total += log_prior[known]
         for r in range(start[i], start[i + 1]):
-            for k in range(score.shape[1]):
-                score[i, k] += log_table[code[r], k]
+            total += log_table[code[r], known]
+    return total
 
 
 @kernel
 def _tally(
     low: int,
     high: int,
+    like: Like,
     q: Floats,
     start: Offsets,
     code: Codes,
-    chosen: Mask,
+    chosen: Roles,
     counts: Floats,
     totals: Floats,
 ) -> None:
-    total = np.zeros(q.shape[1])
-    for i in range(low, high):
-        if not chosen[i]:
-            continue
-        for r in range(start[i], start[i + 1]):
-            for k in range(q.shape[1]):
-                counts[code[r], k] += q[i, k]
-        for k in range(q.shape[1]):
-            total[k] += q[i, k]
-    totals[:] = total
+    listed, total = np.empty(BLOCK, np.int64), np.zeros(q.shape[1])
+    for first in range(low, high, BLOCK):
+        n = _list(1, chosen, first, min(first + BLOCK, high), listed)
+        count_rows(listed[:n], like, start, code, q, counts, total)
+    for k in range(len(total)):
+        totals[k] = total[k]

@@ -1,0 +1,89 @@
+"""Compiled sweeps against the reference, for every number of lanes and every role."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tiebreak.kernels import compiled, layout, reference
+from tiebreak.kernels.layout import ByTask, Floats
+
+Sweep = tuple[ByTask, Floats, Floats, Floats]
+
+
+def some_crowd(n_classes: int, n_tasks: int, n_workers: int, *, sparse: bool = False) -> Sweep:
+    """Draw responses, roles, q, prior and table; tasks have up to nine responses, some none."""
+    rng = np.random.default_rng(7)
+    n_responses = rng.integers(0, 10, n_tasks)
+    task = np.repeat(np.arange(n_tasks), n_responses).astype(np.int32)
+    worker = rng.integers(0, n_workers, len(task)).astype(np.int32)
+    label = rng.integers(0, n_classes, len(task)).astype(np.int32)
+    role = rng.choice(3, n_tasks, p=[0.6, 0.3, 0.1]).astype(np.int8)
+    tasks = layout.by_task(task, worker, label, role, n_workers, n_classes)
+    q = rng.dirichlet(np.ones(n_classes), n_tasks)
+    known = role == layout.KNOWN
+    q[known] = np.eye(n_classes)[rng.integers(0, n_classes, known.sum())]
+    log_table = np.log(rng.dirichlet(np.full(n_classes, 0.3), n_workers * n_classes))
+    if sparse:
+        log_table[rng.random(log_table.shape) < 0.3] = -np.inf
+    return tasks, q, np.log(rng.dirichlet(np.ones(n_classes))), log_table
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    one, other = np.atleast_1d(found), np.atleast_1d(expected)
+    finite = np.isfinite(other)
+    assert (one[~finite] == other[~finite]).all()
+    one, other = one[finite], other[finite]
+    assert np.abs(one - other).max(initial=0.0) < 1e-12 * (1 + np.abs(other).max(initial=0.0))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 40])
+def test_a_compiled_sweep_equals_the_reference(n_classes: int, sparse: bool) -> None:
+    tasks, q, log_prior, log_table = some_crowd(n_classes, 700, 20, sparse=sparse)
+    logs = log_prior, log_table
+    ours, theirs, u, v = q.copy(), q.copy(), np.zeros_like(q), np.zeros_like(q)
+    found = compiled.sweep_tasks(ours, u, tasks, *logs)
+    expected = reference.sweep_tasks(theirs, v, tasks, *logs)
+    assert_same(ours, theirs)
+    linked = tasks.role == layout.LINKED
+    assert_same(u[linked], v[linked])
+    for one, other in zip(found, expected, strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4, 9, 11])
+def test_compiled_counts_and_scores_equal_the_reference(n_classes: int) -> None:
+    tasks, q, log_prior, log_table = some_crowd(n_classes, 700, 20)
+    logs = log_prior, log_table
+    chosen = tasks.role == layout.LINKED
+    for found, expected in zip(
+        compiled.tally(q, tasks, chosen), reference.tally(q, tasks, chosen), strict=True
+    ):
+        assert_same(found, expected)
+    assert_same(compiled.score_tasks(tasks, *logs), reference.score_tasks(tasks, *logs))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_task_that_underflow_leaves_without_a_class_keeps_its_q(n_classes: int) -> None:
+    tasks, q, log_prior, log_table = some_crowd(n_classes, 300, 5)
+    log_table[:] = -np.inf
+    before = q.copy()
+    swept = compiled.sweep_tasks(q, np.zeros_like(q), tasks, log_prior, log_table)
+    free = (tasks.role == layout.FREE) & (np.diff(tasks.start) > 0)
+    assert np.abs(q[free] - before[free]).max() < 1e-15
+    assert np.isfinite(swept.entropy)
+
+
+def test_tiny_probabilities_are_not_lost() -> None:
+    """A count of 1e-280 is not none: without smoothing its log matters."""
+    tasks, q, log_prior, log_table = some_crowd(2, 50, 3)
+    tasks.role[:] = layout.FREE
+    log_table[:, 1] = log_table[:, 0] - 75.0
+    ours, theirs, none = q.copy(), q.copy(), np.empty((0, 2))
+    compiled.sweep_tasks(ours, none, tasks, log_prior, log_table)
+    reference.sweep_tasks(theirs, none, tasks, log_prior, log_table)
+    assert 0.0 < theirs.min() < 1e-280
+    assert np.abs(ours / theirs - 1.0).max() < 1e-12
