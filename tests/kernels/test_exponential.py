@@ -1,12 +1,16 @@
-"""The exponential of the kernels against the library's."""
+"""The exponential and the logarithm of the kernels against the library's."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiebreak.kernels.compiled.exponential import exp
+from tiebreak.kernels.compile import kernel
+from tiebreak.kernels.compiled.exponential import exp, exp_lanes, log, log_lanes
+from tiebreak.kernels.compiled.lanes import Like, load, store
+from tiebreak.kernels.layout import Floats
 
 SMALLEST = float(np.nextafter(0.0, 1.0))
 
@@ -27,3 +31,36 @@ def test_exp_of_its_ends() -> None:
     assert exp(0.0) == 1.0
     assert exp(-0.0) == 1.0
     assert [exp(x) for x in (-np.inf, -1e300, -746.0)] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("low", "high"), [(-600.0, 600.0), (-1.0, 1.0), (-1e-3, 1e-3)])
+def test_log_is_the_library_s_to_a_few_bits(low: float, high: float) -> None:
+    x = np.exp(np.linspace(low, high, 20_001))
+    found, expected = np.array([log(each) for each in x.tolist()]), np.log(x)
+    assert (np.abs(found - expected) <= 5e-16 * np.abs(expected)).all()
+
+
+def test_lanes_do_what_numbers_do() -> None:
+    x = np.random.default_rng(0).normal(0.0, 200.0, (500, 3))
+    x[0] = [-np.inf, -745.0, 0.0]
+    for on_lanes, on_numbers in ((_exp_of_rows, exp), (_log_of_rows, log)):
+        given = np.minimum(x, 0.0) if on_numbers is exp else np.exp(np.clip(x, -600, 600))
+        found = on_lanes(given, (0, 0, 0))
+        expected = [[on_numbers(each) for each in row] for row in given.tolist()]
+        assert np.allclose(found, expected, rtol=5e-16, atol=5e-324)
+
+
+@kernel
+def _exp_of_rows(x: Floats, like: Like) -> Floats:
+    out = np.empty_like(x)
+    for i in range(len(x)):
+        store(out, i, 0, exp_lanes(load(x, i, 0, like)))
+    return out
+
+
+@kernel
+def _log_of_rows(x: Floats, like: Like) -> Floats:
+    out = np.empty_like(x)
+    for i in range(len(x)):
+        store(out, i, 0, log_lanes(load(x, i, 0, like)))
+    return out

@@ -16,11 +16,10 @@ from tiebreak.inference.planning import LinkReport, Plan, plan
 from tiebreak.inference.vb import LinkStep
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByGroup, Codes, Floats
-from tiebreak.kernels.network import members
+from tiebreak.kernels.network import HUGE_NODES, PARTS, members
 
 DAMPING = 0.3
 FIRST_PASSES = 40  # of messages in large components in the first sweep; later one a sweep
-PARTS, PARTED_NODES = 4, 100_000  # large components of so many nodes are passed in parts
 SETTLED = 1e-3  # change of beliefs below which messages count as settled
 LAST_DAMPINGS, LAST_PASSES = (0.5, 0.8), 200  # tried where messages still move at the end
 FALLBACK_SWEEPS = 100
@@ -51,6 +50,7 @@ class ExactLinks:
         self.members = members(*open_tasks, self.plan.network.n_nodes)
         n_nodes, n_edges = self.plan.network.n_nodes, len(self.plan.left)
         self.messages = np.zeros((2 * n_edges, self.n_classes))
+        self._heard = np.empty_like(self.messages)
         self.belief = np.full((n_nodes, self.n_classes), 1.0 / self.n_classes)
         self.scores = np.zeros((n_nodes, self.n_classes))
         self._equal_in_cliques = np.zeros(n_edges)
@@ -120,8 +120,9 @@ class ExactLinks:
             span,
             damping,
             down=down,
-            n_parts=PARTS if span[1] - span[0] >= PARTED_NODES else 1,
+            n_parts=PARTS if span[1] - span[0] >= HUGE_NODES else 1,
             n_threads=self.n_threads,
+            heard=self._heard,
         )
 
     def _spread(self, q: Floats, u: Floats) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from tiebreak import link_graph
 from tiebreak.inference.merging import OPEN, Merged, SoftLinks
 from tiebreak.kernels import network as networks
 from tiebreak.kernels.layout import Codes
-from tiebreak.kernels.network import Cliques, Network
+from tiebreak.kernels.network import FOREST, LARGE, SMALL, Cliques, Network
 from tiebreak.link_graph.elimination import (
     Clique,
     Edges,
@@ -26,8 +26,6 @@ from tiebreak.link_graph.elimination import (
 
 Kinds = npt.NDArray[np.int8]
 Orders = list[tuple[list[Clique], Edges]]
-
-FOREST, SMALL, LARGE = 0, 1, 2  # how a component is settled
 
 
 class LinkReport(NamedTuple):

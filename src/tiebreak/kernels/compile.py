@@ -7,8 +7,6 @@ from typing import TypeVar, cast
 
 import numba
 
-UNROLLED_CLASSES = 8  # up to here a kernel is made for its number of classes
-
 F = TypeVar("F", bound=Callable[..., object])
 
 

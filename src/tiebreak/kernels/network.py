@@ -15,6 +15,10 @@ import numpy.typing as npt
 from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Offsets
 
 MEMBERS_PER_CHUNK = 20_000
+HUGE_NODES = 100_000  # of a component with loops: passed in parts
+PARTS = 16
+
+FOREST, SMALL, LARGE = 0, 1, 2  # how a component is settled
 
 
 class Network(NamedTuple):
@@ -79,7 +83,7 @@ def network(n_nodes: int, left: Codes, right: Codes) -> Network:
     """Lay out edges (left[e], right[e]) between nodes that are already numbered by visits."""
     n_edges = len(left)
     ends = np.concatenate([left, right])
-    order = np.argsort(ends, kind="stable")
+    order = np.lexsort((np.concatenate([right, left]), ends))
     start = np.zeros(n_nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(ends, minlength=n_nodes), out=start[1:])
     slot_of = np.empty(2 * n_edges, dtype=np.int64)
@@ -108,6 +112,9 @@ def visiting_order(
     visited = breadth_first_order(graph, n_nodes, directed=False, return_predecessors=False)
     rank = np.empty(n_nodes + 1, dtype=np.int64)
     rank[visited] = np.arange(n_nodes + 1)
+    huge = (np.bincount(component) >= HUGE_NODES) & (kind == LARGE)
+    as_numbered = huge[component]
+    rank[:n_nodes][as_numbered] = np.flatnonzero(as_numbered)
     return np.lexsort((rank[:n_nodes], component, kind[component])).astype(np.int32)
 
 

@@ -8,12 +8,12 @@ from tiebreak.kernels.compiled.mean_field import (
     update_in_turn,
     update_together,
 )
+from tiebreak.kernels.compiled.messages import pass_messages
 from tiebreak.kernels.compiled.sum_product import (
     agreement,
     decode_forest,
     decode_greedily,
     node_scores,
-    pass_messages,
     spread_beliefs,
 )
 from tiebreak.kernels.compiled.tasks import score_tasks, sweep_tasks, tally

@@ -51,18 +51,18 @@ def settle(score: Floats, beside: Floats, m: int) -> tuple[float, float, float]:
 
 
 @summing_kernel
-def largest(score: Floats, top: Floats, m: int) -> float:
-    """Set top to the largest score of each task; return the lowest of them."""
+def largest(score: Floats, top: Floats, m: int) -> int:
+    """Set top to the largest score of each task; return how many have none above −∞."""
     for t in range(m):
         top[t] = score[0, t]
     for k in range(1, score.shape[0]):
         row = score[k]
         for t in range(m):
             top[t] = row[t] if row[t] > top[t] else top[t]
-    lowest = np.inf
+    n_without = 0
     for t in range(m):
-        lowest = top[t] if top[t] < lowest else lowest
-    return float(lowest)
+        n_without += top[t] == -np.inf
+    return n_without
 
 
 @summing_kernel

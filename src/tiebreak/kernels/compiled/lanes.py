@@ -5,11 +5,13 @@ them: it cannot know that arrays do not overlap. Here they are one load, one sum
 
 How many lanes there are must be known when a kernel is compiled, so it is the length of a tuple:
 `like=(0, 0, 0, 0)` stands for four. Arrays are C-contiguous, of 64-bit floats; `k` is the column
-of the first lane, or its row where lanes lie down a column.
+of the first lane, or its row where lanes lie down a column. Where an operation takes lanes it
+takes a number as well, the same for every lane.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -23,7 +25,8 @@ from numba.np.arrayobj import make_array
 Like = tuple[int, ...]
 
 MOST_LANES = 8
-DOUBLE = ir.DoubleType()
+DOUBLE, INDEX = ir.DoubleType(), ir.IntType(32)
+FUSE = ("contract",)  # a product and a sum may become one instruction, rounded once
 
 
 def lanes_for(n_classes: int) -> Like:
@@ -90,7 +93,7 @@ def _load_column(_: Any, array: Any, k: Any, column: Any, like: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lanes = ir.Constant(ir.VectorType(DOUBLE, n), ir.Undefined)
         for i, place in enumerate(_places(context, builder, signature.args, args, n)):
-            lanes = builder.insert_element(lanes, builder.load(place), ir.IntType(32)(i))
+            lanes = builder.insert_element(lanes, builder.load(place), INDEX(i))
         return lanes
 
     return Lanes(n)(array, k, column, like), generate
@@ -99,35 +102,125 @@ def _load_column(_: Any, array: Any, k: Any, column: Any, like: Any) -> Any:
 def _store_column(_: Any, array: Any, k: Any, column: Any, lanes: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         for i, place in enumerate(_places(context, builder, signature.args, args, lanes.n)):
-            builder.store(builder.extract_element(args[3], ir.IntType(32)(i)), place)
+            builder.store(builder.extract_element(args[3], INDEX(i)), place)
         return context.get_dummy_value()
 
     return types.void(array, k, column, lanes), generate
 
 
-def _plus(_: Any, a: Any, b: Any) -> Any:
+def _prefetch(_: Any, array: Any, row: Any, k: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fadd(*args)
+        [place] = _places(context, builder, signature.args, args)
+        address = builder.bitcast(place, cgutils.voidptr_t)
+        kind = ir.FunctionType(ir.VoidType(), [address.type, INDEX, INDEX, INDEX])
+        name = "llvm.prefetch.p0"
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        builder.call(function, [address, INDEX(1), INDEX(3), INDEX(1)])  # to write, near, data
+        return context.get_dummy_value()
 
-    return a(a, b), generate
-
-
-def _farther(_: Any, far: Any, a: Any, b: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        gap, back = builder.fsub(args[1], args[2]), builder.fsub(args[2], args[1])
-        gap = builder.select(builder.fcmp_ordered(">", gap, back), gap, back)
-        return builder.select(builder.fcmp_ordered(">", gap, args[0]), gap, args[0])
-
-    return far(far, a, b), generate
+    return types.void(array, row, k), generate
 
 
 def _operation(function: Callable[..., Any]) -> Callable[..., Any]:
     return cast("Callable[..., Any]", intrinsic(function))
 
 
+def lane_by_lane(build: Callable[..., Any], *, is_number: bool = False) -> Callable[..., Any]:
+    """Make an operation on lanes of what builds it; `is_number`: one number comes out."""
+
+    def of(*kinds: Any) -> Any:
+        lanes = next(kind for kind in kinds if isinstance(kind, Lanes))
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pairs = zip(args, signature.args, strict=True)
+            return build(builder, *(_spread(context, builder, lanes, *pair) for pair in pairs))
+
+        return (types.float64 if is_number else lanes)(*kinds), generate
+
+    n_operands = len(inspect.signature(build).parameters) - 1
+    takes: dict[int, Callable[..., Any]]
+    takes = {1: lambda _, a: of(a), 2: lambda _, a, b: of(a, b), 3: lambda _, a, b, c: of(a, b, c)}
+    return _operation(takes[n_operands])
+
+
+def _spread(context: Any, builder: Any, lanes: Lanes, value: Any, kind: Any) -> Any:
+    """Return lanes as they are, a number in every lane."""
+    if isinstance(kind, Lanes):
+        return value
+    vector = ir.VectorType(DOUBLE, lanes.n)
+    number = context.cast(builder, value, kind, types.float64)
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), number, INDEX(0))
+    zeros = ir.Constant(ir.VectorType(INDEX, lanes.n), [0] * lanes.n)
+    return builder.shuffle_vector(one, one, zeros)
+
+
+def _larger(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+def _smaller(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+
+def _sum(builder: Any, a: Any, b: Any) -> Any:
+    return builder.fadd(a, b, flags=FUSE)
+
+
+def _over_lanes(join: Callable[..., Any]) -> Callable[..., Any]:
+    """Join all lanes to one number, in pairs."""
+
+    def build(builder: Any, lanes: Any) -> Any:
+        parts = [builder.extract_element(lanes, INDEX(i)) for i in range(lanes.type.count)]
+        while len(parts) > 1:
+            pairs = list(zip(parts[::2], parts[1::2], strict=False))
+            odd = parts[len(pairs) * 2 :]
+            parts = [join(builder, *pair) for pair in pairs] + odd
+        return parts[0]
+
+    return build
+
+
+def _turned(builder: Any, lanes: Any, order: list[int]) -> Any:
+    return builder.shuffle_vector(
+        lanes, lanes, ir.Constant(ir.VectorType(INDEX, len(order)), order)
+    )
+
+
+def _others(builder: Any, lanes: Any) -> Any:
+    """Add up the lanes turned by one, by two, and so on: nothing is taken away again."""
+    n = lanes.type.count
+    total = ir.Constant(lanes.type, [0.0] * n)
+    for shift in range(1, n):
+        turned = _turned(builder, lanes, [(i + shift) % n for i in range(n)])
+        total = builder.fadd(total, turned)
+    return total
+
+
+def _reverse(builder: Any, lanes: Any) -> Any:
+    return _turned(builder, lanes, list(range(lanes.type.count))[::-1])
+
+
+def _where_above(builder: Any, test: Any, limit: Any, lanes: Any) -> Any:
+    zero = ir.Constant(lanes.type, [0.0] * lanes.type.count)
+    return builder.select(builder.fcmp_ordered(">", test, limit), lanes, zero)
+
+
 load = _operation(_load)  # load(array, row, k, like)
 store = _operation(_store)  # store(array, row, k, lanes)
+prefetch = _operation(_prefetch)  # prefetch(array, row, k): it will be needed soon
 load_column = _operation(_load_column)  # load_column(array, k, column, like)
 store_column = _operation(_store_column)  # store_column(array, k, column, lanes)
-plus = _operation(_plus)  # plus(a, b)
-farther = _operation(_farther)  # farther(far, a, b): the larger of far and |a − b|, lane by lane
+
+plus = lane_by_lane(_sum)
+minus = lane_by_lane(lambda builder, a, b: builder.fsub(a, b, flags=FUSE))
+times = lane_by_lane(lambda builder, a, b: builder.fmul(a, b, flags=FUSE))
+over = lane_by_lane(lambda builder, a, b: builder.fdiv(a, b))
+fused = lane_by_lane(lambda builder, a, b, c: _sum(builder, builder.fmul(a, b, flags=FUSE), c))
+larger = lane_by_lane(_larger)
+apart = lane_by_lane(lambda b, x, y: _larger(b, b.fsub(x, y), b.fsub(y, x)))  # |x − y|
+others = lane_by_lane(_others)  # of each lane, the sum of all others
+reverse = lane_by_lane(_reverse)  # the last lane first
+where_above = lane_by_lane(_where_above)  # (test, limit, lanes): 0 where test ≤ limit
+largest_lane = lane_by_lane(_over_lanes(_larger), is_number=True)
+smallest_lane = lane_by_lane(_over_lanes(_smaller), is_number=True)
+sum_lanes = lane_by_lane(_over_lanes(_sum), is_number=True)

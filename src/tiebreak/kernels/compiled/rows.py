@@ -10,7 +10,8 @@ import numpy as np
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.compiled.lanes import (
     Like,
-    farther,
+    apart,
+    larger,
     load,
     load_column,
     plus,
@@ -65,7 +66,7 @@ def store_rows(at: Offsets, like: Like, new: Floats, q: Floats, moved: Floats) -
         far = load(moved, 0, k, like)
         for t in range(len(at)):
             row = load_column(new, k, t, like)
-            far = farther(far, row, load(q, at[t], k, like))
+            far = larger(far, apart(row, load(q, at[t], k, like)))
             store(q, at[t], k, row)
         store(moved, 0, k, far)
 

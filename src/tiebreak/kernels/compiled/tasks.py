@@ -114,7 +114,7 @@ def _sweep(
         free = listed[:n_free]
         if n_free:
             score_columns(free, like, start, code, log_prior, log_table, score)
-            if largest(score, beside[TOP], n_free) == -np.inf:
+            if largest(score, beside[TOP], n_free) > 0:
                 _keep_former(score, beside[TOP], free, q)
             top, log_norm, mean = settle(score, beside, n_free)
             tops, log_norms, means = tops + top, log_norms + log_norm, means + mean

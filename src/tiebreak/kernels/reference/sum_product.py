@@ -43,6 +43,7 @@ def pass_messages(
     down: bool,
     n_parts: int = 1,
     n_threads: int = 1,
+    heard: Floats | None = None,
 ) -> tuple[float, float]:
     """Pass messages up or down among nodes span[0] … span[1] − 1, and set their beliefs.
 
@@ -53,7 +54,7 @@ def pass_messages(
     Up, every node speaks to its earlier neighbours, last node first; down, to its later ones,
     first node first. Without loops, beliefs are exact after one pass up and one down, and so is
     the returned log partition [eq:log-partition]; with loops it is Bethe's. Nodes in several
-    parts hear each other only when the pass is over, so that threads may take parts.
+    parts are heard only when the pass is over, so that threads may take parts.
 
     Parameters
     ----------
@@ -63,17 +64,16 @@ def pass_messages(
         (2 · n_edges, n_classes) logs, largest 0. Overwritten.
     belief
         (n_nodes, n_classes), rows sum to 1. Rows of the span are overwritten.
+    heard
+        Room like `messages` for what is said, so that none is made in each pass.
 
     Returns
     -------
     The largest change of any belief, and the log partition of the span.
     """
-    cuts = np.linspace(*span, n_parts + 1).astype(np.int64)
-    part = np.searchsorted(cuts, np.arange(network.n_nodes), side="right")
-    nodes = range(*span) if down else range(span[1] - 1, span[0] - 1, -1)
-    heard: dict[int, Floats] = {}
+    said: dict[int, Floats] = {}
     change, log_partition = 0.0, 0.0
-    for i in nodes:
+    for i in range(*span) if down else range(span[1] - 1, span[0] - 1, -1):
         slots = np.arange(network.start[i], network.start[i + 1])
         total = scores[i] + messages[slots].sum(axis=0)
         spoken = slots[(network.other[slots] > i) == down]
@@ -82,17 +82,23 @@ def pass_messages(
             log_partition += new.max()
             back = network.mate[e]
             told = damping * messages[back] + (1.0 - damping) * (new - new.max())
-            heard[back] = told - told.max()
-            if part[network.other[e]] == part[i]:
-                messages[back] = heard.pop(back)
+            said[back] = told - told.max()
+        if n_parts == 1:
+            _tell(said, messages)
         log_norm = np.logaddexp.reduce(total)
         new = np.exp(total - log_norm)
         change = max(change, float(np.abs(new - belief[i]).max()))
         belief[i] = new
         log_partition += (1 - len(spoken)) * log_norm
-    for slot, told in heard.items():
-        messages[slot] = told
+    _tell(said, messages)
     return change, float(log_partition)
+
+
+def _tell(said: dict[int, Floats], messages: Floats) -> None:
+    """Let messages be heard."""
+    for slot, told in said.items():
+        messages[slot] = told
+    said.clear()
 
 
 def _message(cavity: Floats, theta: float) -> Floats:

@@ -1,0 +1,88 @@
+"""Compiled messages against the reference, in one part and in several, however far apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tiebreak.kernels import compiled, reference
+from tiebreak.kernels.compiled.waves import WAVE
+from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.network import Network, members, network
+
+
+def hub_and_random(n_nodes: int, n_edges: int, rng: np.random.Generator) -> Network:
+    """Tie one node to all others, and more pairs at random."""
+    pairs = rng.integers(0, n_nodes, (n_edges, 2))
+    hub = np.stack([np.full(n_nodes - 1, 5), np.delete(np.arange(n_nodes), 5)], axis=1)
+    pairs = np.sort(np.concatenate([pairs[pairs[:, 0] != pairs[:, 1]], hub]), axis=1)
+    left, right = np.unique(pairs, axis=0).astype(np.int32).T
+    return network(n_nodes, left.copy(), right.copy())
+
+
+def passes(
+    net: Network, scores: Floats, theta: Floats, n_parts: int, down: bool
+) -> list[tuple[Floats, Floats, float, float]]:
+    rng = np.random.default_rng(1)
+    start = -rng.random((len(net.other), scores.shape[1]))
+    start -= start.max(axis=1, keepdims=True)
+    results = []
+    for backend in (reference, compiled):
+        messages, belief = start.copy(), np.full_like(scores, 1.0 / scores.shape[1])
+        span = 0, len(scores)
+        change, log_partition = backend.pass_messages(
+            scores, net, theta, messages, belief, span, 0.3, down=down, n_parts=n_parts
+        )
+        results.append((messages, belief, change, log_partition))
+    return results
+
+
+@pytest.mark.parametrize("n_parts", [1, 3])
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize("spread", [1.0, 400.0])  # far apart, sums of the others underflow
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 8, 9, 11])
+def test_compiled_messages_equal_the_reference(
+    n_classes: int, spread: float, down: bool, n_parts: int
+) -> None:
+    rng = np.random.default_rng(0)
+    n_nodes = WAVE + 60  # the hub has more slots than a wave
+    net = hub_and_random(n_nodes, 300, rng)
+    scores = rng.normal(0.0, spread, (n_nodes, n_classes))
+    kinds = np.array([-np.inf, -2.0, 1.5, 20.0, 650.0] if n_classes > 2 else [-9.0, 1.5, 650.0])
+    theta = rng.choice(kinds, len(net.other) // 2)
+    one, other = passes(net, scores, theta, n_parts, down)
+    for found, expected in zip(other, one, strict=True):
+        scale = 1.0 + np.abs(np.asarray(expected)).max()
+        assert np.abs(np.asarray(found) - np.asarray(expected)).max() < 1e-12 * scale
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 11])
+def test_compiled_nodes_and_tasks_equal_the_reference(n_classes: int) -> None:
+    rng = np.random.default_rng(0)
+    n_tasks, n_nodes = 500, 120
+    node = np.concatenate([np.arange(n_nodes), rng.integers(0, n_nodes, 200)]).astype(np.int32)
+    task = rng.permutation(n_tasks)[: len(node)].astype(np.int32)
+    flip = (rng.random(len(node)) < 0.5).astype(np.int32) * (n_classes == 2)
+    of = members(task, node, flip, n_nodes)
+    u = rng.normal(size=(n_tasks, n_classes))
+    u[rng.random(u.shape) < 0.1] = -np.inf
+    assert np.array_equal(
+        np.isfinite(compiled.node_scores(u, of)), np.isfinite(reference.node_scores(u, of))
+    )
+    u[~np.isfinite(u)] = -3.0
+    found, expected = compiled.node_scores(u, of), reference.node_scores(u, of)
+    assert np.abs(found - expected).max() < 1e-12
+    belief = rng.dirichlet(np.ones(n_classes), n_nodes)
+    ours = rng.dirichlet(np.ones(n_classes), n_tasks)
+    theirs = ours.copy()
+    one = compiled.spread_beliefs(ours, u, belief, of)
+    other = reference.spread_beliefs(theirs, u, belief, of)
+    assert np.array_equal(ours, theirs)
+    assert np.abs(np.subtract(one, other)).max() < 1e-11
+
+
+def test_an_impossible_class_adds_nothing_to_the_expected_score() -> None:
+    zero = np.zeros(1, dtype=np.int32)
+    of = members(zero, zero, zero, 1)
+    u, belief = np.array([[-np.inf, -1.0]]), np.array([[0.0, 1.0]])
+    assert compiled.spread_beliefs(np.array([[0.5, 0.5]]), u, belief, of) == (0.5, -1.0)
