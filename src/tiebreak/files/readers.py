@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -242,8 +241,7 @@ def _extended(responses: Responses, tasks: Any, classes: Iterable[Any] | None) -
     """Add tasks without responses and classes that nobody chose."""
     if tasks is not None:
         more = _like(responses.tasks.values, read_tasks(tasks), "tasks")
-        merged = names.merge(responses.tasks, names.encode(more)[1])
-        responses = replace(responses, tasks=merged)
+        responses = responses.with_tasks(names.encode(more)[1])
     if classes is not None:
         more = _like(responses.classes.values, clean("classes", classes), "classes")
         responses = responses.with_classes(names.encode(more)[1])
