@@ -20,7 +20,7 @@ from tiebreak.gold import Gold
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.names import MISSING, Codes, Column, Names, is_arrow
-from tiebreak.responses import Repeats, Responses
+from tiebreak.responses import Builder, Repeats, Responses
 
 ColumnNames = Mapping[str, object]
 
@@ -67,18 +67,15 @@ def read_responses(
     """
     if isinstance(source, Responses):
         return _extended(source, tasks, classes)
-    table, found = _load(source, kinds.RESPONSES, columns, format)
-    return Responses.from_columns(
-        found["task"],
-        found["worker"],
-        found["label"],
-        tasks=None if tasks is None else _like(found["task"], read_tasks(tasks), "tasks"),
-        classes=None
-        if classes is None
-        else _like(found["label"], clean("classes", classes), "classes"),
-        repeats=repeats,
+    table = as_table(source, kinds.RESPONSES.names, len(kinds.RESPONSES.needed), format)
+    positions = list(find_columns(table, kinds.RESPONSES, columns).values())
+    builder = Builder(repeats, table.source)
+    for task, worker, label in table.batches(positions):
+        builder.add(task, worker, label, is_large=table.stream is not None)
+    return builder.finish(
+        tasks=None if tasks is None else _like(task, read_tasks(tasks), "tasks"),
+        classes=None if classes is None else _like(label, clean("classes", classes), "classes"),
         frame=table.frame,
-        source=table.source,
     )
 
 
@@ -254,10 +251,11 @@ def _like(known: Column, column: Column, what: str) -> Column:
         return column
     import pyarrow as pa
 
+    kind = getattr(known.type, "value_type", known.type)  # of a dictionary: its values
     try:
-        return (column if is_arrow(column) else pa.array(column)).cast(known.type)
+        return (column if is_arrow(column) else pa.array(column)).cast(kind)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         raise InputError(
-            f"{what}= holds ids that do not fit those of the table, which are {known.type}: "
+            f"{what}= holds ids that do not fit those of the table, which are {kind}: "
             f"{Names(column)!r}. Give both the same type."
         ) from None

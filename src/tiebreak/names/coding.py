@@ -50,8 +50,9 @@ def coder_for(column: Column, n_rows: int | None = None) -> Coder:
     if not is_arrow(column):
         return _PlainCoder()
     compiled = (len(column) if n_rows is None else n_rows) >= LARGE
-    if compiled and _is_text(column.type):
-        return _TextCoder(column.type)
+    kind = getattr(column.type, "value_type", column.type)  # of a dictionary: its values
+    if compiled and _is_text(kind):
+        return _TextCoder(kind)
     if compiled and _is_whole(column.type):
         return _WholeCoder(column.type)
     return _ArrowCoder()
@@ -120,13 +121,26 @@ class _TextCoder:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _add_batch(self, batch: pa.Array) -> Codes:
+        if hasattr(batch, "dictionary"):
+            return self._add_dictionary(batch)
         if self._are_few:
             short = batch.dictionary_encode()
-            new: Codes = np.append(self._add_text(short.dictionary), np.int32(MISSING))
-            return new[np.asarray(short.indices.fill_null(MISSING))]
+            new = self._add_text(short.dictionary)
+            return _taken(new, short.indices)
         codes = self._add_text(batch)
         self._are_few = self._table.n * FEW < len(batch)
         return codes
+
+    def _add_dictionary(self, batch: pa.Array) -> Codes:
+        """Code the ids of a file's own dictionary, in order of their first appearance in rows."""
+        indices = np.asarray(batch.indices.fill_null(MISSING), dtype=np.int64)
+        first = np.full(len(batch.dictionary) + 1, len(indices))  # the last one for what is missing
+        first[indices[::-1]] = np.arange(len(indices))[::-1]  # of several, the last one stays
+        used = np.flatnonzero(first[:-1] < len(indices))
+        used = used[np.argsort(first[used])]
+        new = np.full(len(first), MISSING, dtype=np.int32)
+        new[used] = self._add_text(batch.dictionary.take(_arrow(used)))
+        return new[indices]
 
     def _add_text(self, batch: pa.Array) -> Codes:
         _, start, data = batch.buffers()
@@ -171,6 +185,19 @@ class _WholeCoder:
 
     def __len__(self) -> int:
         return self._table.n
+
+
+def _taken(new: Codes, indices: pa.Array) -> Codes:
+    """Translate indices, of which some may be missing."""
+    if not indices.null_count:
+        return new.take(np.asarray(indices))
+    return np.append(new, np.int32(MISSING)).take(np.asarray(indices.fill_null(MISSING)))
+
+
+def _arrow(numbers: npt.NDArray[np.int64]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(numbers)
 
 
 def _batches(column: Any) -> list[pa.Array]:

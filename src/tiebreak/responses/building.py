@@ -40,12 +40,11 @@ class Builder:
         self._n_nameless = {"task": 0, "worker": 0}
         self._n_rows = self._n_empty = 0
 
-    def add(
-        self, task: Column, worker: Column, label: Column, *, n_rows: int | None = None
-    ) -> None:
-        """Take some rows; `n_rows` says how many there will be in all, where more may follow."""
+    def add(self, task: Column, worker: Column, label: Column, *, is_large: bool = False) -> None:
+        """Take some rows; `is_large` says that many more may follow."""
         columns = task, worker, label
         if not self._coders:
+            n_rows = LARGE if is_large else None
             self._coders = tuple(names.coder_for(column, n_rows) for column in columns)
         task_code, worker_code, label_code = self._encode(columns)
         self._find_nameless("task", task_code)
