@@ -11,12 +11,13 @@ from typing import Annotated
 import typer
 
 from tiebreak._version import __version__
-from tiebreak.cli import bounds, datasets, demo, evaluate, fuse, reproduce, simulate
+from tiebreak.cli import bounds, datasets, demo, evaluate, fuse, pack, reproduce, simulate
 from tiebreak.cli.ending import guarded
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "fuse": fuse.fuse,
+    "pack": pack.pack,
     "evaluate": evaluate.evaluate,
     "bounds": bounds.bounds,
     "simulate": simulate.simulate,

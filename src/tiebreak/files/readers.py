@@ -14,6 +14,7 @@ from tiebreak.files import kinds
 from tiebreak.files.class_columns import as_probabilities, read_classes
 from tiebreak.files.columns import Kind, find_columns
 from tiebreak.files.link_words import as_must, as_weights
+from tiebreak.files.packed import is_packed, read_packed
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
@@ -41,7 +42,8 @@ def read_responses(
     source
         A path, "-" (standard input), an open file, a frame (pandas, polars, pyarrow, DuckDB), a
         dictionary of columns, or (task, worker, label) rows. Text files are UTF-8 CSV, TSV or
-        JSON lines, also packed with gzip; Parquet is typed.
+        JSON lines, also packed with gzip; Parquet is typed. A folder ``x.tb``, written by
+        `write_responses`, is read at once: its repeats are settled already.
     columns
         Names of the columns, such as ``{"task": "item"}``, where they are not found.
     repeats
@@ -65,8 +67,9 @@ def read_responses(
     >>> read_responses({"task": ["a", "b"], "worker": ["ann", "ann"], "label": [1, 0]}).classes
     Names([0, 1], n=2)
     """
-    if isinstance(source, Responses):
-        return _extended(source, tasks, classes)
+    if isinstance(source, Responses) or is_packed(source):
+        ready = source if isinstance(source, Responses) else read_packed(source)
+        return _extended(ready, tasks, classes)
     table = as_table(source, kinds.RESPONSES.names, len(kinds.RESPONSES.needed), format)
     positions = list(find_columns(table, kinds.RESPONSES, columns).values())
     builder = Builder(repeats, table.source)

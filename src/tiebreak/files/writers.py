@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from tiebreak.errors import InputError
 from tiebreak.files.content import Format, checked_format, format_of_name
-from tiebreak.files.encoding import encoded, write_parquet
+from tiebreak.files.encoding import Coded, encoded, write_parquet
+from tiebreak.files.packed import is_packed, write_packed
 from tiebreak.files.replacing import Target, open_target
 from tiebreak.gold import Gold
 from tiebreak.labels import Labels
@@ -53,7 +54,9 @@ def write_labels(
     a,cat,0.9
     b,dog,0.75
     """
-    write_table(target, labels.columns(probabilities=probabilities), format=format)
+    label = Coded(labels.classes, labels.label)
+    columns = {"task": labels.tasks.values, "label": label, **labels.numbers(probabilities)}
+    write_table(target, columns, format=format)
 
 
 def write_workers(target: Target, model: WithWorkers, *, format: str | None = None) -> None:
@@ -91,7 +94,13 @@ def write_responses(target: Target, responses: Responses, *, format: str | None 
 
     A task without responses, or a worker without labels, gets a row with an empty label, so
     that it still exists when the file is read. Classes that nobody chose are not written.
+
+    A name that ends in ``.tb`` makes a folder of plain arrays instead, which keeps everything and
+    is read again without hashing and sorting.
     """
+    if format is None and is_packed(target):
+        write_packed(target, responses)
+        return
     task, worker, label = _rows_to_write(responses)
     columns = {
         "task": responses.tasks.take(task),
