@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from tiebreak.errors import FileError
@@ -53,8 +54,17 @@ def _stream(content: Content, wanted: list[str]) -> Iterator[Sequence[Column]]:
     """Yield pieces of some columns; texts of which the file keeps a dictionary come with it."""
     short = [name for name in wanted if _is_short(_open(content), name)]
     file = _open(content, read_dictionary=short)
-    for batch in file.iter_batches(batch_size=BATCH, columns=wanted):
+    for batch in _ahead(file.iter_batches(batch_size=BATCH, columns=wanted)):
         yield [batch.column(name) for name in wanted]
+
+
+def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read the next piece while the caller works on this one."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = reader.submit(next, batches, None)
+            yield batch
 
 
 def _open(content: Content, **options: Any) -> Any:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LARGE = 200_000  # rows; below, importing numba costs more than it saves
 BATCH = 1 << 20  # rows coded at a time, so that memory stays bounded
-FEW = 8  # a column has few ids if they are fewer than an eighth of its rows
+FEW = 1 << 12  # ids; Arrow's own table is the faster one while it is that small
 
 Mask = npt.NDArray[np.bool_]
 
@@ -114,7 +114,6 @@ class _TextCoder:
 
         self._kind = kind
         self._table = TextTable()
-        self._are_few = False
 
     def add(self, column: Any) -> Codes:
         parts = [self._add_batch(batch) for batch in _batches(column)]
@@ -123,13 +122,11 @@ class _TextCoder:
     def _add_batch(self, batch: pa.Array) -> Codes:
         if hasattr(batch, "dictionary"):
             return self._add_dictionary(batch)
-        if self._are_few:
+        if 0 < self._table.n <= FEW:
             short = batch.dictionary_encode()
             new = self._add_text(short.dictionary)
             return _taken(new, short.indices)
-        codes = self._add_text(batch)
-        self._are_few = self._table.n * FEW < len(batch)
-        return codes
+        return self._add_text(batch)
 
     def _add_dictionary(self, batch: pa.Array) -> Codes:
         """Code the ids of a file's own dictionary, in order of their first appearance in rows."""

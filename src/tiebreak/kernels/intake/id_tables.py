@@ -69,14 +69,19 @@ class WholeTable:
     def __init__(self) -> None:
         self.n = 0
         self.keys: Wholes = np.empty(FIRST_SLOTS // 2, dtype=np.int64)
+        self._is_narrow = True  # 32 bits tell all keys so far apart
         self._slots: Slots = np.zeros(FIRST_SLOTS, dtype=np.uint64)
 
     def add(self, keys: Wholes, valid: Mask) -> Codes:
         """Return the code of each key; rows that are not `valid` are missing."""
         codes = np.empty(len(keys), dtype=np.int32)
         row = 0
+        if self._is_narrow and len(keys):
+            self._is_narrow = bool(keys.min() >= 0 and keys.max() <= int(LOW))
         while True:
-            row, self.n, _ = _code_wholes(row, keys, valid, codes, self._slots, self.keys, self.n)
+            row, self.n, _ = _code_wholes(
+                row, keys, valid, codes, self._slots, self.keys, self.n, self._is_narrow
+            )
             if row == len(codes):
                 return codes
             self._slots = _more_slots(self._slots)
@@ -173,11 +178,19 @@ def _slot_of(key: int, mask: np.uint64) -> np.uint64:
 
 @kernel
 def _code_wholes(
-    row: int, keys: Wholes, valid: Mask, codes: Codes, slots: Slots, names: Wholes, n: int
+    row: int,
+    keys: Wholes,
+    valid: Mask,
+    codes: Codes,
+    slots: Slots,
+    names: Wholes,
+    n: int,
+    is_narrow: bool,
 ) -> tuple[int, int, np.uint64]:
     """Code blocks of rows until the end, or until the table is too small: see `_code_text`.
 
-    A slot holds the lower half of the key and the code plus one.
+    A slot holds the lower half of the key and the code plus one; where keys are narrow, that half
+    is all there is to compare.
     """
     mask = np.uint64(len(slots) - 1)
     places = np.empty(BLOCK, dtype=np.uint64)
@@ -203,7 +216,7 @@ def _code_wholes(
                     codes[r] = n - 1
                     break
                 code = np.int64(slot & LOW) - 1
-                if slot & ~LOW == tag and names[code] == keys[r]:
+                if slot & ~LOW == tag and (is_narrow or names[code] == keys[r]):
                     codes[r] = code
                     break
                 at = (at + ONE) & mask
