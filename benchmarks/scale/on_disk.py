@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -44,3 +45,7 @@ def _columns(
 def _named(prefix: str, numbers: np.ndarray, width: int) -> pa.Array:
     digits = pc.utf8_lpad(pa.array(numbers).cast(pa.string()), width, "0")
     return pc.binary_join_element_wise(pa.scalar(prefix), digits, pa.scalar(""))
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]), int(sys.argv[2]), text=sys.argv[3] == "text")
