@@ -38,7 +38,11 @@ def draw(panels: list[list[Panel]]) -> str:
         for column, panel in enumerate(line):
             left = GAP + column * (SIZE[0] + MARGIN[0] + GAP) + MARGIN[0]
             top = GAP + row * (SIZE[1] + MARGIN[1] + GAP + 16)
-            parts += [f'<g transform="translate({left},{top})">', *_panel(panel, LINES[row]), "</g>"]
+            parts += [
+                f'<g transform="translate({left},{top})">',
+                *_panel(panel, LINES[row]),
+                "</g>",
+            ]
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -51,7 +55,7 @@ def _panel(panel: Panel, colour: str) -> list[str]:
     ]
     path = " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
     return [
-        f'<text x="{width / 2}" y="-8" text-anchor="middle" font-weight="bold">{panel.title}</text>',
+        f'<text x="{width / 2}" y="-8" text-anchor="middle">{panel.title}</text>',
         f'<rect width="{width}" height="{height}" fill="none" stroke="#bbb"/>',
         *_ticks(across, up),
         f'<text x="{width / 2}" y="{height + 30}" text-anchor="middle">{panel.across}</text>',
@@ -68,7 +72,9 @@ def _ticks(across: tuple[int, int], up: tuple[int, int]) -> list[str]:
     for power in range(across[0], across[1] + 1):
         at = width * _share(10.0**power, across)
         parts.append(f'<path d="M{at:.1f} 0V{height}" stroke="#eee"/>')
-        parts.append(f'<text x="{at:.1f}" y="{height + 14}" text-anchor="middle">{_ten(power)}</text>')
+        parts.append(
+            f'<text x="{at:.1f}" y="{height + 14}" text-anchor="middle">{_ten(power)}</text>'
+        )
     for power in range(up[0], up[1] + 1):
         at = height * (1 - _share(10.0**power, up))
         parts.append(f'<path d="M0 {at:.1f}H{width}" stroke="#eee"/>')

@@ -82,8 +82,9 @@ to a Parquet file of labels by 30 sweeps of variational Bayes, in seconds and GB
 |---|---|---|---|---|---|---|---|
 {rows}
 
-Classes, workers and links: one sweep at 1,000,000 responses (with links 3,000,000), compiled code.
-Larger numbers of classes and workers have more confusions to count than responses to count in.
+Exponents against responses are those of text ids. Classes, workers and links: one sweep, the mean
+of the first ten, at 1,000,000 responses; with links at 3,000,000, and each has a plain sweep before
+it, as the fit without links comes first.
 """
 
 

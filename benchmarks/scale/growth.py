@@ -110,8 +110,9 @@ def _column(responses: Any, name: str) -> Any:
 
 
 def exponent(rows: list[dict[str, Any]], first: int, key: str = "seconds") -> float | None:
-    """Fit log time against log size, of the points from `first` on."""
-    points = [(row["n"], row[key]) for row in rows if row["n"] >= first and row[key] > 0]
+    """Fit log time against log size, of the points from `first` on with ids of one kind."""
+    alike = [row for row in rows if row.get("ids", "text") == "text" and row["n"] >= first]
+    points = [(row["n"], row[key]) for row in alike if row[key] > 0]
     if len(points) < 2:
         return None
     n, took = np.log(np.array(points, dtype=float)).T
