@@ -17,7 +17,7 @@ from pyarrow import parquet
 from tiebreak.errors import FileError, InputError, InputNote, ResponseError
 from tiebreak.files import delimited, read_responses
 from tiebreak.files import parquet as parquet_files
-from tiebreak.responses import Responses
+from tiebreak.responses import Responses, building
 
 BLOCK = 256  # bytes of CSV in a piece
 
@@ -29,6 +29,7 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delimited, "BLOCK_SIZE", BLOCK)
     monkeypatch.setattr(parquet_files, "LARGE", 0)
     monkeypatch.setattr(parquet_files, "BATCH", 7)
+    monkeypatch.setattr(building, "TOGETHER", 20)
 
 
 def table_of(n: int = 100, **changed: Any) -> pa.Table:

@@ -18,6 +18,7 @@ from tiebreak.responses.table import REPEATS, Repeats, Responses, sorted_classes
 
 ROLES = ("task", "worker", "label")
 SHOWN = 3
+TOGETHER = 1 << 24  # rows whose codes lie in one array
 
 
 class Builder:
@@ -36,6 +37,7 @@ class Builder:
         self._repeats, self._source = repeats, source
         self._coders: tuple[Coder, ...] = ()
         self._parts: list[Part] = []
+        self._recent: list[Part] = []
         self._nameless: dict[str, list[int]] = {"task": [], "worker": []}
         self._n_nameless = {"task": 0, "worker": 0}
         self._n_rows = self._n_empty = 0
@@ -58,7 +60,9 @@ class Builder:
             label_code = label_code[given]
         worker = _narrow(worker_code, len(self._coders[1]), np.uint16)
         label = _narrow(label_code, len(self._coders[2]), np.uint8)
-        self._parts.append(Part(task_code, worker, label))
+        self._recent.append(Part(task_code, worker, label))
+        if sum(len(part.task) for part in self._recent) >= TOGETHER:
+            self._join()
 
     def finish(
         self,
@@ -83,6 +87,7 @@ class Builder:
         class_names, new_code = sorted_classes(class_names)
         if self._n_empty:
             note(f"{self._n_empty:,} rows have an empty label: no answer, not counted.")
+        self._join()
         parts, self._parts = self._parts, []
         keep_last = self._repeats == "last"
         counts = len(task_names), len(worker_names)
@@ -93,6 +98,14 @@ class Builder:
         if n_repeats:
             _tell_repeats(built, self._repeats)
         return built
+
+    def _join(self) -> None:
+        """Make one part of the recent ones: many small arrays leave holes between them."""
+        if len(self._recent) > 1:
+            columns = zip(*self._recent, strict=True)
+            self._recent = [Part(*(np.concatenate(column) for column in columns))]
+        self._parts += self._recent
+        self._recent = []
 
     def _encode(self, columns: Sequence[Column]) -> list[Codes]:
         """Code the three columns, of a large batch side by side."""
