@@ -10,6 +10,9 @@ from benchmarks import report
 # Each runs in a process of its own, so that peak memory is its own.
 EVERY = {
     "crowd_kit": "benchmarks.rivals.crowd_kit",
+    "frame": "benchmarks.rivals.frame",
+    "ids": "benchmarks.rivals.ids",
+    "growth": "benchmarks.scale.growth",
     "must_component": "benchmarks.scale.must_component",
     "linked_sweep": "benchmarks.scale.linked_sweep",
     "fewer_sweeps": "benchmarks.scale.fewer_sweeps",

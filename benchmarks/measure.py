@@ -50,6 +50,22 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 
 
+def memory_now() -> int:
+    """Return the memory this process holds, and forget its peak so far (Linux only)."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def peak_since() -> int:
+    """Return the largest memory held since `memory_now` was asked."""
+    return _status("VmHWM")
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) * 1024
+
+
 def about(*packages: str) -> dict[str, Any]:
     """Say where and when: date, machine, commit, versions."""
     commit = subprocess.run(

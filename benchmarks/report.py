@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks import report_intake
 from benchmarks.measure import RESULTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
@@ -19,6 +20,9 @@ def write() -> None:
     ]
     for name, section in (
         ("crowd_kit", _crowd_kit),
+        ("frame", report_intake.frame),
+        ("ids", report_intake.ids),
+        ("growth", report_intake.growth),
         ("linked_sweep", _linked_sweep),
         ("must_component", _must_component),
         ("fewer_sweeps", _fewer_sweeps),

@@ -63,10 +63,12 @@ class Labels:
 
     def columns(self, *, probabilities: bool = False) -> dict[str, Column]:
         """Return task, label, probability and, if asked, one column a class."""
-        columns: dict[str, Column] = {
-            "task": self.tasks.values,
-            "label": self.classes.take(self.label),
-        }
+        label = self.classes.take(self.label)
+        return {"task": self.tasks.values, "label": label, **self.numbers(probabilities)}
+
+    def numbers(self, probabilities: bool = False) -> dict[str, Floats]:
+        """Return the columns of probabilities: that of the label and, if asked, one a class."""
+        columns: dict[str, Floats] = {}
         if self.probability is not None:
             columns["probability"] = self.probability
         if probabilities:

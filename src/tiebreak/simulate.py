@@ -126,7 +126,9 @@ def crowd_for(
     label = _draw_labels(theta, worker, truth[task], rng)
     order, new_worker = _by_appearance(worker, n_workers)
     workers = Names(Names(_numbered("w", n_workers, start=1)).take(order))
-    responses = Responses(task, new_worker[worker], label, gold.tasks, workers, class_names)
+    responses = Responses.from_codes(
+        task, new_worker[worker], label, gold.tasks, workers, class_names
+    )
     prior = np.bincount(truth, minlength=n_classes) / n_tasks
     return Crowd(responses, gold, theta[order], prior)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,3 +224,14 @@ def test_the_name_of_the_output_says_its_format(run: Run, crowd: simulate.Crowd,
     assert run("fuse", "responses.csv", "-o", name).exit_code == 0
     expected = tb.VariationalBayes().fit(crowd.responses).labels_.best()
     assert tb.read_labels(name).best() == expected
+
+
+def test_a_small_crowd_is_fused_without_compiling(run: Run, crowd: simulate.Crowd) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "tiebreak", "fuse", "responses.csv"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert "pyarrow" in imported
+    assert not imported & {"numba", "polars", "sklearn", "matplotlib"}
+    assert done.stdout == run("fuse", "responses.csv").stdout

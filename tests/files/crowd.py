@@ -18,6 +18,7 @@ ROWS = [
     ("t2", "bob", "dog"),
     ("t1", "ann", "cat"),
 ]
+BY_TASK = [ROWS[0], ROWS[2], ROWS[3], ROWS[1]]  # as responses keep them
 COLUMNS: dict[str, list[Any]] = {
     "task": [row[0] for row in ROWS],
     "worker": [row[1] for row in ROWS],
@@ -51,7 +52,7 @@ HARD_IDS = [
 
 
 def rows_of(responses: Responses) -> list[tuple[Any, Any, Any]]:
-    """Return (task, worker, label) of each response, in ids."""
+    """Return (task, worker, label) of each response, in ids, sorted by task and worker."""
     parts = (
         Names(responses.tasks.take(responses.task)),
         Names(responses.workers.take(responses.worker)),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from files.crowd import ROWS, rows_of
+from files.crowd import BY_TASK, ROWS, rows_of
 
 from tiebreak.errors import (
     GoldError,
@@ -30,7 +30,7 @@ def _crowd(*names: str) -> dict[str, list[str]]:
 def test_case_and_blanks_do_not_matter_and_are_not_worth_a_word(names: tuple[str, ...]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert rows_of(read_responses(_crowd(*names))) == ROWS
+        assert rows_of(read_responses(_crowd(*names))) == BY_TASK
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_case_and_blanks_do_not_matter_and_are_not_worth_a_word(names: tuple[str
 )
 def test_other_common_names_are_accepted_and_said(names: tuple[str, str, str]) -> None:
     with pytest.warns(InputNote) as said:
-        assert rows_of(read_responses(_crowd(*names))) == ROWS
+        assert rows_of(read_responses(_crowd(*names))) == BY_TASK
     assert len(said) == 1
     for role, name in zip(("task", "worker", "label"), names, strict=True):
         assert (f"{name!r} as {role}" in str(said[0].message)) == (name != role)
@@ -62,12 +62,12 @@ def test_the_own_name_wins_over_other_names() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = read_responses(_crowd("task", "worker", "label", "item", "rater", "answer", "id"))
-    assert rows_of(found) == ROWS
+    assert rows_of(found) == BY_TASK
 
 
 def test_an_id_is_the_task_only_where_nothing_else_is() -> None:
     with pytest.warns(InputNote, match="'item' as task"):
-        assert rows_of(read_responses(_crowd("item", "worker", "label", "id"))) == ROWS
+        assert rows_of(read_responses(_crowd("item", "worker", "label", "id"))) == BY_TASK
 
 
 @pytest.mark.parametrize(
@@ -107,21 +107,21 @@ class TestOverride:
         crowd = _crowd("my col", "model", "Unnamed: 3", "task", "rater", "label")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert rows_of(read_responses(crowd, columns=chosen)) == ROWS
+            assert rows_of(read_responses(crowd, columns=chosen)) == BY_TASK
 
     def test_some_may_be_named_and_others_found(self) -> None:
         with pytest.warns(InputNote, match="read column 'rater' as worker"):
             found = read_responses(_crowd("x", "rater", "label"), columns={"task": "x"})
-        assert rows_of(found) == ROWS
+        assert rows_of(found) == BY_TASK
 
     def test_names_need_not_be_text(self) -> None:
         frame = pd.DataFrame(ROWS)
         chosen = {"task": 0, "worker": 1, "label": 2}
-        assert rows_of(read_responses(frame, columns=chosen)) == ROWS
+        assert rows_of(read_responses(frame, columns=chosen)) == BY_TASK
 
     def test_the_case_of_named_columns_decides_between_two(self) -> None:
         found = read_responses(_crowd("Item", "worker", "label", "ITEM"), columns={"task": "Item"})
-        assert rows_of(found) == ROWS
+        assert rows_of(found) == BY_TASK
 
     def test_a_wrong_name_names_those_that_exist(self) -> None:
         with pytest.raises(ResponseError) as caught:

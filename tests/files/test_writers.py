@@ -15,10 +15,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from files.crowd import labels_of, some_labels
 from pyarrow import csv
 
 from tiebreak.errors import FileError, OptionError
-from tiebreak.files import encoding, read_gold, write_table, write_workers, writers
+from tiebreak.files import (
+    encoding,
+    read_gold,
+    read_labels,
+    write_labels,
+    write_table,
+    write_workers,
+    writers,
+)
 from tiebreak.names import Names
 from tiebreak.responses import Responses
 
@@ -248,6 +257,22 @@ def test_workers_are_written_one_row_per_truth_and_answer(tmp_path: Path) -> Non
     assert table["answer"] == ["x", "y", "z"] * 6
     assert table["probability"] == confusion.ravel().tolist()
     assert table["responses"] == [2, 0, 1] * 3 + [0, 0, 1] * 3
+
+
+@pytest.mark.parametrize("name", ["l.csv", "l.tsv.gz", "l.jsonl", "l.parquet"])
+@pytest.mark.parametrize("tasks", [[f"t{i}" for i in range(10)], [(i, "x") for i in range(10)]])
+def test_labels_stream_out_as_if_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, tasks: list[Any]
+) -> None:
+    labels = some_labels(tasks, ["a,b", "c"])
+    at_once, streamed = tmp_path / f"1{name}", tmp_path / f"2{name}"
+    write_labels(at_once, labels, probabilities=True)
+    monkeypatch.setattr(encoding, "BATCH", 3)
+    monkeypatch.setattr(encoding, "GROUP", 3)
+    write_labels(streamed, labels, probabilities=True)
+    assert labels_of(read_labels(streamed)) == labels_of(read_labels(at_once))
+    if not name.endswith("parquet"):
+        assert streamed.read_bytes() == at_once.read_bytes()
 
 
 def test_batches_do_not_split_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

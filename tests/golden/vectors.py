@@ -29,7 +29,7 @@ def crowd(name: str) -> Responses:
     rows = np.array(data["responses"], dtype=np.int32)
     task, worker, label = (np.ascontiguousarray(column) for column in rows.T)
     tasks, workers, classes = (Names(range(data[size])) for size in ("N", "M", "K"))
-    return Responses(task, worker, label, tasks, workers, classes)
+    return Responses.from_codes(task, worker, label, tasks, workers, classes)
 
 
 def problem(name: str, prior: str = "diag", backend: Backend = reference) -> vb.Problem:

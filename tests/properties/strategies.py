@@ -47,7 +47,7 @@ def crowds(draw: st.DrawFn, max_tasks: int = 6, max_classes: int = 3) -> Crowd:
     truth = rng.integers(0, n_classes, n_tasks)
     noise = rng.integers(0, n_classes, len(task))
     label = np.where(rng.random(len(task)) < 0.6, truth[task], noise).astype(np.int32)
-    responses = Responses(
+    responses = Responses.from_codes(
         task, worker, label, Names(range(n_tasks)), Names(range(n_workers)), Names(range(n_classes))
     )
     ends = st.integers(0, n_tasks - 1)

@@ -53,7 +53,7 @@ def assumed(n_workers: int, n_tasks: int = 20_000) -> theory.Assumptions:
 def responses_of(answers: Floats) -> Responses:
     task, worker, label = (part.astype(np.int32) for part in np.nonzero(answers))
     tasks, workers, classes = (Names(range(size)) for size in answers.shape)
-    return Responses(task, worker, label, tasks, workers, classes)
+    return Responses.from_codes(task, worker, label, tasks, workers, classes)
 
 
 def problem_of(answers: Floats, linked: np.ndarray | None = None) -> vb.Problem:

@@ -18,6 +18,7 @@ from tiebreak.cli import (
     demo,
     evaluate,
     fuse,
+    pack,
     reproduce,
     select,
     simulate,
@@ -27,6 +28,7 @@ from tiebreak.cli.ending import guarded
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "fuse": fuse.fuse,
+    "pack": pack.pack,
     "evaluate": evaluate.evaluate,
     "select": select.select,
     "ask": ask.ask,

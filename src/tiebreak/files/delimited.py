@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiebreak.errors import InputError
 from tiebreak.files import lines
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 DELIMITERS = (",", "\t", ";")
 BLOCK_SIZE = 1 << 22
+LARGE = 1 << 26  # bytes; a smaller file is read at once
 HEAD = 1 << 16
+STRADDLING = "straddl"  # in what Arrow says of a record longer than a block
 UNCLOSED = "a quote is opened that is never closed"
 
 
@@ -36,11 +38,15 @@ def delimited_table(content: Content, form: Format) -> Table:
     def load(positions: Sequence[int]) -> list[Column]:
         return _load(content, header, delimiter, positions)
 
+    def stream(positions: Sequence[int]) -> Iterator[Sequence[Column]]:
+        return _stream(content, header, delimiter, positions)
+
     return Table(
         names=tuple(header.names),
         load=load,
         source=lines.source_of(content, delimiter),
         has_header=True,
+        stream=stream if len(content.data) >= LARGE else None,
     )
 
 
@@ -92,43 +98,89 @@ def _load(
 
     if header.end == len(content.data):
         return [pa.array([], pa.string()) for _ in positions]
-    # With the line end before them: Arrow skips it, and would drop a U+FEFF at the very start.
-    body = pa.py_buffer(content.data).slice(header.end - 1)
     if _has_odd_quotes(content.data):
         _refuse_broken_records(content, delimiter, None)
+    form = Form(_body(content, header), len(header.names), delimiter, positions)
     try:
-        table = _parse(body, len(header.names), delimiter, positions, BLOCK_SIZE)
+        table = form.parse(BLOCK_SIZE)
     except pa.ArrowInvalid as error:
-        if "straddl" in str(error):  # one record is longer than a block
-            table = _parse(body, len(header.names), delimiter, positions, body.size + 1)
-        elif "UTF8" in str(error):
-            raise lines.not_text(content) from None
-        else:
-            _refuse_broken_records(content, delimiter, len(header.names))
-            raise InputError(f"{content.name} cannot be read as CSV: {error}.") from None
+        if STRADDLING not in str(error):
+            raise _unreadable(content, header, delimiter, error) from None
+        table = form.parse(form.body.size + 1)  # one record is longer than a block
     return [table.column(str(i)) for i in positions]
 
 
-def _parse(
-    body: pa.Buffer, width: int, delimiter: str, positions: Sequence[int], block_size: int
-) -> pa.Table:
-    """Read fields as text, whatever they look like; `Table.read` marks empty ones as missing."""
+def _stream(
+    content: Content, header: Header, delimiter: str, positions: Sequence[int]
+) -> Iterator[Sequence[Column]]:
+    """Yield pieces of some columns; a record longer than a block makes one piece of the rest."""
     import pyarrow as pa
-    from pyarrow import csv as arrow_csv
 
-    wanted = [str(i) for i in positions]
-    return arrow_csv.read_csv(
-        pa.BufferReader(body),
-        read_options=arrow_csv.ReadOptions(
-            column_names=[str(i) for i in range(width)],
-            block_size=block_size,
-        ),
-        parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(wanted, pa.string()),
-            include_columns=wanted,
-        ),
-    )
+    if _has_odd_quotes(content.data):
+        _refuse_broken_records(content, delimiter, None)
+    form = Form(_body(content, header), len(header.names), delimiter, positions)
+    n_rows = 0
+    try:
+        for batch in form.open(BLOCK_SIZE):
+            n_rows += batch.num_rows
+            yield [batch.column(str(i)) for i in positions]
+    except pa.ArrowInvalid as error:
+        if STRADDLING not in str(error):
+            raise _unreadable(content, header, delimiter, error) from None
+        rest = form.parse(form.body.size + 1).slice(n_rows)
+        yield [rest.column(str(i)) for i in positions]
+
+
+def _body(content: Content, header: Header) -> pa.Buffer:
+    """Return the rows, with the line end before them: Arrow skips it, and would drop a U+FEFF."""
+    import pyarrow as pa
+
+    return pa.py_buffer(content.data).slice(header.end - 1)
+
+
+class Form(NamedTuple):
+    """How to read fields as text, whatever they look like; empty ones are marked later."""
+
+    body: pa.Buffer
+    width: int
+    delimiter: str
+    positions: Sequence[int]
+
+    def parse(self, block_size: int) -> pa.Table:
+        """Read all rows."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        return arrow_csv.read_csv(pa.BufferReader(self.body), *self._options(block_size))
+
+    def open(self, block_size: int) -> pa.RecordBatchReader:
+        """Read rows block by block."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        return arrow_csv.open_csv(pa.BufferReader(self.body), *self._options(block_size))
+
+    def _options(self, block_size: int) -> tuple[Any, Any, Any]:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        wanted = [str(i) for i in self.positions]
+        names = [str(i) for i in range(self.width)]
+        return (
+            arrow_csv.ReadOptions(column_names=names, block_size=block_size),
+            arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted
+            ),
+        )
+
+
+def _unreadable(content: Content, header: Header, delimiter: str, error: Exception) -> InputError:
+    """Say what Arrow could not read, and on which line."""
+    if "UTF8" in str(error):
+        return lines.not_text(content)
+    _refuse_broken_records(content, delimiter, len(header.names))
+    return InputError(f"{content.name} cannot be read as CSV: {error}.")
 
 
 def _has_odd_quotes(data: memoryview) -> bool:

@@ -5,18 +5,34 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from tiebreak.errors import InputError
 from tiebreak.files.content import Format
-from tiebreak.names import Column, is_arrow, is_missing
+from tiebreak.names import Codes, Column, Names, is_arrow, is_missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH = 1 << 16  # rows turned into bytes at a time
+GROUP = 1 << 20  # rows of a group in Parquet
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column given by names and codes; its values are made some at a time."""
+
+    names: Names
+    codes: Codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: slice) -> Column:
+        return self.names.take(self.codes[rows])
 
 
 def encoded(columns: Mapping[str, Column], form: Format) -> Iterator[bytes]:
@@ -36,10 +52,23 @@ def write_parquet(sink: BinaryIO, columns: Mapping[str, Column]) -> None:
     from pyarrow import parquet
 
     try:
-        table = pa.table({name: _typed(column) for name, column in columns.items()})
+        typed = {name: _typed(column) for name, column in columns.items()}
     except UnicodeEncodeError as error:
         raise InputError(_half_character(error)) from None
-    parquet.write_table(table, sink)
+    tables = (pa.table(dict(zip(typed, group, strict=True))) for group in _pieces(typed, GROUP))
+    first = next(tables, None)
+    if first is None:  # no rows: a file that says the names and types
+        first = pa.table({name: column[:0] for name, column in typed.items()})
+    with parquet.ParquetWriter(sink, first.schema) as writer:
+        for table in (first, *tables):
+            writer.write_table(table)
+
+
+def _pieces(columns: Mapping[str, Column], size: int) -> Iterator[list[Column]]:
+    """Yield all columns, some rows at a time."""
+    n_rows = max(map(len, columns.values()))
+    for start in range(0, n_rows, size):
+        yield [column[start : start + size] for column in columns.values()]
 
 
 def _delimited(columns: Mapping[str, Column], delimiter: str) -> Iterator[bytes]:
@@ -47,36 +76,38 @@ def _delimited(columns: Mapping[str, Column], delimiter: str) -> Iterator[bytes]
 
     header = _quoted(pa.array(list(columns), pa.large_string()), delimiter)
     yield (delimiter.join(header.to_pylist()) + "\n").encode()
-    texts = [_quoted(_as_text(column), delimiter) for column in columns.values()]
     # A row of one empty field would be a blank line, which readers skip.
-    yield from _lines(texts, delimiter, nothing='""' if len(texts) == 1 else "")
+    nothing = '""' if len(columns) == 1 else ""
+    for piece in _pieces(columns, BATCH):
+        yield _lines([_quoted(_as_text(c), delimiter) for c in piece], delimiter, nothing)
 
 
 def _json_lines(columns: Mapping[str, Column]) -> Iterator[bytes]:
-    parts: list[Any] = []
-    for number, (name, column) in enumerate(columns.items()):
-        key = json.dumps(name, ensure_ascii=False)
-        parts += [f"{'{' if number == 0 else ', '}{key}: ", _as_json(column)]
-    yield from _lines([*parts, "}"], "", nothing="null")
+    keys = [f", {json.dumps(name, ensure_ascii=False)}: " for name in columns]
+    keys[0] = "{" + keys[0][2:]
+    for piece in _pieces(columns, BATCH):
+        values = map(_as_json, piece)
+        parts = [part for pair in zip(keys, values, strict=True) for part in pair]
+        yield _lines([*parts, "}"], "", nothing="null")
 
 
-def _lines(parts: list[pa.Array | str], between: str, nothing: str) -> Iterator[bytes]:
-    """Join fields (arrays) and fixed text into lines, some thousand at a time."""
+def _lines(parts: list[pa.Array | str], between: str, nothing: str) -> bytes:
+    """Join fields (arrays) and fixed text into lines; no Python object is made of them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    n_rows = max(len(part) for part in parts if not isinstance(part, str))
-    for start in range(0, n_rows, BATCH):
-        pieces = [
-            pa.scalar(part, pa.large_string())
-            if isinstance(part, str)
-            else part.slice(start, BATCH)
-            for part in (*parts, between)
-        ]
-        lines = pc.binary_join_element_wise(
-            *pieces, null_handling="replace", null_replacement=nothing
-        )
-        yield ("\n".join(lines.to_pylist()) + "\n").encode()
+    end, empty = pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string())
+    fields = [pa.scalar(p, pa.large_string()) if isinstance(p, str) else p for p in parts]
+    lines = pc.binary_join_element_wise(
+        *fields,
+        pa.scalar(between, pa.large_string()),
+        null_handling="replace",
+        null_replacement=nothing,
+    )
+    ended = pc.binary_join_element_wise(lines, empty, end)  # a line, the end, nothing
+    _, offsets, data = ended.buffers()
+    n_bytes = int(np.frombuffer(offsets, dtype=np.int64)[len(ended)])
+    return bytes(memoryview(data)[:n_bytes])
 
 
 def _quoted(texts: pa.Array, delimiter: str) -> pa.Array:
@@ -135,9 +166,11 @@ def _json(value: Any) -> str | None:
     return json.dumps(value if is_number else _text(value), ensure_ascii=False)
 
 
-def _typed(column: Column) -> pa.Array:
+def _typed(column: Column) -> pa.Array | Coded:
     import pyarrow as pa
 
+    if isinstance(column, Coded):
+        return Coded(Names(_typed(column.names.values)), column.codes)
     if is_arrow(column):
         return column
     if isinstance(column, np.ndarray) and column.dtype.kind in "iufbU":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,14 @@ from tiebreak.files import kinds
 from tiebreak.files.class_columns import as_probabilities, read_classes
 from tiebreak.files.columns import Kind, find_columns
 from tiebreak.files.link_words import as_must, as_weights
+from tiebreak.files.packed import is_packed, read_packed
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.names import MISSING, Codes, Column, Names, is_arrow
-from tiebreak.responses import Repeats, Responses
+from tiebreak.responses import Builder, Repeats, Responses
 
 ColumnNames = Mapping[str, object]
 
@@ -42,7 +42,8 @@ def read_responses(
     source
         A path, "-" (standard input), an open file, a frame (pandas, polars, pyarrow, DuckDB), a
         dictionary of columns, or (task, worker, label) rows. Text files are UTF-8 CSV, TSV or
-        JSON lines, also packed with gzip; Parquet is typed.
+        JSON lines, also packed with gzip; Parquet is typed. A folder ``x.tb``, written by
+        `write_responses`, is read at once: its repeats are settled already.
     columns
         Names of the columns, such as ``{"task": "item"}``, where they are not found.
     repeats
@@ -66,20 +67,18 @@ def read_responses(
     >>> read_responses({"task": ["a", "b"], "worker": ["ann", "ann"], "label": [1, 0]}).classes
     Names([0, 1], n=2)
     """
-    if isinstance(source, Responses):
-        return _extended(source, tasks, classes)
-    table, found = _load(source, kinds.RESPONSES, columns, format)
-    return Responses.from_columns(
-        found["task"],
-        found["worker"],
-        found["label"],
-        tasks=None if tasks is None else _like(found["task"], read_tasks(tasks), "tasks"),
-        classes=None
-        if classes is None
-        else _like(found["label"], clean("classes", classes), "classes"),
-        repeats=repeats,
+    if isinstance(source, Responses) or is_packed(source):
+        ready = source if isinstance(source, Responses) else read_packed(source)
+        return _extended(ready, tasks, classes)
+    table = as_table(source, kinds.RESPONSES.names, len(kinds.RESPONSES.needed), format)
+    positions = list(find_columns(table, kinds.RESPONSES, columns).values())
+    builder = Builder(repeats, table.source)
+    for task, worker, label in table.batches(positions):
+        builder.add(task, worker, label, is_large=table.stream is not None)
+    return builder.finish(
+        tasks=None if tasks is None else _like(task, read_tasks(tasks), "tasks"),
+        classes=None if classes is None else _like(label, clean("classes", classes), "classes"),
         frame=table.frame,
-        source=table.source,
     )
 
 
@@ -242,8 +241,7 @@ def _extended(responses: Responses, tasks: Any, classes: Iterable[Any] | None) -
     """Add tasks without responses and classes that nobody chose."""
     if tasks is not None:
         more = _like(responses.tasks.values, read_tasks(tasks), "tasks")
-        merged = names.merge(responses.tasks, names.encode(more)[1])
-        responses = replace(responses, tasks=merged)
+        responses = responses.with_tasks(names.encode(more)[1])
     if classes is not None:
         more = _like(responses.classes.values, clean("classes", classes), "classes")
         responses = responses.with_classes(names.encode(more)[1])
@@ -256,10 +254,11 @@ def _like(known: Column, column: Column, what: str) -> Column:
         return column
     import pyarrow as pa
 
+    kind = getattr(known.type, "value_type", known.type)  # of a dictionary: its values
     try:
-        return (column if is_arrow(column) else pa.array(column)).cast(known.type)
+        return (column if is_arrow(column) else pa.array(column)).cast(kind)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         raise InputError(
-            f"{what}= holds ids that do not fit those of the table, which are {known.type}: "
+            f"{what}= holds ids that do not fit those of the table, which are {kind}: "
             f"{Names(column)!r}. Give both the same type."
         ) from None

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.errors import FileError, InputError
+from tiebreak.errors import InputError
 from tiebreak.files.content import Content, format_of, read_content
 from tiebreak.files.delimited import delimited_table
 from tiebreak.files.json_lines import json_table, table_of_records
+from tiebreak.files.parquet import parquet_table
 from tiebreak.files.table import Table
-from tiebreak.names import Column, Source, is_arrow
+from tiebreak.names import Column, is_arrow
 
 
 def as_table(
@@ -55,42 +56,8 @@ def is_column(value: object) -> bool:
 def _from_content(content: Content, asked: str | None) -> Table:
     form = format_of(content, asked)
     if form == "parquet":
-        return _from_parquet(content)
+        return parquet_table(content)
     return json_table(content) if form == "jsonl" else delimited_table(content, form)
-
-
-def _from_parquet(content: Content) -> Table:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    def broken(error: Exception) -> FileError:
-        return FileError(f"{content.name} is a broken Parquet file ({error}). Make it again.")
-
-    def load(positions: Sequence[int]) -> list[Column]:
-        try:
-            table = file.read(columns=[names[i] for i in positions])
-            return [_text_if_possible(table.column(names[i])) for i in positions]
-        except (pa.ArrowException, OSError) as error:
-            raise broken(error) from None
-
-    try:
-        file = parquet.ParquetFile(pa.BufferReader(pa.py_buffer(content.data)))
-    except (pa.ArrowException, OSError) as error:
-        raise broken(error) from None
-    names = tuple(file.schema_arrow.names)
-    return Table(names, load, Source(content.name))
-
-
-def _text_if_possible(column: Any) -> Column:
-    """Read bytes as text: some writers of Parquet do not mark text as such."""
-    import pyarrow as pa
-
-    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        try:
-            return column.cast(pa.large_string())
-        except pa.ArrowInvalid:
-            return column
-    return column
 
 
 def _from_frame(source: Any) -> Table | None:

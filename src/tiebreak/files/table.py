@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,8 @@ class Table:
     """Columns by position, loaded only when asked for: a table may hold many that nobody needs.
 
     `frame` is the caller's kind of table; `has_header` says that the names were the first line
-    of a text file, so that they may be a row of data where the header was forgotten.
+    of a text file, so that they may be a row of data where the header was forgotten. `stream`
+    gives a large file piece by piece; its columns are Arrow arrays, clean but for empty text.
     """
 
     names: tuple[str, ...]
@@ -30,6 +31,7 @@ class Table:
     source: Source = NOWHERE
     frame: str = "pyarrow"
     has_header: bool = False
+    stream: Callable[[Sequence[int]], Iterator[Sequence[Column]]] | None = None
 
     @property
     def title(self) -> str:
@@ -45,9 +47,24 @@ class Table:
             shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
             raise InputError(f"{self.title}: columns must be equally long; got {shown}.")
         if not any(lengths.values()):
-            what = "a header but no rows" if self.has_header else "no rows"
-            raise InputError(f"{self.title} holds {what}. Add at least one row.")
+            raise self._without_rows()
         return columns
+
+    def batches(self, positions: Sequence[int]) -> Iterator[Sequence[Column]]:
+        """Give some columns piece by piece where the table is large, else at once."""
+        if self.stream is None:
+            yield self.read(positions)
+            return
+        n_rows = 0
+        for columns in self.stream(positions):
+            n_rows += len(columns[0])
+            yield columns
+        if not n_rows:
+            raise self._without_rows()
+
+    def _without_rows(self) -> InputError:
+        what = "a header but no rows" if self.has_header else "no rows"
+        return InputError(f"{self.title} holds {what}. Add at least one row.")
 
 
 def clean(name: str, column: Any) -> Column:

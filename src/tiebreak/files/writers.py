@@ -17,13 +17,16 @@ import numpy.typing as npt
 
 from tiebreak.errors import InputError
 from tiebreak.files.content import Format, checked_format, format_of_name
-from tiebreak.files.encoding import encoded, write_parquet
+from tiebreak.files.encoding import Coded, encoded, write_parquet
+from tiebreak.files.packed import is_packed, write_packed
 from tiebreak.files.replacing import Target, open_target
 from tiebreak.gold import Gold
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.names import MISSING, Codes, Column, Names
 from tiebreak.responses import Responses
+
+PIECE = 1 << 22  # responses counted at once
 
 
 class WithWorkers(Protocol):
@@ -51,7 +54,9 @@ def write_labels(
     a,cat,0.9
     b,dog,0.75
     """
-    write_table(target, labels.columns(probabilities=probabilities), format=format)
+    label = Coded(labels.classes, labels.label)
+    columns = {"task": labels.tasks.values, "label": label, **labels.numbers(probabilities)}
+    write_table(target, columns, format=format)
 
 
 def write_workers(target: Target, model: WithWorkers, *, format: str | None = None) -> None:
@@ -60,17 +65,15 @@ def write_workers(target: Target, model: WithWorkers, *, format: str | None = No
     One row per worker, truth and answer; `responses` is how often the worker gave that answer.
     """
     confusion, classes = model.confusion_, model.classes_
-    n_workers, n_classes, _ = confusion.shape
     worker, truth, answer = np.indices(confusion.shape).reshape(3, -1)
-    given = classes.codes(model.responses_.classes)[model.responses_.label]
-    pair = model.responses_.worker.astype(np.int64) * n_classes + given
-    counts = np.bincount(pair, minlength=n_workers * n_classes)
+    counts = np.zeros(confusion.shape[:2], dtype=np.int64)
+    counts[:, classes.codes(model.responses_.classes)] = _count_answers(model.responses_)
     columns = {
         "worker": model.workers_.take(worker),
         "truth": classes.take(truth),
         "answer": classes.take(answer),
         "probability": confusion.ravel(),
-        "responses": counts[worker * n_classes + answer],
+        "responses": counts[worker, answer],
     }
     write_table(target, columns, format=format)
 
@@ -91,8 +94,14 @@ def write_responses(target: Target, responses: Responses, *, format: str | None 
 
     A task without responses, or a worker without labels, gets a row with an empty label, so
     that it still exists when the file is read. Classes that nobody chose are not written.
+
+    A name that ends in ``.tb`` makes a folder of plain arrays instead, which keeps everything and
+    is read again without hashing and sorting.
     """
-    task, worker, label = _with_silent_rows(responses)
+    if format is None and is_packed(target):
+        write_packed(target, responses)
+        return
+    task, worker, label = _rows_to_write(responses)
     columns = {
         "task": responses.tasks.take(task),
         "worker": responses.workers.take(worker),
@@ -138,6 +147,14 @@ def _packing(out: BinaryIO) -> Iterator[BinaryIO]:
         yield packed  # type: ignore[misc]  # a binary file in all but its declared type
 
 
+def _count_answers(responses: Responses) -> npt.NDArray[np.int64]:
+    """Count responses by worker and label, a piece at a time: NumPy would widen all of them."""
+    counts = np.zeros(responses.n_workers * responses.n_classes, dtype=np.int64)
+    for at in range(0, len(responses.code), PIECE):
+        counts += np.bincount(responses.code[at : at + PIECE], minlength=len(counts))
+    return counts.reshape(responses.n_workers, responses.n_classes)
+
+
 def _take_known(known: Names, codes: Codes) -> Column:
     """Return the names for codes, nothing where a code is missing."""
     if not np.any(codes == MISSING):
@@ -145,22 +162,21 @@ def _take_known(known: Names, codes: Codes) -> Column:
     return [None if code == MISSING else known[code] for code in codes.tolist()]
 
 
-def _with_silent_rows(responses: Responses) -> tuple[Codes, Codes, Codes]:
-    """Add rows without a label, such that tasks and workers all appear, tasks in their order."""
-    no_response = np.setdiff1d(np.arange(responses.n_tasks), responses.task)
-    no_label = np.setdiff1d(np.arange(responses.n_workers), responses.worker)
-    n_more = max(len(no_response), len(no_label))
-    if not n_more:
-        return responses.task, responses.worker, responses.label
-    more_task = np.zeros(n_more, dtype=np.int32)
-    more_task[: len(no_response)] = no_response
-    more_worker = np.zeros(n_more, dtype=np.int32)
-    more_worker[: len(no_label)] = no_label
-    # A task first appears after all tasks of lower code: sort by the highest code so far.
-    highest = np.maximum.accumulate(responses.task)
-    order = np.argsort(np.concatenate([highest, more_task]), kind="stable")
-    return (
-        np.concatenate([responses.task, more_task])[order],
-        np.concatenate([responses.worker, more_worker])[order],
-        np.concatenate([responses.label, np.full(n_more, MISSING, dtype=np.int32)])[order],
-    )
+def _rows_to_write(responses: Responses) -> tuple[Codes, Codes, Codes]:
+    """Return rows such that tasks and workers all appear, in their order, when they are read.
+
+    A task without responses and a worker without labels get a row without a label, beside the
+    first worker or task. Rows come by task, but no worker before those of lower code: a worker
+    first met on task t waits for the tasks at which all workers before it are met.
+    """
+    no_response = np.flatnonzero(np.diff(responses.start) == 0).astype(np.int32)
+    no_label = np.setdiff1d(np.arange(responses.n_workers), responses.worker).astype(np.int32)
+    silent = np.full(len(no_response) + len(no_label), MISSING, dtype=np.int32)
+    task = np.concatenate([responses.task, no_response, np.zeros_like(no_label)])
+    worker = np.concatenate([responses.worker, np.zeros_like(no_response), no_label])
+    label = np.concatenate([responses.label, silent])
+    first_task = np.full(responses.n_workers, responses.n_tasks, dtype=np.int32)
+    np.minimum.at(first_task, worker, task)
+    turn = np.maximum(task, np.maximum.accumulate(first_task)[worker])
+    order = np.lexsort((task, worker, turn))
+    return task[order], worker[order], label[order]

@@ -30,6 +30,8 @@ from tiebreak.kernels.layout import (
 )
 from tiebreak.responses import Responses
 
+VOTES_AT_ONCE = 1 << 20  # tasks
+
 
 class LinkStep(NamedTuple):
     """What one update of the linked tasks gives."""
@@ -130,25 +132,25 @@ def roles(n_tasks: int, gold: GoldCodes | None, linked: Codes | None) -> Roles:
 
 
 def lay_out(responses: Responses, role: Roles) -> ByTask:
-    """Sort responses by task for the kernels."""
-    return layout.by_task(
-        responses.task,
-        responses.worker,
-        responses.label,
-        role,
-        responses.n_workers,
-        responses.n_classes,
-    )
+    """Cut the responses, which are sorted by task, into chunks for the kernels."""
+    n_codes = responses.n_workers * responses.n_classes
+    edges = layout.chunk_edges(responses.start, n_codes * responses.n_classes * 8)
+    return ByTask(responses.start, responses.code, role, edges, n_codes)
 
 
 def majority(tasks: ByTask, n_classes: int) -> Floats:
     """Return vote shares, uniform where a task has no votes: [eq:majority]."""
-    task = np.repeat(np.arange(tasks.n_tasks), np.diff(tasks.start))
-    cells = task * n_classes + tasks.code % n_classes
-    votes = np.bincount(cells, minlength=tasks.n_tasks * n_classes)
-    shares = votes.reshape(tasks.n_tasks, n_classes).astype(np.float64)
-    shares[shares.sum(axis=1) == 0.0] = 1.0
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    shares = np.empty((tasks.n_tasks, n_classes))
+    for low in range(0, tasks.n_tasks, VOTES_AT_ONCE):  # memory for some tasks, not for all
+        start = tasks.start[low : low + VOTES_AT_ONCE + 1]
+        task = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        cells = task * n_classes + tasks.code[start[0] : start[-1]] % n_classes
+        votes = np.bincount(cells, minlength=(len(start) - 1) * n_classes)
+        shares[low : low + len(start) - 1] = votes.reshape(-1, n_classes)
+    totals = shares.sum(axis=1, keepdims=True)
+    shares[totals[:, 0] == 0.0] = 1.0 / n_classes
+    shares /= np.maximum(totals, 1.0)
+    return shares
 
 
 def clamp(q: Floats, gold: GoldCodes | None) -> Floats:

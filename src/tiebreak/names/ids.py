@@ -1,8 +1,4 @@
-"""Names: ids in a fixed order, so that arrays can speak in codes.
-
-Ids are whatever the caller uses: text, numbers, tuples. Columns of a typed table stay Arrow
-arrays, everything else stays Python objects; both come back as they went in.
-"""
+"""Names: distinct ids, and how they are found, sorted and joined."""
 
 from __future__ import annotations
 
@@ -113,24 +109,6 @@ class Names(Sequence[Hashable]):
         return [self.values[i] for i in codes.tolist()]
 
 
-def encode(column: Column) -> tuple[Codes, Names]:
-    """Turn a column of ids into codes and names in order of first appearance; missing is -1.
-
-    >>> codes, names = encode(["b", "a", None, "b"])
-    >>> codes.tolist(), names
-    ([0, 1, -1, 0], Names(['b', 'a'], n=2))
-    """
-    if is_arrow(column):
-        return _encode_arrow(column)
-    index: dict[Hashable, int] = {}
-    codes = np.fromiter(
-        (MISSING if is_missing(v) else index.setdefault(v, len(index)) for v in column),
-        dtype=np.int32,
-        count=len(column),
-    )
-    return codes, Names(index)
-
-
 def sort(names: Names) -> tuple[Names, Codes]:
     """Sort names; return them and, for each old code, its new code.
 
@@ -187,22 +165,6 @@ def _as_arrow(codes: npt.NDArray[Any]) -> pa.Array:
     import pyarrow as pa
 
     return pa.array(codes)
-
-
-def _encode_arrow(column: Any) -> tuple[Codes, Names]:
-    import pyarrow as pa
-
-    if pa.types.is_null(column.type):
-        return np.full(len(column), MISSING, dtype=np.int32), Names(pa.array([], pa.string()))
-    if isinstance(column, pa.ChunkedArray):
-        encoded = column.dictionary_encode().unify_dictionaries()
-        names = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], column.type)
-        parts = [chunk.indices.fill_null(MISSING).to_numpy() for chunk in encoded.chunks]
-        codes = np.concatenate(parts) if parts else np.empty(0, np.int32)
-    else:
-        encoded = column.dictionary_encode()
-        names, codes = encoded.dictionary, encoded.indices.fill_null(MISSING).to_numpy()
-    return codes.astype(np.int32, copy=False), Names(names)
 
 
 def _arrow_codes(names: Any, values: Any) -> Codes:

@@ -1,0 +1,235 @@
+"""Packed responses: a folder of plain arrays, sorted by task, that needs no hashing when read.
+
+    x.tb/about.json     what this is, its version, counts, and the size and checksum of each file
+         start.npy      (n_tasks + 1,) where the responses of a task start
+         code.npy       (n_responses,) worker · n_classes + label
+         tasks.arrow, workers.arrow, classes.arrow     the ids, by code
+
+The arrays are memory-mapped: only what a fit touches is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.errors import FileError, InputError
+from tiebreak.names import Names, is_arrow
+from tiebreak.responses import Responses
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SUFFIX = ".tb"
+ABOUT = "about.json"
+WHAT = "tiebreak responses"
+VERSION = 1
+ARRAYS = ("start", "code")
+NAMES = ("tasks", "workers", "classes")
+CHUNK = 1 << 24
+
+
+def is_packed(target: Any) -> bool:
+    """Tell whether a path names a folder of packed responses, there or to be made."""
+    if not isinstance(target, str | os.PathLike) or target == "-":
+        return False
+    path = Path(target)
+    return path.suffix.lower() == SUFFIX or (path / ABOUT).is_file()
+
+
+def write_packed(target: str | os.PathLike[str], responses: Responses) -> None:
+    """Write responses into a folder, which appears whole or not at all.
+
+    A folder of packed responses that stood there is replaced; any other is refused.
+    """
+    path = Path(os.path.realpath(target))
+    _refuse_foreign(path)
+    with _replacing(path) as folder:
+        for name in ARRAYS:
+            np.save(folder / f"{name}.npy", getattr(responses, name))
+        for name in NAMES:
+            _write_names(folder / f"{name}.arrow", name, getattr(responses, name))
+        about = {
+            "what": WHAT,
+            "version": VERSION,
+            "responses": responses.n_responses,
+            "tasks": responses.n_tasks,
+            "workers": responses.n_workers,
+            "classes": responses.n_classes,
+            "empty": responses.n_empty,
+            "repeats": responses.n_repeats,
+            "files": {file.name: _seal(file) for file in sorted(folder.iterdir())},
+        }
+        (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def read_packed(target: str | os.PathLike[str]) -> Responses:
+    """Read responses that `write_packed` has written; what is damaged is refused."""
+    folder = Path(target)
+    about = _read_about(folder)
+    try:
+        _check_files(folder, about["files"])
+        mapped = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS)
+        start, code = map(np.asarray, mapped)  # plain arrays, still on the disk
+        tasks, workers, classes = (_read_names(folder / f"{name}.arrow") for name in NAMES)
+        found = len(code), len(tasks), len(workers), len(classes)
+        said = tuple(about[name] for name in ("responses", "tasks", "workers", "classes"))
+        if found != said or not _fits(start, code, *found[1:]):
+            raise _damaged(folder, f"it holds {found}, and says {said}")
+        return Responses(start, code, tasks, workers, classes, about["empty"], about["repeats"])
+    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise _damaged(folder, str(error)) from None
+
+
+def _read_about(folder: Path) -> dict[str, Any]:
+    if not folder.exists():
+        raise FileError(f"There is no folder {folder}. Make it with: tiebreak pack RESPONSES")
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise _damaged(folder, f"it has no {ABOUT}") from None
+    except NotADirectoryError:
+        raise FileError(f"{folder} is a file; packed responses are a folder.") from None
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, f"{ABOUT}: {error}") from None
+    if not isinstance(about, dict) or about.get("what") != WHAT:
+        raise FileError(f"{folder} does not hold packed responses: {ABOUT} says something else.")
+    if about.get("version") != VERSION:
+        raise FileError(
+            f"{folder} has version {about.get('version')!r} of packed responses, and this tiebreak "
+            f"reads version {VERSION}. Pack the responses again: tiebreak pack RESPONSES"
+        )
+    return about
+
+
+def _check_files(folder: Path, files: dict[str, dict[str, int]]) -> None:
+    expected = {f"{name}.npy" for name in ARRAYS} | {f"{name}.arrow" for name in NAMES}
+    if set(files) != expected:
+        raise _damaged(folder, f"{ABOUT} lists {', '.join(sorted(files))}")
+    for name, seal in files.items():
+        if not (folder / name).is_file():
+            raise _damaged(folder, f"{name} is missing")
+        if _seal(folder / name) != seal:
+            raise _damaged(folder, f"{name} is not what was written")
+
+
+def _seal(file: Path) -> dict[str, int]:
+    """Return the size and the checksum of a file."""
+    found = 0
+    with file.open("rb") as content:
+        while chunk := content.read(CHUNK):
+            found = zlib.crc32(chunk, found)
+        return {"bytes": content.tell(), "crc32": found}
+
+
+def _fits(
+    start: npt.NDArray[Any], code: npt.NDArray[Any], n_tasks: int, n_workers: int, n_classes: int
+) -> bool:
+    """Tell whether the arrays can be responses; compiled code would trust them blindly."""
+    if start.shape != (n_tasks + 1,) or start.dtype != np.int64 or code.ndim != 1:
+        return False
+    if code.dtype not in (np.int32, np.int64) or start[0] != 0 or start[-1] != len(code):
+        return False
+    highest = max(
+        (int(code[at : at + CHUNK].max()) for at in range(0, len(code), CHUNK)), default=0
+    )
+    lowest = min((int(code[at : at + CHUNK].min()) for at in range(0, len(code), CHUNK)), default=0)
+    is_sorted = all(
+        (np.diff(start[at : at + CHUNK + 1]) >= 0).all() for at in range(0, n_tasks, CHUNK)
+    )
+    return is_sorted and lowest >= 0 and highest < max(n_workers * n_classes, 1)
+
+
+def _damaged(folder: Path, reason: str) -> FileError:
+    return FileError(
+        f"{folder} is damaged or was not written to its end ({reason}). "
+        "Pack the responses again: tiebreak pack RESPONSES"
+    )
+
+
+def _write_names(file: Path, what: str, names: Names) -> None:
+    import pyarrow as pa
+
+    column = _as_arrow(what, names)
+    with (
+        pa.OSFile(str(file), "wb") as sink,
+        pa.ipc.new_file(sink, pa.schema({what: column.type})) as out,
+    ):
+        out.write_table(pa.table({what: column}))
+
+
+def _as_arrow(what: str, names: Names) -> pa.Array:
+    import pyarrow as pa
+
+    if is_arrow(names.values):
+        return names.values
+    try:
+        column = pa.array(list(names))
+        if pa.types.is_nested(column.type) or column.to_pylist() != list(names):
+            raise pa.ArrowInvalid
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        raise InputError(
+            f"The ids of {what} are not all text, or all numbers of one kind, so they cannot be "
+            f"packed: {names!r}. Give them as text."
+        ) from None
+    return column
+
+
+def _read_names(file: Path) -> Names:
+    """Map ids into memory; Arrow takes what it needs from there."""
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(str(file)) as source:
+            (column,) = pa.ipc.open_file(source).read_all().columns
+        return Names(column.combine_chunks())
+    except pa.ArrowException as error:
+        raise ValueError(f"{file.name}: {error}") from None
+
+
+def _refuse_foreign(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise FileError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+    if path.is_dir() and any(path.iterdir()) and not (path / ABOUT).is_file():
+        raise FileError(f"{path} is a folder of something else. Choose another name.")
+    if path.exists() and not path.is_dir():
+        raise FileError(
+            f"{path} is a file, and packed responses are a folder. Choose another name."
+        )
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give a new folder that takes the place of the old one once it is complete."""
+    token = secrets.token_hex(8)
+    beside, old = path.parent / f".tiebreak-{token}.tmp", path.parent / f".tiebreak-{token}.old"
+    try:
+        beside.mkdir()
+        yield beside
+        if path.exists():
+            path.rename(old)
+        try:
+            beside.rename(path)
+        except OSError:
+            if old.exists():
+                old.rename(path)
+            raise
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{path} cannot be written: {error.strerror or error}.") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)

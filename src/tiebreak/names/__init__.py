@@ -1,0 +1,35 @@
+"""Names: ids in a fixed order, so that arrays can speak in codes.
+
+Ids are whatever the caller uses: text, numbers, tuples. Columns of a typed table stay Arrow
+arrays, everything else stays Python objects; both come back as they went in.
+"""
+
+from tiebreak.names.coding import Coder, coder_for, encode
+from tiebreak.names.ids import (
+    MISSING,
+    NOWHERE,
+    Codes,
+    Column,
+    Names,
+    Source,
+    is_arrow,
+    is_missing,
+    merge,
+    sort,
+)
+
+__all__ = [
+    "MISSING",
+    "NOWHERE",
+    "Coder",
+    "Codes",
+    "Column",
+    "Names",
+    "Source",
+    "coder_for",
+    "encode",
+    "is_arrow",
+    "is_missing",
+    "merge",
+    "sort",
+]

@@ -1,0 +1,25 @@
+"""Arranging: rows in any order become responses by task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tiebreak.kernels.intake import reference
+from tiebreak.kernels.intake.reference import Arranged, Part
+from tiebreak.names import Codes
+from tiebreak.names.coding import LARGE
+
+INT32_END = 2**31
+
+
+def arrange(
+    parts: list[Any], n_tasks: int, n_workers: int, new_label: Codes, *, keep_last: bool
+) -> Arranged:
+    """Sort responses by task, compiled where there are many; `parts` is used up."""
+    parts = [Part(*part) for part in parts]
+    n_responses = sum(len(part.task) for part in parts)
+    if n_responses < LARGE or n_workers * len(new_label) >= INT32_END:
+        return reference.arrange(parts, n_tasks, new_label, keep_last=keep_last)
+    from tiebreak.kernels.intake import arranging
+
+    return arranging.arrange(parts, n_tasks, new_label, keep_last=keep_last)

@@ -1,0 +1,188 @@
+"""The table of responses: sorted by task, one number a response."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak import names
+from tiebreak.errors import ResponseError
+from tiebreak.names import NOWHERE, Codes, Column, Names, Source
+from tiebreak.responses.arranging import INT32_END, arrange
+
+Repeats = Literal["last", "count", "error"]
+REPEATS: tuple[Repeats, ...] = ("last", "count", "error")
+Offsets = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Responses:
+    """The responses of task i are code[start[i]:start[i + 1]]; tasks[i] names task i.
+
+    A response is one number, code = worker · n_classes + label, and those of a task are sorted by
+    it: four bytes a response, and the order that the sweeps need. `classes` are sorted; `tasks`
+    and `workers` stand in order of first appearance. A task may have no response at all. `frame`
+    remembers the caller's kind of table.
+    """
+
+    start: Offsets
+    code: Codes
+    tasks: Names
+    workers: Names
+    classes: Names
+    n_empty: int = 0
+    n_repeats: int = 0
+    frame: str = field(default="pyarrow", repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.start) != len(self.tasks) + 1:
+            raise ResponseError(
+                f"start must have one entry more than there are tasks, {len(self.tasks):,}; "
+                f"got {len(self.start):,}."
+            )
+        for array in (self.start, self.code):
+            array.flags.writeable = False
+
+    @classmethod
+    def from_codes(
+        cls,
+        task: npt.ArrayLike,
+        worker: npt.ArrayLike,
+        label: npt.ArrayLike,
+        tasks: Names,
+        workers: Names,
+        classes: Names,
+    ) -> Responses:
+        """Build from codes, one row a response, and the names that they stand for.
+
+        >>> crowd = Responses.from_codes(
+        ...     [1, 0], [0, 0], [1, 0], Names("ab"), Names("w"), Names("xy")
+        ... )
+        >>> crowd.task.tolist(), crowd.label.tolist()
+        ([0, 1], [0, 1])
+        """
+        columns = [np.asarray(column, dtype=np.int32) for column in (task, worker, label)]
+        lengths = tuple(map(len, columns))
+        if len(set(lengths)) > 1:
+            raise ResponseError(f"task, worker and label must be equally long; got {lengths}.")
+        same = np.arange(len(classes), dtype=np.int32)
+        arranged = arrange([columns], len(tasks), len(workers), same, keep_last=False)
+        return cls(arranged.start, arranged.code, tasks, workers, classes)
+
+    @classmethod
+    def from_columns(
+        cls,
+        task: Column,
+        worker: Column,
+        label: Column,
+        *,
+        tasks: Column | None = None,
+        classes: Column | None = None,
+        repeats: Repeats = "last",
+        frame: str = "pyarrow",
+        source: Source = NOWHERE,
+    ) -> Responses:
+        """Build from three columns of equal length; see `tiebreak.read_responses`."""
+        from tiebreak.responses.building import Builder
+
+        builder = Builder(repeats, source)
+        builder.add(task, worker, label)
+        return builder.finish(tasks=tasks, classes=classes, frame=frame)
+
+    @classmethod
+    def from_rows(
+        cls, rows: Iterable[tuple[Hashable, Hashable, Hashable]], *, repeats: Repeats = "last"
+    ) -> Responses:
+        """Build from (task, worker, label) triples.
+
+        >>> Responses.from_rows([("a", "ann", "cat"), ("b", "bob", "dog")])
+        Responses(2 responses, 2 tasks, 2 workers, 2 classes)
+        """
+        columns = list(zip(*rows, strict=True))
+        if not columns:
+            raise ResponseError("There are no responses. Pass at least one (task, worker, label).")
+        if len(columns) != 3:
+            raise ResponseError(
+                f"Each row must be (task, worker, label); got {len(columns)} parts."
+            )
+        return cls.from_columns(*columns, repeats=repeats)
+
+    @property
+    def n_responses(self) -> int:
+        """How many labels were given."""
+        return len(self.code)
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks there are, answered or not."""
+        return len(self.tasks)
+
+    @property
+    def n_workers(self) -> int:
+        """How many workers there are."""
+        return len(self.workers)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.classes)
+
+    @property
+    def task(self) -> Codes:
+        """The task of each response, (n_responses,): made when asked for, four bytes each."""
+        each = np.arange(self.n_tasks, dtype=np.int32)
+        return _read_only(np.repeat(each, np.diff(self.start)))
+
+    @property
+    def worker(self) -> Codes:
+        """The worker of each response, (n_responses,): made when asked for."""
+        return _read_only((self.code // self.n_classes).astype(np.int32, copy=False))
+
+    @property
+    def label(self) -> Codes:
+        """The label of each response, (n_responses,): made when asked for."""
+        return _read_only((self.code % self.n_classes).astype(np.int32, copy=False))
+
+    def __repr__(self) -> str:
+        return (
+            f"Responses({self.n_responses:,} responses, {self.n_tasks:,} tasks, "
+            f"{self.n_workers:,} workers, {self.n_classes:,} classes)"
+        )
+
+    def with_tasks(self, others: Names) -> Responses:
+        """Add tasks that nobody answered."""
+        tasks = names.merge(self.tasks, others)
+        more = np.full(len(tasks) - len(self.tasks), len(self.code), dtype=np.int64)
+        return replace(self, tasks=tasks, start=np.concatenate([self.start, more]))
+
+    def with_classes(self, others: Names) -> Responses:
+        """Add classes that no worker used (a known label may name one)."""
+        merged = names.merge(self.classes, others)
+        if len(merged) == len(self.classes):
+            return self
+        classes, new_code = sorted_classes(merged)
+        # Classes keep their order among each other, and so do codes.
+        code = self.worker.astype(np.int64) * len(classes) + new_code[self.label]
+        is_wide = self.n_workers * len(classes) >= INT32_END
+        return replace(self, code=code if is_wide else code.astype(np.int32), classes=classes)
+
+
+def sorted_classes(classes: Names) -> tuple[Names, Codes]:
+    """Sort classes; labels that cannot be compared with each other are refused."""
+    try:
+        return names.sort(classes)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in classes})
+        raise ResponseError(
+            f"The labels mix types ({', '.join(kinds)}), so classes have no order. "
+            "Give all labels as one type, for instance text."
+        ) from None
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,67 @@
+"""tiebreak pack: the same labels, from a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+Write = Callable[[str, str], Path]
+
+ROWS = "task,worker,label\na,ann,x\na,bob,x\nb,ann,y\nb,bob,x\nb,cid,y\n"
+
+
+@pytest.fixture(autouse=True)
+def responses(write: Write) -> Path:
+    return write("responses.csv", ROWS)
+
+
+def test_packed_responses_give_the_same_labels(run: Run, folder: Path) -> None:
+    packed = run("pack", "responses.csv")
+    assert (packed.exit_code, packed.stdout) == (0, "")
+    assert "wrote responses.tb; fit with: tiebreak fuse responses.tb" in packed.stderr
+    assert (folder / "responses.tb" / "about.json").is_file()
+    plain, fast = run("fuse", "responses.csv"), run("fuse", "responses.tb")
+    assert fast.exit_code == 0
+    assert fast.stdout == plain.stdout
+
+
+def test_options_reach_the_reader(run: Run, write: Write) -> None:
+    write("votes.csv", "item,judge,verdict\n1,j,no\n1,j,yes\n")
+    write("tasks.csv", "task\n2\n")
+    options = ["--columns", "task=item,worker=judge,label=verdict", "--repeats", "count"]
+    done = run(
+        "pack", "votes.csv", "-o", "v.tb", *options, "--tasks", "tasks.csv", "--classes", "z"
+    )
+    assert done.exit_code == 0
+    assert "2 responses, 2 tasks, 1 workers, 3 classes" in done.stderr
+
+
+def test_quiet_says_nothing(run: Run) -> None:
+    assert run("pack", "responses.csv", "-q").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["responses.csv", "-o", "packed"], "must end in .tb"),
+        (["-"], "need a name"),
+        (["nothing.csv"], "There is no file nothing.csv"),
+        (["responses.csv", "-o", "no/x.tb"], "does not exist"),
+    ],
+)
+def test_what_cannot_be_packed_is_wrong_usage(run: Run, arguments: list[str], told: str) -> None:
+    done = run("pack", *arguments)
+    assert done.exit_code == 2
+    assert told in " ".join(done.stderr.split())
+
+
+def test_a_damaged_folder_ends_with_2(run: Run, folder: Path) -> None:
+    run("pack", "responses.csv")
+    (folder / "responses.tb" / "code.npy").write_bytes(b"")
+    done = run("fuse", "responses.tb")
+    assert done.exit_code == 2
+    assert "responses.tb is damaged" in done.stderr
