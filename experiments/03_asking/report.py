@@ -46,8 +46,9 @@ group of tasks that speaks for it best, at first one task that the crowd is sure
    core. With two classes there is one core, and it is asked against another sure task until two
    speak for it. Checks are at most 15 % of all questions, or 3.5 % of the tasks.
 2. **Doubtful super-tasks are asked** against a random member of the core of their likeliest class,
-   after "different" the next, in the order of the labels a question puts right: [eq:settling-gain](model.md#choosing-which-pairs-to-ask-about)
-   times the size of the super-task, by tempered probabilities. Whoever turns out to be the same
+   after "different" the next, in the order of the labels a question puts right:
+   [eq:settling-gain](model.md#choosing-which-pairs-to-ask-about) times the size of the super-task,
+   by tempered probabilities. Whoever turns out to be the same
    joins the core. No super-task is asked twice in a batch, and never a pair that follows already.
 3. **Between batches the model is fitted again** from where it ended, so that workers and the
    temperature are known better.

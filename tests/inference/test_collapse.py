@@ -79,7 +79,7 @@ def jury(n_tasks: int, n_workers: int, n_classes: int, seed: int) -> tuple[Respo
     noise = rng.integers(0, n_classes, len(task))
     label = np.where(rng.random(len(task)) < 0.7, truth[task], noise).astype(np.int32)
     names = Names(range(n_tasks)), Names(range(n_workers)), Names(range(n_classes))
-    return Responses(task, worker, label, *names), truth
+    return Responses.from_codes(task, worker, label, *names), truth
 
 
 @st.composite

@@ -143,9 +143,10 @@ def own_probabilities(model: VariationalBayes) -> Floats:
     tiny = np.finfo(np.float64).tiny
     by_answer = np.log(np.maximum(model.confusion_, tiny)).transpose(0, 2, 1)
     scores = np.tile(np.log(np.maximum(model.class_prior_, tiny)), (crowd.n_tasks, 1))
+    task, worker, label = crowd.task, crowd.worker, crowd.label
     for k in range(crowd.n_classes):
-        votes = by_answer[crowd.worker, crowd.label, k]
-        scores[:, k] += np.bincount(crowd.task, weights=votes, minlength=crowd.n_tasks)
+        votes = by_answer[worker, label, k]
+        scores[:, k] += np.bincount(task, weights=votes, minlength=crowd.n_tasks)
     return softmax(tau * scores)
 
 

@@ -101,9 +101,10 @@ def _votes(
     task, stake = _doubtful(crowd)
     first = task[np.argsort(-value.gold_gain(crowd.q[task]) * stake, kind="stable")[: 10 * n]]
     offers: Offers = []
+    by_task, by_worker = model.responses_.task, model.responses_.worker
     for name, code in zip(workers, codes.tolist(), strict=True):
         cost = _cost("vote", vote[name] if isinstance(vote, Mapping) else vote)
-        done = model.responses_.task[model.responses_.worker == code]
+        done = by_task[by_worker == code]
         open_to = first[~np.isin(first, done)]
         at_stake = stake[np.searchsorted(task, open_to)]
         gain = value.vote_gain(crowd.q[open_to], model.confusion_[code]) * at_stake
