@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test check format bench lock clean
+.PHONY: help demo test check format bench reproduction lock clean
 
 VENV := .venv
 BENCH_VENV := .venv-bench
@@ -17,7 +17,7 @@ LOCK := $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --
 	--no-emit-index-url --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.run-ready ## Make a small crowd, fuse its responses, show what came out
 	@$(BIN)/python -m tiebreak demo
@@ -37,6 +37,9 @@ format: $(VENV)/.dev-ready ## Put every file into the house format
 
 bench: $(BENCH_VENV)/.bench-ready ## Measure speed and memory, beside crowd-kit, in an environment of its own
 	@$(BENCH_VENV)/bin/python -m benchmarks
+
+reproduction: $(VENV)/.dev-ready ## Make docs/reproduction.md and its figures from the stored results
+	@$(BIN)/python experiments/00_paper/report.py
 
 lock: ## Renew requirements/*.txt from pyproject.toml; needs uv
 	$(LOCK) --group build --extra plot --group test --group check --output-file requirements/dev.txt
