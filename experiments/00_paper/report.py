@@ -31,9 +31,10 @@ EXPERIMENTS = {
 OPENING = """\
 # The paper's experiments, run again
 
-Made from `docs/reproduction/results.json` by `make reproduction`; do not edit. The series was run by
-`tiebreak reproduce` on two cores on 2026-11-15; [the page on the command](reproduce.md) says what is
-run and what the paper leaves open.
+Made from `docs/reproduction/results.json` by `make reproduction`; do not edit. That file was
+written by `tiebreak reproduce` on {date}, {machine}, Python {python};
+[the page on the command](reproduce.md)
+says what is run and what the paper leaves open.
 """
 
 # Why a claim fails here, where that could be found out; shown only where it does fail.
@@ -88,7 +89,8 @@ def main() -> None:
 def page(results: Results) -> str:
     body = as_markdown(results).replace("# The paper's claims, judged\n\n", "", 1)
     body = body.replace("\n## ", "\n### ")
-    parts = [OPENING, "## The claims\n", body, reasons(results), differences(results)]
+    opening = OPENING.format(**results.about)
+    parts = [opening, "## The claims\n", body, reasons(results), differences(results)]
     return "\n".join([*parts, figures(results)])
 
 

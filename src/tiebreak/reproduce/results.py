@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import os
+import platform
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,6 +114,9 @@ def gather(plan: Plan, rows: list[Row]) -> Results:
     """Turn the rows of all cases into arrays."""
     about = {
         "version": rows[0]["version"],
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "python": platform.python_version(),
         "runs": plan.n_runs,
         "steps": plan.n_steps,
         "fingerprints": {name: each.fingerprint for name, each in plan.about.items()},
