@@ -20,13 +20,9 @@ from tiebreak.link_graph import LinkCodes
 
 LOG_RANGE = (-4.0, 0.5)
 LOG_SPREAD = 0.5  # of the prior on log τ around what is expected: decides where links are few
-WIDE_SPREAD = 1.5  # of log τ around 0 where error rates of links are estimated beside it
 ALIKE = 0.25  # how alike the errors of two workers on one task are, as expected
 TRUSTED_ERROR = 0.02  # a floor: where the whole crowd errs together, no temperature explains it
 LOGIT_RANGE = (-9.0, 0.0)  # of an error rate: never worse than a coin
-PRIOR_SAME = (1.0, 75.0)  # pseudo-answers, wrong and right, about tasks that are the same
-PRIOR_DIFFERENT = (1.0, 50.0)  # about tasks that differ: a wrong "same" does more harm
-TWO_CLASS_RATE = 0.02
 
 
 class Evidence(NamedTuple):
@@ -85,12 +81,35 @@ def _log_likelihood(tau: float, u: Floats, evidence: Evidence) -> float:
     return float(total)
 
 
+class RatePrior(NamedTuple):
+    """What is expected of links and crowd before error rates are estimated."""
+
+    same: tuple[float, float]  # pseudo-answers, wrong and right, about tasks that are the same
+    different: tuple[float, float]  # about tasks that differ
+    log_tau: float
+    spread: float  # of log τ
+
+
+def rate_prior(n_classes: int, votes: float) -> RatePrior:
+    """Return the prior of error rates for so many classes and votes a task.
+
+    With two classes a crowd that is sure and wrong looks much like wrong links, so both the rates
+    and the temperature need many links to move. With more, "same" is rare, and a few wrong ones
+    are a large share of it: rates move soon, and those of "same" sooner.
+    """
+    if n_classes == 2:
+        expected = float(np.log(expected_temperature(votes)))
+        return RatePrior((10.0, 490.0), (10.0, 490.0), expected, 0.2)
+    return RatePrior((1.0, 75.0), (1.0, 50.0), 0.0, 1.5)
+
+
 class ErrorRates(NamedTuple):
     """How often links are wrong, and the temperature that this was found beside."""
 
     same: float  # says "different" of tasks that are the same
     different: float  # says "same" of tasks that differ
     temperature: float
+    prior: RatePrior
 
     def log_odds(self, must: Mask) -> Floats:
         """Return the log-odds, of each link, that its two tasks agree."""
@@ -100,25 +119,20 @@ class ErrorRates(NamedTuple):
 
     def updated(self, must: Mask, agree: Floats) -> ErrorRates:
         """Return the rates that these probabilities of agreement imply, prior included."""
-        wrong, right = PRIOR_SAME
+        wrong, right = self.prior.same
         same = (wrong + agree[~must].sum()) / (wrong + right + agree.sum())
         apart = 1.0 - agree
-        wrong, right = PRIOR_DIFFERENT
+        wrong, right = self.prior.different
         different = (wrong + apart[must].sum()) / (wrong + right + apart.sum())
-        return ErrorRates(float(same), float(different), self.temperature)
+        return self._replace(same=float(same), different=float(different))
 
 
-def assumed_error_rates() -> ErrorRates:
-    """Return the rates that serve two classes, where estimates do more harm than good.
+def estimate_error_rates(u: Floats, links: LinkCodes, votes: float) -> ErrorRates:
+    """Fit the temperature and both error rates of links at once: [eq:error-rates].
 
-    A crowd that is sure and wrong looks like wrong links. With two classes a rate that is a little
-    off does little harm; with many, "same" is rare, and a few wrong ones are a large share of it.
+    `votes` is the mean number of responses of a task.
     """
-    return ErrorRates(TWO_CLASS_RATE, TWO_CLASS_RATE, temperature=1.0)
-
-
-def estimate_error_rates(u: Floats, links: LinkCodes) -> ErrorRates:
-    """Fit the temperature and both error rates of links at once: [eq:error-rates]."""
+    prior = rate_prior(u.shape[1], votes)
     left, right = u[links.left], u[links.right]
 
     def cost(x: Floats) -> float:
@@ -126,11 +140,11 @@ def estimate_error_rates(u: Floats, links: LinkCodes) -> ErrorRates:
         agree = (softmax(tau * left) * softmax(tau * right)).sum(axis=1)
         says_same = (1.0 - same) * agree + different * (1.0 - agree)
         fit = np.log(np.clip(np.where(links.must, says_same, 1.0 - says_same), 1e-300, None)).sum()
-        for rate, (wrong, fair) in ((same, PRIOR_SAME), (different, PRIOR_DIFFERENT)):
+        for rate, (wrong, fair) in ((same, prior.same), (different, prior.different)):
             fit += wrong * np.log(rate) + fair * np.log1p(-rate)
-        return float((x[0] / WIDE_SPREAD) ** 2 / 2.0 - fit)
+        return float(((x[0] - prior.log_tau) / prior.spread) ** 2 / 2.0 - fit)
 
     bounds = [LOG_RANGE, LOGIT_RANGE, LOGIT_RANGE]
     found = minimize(cost, [-1.0, -3.0, -3.0], method="L-BFGS-B", bounds=bounds)
     rates = expit(found.x[1:])
-    return ErrorRates(float(rates[0]), float(rates[1]), float(np.exp(found.x[0])))
+    return ErrorRates(float(rates[0]), float(rates[1]), float(np.exp(found.x[0])), prior)

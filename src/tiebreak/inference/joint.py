@@ -53,7 +53,8 @@ def fit_joint(
     known = _union(gold, exact.merged.known())
     estimated = None
     if options.link_error == AUTO:
-        estimated = _estimate_rates(exact, links, hard, _scores(plain, start.beliefs))
+        scores = _scores(plain, start.beliefs)
+        estimated = _estimate_rates(exact, links, hard, scores, _votes(plain))
     model = _learnt(exact, links, hard, options)
     role = vb.roles(plain.tasks.n_tasks, known, exact.task)
     problem = plain._replace(tasks=plain.tasks._replace(role=role), links=model or exact)
@@ -103,22 +104,21 @@ def _exact_links(
     return model, hard
 
 
-def _estimate_rates(exact: ExactLinks, links: LinkCodes, hard: Mask, u: Floats) -> Rates:
+def _estimate_rates(
+    exact: ExactLinks, links: LinkCodes, hard: Mask, u: Floats, votes: float
+) -> Rates:
     """Estimate how often links are wrong before the ascent, and set their log-odds.
 
     Rates and a temperature are fitted to the scores of plain VB, then refined by joint inference
-    on the tempered scores, where links also speak about each other. Two classes get one rate.
+    on the tempered scores, where links also speak about each other.
     """
     soft = links.keep(~hard)
-    if u.shape[1] == 2:
-        rates = calibration.assumed_error_rates()
-    else:
-        rates = calibration.estimate_error_rates(u, soft)
-        cool = rates.temperature * u
-        for _ in range(RATE_ROUNDS):
-            exact.set_log_odds(rates.log_odds(soft.must))
-            exact.update(softmax(cool), cool)
-            rates = rates.updated(soft.must, exact.agreement())
+    rates = calibration.estimate_error_rates(u, soft, votes)
+    cool = rates.temperature * u
+    for _ in range(RATE_ROUNDS):
+        exact.set_log_odds(rates.log_odds(soft.must))
+        exact.update(softmax(cool), cool)
+        rates = rates.updated(soft.must, exact.agreement())
     exact.set_log_odds(rates.log_odds(soft.must))
     exact.last_value = None  # what was inferred from tempered scores is no bound
     wrong = np.array([[rates.same], [rates.different]])

@@ -74,8 +74,8 @@ class VariationalBayes(Estimator):
         "mean-field": the paper's, where links pull and push with one strength.
     link_error
         How often links without weight are wrong (exact links only). None: never, they are hard.
-        A number such as 0.02: soft. "auto", the choice for doubtful links: 0.02 with two classes,
-        with more two rates estimated before the fit, for same tasks and for different ones.
+        A number such as 0.02: soft. "auto", the choice for doubtful links: two rates estimated
+        before the fit, for same tasks and for different ones; near 0.02 where links are few.
         "learn": rates for each source (`who` in links), learnt in the fit, to compare sources.
     link_error_prior
         Pseudo-answers (wrong, right) that learnt error rates start from.
