@@ -41,8 +41,8 @@ standard error of a paired difference over draws.
 
 **Soft was chosen on some of these datasets.** The constants inside `link_error="auto"` (its
 priors and its rounds) were chosen in trials with other draws of links (seeds below 62, and 200 to
-205) than those scored here. That two classes need stronger priors was seen on the draws scored here:
-weak ones had lost to the grid on ZenCrowd US, and a fixed rate to plain VB on Product.
+205) than those scored here. That two classes need stronger priors was seen on the draws scored
+here: weak ones had lost to the grid on ZenCrowd US, and a fixed rate to plain VB on Product.
 """
 
 
