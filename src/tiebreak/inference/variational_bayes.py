@@ -229,9 +229,10 @@ class VariationalBayes(Estimator):
 
     def _lay_out(self, crowd: Responses) -> ByTask:
         """Lay out responses by task, unless an earlier model of the same ones did."""
-        begin = self.init._ended if isinstance(self.init, VariationalBayes) else None
-        if begin is not None and begin.responses is crowd:
-            return begin.tasks
+        if isinstance(self.init, VariationalBayes):
+            begin = self.init._end_for(crowd)
+            if begin.responses is crowd:
+                return begin.tasks
         return vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
 
     def _rows(self, tasks: ByTask, inputs: Inputs) -> tuple[Rows, Floats | None]:
@@ -239,7 +240,7 @@ class VariationalBayes(Estimator):
         crowd, whole = inputs.responses, Rows(tasks)
         q = None
         if isinstance(self.init, VariationalBayes):
-            q = self.init._end_for(crowd)
+            q = self.init._end_for(crowd).q
         elif not isinstance(self.init, str):
             q = start_from(self.init, crowd)
         elif self.init == "spectral":
@@ -276,7 +277,7 @@ class VariationalBayes(Estimator):
             return Run(q, vb.first_beliefs(problem, q), [], 0, converged=True)
         return self._ascend(problem, q)
 
-    def _end_for(self, responses: Responses) -> Floats:
+    def _end_for(self, responses: Responses) -> Ended:
         """Return where this model ended, for a later one of the same responses."""
         if not hasattr(self, "_ended"):
             raise NotFittedError("init is a model that was not fitted yet. Call its fit first.")
@@ -286,7 +287,7 @@ class VariationalBayes(Estimator):
             raise OptionError(
                 "init is a model of other responses: tasks, workers or classes differ."
             )
-        return self._ended.q
+        return self._ended
 
     def _ascend(self, problem: Problem, q: Floats) -> Run:
         return vb.ascend(
