@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import report
+from benchmarks import asked, report
 
 # Each runs in a process of its own, so that peak memory is its own.
 EVERY = {
     "crowd_kit": "benchmarks.rivals.crowd_kit",
+    "sweep": "benchmarks.rivals.sweep",
     "must_component": "benchmarks.scale.must_component",
     "linked_sweep": "benchmarks.scale.linked_sweep",
     "fewer_sweeps": "benchmarks.scale.fewer_sweeps",
@@ -28,7 +29,9 @@ def main(names: list[str]) -> int:
         if done.returncode:
             return done.returncode
     report.write()
-    return 0
+    short = asked.missed(names or list(EVERY))
+    print("\n".join(short), file=sys.stderr)
+    return 1 if short else 0
 
 
 if __name__ == "__main__":

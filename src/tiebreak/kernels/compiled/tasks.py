@@ -38,6 +38,7 @@ def sweep_tasks(
     totals = np.zeros((n_chunks, n_classes))
     figures = np.zeros((n_chunks, 3))
     room = np.empty((n_classes + 3, block_size(n_classes)))
+    log_table = np.ascontiguousarray(log_table)
 
     def work(c: int) -> None:
         bounds = tasks.edges[c], tasks.edges[c + 1], lanes_for(n_classes)
@@ -56,7 +57,7 @@ def sweep_tasks(
 
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     """Return u of [eq:task-update] for every task: see `reference.score_tasks`."""
-    score = np.empty((tasks.n_tasks, len(log_prior)))
+    score, log_table = np.empty((tasks.n_tasks, len(log_prior))), np.ascontiguousarray(log_table)
     by_code, like = (tasks.start, tasks.code), lanes_for(len(log_prior))
     score_rows(np.arange(tasks.n_tasks), like, *by_code, log_prior, log_table, score)
     return score
@@ -67,7 +68,7 @@ def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[F
     n_chunks, n_classes = len(tasks.edges) - 1, q.shape[1]
     counts = np.zeros((n_chunks, tasks.n_codes, n_classes))
     totals = np.zeros((n_chunks, n_classes))
-    as_roles = np.ascontiguousarray(chosen).view(np.int8)
+    q, as_roles = np.ascontiguousarray(q), np.ascontiguousarray(chosen).view(np.int8)
 
     def work(c: int) -> None:
         bounds = tasks.edges[c], tasks.edges[c + 1], lanes_for(n_classes)
