@@ -104,3 +104,13 @@ def test_messages_in_parts_have_the_same_bits_for_any_number_of_threads() -> Non
         results.append((messages, belief, *found))
     for one, two in zip(*results, strict=True):
         assert np.array_equal(one, two)
+
+
+def test_no_nodes_change_nothing() -> None:
+    none, zero = np.empty((0, 3)), np.empty(0, dtype=np.int32)
+    net = network(0, zero, zero)
+    theta = np.empty(0)
+    found = compiled.pass_messages(none, net, theta, none, none, (0, 0), 0.0, down=True)
+    assert found == (0.0, 0.0)
+    q = np.array([[0.5, 0.25, 0.25]])
+    assert compiled.spread_beliefs(q, q, none, members(zero, zero, zero, 0)) == (0.0, 0.0)

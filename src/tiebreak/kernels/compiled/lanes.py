@@ -70,6 +70,15 @@ def _as_lanes(builder: Any, place: Any, n: int) -> Any:
     return builder.bitcast(place, ir.VectorType(DOUBLE, n).as_pointer())
 
 
+def _zeros(_: Any, like: Any) -> Any:
+    lanes = Lanes(len(like))
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return ir.Constant(ir.VectorType(DOUBLE, lanes.n), [0.0] * lanes.n)
+
+    return lanes(like), generate
+
+
 def _load(_: Any, array: Any, row: Any, k: Any, like: Any) -> Any:
     n = len(like)
 
@@ -219,6 +228,7 @@ def _where_above(builder: Any, test: Any, limit: Any, lanes: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", test, limit), lanes, zero)
 
 
+zeros = _operation(_zeros)  # zeros(like)
 load = _on_array(_load)  # load(array, row, k, like)
 store = _on_array(_store)  # store(array, row, k, lanes)
 prefetch = _on_array(_prefetch)  # prefetch(array, row, k): it will be needed soon

@@ -28,6 +28,7 @@ from tiebreak.kernels.compiled.lanes import (
     store,
     sum_lanes,
     times,
+    zeros,
 )
 from tiebreak.kernels.compiled.one_message import (
     LARGEST_THETA,
@@ -116,7 +117,7 @@ def _pass_on_lanes(
 ) -> tuple[float, float]:
     low, high = span
     log_partition = 0.0
-    change = times(load(belief, 0, 0, like), 0.0)
+    change = zeros(like)
     for step in range(high - low):
         i = low + step if down else high - 1 - step
         total = load(scores, i, 0, like)

@@ -18,7 +18,7 @@ from tiebreak.kernels.compiled.lanes import (
     prefetch,
     store,
     store_column,
-    times,
+    zeros,
 )
 from tiebreak.kernels.layout import Codes, Floats, Offsets, Roles
 
@@ -115,7 +115,7 @@ def count_codes(
     last = start[high] - 1
     for k in range(0, q.shape[1], len(like)):
         for c in range(low, high):
-            total = times(load(counts, c, k, like), 0.0)
+            total = zeros(like)
             for r in range(start[c], start[c + 1]):
                 prefetch(q, task[min(r + AHEAD, last)], k)  # tasks lie anywhere
                 if chosen[task[r]]:
