@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import report
+from benchmarks import asked, report
 
 # Each runs in a process of its own, so that peak memory is its own.
 EVERY = {
@@ -13,6 +13,7 @@ EVERY = {
     "frame": "benchmarks.rivals.frame",
     "ids": "benchmarks.rivals.ids",
     "growth": "benchmarks.scale.growth",
+    "sweep": "benchmarks.rivals.sweep",
     "must_component": "benchmarks.scale.must_component",
     "linked_sweep": "benchmarks.scale.linked_sweep",
     "fewer_sweeps": "benchmarks.scale.fewer_sweeps",
@@ -31,7 +32,9 @@ def main(names: list[str]) -> int:
         if done.returncode:
             return done.returncode
     report.write()
-    return 0
+    short = asked.missed(names or list(EVERY))
+    print("\n".join(short), file=sys.stderr)
+    return 1 if short else 0
 
 
 if __name__ == "__main__":

@@ -40,16 +40,17 @@ def passes(
 @pytest.mark.parametrize("n_parts", [1, 3])
 @pytest.mark.parametrize("down", [False, True])
 @pytest.mark.parametrize("spread", [1.0, 400.0])  # far apart, sums of the others underflow
+@pytest.mark.parametrize("n_kinds", [1, 5])
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 8, 9, 11])
 def test_compiled_messages_equal_the_reference(
-    n_classes: int, spread: float, down: bool, n_parts: int
+    n_classes: int, n_kinds: int, spread: float, down: bool, n_parts: int
 ) -> None:
     rng = np.random.default_rng(0)
     n_nodes = WAVE + 60  # the hub has more slots than a wave
     net = hub_and_random(n_nodes, 300, rng)
     scores = rng.normal(0.0, spread, (n_nodes, n_classes))
     kinds = np.array([-np.inf, -2.0, 1.5, 20.0, 650.0] if n_classes > 2 else [-9.0, 1.5, 650.0])
-    theta = rng.choice(kinds, len(net.other) // 2)
+    theta = rng.choice(kinds[:n_kinds], len(net.other) // 2)
     one, other = passes(net, scores, theta, n_parts, down)
     for found, expected in zip(other, one, strict=True):
         scale = 1.0 + np.abs(np.asarray(expected)).max()
@@ -86,3 +87,30 @@ def test_an_impossible_class_adds_nothing_to_the_expected_score() -> None:
     of = members(zero, zero, zero, 1)
     u, belief = np.array([[-np.inf, -1.0]]), np.array([[0.0, 1.0]])
     assert compiled.spread_beliefs(np.array([[0.5, 0.5]]), u, belief, of) == (0.5, -1.0)
+
+
+def test_messages_in_parts_have_the_same_bits_for_any_number_of_threads() -> None:
+    rng = np.random.default_rng(0)
+    net = hub_and_random(2_000, 4_000, rng)
+    scores, theta = rng.normal(0.0, 3.0, (2_000, 4)), np.full(len(net.other) // 2, -np.inf)
+    results = []
+    for n_threads in (1, 2):
+        messages, belief = np.zeros((len(net.other), 4)), np.full((2_000, 4), 0.25)
+        for down in (True, False, True):
+            found = compiled.pass_messages(
+                scores, net, theta, messages, belief, (0, 2_000), 0.3,
+                down=down, n_parts=16, n_threads=n_threads,
+            )  # fmt: skip
+        results.append((messages, belief, *found))
+    for one, two in zip(*results, strict=True):
+        assert np.array_equal(one, two)
+
+
+def test_no_nodes_change_nothing() -> None:
+    none, zero = np.empty((0, 3)), np.empty(0, dtype=np.int32)
+    net = network(0, zero, zero)
+    theta = np.empty(0)
+    found = compiled.pass_messages(none, net, theta, none, none, (0, 0), 0.0, down=True)
+    assert found == (0.0, 0.0)
+    q = np.array([[0.5, 0.25, 0.25]])
+    assert compiled.spread_beliefs(q, q, none, members(zero, zero, zero, 0)) == (0.0, 0.0)

@@ -87,3 +87,52 @@ def test_tiny_probabilities_are_not_lost() -> None:
     reference.sweep_tasks(theirs, none, tasks, log_prior, log_table)
     assert 0.0 < theirs.min() < 1e-280
     assert np.abs(ours / theirs - 1.0).max() < 1e-12
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 11])
+def test_counts_by_code_equal_the_reference(
+    n_classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "RESPONSES_PER_CHUNK", 500)
+    monkeypatch.setattr(layout, "ACCUMULATOR_BYTES_A_RESPONSE", 0)
+    tasks, q, log_prior, log_table = some_crowd(n_classes, 700, 20)
+    assert tasks.by_code is not None
+    assert len(tasks.edges) > 3
+    assert len(tasks.by_code.edges) > 3
+    swept = []
+    for n_threads in (1, 2):
+        ours, u = q.copy(), np.zeros_like(q)
+        swept.append(compiled.sweep_tasks(ours, u, tasks, log_prior, log_table, n_threads))
+    theirs = q.copy()
+    expected = reference.sweep_tasks(theirs, np.zeros_like(q), tasks, log_prior, log_table)
+    assert_same(ours, theirs)
+    for one, two, other in zip(*swept, expected, strict=True):
+        assert np.array_equal(np.asarray(one), np.asarray(two))
+        assert_same(one, other)
+    chosen = tasks.role == layout.LINKED
+    for found, wanted in zip(
+        compiled.tally(q, tasks, chosen, 2), reference.tally(q, tasks, chosen), strict=True
+    ):
+        assert_same(found, wanted)
+
+
+def test_chunks_have_accumulators_only_while_they_are_small() -> None:
+    start = np.arange(0, 4_000_001, 4, dtype=np.int64)
+    n_chunks = [len(layout.chunk_edges(start, 8 * cells)) - 1 for cells in (10**3, 10**6, 10**9)]
+    assert n_chunks == [16, 4, 1]
+
+
+def test_many_workers_are_counted_by_code() -> None:
+    rng = np.random.default_rng(0)
+    n_tasks, n_workers = 150_000, 100_000
+    task = np.repeat(np.arange(n_tasks, dtype=np.int32), 3)
+    worker, label = rng.integers(0, n_workers, len(task)), rng.integers(0, 4, len(task))
+    columns = task, worker.astype(np.int32), label.astype(np.int32)
+    tasks = layout.by_task(*columns, np.zeros(n_tasks, np.int8), n_workers, 4)
+    assert tasks.by_code is not None
+    few = layout.by_task(columns[0], columns[1] % 100, columns[2], tasks.role, 100, 4)
+    assert few.by_code is None
+    q = rng.dirichlet(np.ones(4), n_tasks)
+    chosen = np.ones(n_tasks, dtype=bool)
+    counts, _ = compiled.tally(q, tasks, chosen, 2)
+    assert_same(counts, reference.tally(q, tasks, chosen)[0])

@@ -50,7 +50,6 @@ class ExactLinks:
         self.members = members(*open_tasks, self.plan.network.n_nodes)
         n_nodes, n_edges = self.plan.network.n_nodes, len(self.plan.left)
         self.messages = np.zeros((2 * n_edges, self.n_classes))
-        self._heard = np.empty_like(self.messages)
         self.belief = np.full((n_nodes, self.n_classes), 1.0 / self.n_classes)
         self.scores = np.zeros((n_nodes, self.n_classes))
         self._equal_in_cliques = np.zeros(n_edges)
@@ -122,7 +121,6 @@ class ExactLinks:
             down=down,
             n_parts=PARTS if span[1] - span[0] >= HUGE_NODES else 1,
             n_threads=self.n_threads,
-            heard=self._heard,
         )
 
     def _spread(self, q: Floats, u: Floats) -> tuple[float, float]:

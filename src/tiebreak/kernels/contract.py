@@ -67,7 +67,6 @@ class Backend(Protocol):
         down: bool,
         n_parts: int = 1,
         n_threads: int = 1,
-        heard: Floats | None = None,
     ) -> tuple[float, float]:
         """Pass messages up or down; return the largest change and the log partition."""
 

@@ -21,7 +21,21 @@ FREE, LINKED, KNOWN = 0, 1, 2  # how a task is updated: alone, with its links, n
 
 MAX_CHUNKS = 16
 RESPONSES_PER_CHUNK = 150_000
+# Chunks have accumulators of their own while all of these together are no larger than so:
 ACCUMULATOR_BYTES = 256 << 20
+ACCUMULATOR_BYTES_A_RESPONSE = 8
+
+
+class ByCode(NamedTuple):
+    """The tasks with code c are task[start[c]:start[c + 1]], in ascending order.
+
+    `edges` cuts the codes into shards with about as many responses each. A code is counted by one
+    thread, so that no accumulators are needed but the counts themselves.
+    """
+
+    start: Offsets  # (n_codes + 1,)
+    task: Codes  # (n_responses,)
+    edges: Offsets  # (n_shards + 1,)
 
 
 class ByTask(NamedTuple):
@@ -36,6 +50,7 @@ class ByTask(NamedTuple):
     role: Roles  # (n_tasks,) FREE, LINKED or KNOWN
     edges: Offsets  # (n_chunks + 1,)
     n_codes: int  # n_workers · K
+    by_code: ByCode | None = None  # where chunks cannot afford accumulators of their own
 
     @property
     def n_tasks(self) -> int:
@@ -83,19 +98,44 @@ def by_task(
     order = np.argsort(task.astype(np.int64) * n_codes + code, kind="stable")
     start = np.zeros(n_tasks + 1, dtype=np.int64)
     np.cumsum(np.bincount(task, minlength=n_tasks), out=start[1:])
-    edges = chunk_edges(start, n_codes * n_classes * 8)
-    return ByTask(start, code[order].astype(np.int32), role, edges, n_codes)
+    ordered, accumulator_bytes = code[order].astype(np.int32), n_codes * n_classes * 8
+    edges = chunk_edges(start, accumulator_bytes)
+    n_wanted = _n_chunks(start)
+    if len(edges) > 2 or n_wanted < 2:
+        return ByTask(start, ordered, role, edges, n_codes)
+    by_code = _by_code(task[order], ordered, n_codes, n_wanted)
+    return ByTask(start, ordered, role, _cut(_work(start), n_wanted), n_codes, by_code)
 
 
 def chunk_edges(start: Offsets, accumulator_bytes: int) -> Offsets:
     """Cut tasks into chunks of about equal work, as many as their accumulators may cost."""
-    n_tasks = len(start) - 1
-    work = start + np.arange(n_tasks + 1)  # a task without responses costs something too
-    affordable = ACCUMULATOR_BYTES // max(accumulator_bytes, 1)
-    wanted = min(MAX_CHUNKS, affordable, int(work[-1]) // RESPONSES_PER_CHUNK)
-    n_chunks = max(1, int(wanted))
-    cuts = np.searchsorted(work, np.linspace(0, work[-1], n_chunks + 1)[1:-1])
-    return np.concatenate([[0], cuts, [n_tasks]]).astype(np.int64)
+    limit = min(ACCUMULATOR_BYTES, ACCUMULATOR_BYTES_A_RESPONSE * int(start[-1]))
+    affordable = limit // max(accumulator_bytes, 1)
+    return _cut(_work(start), max(1, min(_n_chunks(start), affordable)))
+
+
+def _work(start: Offsets) -> Offsets:
+    """Return the work up to each task; one without responses costs something too."""
+    return start + np.arange(len(start))
+
+
+def _n_chunks(start: Offsets) -> int:
+    """Return how many chunks are worth their while: a number of the input alone."""
+    work = int(start[-1]) + len(start) - 1
+    return max(1, min(MAX_CHUNKS, work // RESPONSES_PER_CHUNK))
+
+
+def _cut(work: Offsets, n_parts: int) -> Offsets:
+    cuts = np.searchsorted(work, np.linspace(0, work[-1], n_parts + 1)[1:-1])
+    return np.concatenate([[0], cuts, [len(work) - 1]]).astype(np.int64)
+
+
+def _by_code(task: Codes, code: Codes, n_codes: int, n_shards: int) -> ByCode:
+    """Sort responses, given in the order of tasks, by code."""
+    start = np.zeros(n_codes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(code, minlength=n_codes), out=start[1:])
+    by_code = task[np.argsort(code, kind="stable")].astype(np.int32)
+    return ByCode(start, by_code, _cut(_work(start), n_shards))
 
 
 def by_group(

@@ -11,6 +11,7 @@ takes a number as well, the same for every lane.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, cast
@@ -19,6 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, register_model
 from numba.np.arrayobj import make_array
 
@@ -66,6 +68,15 @@ def _places(context: Any, builder: Any, kinds: Any, args: Any, n: int = 1) -> li
 
 def _as_lanes(builder: Any, place: Any, n: int) -> Any:
     return builder.bitcast(place, ir.VectorType(DOUBLE, n).as_pointer())
+
+
+def _zeros(_: Any, like: Any) -> Any:
+    lanes = Lanes(len(like))
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return ir.Constant(ir.VectorType(DOUBLE, lanes.n), [0.0] * lanes.n)
+
+    return lanes(like), generate
 
 
 def _load(_: Any, array: Any, row: Any, k: Any, like: Any) -> Any:
@@ -123,6 +134,18 @@ def _prefetch(_: Any, array: Any, row: Any, k: Any) -> Any:
 
 def _operation(function: Callable[..., Any]) -> Callable[..., Any]:
     return cast("Callable[..., Any]", intrinsic(function))
+
+
+def _on_array(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make an operation on an array, which must be one whose neighbours can be lanes."""
+
+    @functools.wraps(function)
+    def checked(_: Any, array: Any, *kinds: Any) -> Any:
+        if array.layout != "C" or array.dtype != types.float64:
+            raise TypingError(f"lanes need a C-contiguous array of 64-bit floats, not {array}")
+        return function(_, array, *kinds)
+
+    return _operation(checked)
 
 
 def lane_by_lane(build: Callable[..., Any], *, is_number: bool = False) -> Callable[..., Any]:
@@ -205,11 +228,12 @@ def _where_above(builder: Any, test: Any, limit: Any, lanes: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", test, limit), lanes, zero)
 
 
-load = _operation(_load)  # load(array, row, k, like)
-store = _operation(_store)  # store(array, row, k, lanes)
-prefetch = _operation(_prefetch)  # prefetch(array, row, k): it will be needed soon
-load_column = _operation(_load_column)  # load_column(array, k, column, like)
-store_column = _operation(_store_column)  # store_column(array, k, column, lanes)
+zeros = _operation(_zeros)  # zeros(like)
+load = _on_array(_load)  # load(array, row, k, like)
+store = _on_array(_store)  # store(array, row, k, lanes)
+prefetch = _on_array(_prefetch)  # prefetch(array, row, k): it will be needed soon
+load_column = _on_array(_load_column)  # load_column(array, k, column, like)
+store_column = _on_array(_store_column)  # store_column(array, k, column, lanes)
 
 plus = lane_by_lane(_sum)
 minus = lane_by_lane(lambda builder, a, b: builder.fsub(a, b, flags=FUSE))

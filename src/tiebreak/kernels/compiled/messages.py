@@ -28,6 +28,7 @@ from tiebreak.kernels.compiled.lanes import (
     store,
     sum_lanes,
     times,
+    zeros,
 )
 from tiebreak.kernels.compiled.one_message import (
     LARGEST_THETA,
@@ -35,7 +36,7 @@ from tiebreak.kernels.compiled.one_message import (
     exact_message,
     message,
 )
-from tiebreak.kernels.compiled.waves import hear, pass_in_waves
+from tiebreak.kernels.compiled.waves import believe_in_waves, speak_in_waves
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.network import Network
 from tiebreak.kernels.threads import for_each
@@ -53,15 +54,11 @@ def pass_messages(
     down: bool,
     n_parts: int = 1,
     n_threads: int = 1,
-    heard: Floats | None = None,
 ) -> tuple[float, float]:
     """Pass messages up or down: see `reference.pass_messages`."""
     if n_parts > 1:
-        heard = np.empty_like(messages) if heard is None else heard
-        cuts = np.linspace(*span, n_parts + 1).astype(np.int64)
-        parts = list(pairwise(cuts.tolist()))
-        fixed = scores, network, theta, messages, heard, belief
-        return _pass_parts(*fixed, parts, damping, down=down, n_threads=n_threads)
+        fixed = scores, network, theta, messages, belief, span, damping
+        return _pass_in_parts(*fixed, down=down, n_parts=n_parts, n_threads=n_threads)
     slots = network.start, network.other, network.mate, network.edge, theta
     said = scores, *slots, messages, belief, span, damping, down
     n_classes = scores.shape[1]
@@ -70,34 +67,37 @@ def pass_messages(
     return _pass(*said)
 
 
-def _pass_parts(
+def _pass_in_parts(
     scores: Floats,
     network: Network,
     theta: Floats,
     messages: Floats,
-    heard: Floats,
     belief: Floats,
-    parts: list[tuple[int, int]],
+    span: tuple[int, int],
     damping: float,
     *,
     down: bool,
+    n_parts: int,
     n_threads: int,
 ) -> tuple[float, float]:
-    """Let all parts speak, then all hear."""
+    """Let all nodes add up what they were told, then let all speak: no order between parts."""
     if len(theta) and (theta == theta[0]).all():
         theta = theta[:1]  # hard links alone: nothing to look up
-    figures, like = np.zeros((len(parts), 2)), lanes_for(scores.shape[1])
+    totals, like = np.empty_like(scores), lanes_for(scores.shape[1])
+    parts = list(pairwise(np.linspace(*span, n_parts + 1).astype(np.int64).tolist()))
+    figures = np.zeros((n_parts, 3))
+
+    def believe(p: int) -> None:
+        fixed = scores, network, messages, totals, belief
+        figures[p, :2] = believe_in_waves(like, *fixed, parts[p], down)
 
     def speak(p: int) -> None:
-        fixed = scores, network, theta, messages, heard, belief
-        figures[p] = pass_in_waves(like, *fixed, parts[p], down)
+        fixed = totals, network, theta, messages
+        figures[p, 2] = speak_in_waves(like, *fixed, parts[p], damping, down)
 
-    def listen(p: int) -> None:
-        hear(like, network, heard, messages, parts[p], damping, down)
-
-    for_each(speak, len(parts), n_threads)
-    for_each(listen, len(parts), n_threads)
-    return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1].sum())
+    for_each(believe, n_parts, n_threads)
+    for_each(speak, n_parts, n_threads)
+    return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1:].sum())
 
 
 @kernel
@@ -117,7 +117,7 @@ def _pass_on_lanes(
 ) -> tuple[float, float]:
     low, high = span
     log_partition = 0.0
-    change = times(load(belief, 0, 0, like), 0.0)
+    change = zeros(like)
     for step in range(high - low):
         i = low + step if down else high - 1 - step
         total = load(scores, i, 0, like)

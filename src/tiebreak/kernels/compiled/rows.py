@@ -15,10 +15,14 @@ from tiebreak.kernels.compiled.lanes import (
     load,
     load_column,
     plus,
+    prefetch,
     store,
     store_column,
+    zeros,
 )
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Offsets, Roles
+
+AHEAD = 16  # responses
 
 
 @kernel
@@ -81,13 +85,39 @@ def count_rows(
     counts: Floats,
     totals: Floats,
 ) -> None:
-    """Add the rows of q of the listed tasks to the counts of their responses, and to totals."""
+    """Add the rows of q of the listed tasks to totals and, if any, the counts of their responses.
+
+    Without counts (none have room), `count_codes` does the rest.
+    """
     for k in range(0, len(totals), len(like)):
         total = load(totals, 0, k, like)
         for i in at:
             row = load(q, i, k, like)
             total = plus(total, row)
-            for r in range(start[i], start[i + 1]):
+            for r in range(start[i], start[i + 1] if len(counts) else start[i]):
                 c = np.uint32(code[r])
                 store(counts, c, k, plus(load(counts, c, k, like), row))
         store(totals, 0, k, total)
+
+
+@kernel
+def count_codes(
+    low: int,
+    high: int,
+    like: Like,
+    start: Offsets,
+    task: Codes,
+    chosen: Roles,
+    q: Floats,
+    counts: Floats,
+) -> None:
+    """Set the counts of codes low … high − 1 to the sums of q over their chosen tasks."""
+    last = start[high] - 1
+    for k in range(0, q.shape[1], len(like)):
+        for c in range(low, high):
+            total = zeros(like)
+            for r in range(start[c], start[c + 1]):
+                prefetch(q, task[min(r + AHEAD, last)], k)  # tasks lie anywhere
+                if chosen[task[r]]:
+                    total = plus(total, load(q, task[r], k, like))
+            store(counts, c, k, total)

@@ -18,8 +18,8 @@ from tiebreak.kernels.compiled.lanes import (
     reverse,
     store,
     sum_lanes,
-    times,
     where_above,
+    zeros,
 )
 from tiebreak.kernels.compiled.one_message import log_others
 from tiebreak.kernels.layout import Codes, Floats
@@ -120,8 +120,7 @@ def _spread_beliefs(
 ) -> tuple[float, float]:
     change, dot = 0.0, 0.0
     for k in range(0, q.shape[1], len(like)):
-        none = times(load(belief, 0, k, like), 0.0)
-        far, dots = none, none
+        far, dots = zeros(like), zeros(like)
         for at in range(low, high):
             ahead, i = task[min(at + AHEAD, high - 1)], task[at]
             prefetch(q, ahead, k)

@@ -13,11 +13,18 @@ import numpy as np
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.compiled.blocks import BLOCK, TOP, block_size, largest, settle
 from tiebreak.kernels.compiled.lanes import Like, lanes_for
-from tiebreak.kernels.compiled.rows import count_rows, score_columns, score_rows, store_rows
+from tiebreak.kernels.compiled.rows import (
+    count_codes,
+    count_rows,
+    score_columns,
+    score_rows,
+    store_rows,
+)
 from tiebreak.kernels.layout import (
     FREE,
     KNOWN,
     LINKED,
+    ByCode,
     ByTask,
     Codes,
     Floats,
@@ -34,10 +41,10 @@ def sweep_tasks(
 ) -> Swept:
     """Update the free tasks, score the linked ones, and count: see `reference.sweep_tasks`."""
     n_chunks, n_classes = len(tasks.edges) - 1, q.shape[1]
-    counts = np.zeros((n_chunks, tasks.n_codes, n_classes))
-    totals = np.zeros((n_chunks, n_classes))
+    counts, totals = _accumulators(tasks, n_classes)
     figures = np.zeros((n_chunks, 3))
     room = np.empty((n_classes + 3, block_size(n_classes)))
+    log_table = np.ascontiguousarray(log_table)
 
     def work(c: int) -> None:
         bounds = tasks.edges[c], tasks.edges[c + 1], lanes_for(n_classes)
@@ -45,6 +52,8 @@ def sweep_tasks(
         _sweep(*bounds, q, u, tasks.start, tasks.code, tasks.role, log_prior, log_table, *out)
 
     for_each(work, n_chunks, n_threads)
+    if tasks.by_code is not None:
+        counts = _count_by_code(tasks.by_code, q, tasks.role != LINKED, n_threads)
     return Swept(
         _add_in_order(counts),
         _add_in_order(totals),
@@ -56,7 +65,7 @@ def sweep_tasks(
 
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     """Return u of [eq:task-update] for every task: see `reference.score_tasks`."""
-    score = np.empty((tasks.n_tasks, len(log_prior)))
+    score, log_table = np.empty((tasks.n_tasks, len(log_prior))), np.ascontiguousarray(log_table)
     by_code, like = (tasks.start, tasks.code), lanes_for(len(log_prior))
     score_rows(np.arange(tasks.n_tasks), like, *by_code, log_prior, log_table, score)
     return score
@@ -65,21 +74,41 @@ def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
     """Return Σ q by code and over tasks, of the chosen tasks: see `reference.tally`."""
     n_chunks, n_classes = len(tasks.edges) - 1, q.shape[1]
-    counts = np.zeros((n_chunks, tasks.n_codes, n_classes))
-    totals = np.zeros((n_chunks, n_classes))
-    as_roles = np.ascontiguousarray(chosen).view(np.int8)
+    counts, totals = _accumulators(tasks, n_classes)
+    q, as_roles = np.ascontiguousarray(q), np.ascontiguousarray(chosen).view(np.int8)
 
     def work(c: int) -> None:
         bounds = tasks.edges[c], tasks.edges[c + 1], lanes_for(n_classes)
         _tally(*bounds, q, tasks.start, tasks.code, as_roles, counts[c], totals[c])
 
     for_each(work, n_chunks, n_threads)
+    if tasks.by_code is not None:
+        counts = _count_by_code(tasks.by_code, q, chosen, n_threads)
     return _add_in_order(counts), _add_in_order(totals)
 
 
-def _add_in_order(parts: np.ndarray[Any, Any]) -> Any:
+def _accumulators(tasks: ByTask, n_classes: int) -> tuple[Floats, Floats]:
+    """Return counts and totals of each chunk; no counts where they are taken by code."""
+    n_chunks, n_codes = len(tasks.edges) - 1, 0 if tasks.by_code else tasks.n_codes
+    return np.zeros((n_chunks, n_codes, n_classes)), np.zeros((n_chunks, n_classes))
+
+
+def _count_by_code(by_code: ByCode, q: Floats, chosen: Mask, n_threads: int) -> Floats:
+    """Return the counts as those of one chunk, each code by one thread."""
+    n_codes, like = len(by_code.start) - 1, lanes_for(q.shape[1])
+    counts = np.zeros((1, n_codes, q.shape[1]))
+    of = by_code.start, by_code.task, np.ascontiguousarray(chosen).view(np.int8), q, counts[0]
+
+    def work(s: int) -> None:
+        count_codes(by_code.edges[s], by_code.edges[s + 1], like, *of)
+
+    for_each(work, len(by_code.edges) - 1, n_threads)
+    return counts
+
+
+def _add_in_order(parts: Floats) -> Any:
     """Add along the first axis in its order, so that the bits do not depend on threads."""
-    total = parts[0].copy()
+    total = parts[0] if len(parts) == 1 else parts[0].copy()
     for part in parts[1:]:
         total += part
     return total

@@ -1,7 +1,7 @@
 """Messages that are heard only when the pass is over, so that many are worked out side by side.
 
-Nodes speak in waves. In a wave a message (or a node's belief) is a column and a class a row, so
-that every loop over its columns becomes vector instructions.
+First every node adds up what it was told, then nodes speak in waves. In a wave a message (or a
+node's belief) is a column and a class a row, so that loops over columns become vector instructions.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from tiebreak.kernels.compiled.blocks import TOP, largest
 from tiebreak.kernels.compiled.exponential import exp, log
 from tiebreak.kernels.compiled.lanes import (
     Like,
-    fused,
-    largest_lane,
     load,
     load_column,
     minus,
@@ -24,11 +22,10 @@ from tiebreak.kernels.compiled.lanes import (
     prefetch,
     store,
     store_column,
-    times,
 )
 from tiebreak.kernels.compiled.one_message import LARGEST_THETA, SMALLEST_SUM, exact_message
 from tiebreak.kernels.compiled.rows import store_rows
-from tiebreak.kernels.layout import Floats, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.network import Network
 
 WAVE = 256  # slots of the nodes of a wave
@@ -38,10 +35,10 @@ BEST, ODDS = 1, 2  # rows beside the classes, and TOP
 class Wave(NamedTuple):
     """Room for messages, or for beliefs."""
 
-    slot: Offsets  # (width,) where the message goes; of a node, its number
-    own: Offsets  # (width,) the same edge seen from who speaks
-    node: Offsets  # (width,) the column of who speaks
-    theta: Floats  # (width,) of its edge; of a node, how often its log norm counts
+    node: Offsets  # (width,) who speaks
+    own: Offsets  # (width,) its slot
+    slot: Offsets  # (width,) where the message goes: the slot of who hears
+    theta: Floats  # (width,) of the edge; of a node, how often its log norm counts
     score: Floats  # (n_classes, width)
     each: Floats  # (n_classes, width)
     after: Floats  # (n_classes, width)
@@ -50,126 +47,135 @@ class Wave(NamedTuple):
 
 @kernel
 def _room(n: int, width: int) -> Wave:
-    numbers, rows = np.empty((3, width), np.int64), np.empty((3, n, width))
-    beside = np.empty((3, width))
-    return Wave(
-        numbers[0],
-        numbers[1],
-        numbers[2],
-        np.empty(width),
-        rows[0],
-        rows[1],
-        rows[2],
-        beside,
-    )
+    numbers, rows, beside = np.empty((3, width), np.int64), np.empty((3, n, width)), (3, width)
+    of_nodes = numbers[0], numbers[1], numbers[2], np.empty(width)
+    return Wave(*of_nodes, rows[0], rows[1], rows[2], np.empty(beside))
 
 
 @kernel
-def pass_in_waves(
+def believe_in_waves(
     like: Like,
     scores: Floats,
     network: Network,
-    theta: Floats,
     messages: Floats,
-    heard: Floats,
+    totals: Floats,
     belief: Floats,
     span: tuple[int, int],
     down: bool,
 ) -> tuple[float, float]:
-    """Let the nodes of one part speak: see `reference.pass_messages`; `hear` is what follows."""
+    """Set totals and beliefs of nodes; return the largest change and their part of log Z."""
     (low, high), n = span, scores.shape[1]
-    said, nodes, moved = _room(n, WAVE), _room(n, WAVE), np.zeros(n)
-    log_partition, done = 0.0, 0
-    while done < high - low:
-        first = low + done if down else high - 1 - done
-        n_nodes, n_slots = _reach(first, network.start, high - low - done, down)
-        if n_slots > said.score.shape[1]:
-            said = _room(n, n_slots)
-        _list_nodes(first, n_nodes, down, nodes.slot)
-        at = nodes.slot[:n_nodes]
-        _total(at, like, network.start, scores, messages, nodes.score)
-        m = _speak(at, network, theta, heard, down, said, nodes.theta)
-        _cavities(like, said.node[:m], said.own, nodes.score, messages, said.score)
-        log_partition += _tell(like, said, m, heard)
-        log_partition += _believe(like, nodes, n_nodes, belief, moved)
-        done += n_nodes
-    change = 0.0
+    nodes, moved, log_norms, change = _room(n, WAVE), np.zeros(n), 0.0, 0.0
+    for first in range(low, high, WAVE):
+        m = min(WAVE, high - first)
+        for t in range(m):
+            nodes.node[t] = first + t
+        _add_up(nodes.node[:m], like, network.start, scores, messages, totals, nodes.score)
+        _weigh(first, m, network.start, network.other, down, nodes.theta)
+        log_norms += _believe(like, nodes, m, belief, moved)
     for k in range(n):
         change = max(change, moved[k])
-    return change, log_partition
+    return change, log_norms
 
 
 @kernel
-def _reach(first: int, start: Offsets, n_left: int, down: bool) -> tuple[int, int]:
-    """Return how many nodes the next wave has, and how many slots: at most WAVE, or one node."""
-    n_nodes, n_slots = 0, 0
-    while n_nodes < min(n_left, WAVE):
-        i = first + n_nodes if down else first - n_nodes
-        if n_nodes > 0 and n_slots + start[i + 1] - start[i] > WAVE:
-            break
-        n_nodes, n_slots = n_nodes + 1, n_slots + start[i + 1] - start[i]
-    return n_nodes, n_slots
+def speak_in_waves(
+    like: Like,
+    totals: Floats,
+    network: Network,
+    theta: Floats,
+    messages: Floats,
+    span: tuple[int, int],
+    damping: float,
+    down: bool,
+) -> float:
+    """Let nodes speak, given their totals; return the sum of the messages' scales."""
+    (first, high), start, scales = span, network.start, 0.0
+    said = _room(totals.shape[1], WAVE)
+    while first < high:
+        last = first + 1
+        while last < high and start[last + 1] - start[first] <= WAVE:
+            last += 1
+        if start[last] - start[first] > said.score.shape[1]:
+            said = _room(totals.shape[1], start[last] - start[first])
+        m = _list(first, last, network, theta, messages, down, said)
+        _cavities(like, said.node[:m], said.own, totals, messages, said.score)
+        scales += _tell(like, said, m, messages, damping)
+        first = last
+    return scales
 
 
 @kernel
-def _list_nodes(first: int, n_nodes: int, down: bool, at: Offsets) -> None:
-    for t in range(n_nodes):
-        at[t] = first + t if down else first - t
-
-
-@kernel
-def _total(
-    at: Offsets, like: Like, start: Offsets, scores: Floats, messages: Floats, total: Floats
+def _add_up(
+    at: Offsets,
+    like: Like,
+    start: Offsets,
+    scores: Floats,
+    messages: Floats,
+    totals: Floats,
+    score: Floats,
 ) -> None:
-    """Set column t of `total` to what node at[t] knows by itself and is told."""
+    """Set totals, and columns of `score`, to what nodes know by themselves and were told."""
     for k in range(0, scores.shape[1], len(like)):
         for t in range(len(at)):
             row = load(scores, at[t], k, like)
             for e in range(start[at[t]], start[at[t] + 1]):
                 row = plus(row, load(messages, e, k, like))
-            store_column(total, k, t, row)
+            store(totals, at[t], k, row)
+            store_column(score, k, t, row)
 
 
 @kernel
-def _speak(
-    at: Offsets,
+def _weigh(first: int, m: int, start: Offsets, other: Codes, down: bool, weight: Floats) -> None:
+    """Set weights to 1 less the number of messages that each node speaks."""
+    for t in range(m):
+        i, n_spoken = first + t, 0
+        for e in range(start[i], start[i + 1]):
+            n_spoken += (other[e] > i) == down
+        weight[t] = 1.0 - n_spoken
+
+
+@kernel
+def _list(
+    first: int,
+    last: int,
     network: Network,
     theta: Floats,
-    heard: Floats,
+    messages: Floats,
     down: bool,
     said: Wave,
-    weight: Floats,
 ) -> int:
     """List what the nodes will say; return how many messages these are."""
     start, other, mate, edge = network
     slot, own, node, of_edge = said.slot, said.own, said.node, said.theta
     m = 0
-    for t in range(len(at)):
-        i, before = at[t], m
+    for i in range(first, last):
         for e in range(start[i], start[i + 1]):
             if (other[e] > i) == down:
-                slot[m], own[m], node[m] = mate[e], e, t
+                slot[m], own[m], node[m] = mate[e], e, i
                 of_edge[m] = theta[edge[e]] if len(theta) > 1 else theta[0]
-                prefetch(heard, mate[e], 0)  # it lies anywhere: fetched while others work
+                prefetch(messages, mate[e], 0)  # it lies anywhere: fetched while others work
                 m += 1
-        weight[t] = 1.0 - (m - before)
     return m
 
 
 @kernel
 def _cavities(
-    like: Like, node: Offsets, own: Offsets, total: Floats, messages: Floats, out: Floats
+    like: Like, node: Offsets, own: Offsets, totals: Floats, messages: Floats, out: Floats
 ) -> None:
-    """Set column t of `out` to what its node knows but for what the hearer told it."""
+    """Set column t of `out` to what its node knows but for what the hearer told it.
+
+    What the hearer told goes the other way: no message of this pass takes its place.
+    """
     for k in range(0, out.shape[0], len(like)):
         for t in range(len(node)):
-            known = load_column(total, k, node[t], like)
+            known = load(totals, node[t], k, like)
             store_column(out, k, t, minus(known, load(messages, own[t], k, like)))
 
 
 @kernel
-def _tell(like: Like, said: Wave, m: int, heard: Floats) -> float:
-    """Work out the messages of a wave, largest 0, and tell them; return the sum of their scales."""
+def _tell(like: Like, said: Wave, m: int, messages: Floats, damping: float) -> float:
+    """Work out the messages of a wave and tell them; return the sum of their scales."""
     n, top, best = said.score.shape[0], said.beside[TOP], said.beside[BEST]
     largest(said.score, top, m)
     for k in range(n):
@@ -180,38 +186,18 @@ def _tell(like: Like, said: Wave, m: int, heard: Floats) -> float:
     scales = 0.0
     for t in range(m):
         scales += top[t] + best[t]
+    for k in range(0, n, len(like)):
+        for t in range(m):
+            store_column(said.each, k, t, load(messages, said.slot[t], k, like))
+    for k in range(n):
+        _mix(said.after[k], best, said.each[k], damping, m)
+    largest(said.after, best, m)
     for k in range(n):
         _lower(said.after[k], best, m)
     for k in range(0, n, len(like)):
         for t in range(m):
-            store(heard, said.slot[t], k, load_column(said.after, k, t, like))
+            store(messages, said.slot[t], k, load_column(said.after, k, t, like))
     return scales
-
-
-@kernel
-def hear(
-    like: Like,
-    network: Network,
-    heard: Floats,
-    messages: Floats,
-    span: tuple[int, int],
-    damping: float,
-    down: bool,
-) -> None:
-    """Let the nodes of one part take in what was said."""
-    n, start, other = messages.shape[1], network.start, network.other
-    for i in range(*span):
-        for e in range(start[i], start[i + 1]):
-            if (other[e] > i) == down:
-                continue
-            top = -np.inf
-            for k in range(0, n, len(like)):
-                old = times(load(messages, e, k, like), damping)
-                new = fused(load(heard, e, k, like), 1.0 - damping, old)
-                store(messages, e, k, new)
-                top = max(top, largest_lane(new))
-            for k in range(0, n, len(like)):
-                store(messages, e, k, minus(load(messages, e, k, like), top))
 
 
 @kernel
@@ -261,7 +247,7 @@ def _believe(like: Like, nodes: Wave, m: int, belief: Floats, moved: Floats) -> 
     for k in range(n):
         for t in range(m):
             nodes.each[k, t] *= norm[t]
-    store_rows(nodes.slot[:m], like, nodes.each, belief, moved)
+    store_rows(nodes.node[:m], like, nodes.each, belief, moved)
     return log_norms
 
 
@@ -304,6 +290,12 @@ def _logs(row: Floats, m: int) -> int:
         n_wrong += row[t] < SMALLEST_SUM
         row[t] = log(row[t])
     return n_wrong
+
+
+@fused_kernel
+def _mix(row: Floats, best: Floats, old: Floats, damping: float, m: int) -> None:
+    for t in range(m):
+        row[t] = (1.0 - damping) * (row[t] - best[t]) + damping * old[t]
 
 
 @fused_kernel

@@ -43,7 +43,6 @@ def pass_messages(
     down: bool,
     n_parts: int = 1,
     n_threads: int = 1,
-    heard: Floats | None = None,
 ) -> tuple[float, float]:
     """Pass messages up or down among nodes span[0] … span[1] − 1, and set their beliefs.
 
@@ -64,8 +63,6 @@ def pass_messages(
         (2 · n_edges, n_classes) logs, largest 0. Overwritten.
     belief
         (n_nodes, n_classes), rows sum to 1. Rows of the span are overwritten.
-    heard
-        Room like `messages` for what is said, so that none is made in each pass.
 
     Returns
     -------
