@@ -64,6 +64,11 @@ def growth(result: dict[str, Any]) -> str:
         f"{row['peak_bytes'] / 1e9:.2f} |"
         for row in axes["responses"]["rows"]
     )
+    busy = "".join(
+        f"{row['n']:,} responses were measured {row['busy']}: their times are too long.\n"
+        for row in axes["responses"]["rows"]
+        if "busy" in row
+    )
     return f"""## Growth
 
 ![Time and memory against responses, classes, workers and links](figures/growth.svg)
@@ -82,6 +87,7 @@ to a Parquet file of labels by 30 sweeps of variational Bayes, in seconds and GB
 |---|---|---|---|---|---|---|---|
 {rows}
 
+{busy}
 Exponents against responses are those of text ids. Classes, workers and links: one sweep, the mean
 of the first ten, at 1,000,000 responses; with links at 3,000,000, and each has a plain sweep before
 it, as the fit without links comes first.

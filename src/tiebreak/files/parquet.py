@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LARGE = 1_000_000  # rows; a smaller file is read at once
 BATCH = 1 << 20  # rows of a piece
+TIDY = 16  # pieces
 SHORT = 4  # bytes a row; with fewer, the file keeps a dictionary of its texts
 
 
@@ -52,10 +53,14 @@ def parquet_table(content: Content) -> Table:
 
 def _stream(content: Content, wanted: list[str]) -> Iterator[Sequence[Column]]:
     """Yield pieces of some columns; texts of which the file keeps a dictionary come with it."""
+    import pyarrow as pa
+
     short = [name for name in wanted if _is_short(_open(content), name)]
     file = _open(content, read_dictionary=short)
-    for batch in _ahead(file.iter_batches(batch_size=BATCH, columns=wanted)):
+    for number, batch in enumerate(_ahead(file.iter_batches(batch_size=BATCH, columns=wanted))):
         yield [batch.column(name) for name in wanted]
+        if number % TIDY == TIDY - 1:
+            pa.default_memory_pool().release_unused()  # what Arrow keeps for later adds up
 
 
 def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tiebreak.kernels.intake import reference
 from tiebreak.kernels.intake.reference import Arranged, Part
 from tiebreak.names import Codes
@@ -13,10 +11,9 @@ INT32_END = 2**31
 
 
 def arrange(
-    parts: list[Any], n_tasks: int, n_workers: int, new_label: Codes, *, keep_last: bool
+    parts: list[Part], n_tasks: int, n_workers: int, new_label: Codes, *, keep_last: bool
 ) -> Arranged:
-    """Sort responses by task, compiled where there are many; `parts` is used up."""
-    parts = [Part(*part) for part in parts]
+    """Sort responses by task, compiled where there are many: `parts` is then used up."""
     n_responses = sum(len(part.task) for part in parts)
     if n_responses < LARGE or n_workers * len(new_label) >= INT32_END:
         return reference.arrange(parts, n_tasks, new_label, keep_last=keep_last)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tiebreak import names
 from tiebreak.errors import ResponseError
+from tiebreak.kernels.intake.reference import Part
 from tiebreak.names import NOWHERE, Codes, Column, Names, Source
 from tiebreak.responses.arranging import INT32_END, arrange
 
@@ -70,7 +71,7 @@ class Responses:
         if len(set(lengths)) > 1:
             raise ResponseError(f"task, worker and label must be equally long; got {lengths}.")
         same = np.arange(len(classes), dtype=np.int32)
-        arranged = arrange([columns], len(tasks), len(workers), same, keep_last=False)
+        arranged = arrange([Part(*columns)], len(tasks), len(workers), same, keep_last=False)
         return cls(arranged.start, arranged.code, tasks, workers, classes)
 
     @classmethod
