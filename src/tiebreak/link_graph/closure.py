@@ -45,10 +45,13 @@ def components(n_tasks: int, left: AnyCodes, right: AnyCodes) -> Codes:
     """
     from scipy.sparse.csgraph import connected_components
 
-    n_found, label = connected_components(_graph(n_tasks, left, right), directed=False)
-    new = np.empty(n_found, dtype=np.int32)
-    new[np.argsort(first_members(label, n_found))] = np.arange(n_found, dtype=np.int32)
-    return np.asarray(new[label])
+    linked, place = np.unique(np.concatenate([left, right]), return_inverse=True)
+    ends = place[: len(left)], place[len(left) :]  # most tasks have no link: leave them out
+    n_found, label = connected_components(_graph(len(linked), *ends), directed=False)
+    every = np.arange(n_tasks)
+    smallest = every.copy()
+    smallest[linked] = linked[first_members(label, n_found)][label]
+    return np.asarray((np.cumsum(smallest == every, dtype=np.int32) - 1)[smallest])
 
 
 def first_members(label: AnyCodes, n_labels: int) -> Ints:
