@@ -33,14 +33,20 @@ def parity(n_tasks: int, links: LinkCodes) -> Parity:
     cannot-links; on a spanning forest the copies of a root then split every component in two.
     """
     hard = np.flatnonzero(links.is_hard)
-    left, right, must = links.left[hard], links.right[hard], links.must[hard]
-    tree = _forest(n_tasks, left, right, must)
-    copy = components(2 * n_tasks, *_two_copies(n_tasks, left[tree], right[tree], must[tree]))
-    component = components(n_tasks, left, right)
-    root = first_members(component, int(component.max(initial=-1)) + 1)[component]
-    flipped = copy[:n_tasks] != copy[root]
+    must = links.must[hard]
+    ends = np.concatenate([links.left[hard], links.right[hard]])
+    linked, place = np.unique(ends, return_inverse=True)  # most tasks have no link: leave them out
+    left, right = place[: len(hard)], place[len(hard) :]
+    n = len(linked)
+    tree = _forest(n, left, right, must)
+    copy = components(2 * n, *_two_copies(n, left[tree], right[tree], must[tree]))
+    component = components(n, left, right)
+    head = first_members(component, int(component.max(initial=-1)) + 1)[component]
+    flipped = copy[:n] != copy[head]
+    root, parities = np.arange(n_tasks, dtype=np.int32), np.zeros(n_tasks, dtype=np.int8)
+    root[linked], parities[linked] = linked[head], flipped
     broken = (flipped[left] == flipped[right]) != must
-    return Parity(root.astype(np.int32), flipped.astype(np.int8), hard[broken])
+    return Parity(root, parities, hard[broken])
 
 
 def odd_cycle(n_tasks: int, links: LinkCodes, task: int) -> list[int]:
