@@ -87,9 +87,10 @@ threads. The last column is against the sum of the response codes alone.
 |---|---|---|---|---|---|
 {limits}
 
-What limits the rest is not memory but the work a response: its row of the table and of the counts
-do not fit into the nearest cache beside each other from four classes on, and each takes a load, a
-sum and a store; and of each task K exponentials, to the last bit.
+What limits the rest is work rather than memory. With one part left out at a time, looking up a
+response's row, adding to its counts, and a task's exponentials (K of them, to the last bit; one
+for two classes) take shares of the same order. Table and counts take 16 K² bytes a worker
+together, here more than the nearest cache holds, which probably costs most of what is left.
 """
 
 
