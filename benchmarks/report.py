@@ -202,7 +202,8 @@ def _asking(result: dict[str, Any]) -> str:
     return f"""## Asking
 
 {result["tasks"]:,} tasks, {result["responses"]:,} responses: the first fit, choosing the next 20
-pairs (the slowest of some rounds), and fitting again with their answers from where the model ended.
+pairs (the slowest of some rounds), and fitting again with their answers from where the model ended,
+as a session does between batches: until no probability moves by {result["tolerance"]:g}.
 
 | classes | first fit | choosing | first refit | later refits / first fit |
 |---|---|---|---|---|

@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.measure import about, keep, seconds
 from tiebreak import VariationalBayes, simulate
+from tiebreak.ask.fitting import BETWEEN_BATCHES
 from tiebreak.links import Links
 from tiebreak.selection import pairs
 
@@ -49,7 +50,7 @@ def measure(n_classes: int) -> dict[str, Any]:
             np.arange(len(left)),
         )
         start = time.perf_counter()
-        model = VariationalBayes(init=model).fit(responses, links=links)
+        model = VariationalBayes(init=model, tol=BETWEEN_BATCHES).fit(responses, links=links)
         again.append(time.perf_counter() - start)
     return {
         "classes": n_classes,
@@ -65,6 +66,7 @@ def main() -> None:
         "asking",
         {
             "what": f"choose {N_PAIRS} pairs, answer them, fit again from where the model ended",
+            "tolerance": BETWEEN_BATCHES,
             "tasks": N_TASKS,
             "responses": N_TASKS * RESPONSES_PER_TASK,
             "rows": [measure(each) for each in CLASSES],

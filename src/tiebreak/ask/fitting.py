@@ -15,6 +15,7 @@ from tiebreak.selection.asking import tempered
 
 Start = VariationalBayes | Literal["majority"]
 
+BETWEEN_BATCHES = 1e-3  # tolerance of fits that only choose questions: an answer moves far more
 SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the others are
 
 
@@ -24,6 +25,7 @@ class Fit(NamedTuple):
     model: VariationalBayes
     wrong: float  # how many labels are expected to be wrong
     is_soft: bool  # links count as fallible, so that none follows for sure from others
+    is_final: bool  # fitted to the usual tolerance, not only well enough to choose questions
     n_checks: int  # links and known labels that tell how far to trust the crowd
 
 
@@ -42,6 +44,7 @@ class Fits:
         self._link_error = link_error
         self._fit: Fit | None = None
         self._known: tuple[int, ...] = ()
+        self._final = True  # whether the fit under way is to the usual tolerance
 
     def is_current(self, answers: Sequence[Event]) -> bool:
         """Tell whether the last fit knows just these answers."""
@@ -51,12 +54,17 @@ class Fits:
         """Count the answers that the last fit does not know, and those that were undone since."""
         return len(set(self._known) ^ set(_ids(answers)))
 
-    def current(self, answers: Sequence[Event]) -> Fit:
-        """Return the fit to these answers, made anew where the last one knows others."""
-        if self._fit is None or not self.is_current(answers):
-            self._fit = _read(self._fitted(answers))
+    def current(self, answers: Sequence[Event], *, final: bool = False) -> Fit:
+        """Return the fit to these answers, made anew where the last one knows others.
+
+        `final` asks for the usual tolerance; a fit before it is where that one starts.
+        """
+        fit = self._fit
+        if fit is None or not self.is_current(answers) or (final and not fit.is_final):
+            self._final = final or fit is None
+            fit = self._fit = _read(self._fitted(answers), is_final=self._final)
             self._known = _ids(answers)
-        return self._fit
+        return fit
 
     def last(self, answers: Sequence[Event]) -> Fit:
         """Return the last fit, whatever answers it knows; the first one is made."""
@@ -88,6 +96,8 @@ class Fits:
             said = self._job.links_of(answers)
             links = said if links is None else links + said
         estimator = VariationalBayes(link_error=link_error, init=self._start(link_error, answers))
+        if not self._final:
+            estimator.set_params(tol=BETWEEN_BATCHES)
         estimator.fit(self._job.responses, links=links, gold=self._job.gold)
         # The model would hold on to the one before, and that to all before it.
         return estimator.set_params(init="majority")
@@ -98,13 +108,14 @@ class Fits:
         return last if last is not None and grew and last.link_error == link_error else "majority"
 
 
-def _read(model: VariationalBayes) -> Fit:
+def _read(model: VariationalBayes, *, is_final: bool) -> Fit:
     probability = tempered(model)[np.arange(len(model.tasks_)), model.labels_.label]
     weights = None if model.links_ is None else model.links_.weight
     return Fit(
         model,
         wrong=float((1.0 - probability).sum()),
         is_soft=model.link_error is not None or weights is not None,
+        is_final=is_final,
         n_checks=len(model.links_ or ()) + len(model.gold_ or ()),
     )
 

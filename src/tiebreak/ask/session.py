@@ -167,7 +167,7 @@ class Session:
     def model(self) -> VariationalBayes:
         """Return the model that knows all answers; fitted anew where there are new ones."""
         self._record.catch_up()
-        return self._fits.current(self._link_events()).model
+        return self._fits.current(self._link_events(), final=True).model
 
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
         """Return who gave which label to a task."""
@@ -246,7 +246,8 @@ class Session:
 
     def _choose_batch(self) -> None:
         """Fit to all answers and queue a new batch; none where nothing is worth asking."""
-        model = self.model()
+        self._record.catch_up()
+        model = self._fits.current(self._link_events()).model
         if self._job.responses.n_classes == 1 or self.progress().finished is not None:
             return
         declined = self._record.declined()
