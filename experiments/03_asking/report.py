@@ -56,6 +56,22 @@ group of tasks that speaks for it best, at first one task that the crowd is sure
 Where answers may be wrong, links are soft and nothing follows for good: a task can be asked again,
 against another member, when its probability says that it is worth it.
 
+## What was tried and left
+
+- *The gain of single pairs alone* ([eq:link-gain](model.md#choosing-which-pairs-to-ask-about),
+  any pair of a doubtful and a sure group): as good with two classes. With ten, a group that was
+  wrong from the start grew and misled the rest, since tasks that are called by the wrong name
+  agree with each other.
+- *Evidence of a group discounted for tasks that err together*: it checks cores more and settles
+  less.
+- *Stars of three or more sure tasks for every class before anything else*: with many classes they
+  cost more than they save, and where half of a class is another they do not find it.
+- *Probabilities as the model gives them, not tempered*: the same order with two classes; with
+  ten, fewer labels put right at large budgets.
+
+With two classes a link question now does what a label does, and labels asked by margin are not
+beaten.
+
 ## The experiment
 
 On ten real datasets, questions are asked about tasks of gold and answered from it: as many as
