@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, number_or, split_pairs
+from tiebreak.cli.arguments import STANDARD, check_files
 from tiebreak.cli.ending import say, working
+from tiebreak.cli.options import (
+    Columns,
+    GoldFile,
+    LinkError,
+    LinksFile,
+    Quiet,
+    Seed,
+    Strategy,
+    TasksFile,
+    error_rate,
+    read_crowd,
+)
 from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:
@@ -25,16 +37,9 @@ def ask(
     texts: Annotated[
         str | None, typer.Option(help="Table of task, text: what to show.", metavar="FILE")
     ] = None,
-    links: Annotated[
-        str | None, typer.Option(help="Table of left, right, link (must|cannot).", metavar="FILE")
-    ] = None,
-    gold: Annotated[
-        str | None, typer.Option(help="Table of task, label: known classes.", metavar="FILE")
-    ] = None,
-    tasks: Annotated[
-        str | None,
-        typer.Option(help="Table of task: also those without responses.", metavar="FILE"),
-    ] = None,
+    links: LinksFile = None,
+    gold: GoldFile = None,
+    tasks: TasksFile = None,
     among: Annotated[
         str | None, typer.Option(help="Table of task: ask about these only.", metavar="FILE")
     ] = None,
@@ -47,26 +52,18 @@ def ask(
         float | None,
         typer.Option(help="Stop when this share of labels should be right.", metavar="P"),
     ] = None,
-    strategy: Annotated[
-        Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
-    ] = "adaptive",
+    strategy: Strategy = "adaptive",
     batch: Annotated[int, typer.Option(help="Answers between two fits.", metavar="N", min=1)] = 20,
-    link_error: Annotated[
-        str | None,
-        typer.Option(help="How often links are wrong: a rate, auto, or learn.", metavar="RATE"),
-    ] = None,
+    link_error: LinkError = None,
     links_out: Annotated[
         str | None, typer.Option(help="Where to write the answers as links.", metavar="FILE")
     ] = None,
     out: Annotated[
         str | None, typer.Option("-o", "--out", help="Where to write labels.", metavar="FILE")
     ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Names of columns: task=…,worker=…,label=…", metavar="PAIRS"),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="For what is random.", metavar="N")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
+    columns: Columns = None,
+    seed: Seed = None,
+    quiet: Quiet = False,
 ) -> None:
     """Ask in the terminal which tasks are of the same class.
 
@@ -76,17 +73,12 @@ def ask(
     if STANDARD in reads:
         raise OptionError("Standard input is for keys here, so no file can be '-'. Name the file.")
     check_files((*reads, session), (links_out, out))
-    from tiebreak import files
     from tiebreak.ask import Session
 
     with working("reading", quiet=quiet):
         opened = Session(
             session,
-            files.read_responses(
-                responses,
-                columns=None if columns is None else split_pairs("--columns", columns),
-                tasks=tasks,
-            ),
+            read_crowd(responses, columns, tasks),
             links=links,
             gold=gold,
             texts=texts,
@@ -97,7 +89,7 @@ def ask(
             who=who,
             random_state=seed,
             batch=batch,
-            link_error=number_or(("auto", "learn"), "--link-error", link_error),
+            link_error=error_rate(link_error),
         )
     with opened:
         _converse(opened, session)

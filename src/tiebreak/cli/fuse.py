@@ -7,8 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, number_or, split_list, split_pairs
+from tiebreak.cli.arguments import STANDARD, check_files, number_or
 from tiebreak.cli.ending import say, working
+from tiebreak.cli.options import (
+    Classes,
+    Columns,
+    GoldFile,
+    LinkError,
+    LinksFile,
+    Quiet,
+    Repeats,
+    ResponsesFile,
+    Seed,
+    TasksFile,
+    error_rate,
+    read_crowd,
+)
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
@@ -33,19 +47,10 @@ Method = Literal["vb", "ds", "mv"]
 
 
 def fuse(
-    responses: Annotated[
-        str, typer.Argument(help="Table of task, worker, label; - is stdin.", metavar="RESPONSES")
-    ],
-    links: Annotated[
-        str | None, typer.Option(help="Table of left, right, link (must|cannot).", metavar="FILE")
-    ] = None,
-    gold: Annotated[
-        str | None, typer.Option(help="Table of task, label: known classes.", metavar="FILE")
-    ] = None,
-    tasks: Annotated[
-        str | None,
-        typer.Option(help="Table of task: also those without responses.", metavar="FILE"),
-    ] = None,
+    responses: ResponsesFile,
+    links: LinksFile = None,
+    gold: GoldFile = None,
+    tasks: TasksFile = None,
     method: Annotated[
         Method,
         typer.Option(help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote."),
@@ -60,17 +65,9 @@ def fuse(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add one column a class.")
     ] = False,
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Names of columns: task=…,worker=…,label=…", metavar="PAIRS"),
-    ] = None,
-    repeats: Annotated[
-        Literal["last", "count", "error"],
-        typer.Option(help="A worker twice on one task: which label counts."),
-    ] = "last",
-    classes: Annotated[
-        str | None, typer.Option(help="Classes, also those nobody used.", metavar="A,B,…")
-    ] = None,
+    columns: Columns = None,
+    repeats: Repeats = "last",
+    classes: Classes = None,
     prior: Annotated[
         Literal["diagonal", "uniform"] | None,
         typer.Option(help="Prior of workers: better than chance, or none. [vb: diagonal]"),
@@ -82,10 +79,7 @@ def fuse(
     link_inference: Annotated[
         str | None, typer.Option(help="exact, or mean-field (the paper's).", metavar="NAME")
     ] = None,
-    link_error: Annotated[
-        str | None,
-        typer.Option(help="How often links are wrong: a rate, auto, or learn.", metavar="RATE"),
-    ] = None,
+    link_error: LinkError = None,
     link_strength: Annotated[
         str | None,
         typer.Option(help="Of mean-field links: a number, or grid.", metavar="NUMBER"),
@@ -114,11 +108,11 @@ def fuse(
     accelerate: Annotated[
         bool | None, typer.Option(help="Let sweeps leap ahead, so that fewer do. [accelerate]")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="For what is random.", metavar="N")] = None,
+    seed: Seed = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Summary as JSON on stdout; needs -o.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no notes.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Infer one label per task from responses.
 
@@ -140,7 +134,7 @@ def fuse(
         "confusion_prior": prior,
         "init": init,
         "link_inference": link_inference,
-        "link_error": number_or(("auto", "learn"), "--link-error", link_error),
+        "link_error": error_rate(link_error),
         "link_strength": number_or(("grid",), "--link-strength", link_strength),
         "decode": decode,
         "calibrate": calibrate,
@@ -152,13 +146,7 @@ def fuse(
     }
     estimator = build_estimator(method, chosen)
     with working("reading and fitting", quiet=quiet):
-        crowd = files.read_responses(
-            responses,
-            columns=None if columns is None else split_pairs("--columns", columns),
-            repeats=repeats,
-            tasks=tasks,
-            classes=None if classes is None else split_list(classes),
-        )
+        crowd = read_crowd(responses, columns, tasks, repeats, classes)
         model = estimator.fit(crowd, links=links, gold=gold)
     files.write_labels(out, model.labels_, probabilities=probabilities)
     if workers:

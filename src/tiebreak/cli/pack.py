@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, split_list, split_pairs
+from tiebreak.cli.arguments import STANDARD
 from tiebreak.cli.ending import say, working
+from tiebreak.cli.options import (
+    Classes,
+    Columns,
+    Quiet,
+    Repeats,
+    ResponsesFile,
+    TasksFile,
+    read_crowd,
+)
 
 SUFFIX = ".tb"
 
 
 def pack(
-    responses: Annotated[
-        str, typer.Argument(help="Table of task, worker, label; - is stdin.", metavar="RESPONSES")
-    ],
+    responses: ResponsesFile,
     out: Annotated[
         str | None,
         typer.Option("-o", "--out", help="Folder to write. [RESPONSES.tb]", metavar="FOLDER.tb"),
     ] = None,
-    tasks: Annotated[
-        str | None,
-        typer.Option(help="Table of task: also those without responses.", metavar="FILE"),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Names of columns: task=…,worker=…,label=…", metavar="PAIRS"),
-    ] = None,
-    repeats: Annotated[
-        Literal["last", "count", "error"],
-        typer.Option(help="A worker twice on one task: which label counts."),
-    ] = "last",
-    classes: Annotated[
-        str | None, typer.Option(help="Classes, also those nobody used.", metavar="A,B,…")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no notes.")] = False,
+    tasks: TasksFile = None,
+    columns: Columns = None,
+    repeats: Repeats = "last",
+    classes: Classes = None,
+    quiet: Quiet = False,
 ) -> None:
     """Keep responses ready for fits: sorted, in codes, in a folder.
 
@@ -48,13 +44,7 @@ def pack(
     from tiebreak import files
 
     with working("reading and packing", quiet=quiet):
-        crowd = files.read_responses(
-            responses,
-            columns=None if columns is None else split_pairs("--columns", columns),
-            repeats=repeats,
-            tasks=tasks,
-            classes=None if classes is None else split_list(classes),
-        )
+        crowd = read_crowd(responses, columns, tasks, repeats, classes)
         files.write_responses(folder, crowd)
     if not quiet:
         say(f"{crowd!r}\nwrote {folder}; fit with: tiebreak fuse {folder}")

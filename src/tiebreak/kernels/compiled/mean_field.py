@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.kernels.compile import kernel
+from tiebreak.kernels.compiled.softmax import softmax_into
 from tiebreak.kernels.layout import ByGroup, Codes, Floats, Offsets
 
 
@@ -65,7 +66,7 @@ def _update_in_turn(
 ) -> float:
     n = q.shape[1]
     told = inside.copy()
-    score = np.empty(n)
+    new = np.empty(n)
     change, current = 0.0, -1
     for at in order:
         i, group = links.task[at], links.group[at]
@@ -76,20 +77,12 @@ def _update_in_turn(
                     across[links.other[e], k] += links.weight[e] * step
             told[current] = inside[current]
         current = group
-        top = -np.inf
+        _infer(q[i], u[i], links.pull, strength, inside[group], across[group], new)
         for k in range(n):
-            field = links.pull * (inside[group, k] - q[i, k]) + across[group, k]
-            score[k] = u[i, k] + strength * field
-            top = max(top, score[k])
-        norm = 0.0
-        for k in range(n):
-            score[k] = np.exp(score[k] - top)
-            norm += score[k]
-        for k in range(n):
-            step = score[k] / norm - q[i, k]
+            step = new[k] - q[i, k]
             change = max(change, abs(step))
             inside[group, k] += step
-            q[i, k] = score[k] / norm
+            q[i, k] = new[k]
     return change
 
 
@@ -104,20 +97,22 @@ def _update_together(
     across: Floats,
 ) -> float:
     n = q.shape[1]
-    score = np.empty(n)
+    new = np.empty(n)
     change = 0.0
     for a in at:  # the sums are those before the update, so that no task sees another's new q
         i, group = links.task[a], links.group[a]
-        top = -np.inf
+        _infer(q[i], u[i], links.pull, strength, inside[group], across[group], new)
         for k in range(n):
-            field = links.pull * (inside[group, k] - q[i, k]) + across[group, k]
-            score[k] = u[i, k] + strength * field
-            top = max(top, score[k])
-        norm = 0.0
-        for k in range(n):
-            score[k] = np.exp(score[k] - top)
-            norm += score[k]
-        for k in range(n):
-            change = max(change, abs(score[k] / norm - q[i, k]))
-            q[i, k] = score[k] / norm
+            change = max(change, abs(new[k] - q[i, k]))
+            q[i, k] = new[k]
     return change
+
+
+@kernel
+def _infer(
+    q: Floats, u: Floats, pull: float, strength: float, inside: Floats, across: Floats, new: Floats
+) -> None:
+    """Set the new q of one task by its score and the field of its links: [eq:link-update]."""
+    for k in range(len(q)):
+        new[k] = u[k] + strength * (pull * (inside[k] - q[k]) + across[k])
+    softmax_into(new, new)

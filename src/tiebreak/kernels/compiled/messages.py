@@ -36,6 +36,7 @@ from tiebreak.kernels.compiled.one_message import (
     exact_message,
     message,
 )
+from tiebreak.kernels.compiled.softmax import softmax_into
 from tiebreak.kernels.compiled.waves import believe_in_waves, speak_in_waves
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.network import Network
@@ -213,23 +214,9 @@ def _pass(
                 top = max(top, new[k])
             for k in range(n):
                 messages[mate[e], k] = new[k] - top
-        log_partition += (1 - n_spoken) * _normalise(total, new)
+        top, norm = softmax_into(total, new)
+        log_partition += (1 - n_spoken) * (top + np.log(norm))
         for k in range(n):
             change = max(change, abs(new[k] - belief[i, k]))
             belief[i, k] = new[k]
     return change, log_partition
-
-
-@kernel
-def _normalise(total: Floats, out: Floats) -> float:
-    """Set out = softmax(total) and return log Σ exp(total)."""
-    n, top = len(total), total[0]
-    for k in range(1, n):
-        top = max(top, total[k])
-    norm = 0.0
-    for k in range(n):
-        out[k] = np.exp(total[k] - top)
-        norm += out[k]
-    for k in range(n):
-        out[k] /= norm
-    return float(top + np.log(norm))
