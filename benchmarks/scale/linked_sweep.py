@@ -33,7 +33,7 @@ def measure(responses_per_task: int) -> dict[str, Any]:
         default_threads(),
     )
     log_odds, hard = merging.log_odds_of(links, None)
-    merged = merging.merge(links, hard, N_TASKS, N_CLASSES, None)
+    merged = merging.merge(links, hard, N_CLASSES, None)
     soft = merging.soft_links(links, ~hard, merged)
     exact = ExactLinks(merged, soft, log_odds[~hard], N_CLASSES, compiled, default_threads())
     role = vb.roles(N_TASKS, None, exact.task)

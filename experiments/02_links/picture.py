@@ -58,7 +58,7 @@ ALIKE = Pair(np.log([[0.6, 0.4], [0.6, 0.4]]), must=False)
 def exact(pair: Pair, strength: float) -> np.ndarray:
     """Return both tasks' probability of the first class, inferred jointly."""
     log_odds, hard = merging.log_odds_of(pair.link(strength), None)
-    merged = merging.merge(pair.link(strength), hard, 2, 2, None)
+    merged = merging.merge(pair.link(strength), hard, 2, None)
     soft = merging.soft_links(pair.link(strength), ~hard, merged)
     q = reference.softmax(pair.scores)
     ExactLinks(merged, soft, log_odds, 2, BACKEND).update(q, pair.scores)

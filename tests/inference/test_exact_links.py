@@ -39,7 +39,7 @@ def exact(
     links: LinkCodes, n_tasks: int, n_classes: int, gold: GoldCodes | None, backend: Any
 ) -> ExactLinks:
     log_odds, hard = merging.log_odds_of(links, None)
-    merged = merging.merge(links, hard, n_tasks, n_classes, gold)
+    merged = merging.merge(links, hard, n_classes, gold)
     soft = merging.soft_links(links, ~hard, merged)
     return ExactLinks(merged, soft, log_odds[~hard], n_classes, backend)
 

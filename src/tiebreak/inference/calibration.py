@@ -14,7 +14,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit
 
 from tiebreak.gold import GoldCodes
-from tiebreak.kernels.layout import Floats, Mask
+from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.kernels.reference import softmax
 from tiebreak.link_graph import LinkCodes
 
@@ -31,6 +31,22 @@ class Evidence(NamedTuple):
     links: LinkCodes | None
     error: Floats  # (n_links,)
     gold: GoldCodes | None
+
+    def tasks(self) -> Codes:
+        """Return the tasks that links or gold name, each once."""
+        links = [] if self.links is None else [self.links.left, self.links.right]
+        known = [] if self.gold is None else [self.gold.task]
+        return np.unique(np.concatenate([*links, *known])).astype(np.int32)
+
+    def among(self, tasks: Codes) -> Evidence:
+        """Return the same with tasks numbered by their places in `tasks`, which is sorted."""
+        links, gold = self.links, self.gold
+        if links is not None:
+            left, right = np.searchsorted(tasks, [links.left, links.right]).astype(np.int32)
+            links = links._replace(left=left, right=right)
+        if gold is not None:
+            gold = gold._replace(task=np.searchsorted(tasks, gold.task).astype(np.int32))
+        return Evidence(links, self.error, gold)
 
 
 def expected_temperature(votes: float) -> float:

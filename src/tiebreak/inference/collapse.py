@@ -184,11 +184,7 @@ def _by_head(tasks: ByTask, n_classes: int, head: Codes) -> Rows:
     is_head = head == np.arange(len(head), dtype=np.int32)
     heads = np.flatnonzero(is_head).astype(np.int32)
     row = (np.cumsum(is_head, dtype=np.int32) - 1)[head]
-    length = np.diff(tasks.start)[heads]
-    start = np.concatenate([[0], np.cumsum(length)])
-    at = np.repeat(tasks.start[heads] - start[:-1], length) + np.arange(start[-1])
-    edges = layout.chunk_edges(start, tasks.n_codes * n_classes * 8)
-    small = ByTask(start, tasks.code[at], tasks.role[heads], edges, tasks.n_codes)
+    small = layout.part_of(tasks, heads, n_classes)
     return Rows(small, np.bincount(row).astype(np.float64), row, heads)
 
 

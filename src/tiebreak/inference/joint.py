@@ -13,7 +13,8 @@ from tiebreak.inference.exact_links import ExactLinks
 from tiebreak.inference.link_errors import Answers, LearntLinks, Rates
 from tiebreak.inference.planning import LinkReport
 from tiebreak.inference.vb import Beliefs, Problem, Run
-from tiebreak.kernels.layout import FREE, Codes, Floats, Mask
+from tiebreak.kernels import layout
+from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.kernels.reference import softmax
 from tiebreak.link_graph import LinkCodes
 
@@ -69,7 +70,7 @@ def fit_joint(
     if options.calibrate:
         found = estimated if model is None else model.rates
         evidence = _evidence(links, hard, gold, options, found)
-        tau = calibration.fit_temperature(_scores(plain, start.beliefs), evidence, _votes(plain))
+        tau = _temperature(plain, start.beliefs, evidence)
         run = _cooled(problem, exact, run, tau)
     report = exact.finish(run.q)
     wrong = np.zeros(links.n_links)
@@ -82,10 +83,9 @@ def fit_joint(
 
 def calibrated(plain: Problem, start: Run, run: Run, gold: GoldCodes) -> tuple[Run, float]:
     """Calibrate a fit with known labels alone, by those labels."""
-    evidence = Evidence(None, np.empty(0), gold)
-    tau = calibration.fit_temperature(_scores(plain, start.beliefs), evidence, _votes(plain))
-    q = vb.clamp(softmax(tau * _scores(plain, run.beliefs)), gold)
-    return run._replace(q=q), tau
+    tau = _temperature(plain, start.beliefs, Evidence(None, np.empty(0), gold))
+    q, _ = _inferred_again(plain, run, tau)
+    return run._replace(q=vb.clamp(q, gold)), tau
 
 
 def _exact_links(
@@ -96,7 +96,7 @@ def _exact_links(
     error = expected if options.link_error in (LEARN, AUTO) else options.link_error
     assert not isinstance(error, str)  # checked by the estimator
     log_odds, hard = merging.log_odds_of(links, error)
-    merged = merging.merge(links, hard, plain.tasks.n_tasks, plain.n_classes, gold)
+    merged = merging.merge(links, hard, plain.n_classes, gold)
     soft = merging.soft_links(links, ~hard, merged)
     model = ExactLinks(
         merged, soft, log_odds[~hard], plain.n_classes, plain.backend, plain.n_threads
@@ -151,6 +151,13 @@ def _scores(problem: Problem, beliefs: Beliefs) -> Floats:
     return problem.backend.score_tasks(problem.tasks, *vb.expected_logs(beliefs))
 
 
+def _temperature(plain: Problem, beliefs: Beliefs, evidence: Evidence) -> float:
+    """Fit the temperature to evidence; only the tasks that it names, usually few, are scored."""
+    tasks = evidence.tasks()
+    part = plain._replace(tasks=layout.part_of(plain.tasks, tasks, plain.n_classes))
+    return calibration.fit_temperature(_scores(part, beliefs), evidence.among(tasks), _votes(plain))
+
+
 def _votes(problem: Problem) -> float:
     """Return the mean number of responses of a task."""
     n_votes = np.diff(problem.tasks.start)
@@ -178,12 +185,20 @@ def _evidence(
 
 def _cooled(problem: Problem, exact: ExactLinks, run: Run, tau: float) -> Run:
     """Infer tasks once more with their scores times τ, beliefs as they are."""
-    u = tau * _scores(problem, run.beliefs)
-    q = run.q.copy()
-    free = problem.tasks.role == FREE
-    q[free] = softmax(u[free])
+    q, u = _inferred_again(problem, run, tau)
     exact.update(q, u)
     return run._replace(q=q)
+
+
+def _inferred_again(problem: Problem, run: Run, tau: float) -> tuple[Floats, Floats]:
+    """Return q with the free tasks inferred from τ times their scores, and such scores of linked.
+
+    A score is a sum over responses, so that one sweep with expected logs times τ does it.
+    """
+    q, u = run.q.copy(), np.empty_like(run.q)
+    logs = (tau * each for each in vb.expected_logs(run.beliefs))
+    problem.backend.sweep_tasks(q, u, problem.tasks, *logs, n_threads=problem.n_threads)
+    return q, u
 
 
 def _decoded(exact: ExactLinks, q: Floats) -> Codes:

@@ -58,29 +58,33 @@ class SoftLinks(NamedTuple):
     opposite: Mask
 
 
-def merge(
-    links: LinkCodes, hard: Mask, n_tasks: int, n_classes: int, gold: GoldCodes | None
-) -> Merged:
+def merge(links: LinkCodes, hard: Mask, n_classes: int, gold: GoldCodes | None) -> Merged:
     """Merge tasks along hard links; find what gold implies for the nodes."""
     task = np.unique(np.concatenate([links.left, links.right])).astype(np.int32)
-    firm = links.keep(hard)._replace(weight=None)
+    firm = _numbered(links.keep(hard)._replace(weight=None), task)
     if n_classes == 2:
-        tied = link_graph.parity(n_tasks, firm)
-        found, node = np.unique(tied.root[task], return_inverse=True)
+        tied = link_graph.parity(len(task), firm)
+        found, node = np.unique(tied.root, return_inverse=True)
         none = np.empty(0, dtype=np.int32)
-        flip = tied.parity[task].astype(np.int32)
+        flip = tied.parity.astype(np.int32)
         merged = Merged(task, node.astype(np.int32), flip, _open(len(found)), none, none)
         return merged if gold is None else _with_gold(merged, gold)
-    closed = link_graph.close(n_tasks, firm)
-    found, node = np.unique(closed.group[task], return_inverse=True)
-    node_class = _open(len(found))
+    closed = link_graph.close(len(task), firm)
+    node_class = _open(closed.n_groups)
     if gold is not None:
-        known = link_graph.propagate(closed, gold.task, gold.label, n_classes)
-        node_class = known.group_class[found].astype(np.int32)
-    ends = (np.searchsorted(found, end).astype(np.int32) for end in (closed.left, closed.right))
-    return Merged(
-        task, node.astype(np.int32), np.zeros(len(task), dtype=np.int32), node_class, *ends
-    )
+        linked = np.isin(gold.task, task)
+        known = np.searchsorted(task, gold.task[linked]).astype(np.int32)
+        implied = link_graph.propagate(closed, known, gold.label[linked], n_classes)
+        node_class = implied.group_class.astype(np.int32)
+    flip = np.zeros(len(task), dtype=np.int32)
+    return Merged(task, closed.group, flip, node_class, closed.left, closed.right)
+
+
+def _numbered(links: LinkCodes, task: Codes) -> LinkCodes:
+    """Number tasks among the linked ones alone, usually few; they keep their order."""
+    ends = (np.searchsorted(task, end).astype(np.int32) for end in (links.left, links.right))
+    left, right = ends
+    return links._replace(left=left, right=right)
 
 
 def soft_links(links: LinkCodes, soft: Mask, merged: Merged) -> SoftLinks:

@@ -268,9 +268,10 @@ def _ascend_by_leaps(problem: Problem, q: Floats, tol: float, max_iter: int) -> 
 
 def value_of_tasks(problem: Problem, q: Floats) -> float | None:
     """Return H(y) and, with links, the expected link term; None before joint beliefs exist."""
-    alone = collapse.counted_entropy(q, problem.tasks.role == FREE, problem.copies)
     linked = 0.0 if problem.links is None else problem.links.value(q)
-    return None if linked is None else alone + linked
+    if linked is None:
+        return None
+    return collapse.counted_entropy(q, problem.tasks.role == FREE, problem.copies) + linked
 
 
 def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float) -> float:

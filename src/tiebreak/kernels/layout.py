@@ -107,6 +107,15 @@ def by_task(
     return ByTask(start, ordered, role, _cut(_work(start), n_wanted), n_codes, by_code)
 
 
+def part_of(tasks: ByTask, at: Codes, n_classes: int) -> ByTask:
+    """Lay out some tasks by themselves, in the order of `at`."""
+    length = np.diff(tasks.start)[at]
+    start = np.concatenate([[0], np.cumsum(length)])
+    place = np.repeat(tasks.start[at] - start[:-1], length) + np.arange(start[-1])
+    edges = chunk_edges(start, tasks.n_codes * n_classes * 8)
+    return ByTask(start, tasks.code[place], tasks.role[at], edges, tasks.n_codes)
+
+
 def chunk_edges(start: Offsets, accumulator_bytes: int) -> Offsets:
     """Cut tasks into chunks of about equal work, as many as their accumulators may cost."""
     limit = min(ACCUMULATOR_BYTES, ACCUMULATOR_BYTES_A_RESPONSE * int(start[-1]))

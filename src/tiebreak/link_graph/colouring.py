@@ -75,6 +75,9 @@ def feasibility(
     >>> feasibility(close(3, cannot), 3).verdict, feasibility(close(3, cannot), 2).blame
     ('feasible', [0, 1, 2])
     """
+    tied = np.unique(np.concatenate([closure.left, closure.right]))
+    if allowed is None and len(tied) < closure.n_groups:
+        return _among(closure, tied, n_classes, known, budget)
     owner, banned = _bans(closure.n_groups, n_classes, allowed, known)
     if n_classes == 2:
         return _two_classes(closure, owner, banned)
@@ -86,6 +89,24 @@ def feasibility(
     )
     clash = _clash(closure, problem)
     return Feasibility("infeasible", blame=clash) if clash else _many_classes(problem, budget)
+
+
+def _among(
+    closure: Closure, tied: AnyCodes, n_classes: int, known: Codes | None, budget: int
+) -> Feasibility:
+    """Look at the groups that are apart from any other; the rest, usually most, may be anything."""
+    ends = (np.searchsorted(tied, end).astype(np.int32) for end in (closure.left, closure.right))
+    alone = np.arange(len(tied), dtype=np.int32)
+    part = Closure(alone, len(tied), closure.size[tied], *ends, closure.conflicts)
+    found = feasibility(
+        part, n_classes, known=None if known is None else known[tied], budget=budget
+    )
+    if found.group_class is None:
+        blame = None if found.blame is None else tied[found.blame].tolist()
+        return found._replace(blame=blame)
+    group_class = np.zeros(closure.n_groups, np.int32) if known is None else np.maximum(known, 0)
+    group_class[tied] = found.group_class
+    return found._replace(group_class=group_class.astype(np.int32))
 
 
 def _bans(
