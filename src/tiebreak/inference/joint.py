@@ -32,6 +32,7 @@ class JointOptions(NamedTuple):
     tol: float
     max_iter: int
     accelerate: bool = False
+    warm: bool = False  # q starts where a model with fewer links ended
 
 
 class JointFit(NamedTuple):
@@ -57,14 +58,14 @@ def fit_joint(
         scores = _scores(plain, start.beliefs)
         estimated = _estimate_rates(exact, links, hard, scores, _votes(plain))
     model = _learnt(exact, links, hard, options)
-    role = vb.roles(plain.tasks.n_tasks, known, exact.task)
-    problem = plain._replace(tasks=plain.tasks._replace(role=role), links=model or exact)
+    problem = vb.with_links(plain, model or exact, exact.task, known)
     run = vb.ascend(
         problem,
         vb.clamp(start.q, known),
         tol=options.tol,
         max_iter=options.max_iter,
         accelerate=options.accelerate,
+        links_first=options.warm,
     )
     tau, end = None, run.q
     if options.calibrate:

@@ -313,6 +313,7 @@ class VariationalBayes(Estimator):
             tol=self.tol,
             max_iter=self.max_iter,
             accelerate=self.accelerate,
+            warm=isinstance(self.init, VariationalBayes),
         )
         fit = joint.fit_joint(plain, start, links, inputs.gold_codes, options)
         self.link_report_, self.temperature_ = fit.report, fit.temperature

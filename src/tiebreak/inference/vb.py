@@ -31,6 +31,7 @@ from tiebreak.kernels.layout import (
 from tiebreak.responses import Responses
 
 VOTES_AT_ONCE = 1 << 20  # tasks
+FEW = 0.1  # of all tasks: so few linked ones are laid out a second time, by themselves
 
 
 class LinkStep(NamedTuple):
@@ -58,6 +59,13 @@ class LinkModel(Protocol):
         """Return the linked tasks' part of the bound; None before joint beliefs exist."""
 
 
+class Part(NamedTuple):
+    """Some tasks, and how their responses lie by themselves."""
+
+    at: Codes
+    tasks: ByTask
+
+
 class Problem(NamedTuple):
     """Everything that stays fixed while a model is fitted.
 
@@ -71,6 +79,7 @@ class Problem(NamedTuple):
     n_threads: int = 1
     links: LinkModel | None = None
     copies: Floats | None = None  # (n_tasks,); None: one each
+    linked: Part | None = None  # the linked tasks, where they are few beside all
 
     @property
     def n_classes(self) -> int:
@@ -179,6 +188,43 @@ def _tally(problem: Problem, q: Floats, chosen: Mask) -> tuple[Floats, Floats]:
     return problem.backend.tally(weighed, problem.tasks, chosen, problem.n_threads)
 
 
+def _tally_linked(problem: Problem, q: Floats) -> tuple[Floats, Floats]:
+    """Count the linked tasks; where they are few, without a look at the others."""
+    if problem.linked is None:
+        return _tally(problem, q, problem.tasks.role == LINKED)
+    at, tasks = problem.linked
+    weighed = collapse.weigh(q[at], None if problem.copies is None else problem.copies[at])
+    everyone = np.ones(len(at), dtype=bool)
+    return problem.backend.tally(weighed, tasks, everyone, problem.n_threads)
+
+
+def with_links(problem: Problem, links: LinkModel, linked: Codes, known: GoldCodes) -> Problem:
+    """Return the problem with these links, and with roles for linked and known tasks."""
+    n_tasks = problem.tasks.n_tasks
+    tasks = problem.tasks._replace(role=roles(n_tasks, known, linked))
+    part = None
+    if len(linked) < FEW * n_tasks:
+        part = Part(linked, layout.part_of(tasks, linked, problem.n_classes))
+    return problem._replace(tasks=tasks, links=links, linked=part)
+
+
+def update_linked(problem: Problem, q: Floats, beliefs: Beliefs) -> Beliefs:
+    """Update the linked tasks alone, in place; return the beliefs that q then implies.
+
+    Where the free tasks have settled and only links are new, this does what a whole sweep would,
+    at the cost of the linked tasks. The bound cannot fall: all else stays as it is.
+    """
+    if problem.linked is None or problem.links is None:
+        return beliefs
+    at, tasks = problem.linked
+    u = np.empty_like(q)
+    u[at] = problem.backend.score_tasks(tasks, *expected_logs(beliefs))
+    before = _tally_linked(problem, q)
+    problem.links.update(q, u)
+    counts, totals = (now - then for now, then in zip(_tally_linked(problem, q), before, strict=True))
+    return Beliefs(beliefs.alpha + totals, beliefs.beta + counts.reshape(beliefs.beta.shape))
+
+
 def expected_logs(beliefs: Beliefs) -> tuple[Floats, Floats]:
     """Return E[log π], (n_classes,), and E[log θ], (n_codes, truth): [eq:expected-logs]."""
     log_table = dirichlet.expected_log(beliefs.beta, axis=1)
@@ -201,7 +247,7 @@ def update_tasks(problem: Problem, q: Floats, beliefs: Beliefs) -> Swept:
     if links is None:
         return swept
     step = links.update(q, u)
-    counts, totals = _tally(problem, q, tasks.role == LINKED)
+    counts, totals = _tally_linked(problem, q)
     return Swept(
         swept.counts + counts,
         swept.totals + totals,
@@ -219,21 +265,26 @@ def ascend(
     max_iter: int = 500,
     watch: Callable[[Floats, Beliefs], None] | None = None,
     accelerate: bool = False,
+    links_first: bool = False,
 ) -> Run:
     """Climb the bound by turns: tasks, then beliefs; stop when no q moves by `tol`.
 
     `watch` is called with q and the beliefs after each sweep. Where simultaneous updates of
     linked tasks swap between two states, the run stops there and says so (`cycled`).
+    `links_first` infers the linked tasks alone before the first sweep.
     `accelerate` lets sweeps leap ahead where that is safe: towards a tolerance, without a watch and
     without links whose model remembers more than beliefs.
     """
     q = np.array(q, dtype=np.float64, order="C")
+    beliefs = first_beliefs(problem, q)
+    value = value_of_tasks(problem, q)
+    bounds = [] if value is None else [bound_after_update(problem, beliefs, value)]
+    if links_first:
+        beliefs = update_linked(problem, q, beliefs)
     remembers = problem.links is not None and problem.links.remembers
     if accelerate and tol > 0.0 and not remembers and watch is None:
-        return _ascend_by_leaps(problem, q, tol, max_iter)
-    beliefs = first_beliefs(problem, q)
-    start = value_of_tasks(problem, q)
-    bounds = [] if start is None else [bound_after_update(problem, beliefs, start)]
+        run = _ascend_by_leaps(problem, q, beliefs, tol, max_iter)
+        return run._replace(bounds=bounds + run.bounds)
     before: list[Floats] = []  # q of the last two sweeps, kept only where a cycle can occur
     for sweep in range(1, max_iter + 1):
         if problem.links is not None and problem.links.may_cycle:
@@ -250,7 +301,7 @@ def ascend(
     return Run(q, beliefs, bounds, max_iter, converged=False)
 
 
-def _ascend_by_leaps(problem: Problem, q: Floats, tol: float, max_iter: int) -> Run:
+def _ascend_by_leaps(problem: Problem, q: Floats, start: Beliefs, tol: float, max_iter: int) -> Run:
     """Climb the bound in fewer sweeps, as `acceleration` does; q is overwritten."""
 
     def sweep(at: Parameters) -> Sweep:
@@ -258,12 +309,9 @@ def _ascend_by_leaps(problem: Problem, q: Floats, tol: float, max_iter: int) -> 
         implied = update_beliefs(problem, swept.counts, swept.totals)
         return Sweep(implied, bound_after_update(problem, implied, swept.entropy), swept.change)
 
-    start = first_beliefs(problem, q)
-    value = value_of_tasks(problem, q)
-    first = [] if value is None else [bound_after_update(problem, start, value)]
     climbed = acceleration.climb(sweep, start, tol=tol, max_iter=max_iter)
-    bounds = [*first, *climbed.bounds]
-    return Run(q, Beliefs(*climbed.implied), bounds, len(climbed.bounds), climbed.converged)
+    implied, bounds, converged = climbed
+    return Run(q, Beliefs(*implied), bounds, len(bounds), converged)
 
 
 def value_of_tasks(problem: Problem, q: Floats) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.network import Cliques
 
 
@@ -36,13 +36,23 @@ def _log_add(a: float, b: float) -> float:
 
 
 @kernel
-def _message_index(entry: int, n: int, cliques: Cliques, child: int) -> int:
-    """Return which entry of the child's message belongs to an entry of its parent's table."""
-    index, step = 0, 1
+def _heard(n: int, cliques: Cliques, child: int, entry_of: Offsets) -> Offsets:
+    """Return which entry of a child's message each entry of its parent's table hears.
+
+    The digits of a table's entry count up, so that no division is needed to read them.
+    """
+    parent = cliques.parent[child]
+    size = cliques.table_start[parent + 1] - cliques.table_start[parent]
+    entry_of[:size] = 0
+    step = 1
     for at in range(cliques.rest_start[child], cliques.rest_start[child + 1]):
-        index += (entry // n ** cliques.place[at]) % n * step
+        n_same = n ** cliques.place[at]
+        for first in range(0, size, n * n_same):
+            for digit in range(1, n):
+                low = first + digit * n_same
+                entry_of[low : low + n_same] += digit * step
         step *= n
-    return index
+    return entry_of[:size]
 
 
 @kernel
@@ -55,7 +65,7 @@ def _collect(
     best: bool,
 ) -> None:
     """Fill each clique's table and message, first to last; `best` takes maxima, not sums."""
-    n = scores.shape[1]
+    n, room = scores.shape[1], _room(cliques)
     for c in range(len(cliques.node)):
         first, last = cliques.table_start[c], cliques.table_start[c + 1]
         sent = cliques.message_start[c]
@@ -69,28 +79,42 @@ def _collect(
             tables[first + entry] = value
             m = sent + entry // n
             messages[m] = max(messages[m], value) if best else _log_add(messages[m], value)
-        parent = cliques.parent[c]
-        if parent >= 0:
-            above = cliques.table_start[parent]
-            for entry in range(cliques.table_start[parent + 1] - above):
-                tables[above + entry] += messages[sent + _message_index(entry, n, cliques, c)]
+        if cliques.parent[c] >= 0:
+            above = cliques.table_start[cliques.parent[c]]
+            for entry, m in enumerate(_heard(n, cliques, c, room)):
+                tables[above + entry] += messages[sent + m]
+
+
+@kernel
+def _room(cliques: Cliques) -> Offsets:
+    """Return room for one number an entry of the largest table."""
+    return np.empty(np.diff(cliques.table_start).max() if len(cliques.node) else 0, np.int64)
+
+
+@kernel
+def _log_sums(values: Floats, place: Offsets, n_places: int) -> Floats:
+    """Return log Σ exp of the values at each place; −∞ where none is above that."""
+    top, total = np.full(n_places, -np.inf), np.zeros(n_places)
+    for i, m in enumerate(place):
+        top[m] = max(top[m], values[i])
+    for i, m in enumerate(place):
+        if top[m] > -np.inf:
+            total[m] += np.exp(values[i] - top[m])
+    return np.where(top > -np.inf, top + np.log(total), -np.inf)
 
 
 @kernel
 def _give_back(n: int, cliques: Cliques, tables: Floats, messages: Floats) -> float:
     """Make each table the log of its joint belief, last clique to first; return log Z."""
-    log_partition = 0.0
+    log_partition, room = 0.0, _room(cliques)
     for c in range(len(cliques.node) - 1, -1, -1):
         sent, parent = cliques.message_start[c], cliques.parent[c]
         if parent < 0:
             log_partition += messages[sent]
             continue
+        above = tables[cliques.table_start[parent] : cliques.table_start[parent + 1]]
         n_sent = cliques.message_start[c + 1] - sent
-        told = np.full(n_sent, -np.inf)
-        above = cliques.table_start[parent]
-        for entry in range(cliques.table_start[parent + 1] - above):
-            m = _message_index(entry, n, cliques, c)
-            told[m] = _log_add(told[m], tables[above + entry])
+        told = _log_sums(above, _heard(n, cliques, c, room), n_sent)
         for m in range(n_sent):
             gain = told[m] - messages[sent + m] if told[m] > -np.inf else -np.inf
             for k in range(n):
