@@ -150,7 +150,7 @@ class ExactLinks:
                 if change < SETTLED:
                     break
             self._by_mean_field = True
-        self._spread(q, np.zeros_like(q))
+        self._spread(q, np.zeros(q.shape))
         return self.plan.report._replace(by_mean_field=self._by_mean_field)
 
     def entropy(self, q: Floats) -> float:

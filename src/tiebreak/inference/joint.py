@@ -32,7 +32,14 @@ class JointOptions(NamedTuple):
     tol: float
     max_iter: int
     accelerate: bool = False
-    warm: bool = False  # q starts where a model with fewer links ended
+
+
+class Start(NamedTuple):
+    """Where a fit with links or known labels starts."""
+
+    run: Run
+    plain: Beliefs  # of plain VB, which has seen neither links nor labels
+    is_warm: bool = False  # the run is that of a fit with fewer links or labels
 
 
 class JointFit(NamedTuple):
@@ -48,30 +55,31 @@ class JointFit(NamedTuple):
 
 
 def fit_joint(
-    plain: Problem, start: Run, links: LinkCodes, gold: GoldCodes | None, options: JointOptions
+    plain: Problem, start: Start, links: LinkCodes, gold: GoldCodes | None, options: JointOptions
 ) -> JointFit:
     """Fit from what plain VB found; decode and calibrate once at the end."""
     exact, hard = _exact_links(plain, links, gold, options)
     known = _union(gold, exact.merged.known())
     estimated = None
     if options.link_error == AUTO:
-        scores = _scores(plain, start.beliefs)
+        scores = _scores(plain, start.plain)
         estimated = _estimate_rates(exact, links, hard, scores, _votes(plain))
     model = _learnt(exact, links, hard, options)
     problem = vb.with_links(plain, model or exact, exact.task, known)
     run = vb.ascend(
         problem,
-        vb.clamp(start.q, known),
+        vb.clamp(start.run.q, known),
         tol=options.tol,
         max_iter=options.max_iter,
         accelerate=options.accelerate,
-        links_first=options.warm,
+        implied=None if len(known.task) else start.run.beliefs,
+        links_first=start.is_warm,
     )
     tau, end = None, run.q
     if options.calibrate:
         found = estimated if model is None else model.rates
         evidence = _evidence(links, hard, gold, options, found)
-        tau = _temperature(plain, start.beliefs, evidence)
+        tau = _temperature(plain, start.plain, evidence)
         run = _cooled(problem, exact, run, tau)
     report = exact.finish(run.q)
     wrong = np.zeros(links.n_links)
@@ -82,9 +90,9 @@ def fit_joint(
     return JointFit(run, label, report, tau, rates, end, wrong)
 
 
-def calibrated(plain: Problem, start: Run, run: Run, gold: GoldCodes) -> tuple[Run, float]:
+def calibrated(plain: Problem, start: Start, run: Run, gold: GoldCodes) -> tuple[Run, float]:
     """Calibrate a fit with known labels alone, by those labels."""
-    tau = _temperature(plain, start.beliefs, Evidence(None, np.empty(0), gold))
+    tau = _temperature(plain, start.plain, Evidence(None, np.empty(0), gold))
     q, _ = _inferred_again(plain, run, tau)
     return run._replace(q=vb.clamp(q, gold)), tau
 
@@ -197,8 +205,9 @@ def _inferred_again(problem: Problem, run: Run, tau: float) -> tuple[Floats, Flo
     A score is a sum over responses, so that one sweep with expected logs times τ does it.
     """
     q, u = run.q.copy(), np.empty_like(run.q)
-    logs = (tau * each for each in vb.expected_logs(run.beliefs))
-    problem.backend.sweep_tasks(q, u, problem.tasks, *logs, n_threads=problem.n_threads)
+    log_prior, log_table = vb.expected_logs(run.beliefs)
+    cool = tau * log_prior, tau * log_table
+    problem.backend.sweep_tasks(q, u, problem.tasks, *cool, n_threads=problem.n_threads)
     return q, u
 
 

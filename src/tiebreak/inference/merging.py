@@ -82,8 +82,7 @@ def merge(links: LinkCodes, hard: Mask, n_classes: int, gold: GoldCodes | None) 
 
 def _numbered(links: LinkCodes, task: Codes) -> LinkCodes:
     """Number tasks among the linked ones alone, usually few; they keep their order."""
-    ends = (np.searchsorted(task, end).astype(np.int32) for end in (links.left, links.right))
-    left, right = ends
+    left, right = np.searchsorted(task, [links.left, links.right]).astype(np.int32)
     return links._replace(left=left, right=right)
 
 

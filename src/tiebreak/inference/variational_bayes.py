@@ -18,7 +18,7 @@ from tiebreak.inference.estimator import (
     start_from,
     take_in,
 )
-from tiebreak.inference.joint import JointOptions
+from tiebreak.inference.joint import JointOptions, Start
 from tiebreak.inference.mean_field import GridPoint, MeanField
 from tiebreak.inference.options import check_options
 from tiebreak.inference.planning import LinkReport
@@ -47,6 +47,8 @@ class Ended(NamedTuple):
     tasks: ByTask  # how they lie
     plain: Beliefs  # of plain VB, which has seen neither links nor labels
     q: Floats
+    counted: tuple[Floats, Floats]  # what q adds to the priors of confusions and classes
+    collapses: bool  # whether equal rows were worth collapsing
 
 
 class VariationalBayes(Estimator):
@@ -206,18 +208,25 @@ class VariationalBayes(Estimator):
         problem = self._problem(rows, inputs)
         start = self._start(problem, q, by_row)
         run, label, end = self._fit_rows(problem, start, by_row)
-        self._ended = Ended(inputs.responses, whole, start.beliefs, rows.spread(end))
+        self._ended = Ended(
+            inputs.responses,
+            whole,
+            start.plain,
+            rows.spread(end),
+            vb.counted(problem, run.beliefs),
+            rows.row is not None,
+        )
         spread = None if label is None else rows.spread(label)
         self._keep(inputs, run._replace(q=rows.spread(run.q)), spread)
         return self
 
-    def _fit_rows(self, problem: Problem, start: Run, inputs: Inputs) -> Found:
+    def _fit_rows(self, problem: Problem, start: Start, inputs: Inputs) -> Found:
         if inputs.link_codes is not None and problem.n_classes > 1:
             fit = self._fit_exact if self.link_inference == "exact" else self._fit_mean_field
             return fit(problem, start, inputs, inputs.link_codes)
         if inputs.gold_codes is not None:
             return self._fit_gold(problem, start, inputs.gold_codes)
-        return Found(start, None, start.q)
+        return Found(start.run, None, start.run.q)
 
     def _forget(self) -> None:
         self.link_strength_ = self.link_grid_ = self.link_report_ = None
@@ -225,10 +234,9 @@ class VariationalBayes(Estimator):
 
     def _lay_out(self, crowd: Responses) -> ByTask:
         """Lay out responses by task, unless an earlier model of the same ones did."""
-        if isinstance(self.init, VariationalBayes):
-            begin = self.init._end_for(crowd)
-            if begin.responses is crowd:
-                return begin.tasks
+        begin = self._same_before(crowd)
+        if begin is not None:
+            return begin.tasks
         return vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
 
     def _rows(self, tasks: ByTask, inputs: Inputs) -> tuple[Rows, Floats | None]:
@@ -241,6 +249,9 @@ class VariationalBayes(Estimator):
             q = start_from(self.init, crowd)
         elif self.init == "spectral":
             q = spectral.start(self._problem(whole, inputs), self.random_state)
+        begin = self._same_before(crowd)
+        if begin is not None and not begin.collapses:
+            return whole, q
         alone = collapse.special(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)
         rows = collapse.rows_of(whole.tasks, crowd.n_classes, alone, q)
         return rows, None if q is None else rows.gather(q)
@@ -258,7 +269,7 @@ class VariationalBayes(Estimator):
             copies=rows.copies,
         )
 
-    def _start(self, problem: Problem, q: Floats | None, inputs: Inputs) -> Run:
+    def _start(self, problem: Problem, q: Floats | None, inputs: Inputs) -> Start:
         """Fit plain VB: links and gold start from what it finds, as in the paper.
 
         Probabilities given as `init` are taken as they are where links or gold follow, and so is
@@ -267,11 +278,28 @@ class VariationalBayes(Estimator):
         plain = inputs.link_codes is None and inputs.gold_codes is None
         if q is None:
             q = vb.majority(problem.tasks, problem.n_classes)
-        elif isinstance(self.init, VariationalBayes) and not plain:
-            return Run(q, self.init._ended.plain, [], 0, converged=True)
         elif not isinstance(self.init, str) and not plain:
-            return Run(q, vb.first_beliefs(problem, q), [], 0, converged=True)
-        return self._ascend(problem, q)
+            return self._start_at(problem, q, inputs.responses)
+        run = self._ascend(problem, q)
+        return Start(run, run.beliefs)
+
+    def _start_at(self, problem: Problem, q: Floats, crowd: Responses) -> Start:
+        begin = self._same_before(crowd)
+        if begin is None:
+            implied = vb.first_beliefs(problem, q)
+        else:
+            implied = vb.update_beliefs(problem, *begin.counted)
+        run = Run(q, implied, [], 0, converged=True)
+        if isinstance(self.init, VariationalBayes):
+            return Start(run, self.init._ended.plain, is_warm=True)
+        return Start(run, implied)
+
+    def _same_before(self, crowd: Responses) -> Ended | None:
+        """Return where an earlier model of these very responses ended, if `init` is one."""
+        if not isinstance(self.init, VariationalBayes):
+            return None
+        begin = self.init._end_for(crowd)
+        return begin if begin.responses is crowd else None
 
     def _end_for(self, responses: Responses) -> Ended:
         """Return where this model ended, for a later one of the same responses."""
@@ -290,14 +318,14 @@ class VariationalBayes(Estimator):
             problem, q, tol=self.tol, max_iter=self.max_iter, accelerate=self.accelerate
         )
 
-    def _fit_gold(self, plain: Problem, start: Run, gold: GoldCodes) -> Found:
-        run = self._ascend(_with_known(plain, gold), vb.clamp(start.q, gold))
+    def _fit_gold(self, plain: Problem, start: Start, gold: GoldCodes) -> Found:
+        run = self._ascend(_with_known(plain, gold), vb.clamp(start.run.q, gold))
         end = run.q
         if self.calibrate is not False:
             run, self.temperature_ = joint.calibrated(plain, start, run, gold)
         return Found(run, None, end)
 
-    def _fit_exact(self, plain: Problem, start: Run, inputs: Inputs, links: LinkCodes) -> Found:
+    def _fit_exact(self, plain: Problem, start: Start, inputs: Inputs, links: LinkCodes) -> Found:
         if self.link_error in (joint.AUTO, joint.LEARN) and links.weight is not None:
             raise OptionError(
                 "Weights already say how sure each link is, so link_error='auto' and 'learn' have "
@@ -313,7 +341,6 @@ class VariationalBayes(Estimator):
             tol=self.tol,
             max_iter=self.max_iter,
             accelerate=self.accelerate,
-            warm=isinstance(self.init, VariationalBayes),
         )
         fit = joint.fit_joint(plain, start, links, inputs.gold_codes, options)
         self.link_report_, self.temperature_ = fit.report, fit.temperature
@@ -323,7 +350,7 @@ class VariationalBayes(Estimator):
         return Found(fit.run, fit.label, fit.end)
 
     def _fit_mean_field(
-        self, plain: Problem, begin: Run, inputs: Inputs, links: LinkCodes
+        self, plain: Problem, begin: Start, inputs: Inputs, links: LinkCodes
     ) -> Found:
         n_tasks, n_classes = plain.tasks.n_tasks, plain.n_classes
         closure = self.closure and links.weight is None
@@ -337,7 +364,7 @@ class VariationalBayes(Estimator):
             model = MeanField(groups, strength, problem.tasks.role, plain.backend, self.schedule)
             return self._ascend(problem._replace(links=model), start)
 
-        start = vb.clamp(begin.q, gold)
+        start = vb.clamp(begin.run.q, gold)
         in_turn = self.schedule == "in-turn"
         if self.link_strength is None or isinstance(self.link_strength, str):
             run, strength, grid = mean_field.choose_strength(ascent, start, links, warm=in_turn)

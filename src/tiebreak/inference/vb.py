@@ -163,11 +163,12 @@ def majority(tasks: ByTask, n_classes: int) -> Floats:
 
 
 def clamp(q: Floats, gold: GoldCodes | None) -> Floats:
-    """Return a copy of q in which known tasks are certain: [eq:gold]."""
+    """Return q with known tasks certain, a copy where there are any: [eq:gold]."""
+    if gold is None or not len(gold.task):
+        return q
     q = np.array(q, dtype=np.float64, order="C")
-    if gold is not None:
-        q[gold.task] = 0.0
-        q[gold.task, gold.label] = 1.0
+    q[gold.task] = 0.0
+    q[gold.task, gold.label] = 1.0
     return q
 
 
@@ -175,6 +176,11 @@ def update_beliefs(problem: Problem, counts: Floats, totals: Floats) -> Beliefs:
     """Add what was counted to the priors: [eq:class-prior-update], [eq:confusion-update]."""
     by_worker = counts.reshape(problem.n_workers, problem.n_classes, problem.n_classes)
     return Beliefs(problem.class_prior + totals, problem.confusion_prior + by_worker)
+
+
+def counted(problem: Problem, beliefs: Beliefs) -> tuple[Floats, Floats]:
+    """Return what was added to the priors: counts (n_workers, answer, truth), and totals."""
+    return beliefs.beta - problem.confusion_prior, beliefs.alpha - problem.class_prior
 
 
 def first_beliefs(problem: Problem, q: Floats) -> Beliefs:
@@ -219,10 +225,11 @@ def update_linked(problem: Problem, q: Floats, beliefs: Beliefs) -> Beliefs:
     at, tasks = problem.linked
     u = np.empty_like(q)
     u[at] = problem.backend.score_tasks(tasks, *expected_logs(beliefs))
-    before = _tally_linked(problem, q)
+    counts_before, totals_before = _tally_linked(problem, q)
     problem.links.update(q, u)
-    counts, totals = (now - then for now, then in zip(_tally_linked(problem, q), before, strict=True))
-    return Beliefs(beliefs.alpha + totals, beliefs.beta + counts.reshape(beliefs.beta.shape))
+    counts, totals = _tally_linked(problem, q)
+    added = (counts - counts_before).reshape(beliefs.beta.shape)
+    return Beliefs(beliefs.alpha + (totals - totals_before), beliefs.beta + added)
 
 
 def expected_logs(beliefs: Beliefs) -> tuple[Floats, Floats]:
@@ -265,18 +272,20 @@ def ascend(
     max_iter: int = 500,
     watch: Callable[[Floats, Beliefs], None] | None = None,
     accelerate: bool = False,
+    implied: Beliefs | None = None,
     links_first: bool = False,
 ) -> Run:
     """Climb the bound by turns: tasks, then beliefs; stop when no q moves by `tol`.
 
     `watch` is called with q and the beliefs after each sweep. Where simultaneous updates of
     linked tasks swap between two states, the run stops there and says so (`cycled`).
-    `links_first` infers the linked tasks alone before the first sweep.
+    `implied` is what q implies, where that is known; `links_first` infers the linked tasks alone
+    before the first sweep.
     `accelerate` lets sweeps leap ahead where that is safe: towards a tolerance, without a watch and
     without links whose model remembers more than beliefs.
     """
     q = np.array(q, dtype=np.float64, order="C")
-    beliefs = first_beliefs(problem, q)
+    beliefs = first_beliefs(problem, q) if implied is None else implied
     value = value_of_tasks(problem, q)
     bounds = [] if value is None else [bound_after_update(problem, beliefs, value)]
     if links_first:

@@ -95,9 +95,9 @@ def _among(
     closure: Closure, tied: AnyCodes, n_classes: int, known: Codes | None, budget: int
 ) -> Feasibility:
     """Look at the groups that are apart from any other; the rest, usually most, may be anything."""
-    ends = (np.searchsorted(tied, end).astype(np.int32) for end in (closure.left, closure.right))
+    left, right = np.searchsorted(tied, [closure.left, closure.right]).astype(np.int32)
     alone = np.arange(len(tied), dtype=np.int32)
-    part = Closure(alone, len(tied), closure.size[tied], *ends, closure.conflicts)
+    part = Closure(alone, len(tied), closure.size[tied], left, right, closure.conflicts)
     found = feasibility(
         part, n_classes, known=None if known is None else known[tied], budget=budget
     )
