@@ -261,3 +261,27 @@ def test_compiled_passes_equal_the_reference(down: bool, n_parts: int) -> None:
         results.append((*found, messages, model.belief))
     for one, other in zip(*results, strict=True):
         assert np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-11
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.integers(3, 5), st.booleans())
+def test_compiled_elimination_equals_the_reference(seed: int, n_classes: int, hard: bool) -> None:
+    """A ring of hubs with many leaves each: small messages meet large tables."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, 24)
+    ring = [(0, 1), (1, 2), (0, 2), (2, 3), (0, 3)]
+    pairs = ring + [(int(rng.integers(4)), leaf) for leaf in range(4, 24)]
+    weight = np.nan if hard else 1.5
+    rows = [(i, j, bool(truth[i] == truth[j]), weight) for i, j in pairs]
+    results = []
+    for backend in (reference, compiled):
+        model = exact(link_codes(rows), 24, n_classes, None, backend)
+        model.scores = np.random.default_rng(seed).normal(0, 3, model.scores.shape)
+        equal = np.zeros(len(model.plan.left))
+        fixed = model.scores, model.plan.cliques, model.theta()
+        found = backend.eliminate(*fixed, model.belief, equal)
+        label = np.zeros(len(model.belief), dtype=np.int32)
+        backend.decode_cliques(*fixed, label)
+        results.append((*found, model.belief, equal, label))
+    for one, other in zip(*results, strict=True):
+        assert np.abs(np.asarray(one) - np.asarray(other)).max(initial=0.0) < 1e-10

@@ -54,6 +54,34 @@ def test_a_compiled_sweep_equals_the_reference(n_classes: int, sparse: bool) -> 
         assert_same(one, other)
 
 
+@pytest.mark.parametrize("by_code", [False, True])
+@pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
+def test_a_sweep_need_not_count(backend: Any, by_code: bool) -> None:
+    tasks, q, *logs = some_crowd(3, 700, 20)
+    if by_code:
+        task = np.repeat(np.arange(700), np.diff(tasks.start)).astype(np.int32)
+        tasks = tasks._replace(by_code=layout._by_code(task, tasks.code, tasks.n_codes, 4))
+    counted, bare, u, v = q.copy(), q.copy(), np.zeros_like(q), np.zeros_like(q)
+    expected = backend.sweep_tasks(counted, u, tasks, *logs)
+    found = backend.sweep_tasks(bare, v, tasks, *logs, counting=False)
+    assert found.counts.shape == (0, 3)
+    assert (bare == counted).all()
+    assert (u == v).all()
+    assert found.totals.tolist() == expected.totals.tolist()
+    assert found[2:] == expected[2:]
+
+
+def test_a_part_has_the_responses_of_its_tasks() -> None:
+    tasks = some_crowd(3, 700, 20)[0]
+    at = np.random.default_rng(1).permutation(700)[:90].astype(np.int32)
+    part = layout.part_of(tasks, at, 3)
+    rows = np.split(tasks.code, tasks.start[1:-1])
+    for i, row in zip(at, np.split(part.code, part.start[1:-1]), strict=True):
+        assert row.tolist() == rows[i].tolist()
+    assert part.role.tolist() == tasks.role[at].tolist()
+    assert part.edges[[0, -1]].tolist() == [0, 90]
+
+
 @pytest.mark.parametrize("n_classes", [2, 4, 9, 11])
 def test_compiled_counts_and_scores_equal_the_reference(n_classes: int) -> None:
     tasks, q, log_prior, log_table = some_crowd(n_classes, 700, 20)

@@ -1,4 +1,5 @@
 import itertools
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from links.graphs import (
 )
 
 from tiebreak import link_graph
-from tiebreak.link_graph import search
+from tiebreak.link_graph import colouring, search
 from tiebreak.link_graph.closure import Closure, between_groups, by_owner, neighbours
 
 
@@ -106,6 +107,46 @@ def test_the_verdict_respects_known_classes(
     assert found.verdict == ("feasible" if len(ways) else "infeasible")
     if found.group_class is not None:
         assert found.group_class.tolist() in ways.tolist()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@given(graph=cannot_graphs(6), seed=st.integers(0, 2**32 - 1), share=st.floats(0.0, 1.0))
+def test_known_classes_alone_are_respected(
+    n_classes: int, graph: tuple[int, Rows], seed: int, share: float
+) -> None:
+    closure = link_graph.close(graph[0], codes(graph[1]))
+    rng = np.random.default_rng(seed)
+    any_class = rng.integers(n_classes, size=closure.n_groups)
+    known = np.where(rng.random(closure.n_groups) < share, any_class, -1).astype(np.int32)
+    found = link_graph.feasibility(closure, n_classes, known=known)
+    ways = that_fit(closure, n_classes, known=known)
+    assert found.verdict == ("feasible" if len(ways) else "infeasible")
+    if found.group_class is not None:
+        assert found.group_class.tolist() in ways.tolist()
+    else:
+        assert found.blame
+        assert set(found.blame) <= set(closure.left.tolist() + closure.right.tolist())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_groups_without_a_cannot_link_are_not_looked_at(
+    n_classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    for name in ("_two_classes", "_clash"):
+        look = getattr(colouring, name)
+
+        def watch(closure: Closure, *rest: Any, look: Any = look) -> Any:
+            sizes.append(closure.n_groups)
+            return look(closure, *rest)
+
+        monkeypatch.setattr(colouring, name, watch)
+    closure = link_graph.close(1000, codes([(400, 700, False), (700, 900, False)]))
+    found = link_graph.feasibility(closure, n_classes)
+    assert sizes == [3]
+    assert found.group_class is not None
+    assert len(found.group_class) == 1000
+    assert found.group_class[700] not in found.group_class[[400, 900]]
 
 
 @given(graph=cannot_graphs(6), n_classes=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))

@@ -207,7 +207,7 @@ def _inferred_again(problem: Problem, run: Run, tau: float) -> tuple[Floats, Flo
     q, u = run.q.copy(), np.empty_like(run.q)
     log_prior, log_table = vb.expected_logs(run.beliefs)
     cool = tau * log_prior, tau * log_table
-    problem.backend.sweep_tasks(q, u, problem.tasks, *cool, n_threads=problem.n_threads)
+    problem.backend.sweep_tasks(q, u, problem.tasks, *cool, problem.n_threads, counting=False)
     return q, u
 
 

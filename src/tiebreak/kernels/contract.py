@@ -24,8 +24,10 @@ class Backend(Protocol):
         log_prior: Floats,
         log_table: Floats,
         n_threads: int = 1,
+        *,
+        counting: bool = True,
     ) -> Swept:
-        """Update the free tasks, score the linked ones, and count."""
+        """Update the free tasks, score the linked ones, and, if asked, count by code."""
 
     def score_tasks(self, tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
         """Return the score of every task and class."""

@@ -37,11 +37,18 @@ from tiebreak.kernels.threads import for_each
 
 
 def sweep_tasks(
-    q: Floats, u: Floats, tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1
+    q: Floats,
+    u: Floats,
+    tasks: ByTask,
+    log_prior: Floats,
+    log_table: Floats,
+    n_threads: int = 1,
+    *,
+    counting: bool = True,
 ) -> Swept:
     """Update the free tasks, score the linked ones, and count: see `reference.sweep_tasks`."""
     n_chunks, n_classes = len(tasks.edges) - 1, q.shape[1]
-    counts, totals = _accumulators(tasks, n_classes)
+    counts, totals = _accumulators(tasks, n_classes, counting=counting)
     figures = np.zeros((n_chunks, 3))
     room = np.empty((n_classes + 3, block_size(n_classes)))
     log_table = np.ascontiguousarray(log_table)
@@ -52,7 +59,7 @@ def sweep_tasks(
         _sweep(*bounds, q, u, tasks.start, tasks.code, tasks.role, log_prior, log_table, *out)
 
     for_each(work, n_chunks, n_threads)
-    if tasks.by_code is not None:
+    if counting and tasks.by_code is not None:
         counts = _count_by_code(tasks.by_code, q, tasks.role != LINKED, n_threads)
     return Swept(
         _add_in_order(counts),
@@ -87,9 +94,10 @@ def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[F
     return _add_in_order(counts), _add_in_order(totals)
 
 
-def _accumulators(tasks: ByTask, n_classes: int) -> tuple[Floats, Floats]:
+def _accumulators(tasks: ByTask, n_classes: int, *, counting: bool = True) -> tuple[Floats, Floats]:
     """Return counts and totals of each chunk; no counts where they are taken by code."""
-    n_chunks, n_codes = len(tasks.edges) - 1, 0 if tasks.by_code else tasks.n_codes
+    n_codes = tasks.n_codes if counting and tasks.by_code is None else 0
+    n_chunks = len(tasks.edges) - 1
     return np.zeros((n_chunks, n_codes, n_classes)), np.zeros((n_chunks, n_classes))
 
 

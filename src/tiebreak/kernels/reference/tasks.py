@@ -8,7 +8,14 @@ from tiebreak.kernels.layout import FREE, KNOWN, LINKED, ByTask, Floats, Mask, S
 
 
 def sweep_tasks(
-    q: Floats, u: Floats, tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1
+    q: Floats,
+    u: Floats,
+    tasks: ByTask,
+    log_prior: Floats,
+    log_table: Floats,
+    n_threads: int = 1,
+    *,
+    counting: bool = True,
 ) -> Swept:
     """Update the free tasks, score the linked ones, and count what all but the linked say.
 
@@ -27,6 +34,8 @@ def sweep_tasks(
         overwritten with their scores.
     log_prior, log_table
         E[log π], (n_classes,), and E[log θ], (n_codes, truth).
+    counting
+        Whether to count by code; (0, n_classes) counts where not.
     """
     score = score_tasks(tasks, log_prior, log_table)
     if len(u):
@@ -41,6 +50,7 @@ def sweep_tasks(
     change = float(np.abs(new[free] - q[free]).max(initial=0.0))
     q[free] = new[free]
     counts, totals = tally(q, tasks, tasks.role != LINKED)
+    counts = counts if counting else counts[:0]
     known = np.flatnonzero(tasks.role == KNOWN)
     log_norm = (top[free] + np.log(norm[free])).sum()
     log_norm += score[known, q[known].argmax(axis=1)].sum() if len(known) else 0.0

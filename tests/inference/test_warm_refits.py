@@ -1,0 +1,168 @@
+"""A fit that goes on from another: the same answer as from the votes, for less work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from properties.strategies import Crowd, crowds, problem_of
+
+import tiebreak as tb
+from tiebreak.inference import collapse, joint, vb
+from tiebreak.inference.joint import JointOptions
+from tiebreak.kernels import compiled, reference
+from tiebreak.responses import Responses
+
+CLOSE = 1e-5
+BACKENDS = st.sampled_from([reference, compiled])
+
+
+def crowd(n_classes: int, n_tasks: int = 400, seed: int = 3) -> Any:
+    return tb.simulate.crowd(
+        n_tasks, 12, n_classes, responses_per_task=4, accuracy=(0.5, 0.9), random_state=seed
+    )
+
+
+def links_of(made: Any, n: int) -> tb.Links:
+    return tb.simulate.links(made.gold, n, random_state=8)
+
+
+def assert_same(warm: tb.VariationalBayes, cold: tb.VariationalBayes) -> None:
+    assert warm.labels_.best() == cold.labels_.best()
+    for name in ("probabilities_", "confusion_", "class_prior_"):
+        assert np.abs(getattr(warm, name) - getattr(cold, name)).max() < CLOSE
+    assert warm.bounds_[-1] == pytest.approx(cold.bounds_[-1], abs=1e-6)
+    assert warm.temperature_ == pytest.approx(cold.temperature_, abs=CLOSE)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("knows", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_refits_end_where_a_fit_from_the_votes_does(
+    n_classes: int, knows: bool, backend: str
+) -> None:
+    made, names = crowd(n_classes), list(range(400))
+    links = links_of(made, 18)
+    gold = [(made.gold.tasks[i], made.gold.classes[made.gold.label[i]]) for i in names[:9]]
+    given: dict[str, Any] = {"gold": gold} if knows else {}
+    options: dict[str, Any] = {"tol": 1e-9, "backend": backend}
+    model = tb.VariationalBayes(**options).fit(made.responses)
+    for n in (6, 12, 18):
+        so_far = links.select(np.arange(n))
+        model = tb.VariationalBayes(init=model, **options).fit(
+            made.responses, links=so_far, **given
+        )
+        assert model._ended.q.shape == (400, n_classes)
+        cold = tb.VariationalBayes(**options).fit(made.responses, links=so_far, **given)
+        assert_same(model, cold)
+
+
+def test_a_refit_may_have_other_priors() -> None:
+    made = crowd(3)
+    links = links_of(made, 15)
+    first = tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links.select(np.arange(9)))
+    other: dict[str, Any] = {"confusion_prior": (6.0, 0.5), "class_prior": 4.0, "tol": 1e-9}
+    warm = tb.VariationalBayes(init=first, calibrate=False, **other).fit(
+        made.responses, links=links
+    )
+    cold = tb.VariationalBayes(calibrate=False, **other).fit(made.responses, links=links)
+    assert_same(warm, cold)
+
+
+def test_what_was_counted_is_not_taken_for_that_of_other_votes() -> None:
+    made = crowd(3)
+    links = links_of(made, 60)  # so many that they are not inferred before the first sweep
+    first = tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links)
+    was = made.responses
+    label = np.where(np.arange(len(was.label)) % 3 == 0, (was.label + 1) % 3, was.label)
+    changed = Responses.from_codes(
+        was.task, was.worker, label.astype(np.int32), was.tasks, was.workers, was.classes
+    )
+    warm = tb.VariationalBayes(init=first, tol=0.0, max_iter=1, calibrate=False)
+    array = tb.VariationalBayes(init=first._ended.q, tol=0.0, max_iter=1, calibrate=False)
+    warm.fit(changed, links=links)
+    array.fit(changed, links=links)
+    assert warm.bounds_ == pytest.approx(array.bounds_)
+
+
+def test_a_refit_finds_neither_counts_nor_equal_rows_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = crowd(3, n_tasks=12_000)
+    links = links_of(made, 20)
+    first = tb.VariationalBayes().fit(made.responses)
+
+    def refuse(*arguments: Any) -> None:
+        raise AssertionError("was known before")
+
+    monkeypatch.setattr(collapse, "_distinct_in_sample", refuse)
+    monkeypatch.setattr(vb, "first_beliefs", refuse)
+    monkeypatch.setattr(vb, "lay_out", refuse)
+    tb.VariationalBayes(init=first).fit(made.responses, links=links)
+
+
+def test_a_refit_of_few_judges_still_collapses_equal_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tb.simulate.crowd(12_000, 4, 2, responses_per_task=4, random_state=0)
+    links = links_of(made, 20)
+    first = tb.VariationalBayes(tol=1e-9).fit(made.responses)
+    n_rows: list[int] = []
+    rows_of = collapse.rows_of
+
+    def watch(*arguments: Any) -> Any:
+        rows = rows_of(*arguments)
+        n_rows.append(rows.tasks.n_tasks)
+        return rows
+
+    monkeypatch.setattr(collapse, "rows_of", watch)
+    warm = tb.VariationalBayes(init=first, tol=1e-9).fit(made.responses, links=links)
+    assert n_rows[0] < 100
+    assert_same(warm, tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links))
+
+
+def test_new_links_alone_are_inferred_before_the_first_sweep() -> None:
+    """The first sweep then moves free tasks alone, by little: it is the second one otherwise."""
+    made = crowd(4, n_tasks=3_000)
+    links = links_of(made, 20)
+    first = tb.VariationalBayes().fit(made.responses)
+    options: dict[str, Any] = {"tol": 1e-3, "accelerate": False}
+    warm = tb.VariationalBayes(init=first, **options).fit(made.responses, links=links)
+    array = tb.VariationalBayes(init=first._ended.q, **options).fit(made.responses, links=links)
+    assert warm.n_iter_ == array.n_iter_ - 1
+    assert warm.bounds_ == pytest.approx(array.bounds_[1:], rel=1e-9)
+    assert (np.diff(warm.bounds_) > 0.0).all()
+
+
+@pytest.mark.parametrize("few", [0.0, 2.0])
+@given(drawn=crowds(), backend=BACKENDS, knows=st.booleans())
+def test_updating_linked_tasks_alone_keeps_beliefs_in_step(
+    few: float, drawn: Crowd, backend: Any, knows: bool
+) -> None:
+    if not len(drawn.links.left):
+        return
+    links = drawn.links._replace(weight=np.full(drawn.links.n_links, 1.5))
+    options = JointOptions(None, (1.0, 19.0), False, False, 1e-6, 100)
+    plain = problem_of(drawn)._replace(backend=backend)
+    exact, _ = joint._exact_links(plain, links, drawn.gold if knows else None, options)
+    known = joint._union(drawn.gold if knows else None, exact.merged.known())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vb, "FEW", few)
+        problem = vb.with_links(plain, exact, exact.task, known)
+    assert (problem.linked is None) == (few == 0.0)
+    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)
+    before, start = vb.first_beliefs(problem, q), q.copy()
+    swept = vb.update_tasks(problem, q.copy(), before)
+    beliefs = vb.update_linked(problem, q, before)
+    if few == 0.0:
+        assert beliefs is before
+        return
+    free = problem.tasks.role == 0
+    assert (q[free] == start[free]).all()
+    for found, expected in zip(beliefs, vb.first_beliefs(problem, q), strict=True):
+        assert np.abs(found - expected).max() < 1e-9
+    whole = problem._replace(linked=None)
+    again = vb.update_tasks(whole, start, before)
+    for found, expected in zip(swept, again, strict=True):
+        assert np.abs(np.asarray(found) - np.asarray(expected)).max() < 1e-9
