@@ -12,6 +12,7 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import collapse, dirichlet, joint, mean_field, priors, spectral, vb
 from tiebreak.inference.collapse import Rows
 from tiebreak.inference.doubt import DoubtfulLinks, LinkErrors, doubtful, errors_by_source
+from tiebreak.inference.ended import Ended
 from tiebreak.inference.estimator import (
     Estimator,
     Inputs,
@@ -23,7 +24,7 @@ from tiebreak.inference.mean_field import GridPoint, MeanField
 from tiebreak.inference.options import check_options
 from tiebreak.inference.planning import LinkReport
 from tiebreak.inference.priors import ClassPrior, ConfusionPrior
-from tiebreak.inference.vb import Beliefs, Problem, Run
+from tiebreak.inference.vb import Problem, Run
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.kernels.threads import default_threads
@@ -38,17 +39,6 @@ class Found(NamedTuple):
     run: Run
     label: Codes | None
     end: Floats  # q before any temperature
-
-
-class Ended(NamedTuple):
-    """What a later fit to the same responses, with more links or labels, goes on from."""
-
-    responses: Responses
-    tasks: ByTask  # how they lie
-    plain: Beliefs  # of plain VB, which has seen neither links nor labels
-    q: Floats
-    counted: tuple[Floats, Floats]  # what q adds to the priors of confusions and classes
-    collapses: bool  # whether equal rows were worth collapsing
 
 
 class VariationalBayes(Estimator):
@@ -234,23 +224,22 @@ class VariationalBayes(Estimator):
 
     def _lay_out(self, crowd: Responses) -> ByTask:
         """Lay out responses by task, unless an earlier model of the same ones did."""
-        begin = self._same_before(crowd)
-        if begin is not None:
+        begin = self._before(crowd)
+        if begin is not None and begin.saw(crowd):
             return begin.tasks
         return vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
 
     def _rows(self, tasks: ByTask, inputs: Inputs) -> tuple[Rows, Floats | None]:
         """Collapse equal rows; return also where q starts, if not by votes."""
         crowd, whole = inputs.responses, Rows(tasks)
-        q = None
-        if isinstance(self.init, VariationalBayes):
-            q = self.init._end_for(crowd).q
+        q, begin = None, self._before(crowd)
+        if begin is not None:
+            q = begin.q
         elif not isinstance(self.init, str):
             q = start_from(self.init, crowd)
         elif self.init == "spectral":
             q = spectral.start(self._problem(whole, inputs), self.random_state)
-        begin = self._same_before(crowd)
-        if begin is not None and not begin.collapses:
+        if begin is not None and begin.saw(crowd) and not begin.collapses:
             return whole, q
         alone = collapse.special(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)
         rows = collapse.rows_of(whole.tasks, crowd.n_classes, alone, q)
@@ -284,34 +273,24 @@ class VariationalBayes(Estimator):
         return Start(run, run.beliefs)
 
     def _start_at(self, problem: Problem, q: Floats, crowd: Responses) -> Start:
-        begin = self._same_before(crowd)
-        if begin is None:
-            implied = vb.first_beliefs(problem, q)
+        begin = self._before(crowd)
+        if begin is not None and begin.saw(crowd):
+            implied = begin.implied(problem)
         else:
-            implied = vb.update_beliefs(problem, *begin.counted)
+            implied = vb.first_beliefs(problem, q)
         run = Run(q, implied, [], 0, converged=True)
-        if isinstance(self.init, VariationalBayes):
-            return Start(run, self.init._ended.plain, is_warm=True)
-        return Start(run, implied)
+        if begin is None:
+            return Start(run, implied)
+        return Start(run, begin.plain, is_warm=True)
 
-    def _same_before(self, crowd: Responses) -> Ended | None:
-        """Return where an earlier model of these very responses ended, if `init` is one."""
+    def _before(self, crowd: Responses) -> Ended | None:
+        """Return where the model given as `init` ended; None where that is something else."""
         if not isinstance(self.init, VariationalBayes):
             return None
-        begin = self.init._end_for(crowd)
-        return begin if begin.responses is crowd else None
-
-    def _end_for(self, responses: Responses) -> Ended:
-        """Return where this model ended, for a later one of the same responses."""
-        if not hasattr(self, "_ended"):
+        if not hasattr(self.init, "_ended"):
             raise NotFittedError("init is a model that was not fitted yet. Call its fit first.")
-        mine = self._ended.responses
-        same = mine.tasks == responses.tasks and mine.classes == responses.classes
-        if not same or mine.workers != responses.workers:
-            raise OptionError(
-                "init is a model of other responses: tasks, workers or classes differ."
-            )
-        return self._ended
+        self.init._ended.require_names(crowd)
+        return self.init._ended
 
     def _ascend(self, problem: Problem, q: Floats) -> Run:
         return vb.ascend(
