@@ -20,6 +20,17 @@ class GoldCodes(NamedTuple):
     task: Codes
     label: Codes
 
+    def among(self, tasks: npt.NDArray[Any]) -> GoldCodes:
+        """Return the labels of `tasks`, which are sorted, each task numbered by its place there.
+
+        >>> known = GoldCodes(np.array([2, 5, 9]), np.array([0, 1, 0])).among(np.array([1, 5, 9]))
+        >>> known.task.tolist(), known.label.tolist()
+        ([1, 2], [1, 0])
+        """
+        at = np.isin(self.task, tasks)
+        place = np.searchsorted(tasks, self.task[at])
+        return GoldCodes(place.astype(np.int32), self.label[at])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gold:

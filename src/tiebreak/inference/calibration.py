@@ -40,13 +40,8 @@ class Evidence(NamedTuple):
 
     def among(self, tasks: Codes) -> Evidence:
         """Return the same with tasks numbered by their places in `tasks`, which is sorted."""
-        links, gold = self.links, self.gold
-        if links is not None:
-            left, right = np.searchsorted(tasks, [links.left, links.right]).astype(np.int32)
-            links = links._replace(left=left, right=right)
-        if gold is not None:
-            gold = gold._replace(task=np.searchsorted(tasks, gold.task).astype(np.int32))
-        return Evidence(links, self.error, gold)
+        links = None if self.links is None else self.links.among(tasks)
+        return Evidence(links, self.error, None if self.gold is None else self.gold.among(tasks))
 
 
 def expected_temperature(votes: float) -> float:

@@ -131,8 +131,10 @@ class ExactLinks:
         """Say how components were settled, after a last try where messages still move.
 
         More damping is tried first. The fallback is mean field: nodes of large components are
-        updated in turn, from their last beliefs.
+        updated in turn, from their last beliefs. Where messages rest, q has the last beliefs.
         """
+        if self._residual < SETTLED:
+            return self.plan.report
         theta = self.theta()
         for damping in LAST_DAMPINGS:
             if self._residual < SETTLED:

@@ -61,7 +61,7 @@ class SoftLinks(NamedTuple):
 def merge(links: LinkCodes, hard: Mask, n_classes: int, gold: GoldCodes | None) -> Merged:
     """Merge tasks along hard links; find what gold implies for the nodes."""
     task = np.unique(np.concatenate([links.left, links.right])).astype(np.int32)
-    firm = _numbered(links.keep(hard)._replace(weight=None), task)
+    firm = links.keep(hard)._replace(weight=None).among(task)
     if n_classes == 2:
         tied = link_graph.parity(len(task), firm)
         found, node = np.unique(tied.root, return_inverse=True)
@@ -72,18 +72,10 @@ def merge(links: LinkCodes, hard: Mask, n_classes: int, gold: GoldCodes | None) 
     closed = link_graph.close(len(task), firm)
     node_class = _open(closed.n_groups)
     if gold is not None:
-        linked = np.isin(gold.task, task)
-        known = np.searchsorted(task, gold.task[linked]).astype(np.int32)
-        implied = link_graph.propagate(closed, known, gold.label[linked], n_classes)
-        node_class = implied.group_class.astype(np.int32)
+        known = link_graph.propagate(closed, *gold.among(task), n_classes)
+        node_class = known.group_class.astype(np.int32)
     flip = np.zeros(len(task), dtype=np.int32)
     return Merged(task, closed.group, flip, node_class, closed.left, closed.right)
-
-
-def _numbered(links: LinkCodes, task: Codes) -> LinkCodes:
-    """Number tasks among the linked ones alone, usually few; they keep their order."""
-    left, right = np.searchsorted(task, [links.left, links.right]).astype(np.int32)
-    return links._replace(left=left, right=right)
 
 
 def soft_links(links: LinkCodes, soft: Mask, merged: Merged) -> SoftLinks:

@@ -51,6 +51,11 @@ class LinkCodes(NamedTuple):
             self.left[index], self.right[index], self.must[index], weight, who, self.row[index]
         )
 
+    def among(self, tasks: AnyCodes) -> LinkCodes:
+        """Return the links with each task numbered by its place in `tasks`: all of them, sorted."""
+        left, right = np.searchsorted(tasks, [self.left, self.right]).astype(np.int32)
+        return self._replace(left=left, right=right)
+
 
 def distinct(
     left: AnyCodes, right: AnyCodes, must: Bools, weight: Floats | None, who: Codes | None

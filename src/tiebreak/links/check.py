@@ -24,7 +24,7 @@ SOFT = "or allow wrong links with link_error=0.02 or weights: soft links may con
 
 
 class _Given(NamedTuple):
-    """What is checked: links in codes, and all that is needed to speak of them."""
+    """What is checked: links in the codes of linked tasks, and what is needed to speak of them."""
 
     codes: LinkCodes
     tasks: Names
@@ -66,8 +66,9 @@ def check(
         raise OptionError.unknown("on_contradiction", on_contradiction, CONTRADICTIONS)
     if not codes.is_hard.any():
         return codes
-    given = _Given(codes, tasks, n_classes, classes, links)
-    closure = link_graph.close(len(tasks), codes)
+    linked = np.unique(np.concatenate([codes.left, codes.right]))  # of many tasks, usually few
+    given = _Given(codes.among(linked), Names(tasks.take(linked)), n_classes, classes, links)
+    closure = link_graph.close(len(linked), given.codes)
     if len(closure.conflicts):
         if on_contradiction == "error":
             raise _contradiction(given, closure)
@@ -75,15 +76,14 @@ def check(
             f"{len(closure.conflicts):,} cannot-links contradict must-links: dropped, "
             'as on_contradiction="drop" asks.'
         )
-        given = given._replace(
-            codes=codes.keep(np.delete(np.arange(codes.n_links), closure.conflicts))
-        )
+        kept = np.delete(np.arange(codes.n_links), closure.conflicts)
+        codes, given = codes.keep(kept), given._replace(codes=given.codes.keep(kept))
     must_hold = not (may_break and on_contradiction == "drop")
     if must_hold:
         _refuse_too_few_classes(given, closure)
     if gold is not None:
-        _refuse_known(given, closure, gold, must_hold=must_hold)
-    return given.codes
+        _refuse_known(given, closure, gold.among(linked), must_hold=must_hold)
+    return codes
 
 
 def _contradiction(given: _Given, closure: Closure) -> LinkError:
