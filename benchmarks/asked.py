@@ -36,6 +36,12 @@ EVERY = (
         lambda r: max(row["sweep"]["ratio"] for row in r["rows"]),
         at_most=2.5,
     ),
+    Asked(
+        "asking",
+        "a refit after 20 answers beside the first fit",
+        lambda r: max(row["refit_share"] for row in r["rows"]),
+        at_most=0.333,
+    ),
 )
 
 
