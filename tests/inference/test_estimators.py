@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def test_unsettled_fits_warn_unless_their_length_was_asked_for() -> None:
         ({"link_strength": 3.0}, "for link_inference='mean-field'"),
         ({"link_strength": "some", "link_inference": "mean-field"}, "a number or 'grid'"),
         ({"link_error": 0.7}, "between 0 and 0.5"),
-        ({"link_error": "guess"}, "'auto', 'learn' or None"),
+        ({"link_error": "guess"}, "'auto', 'asked', 'learn' or None"),
         ({"link_error": 0.1, "link_inference": "mean-field"}, "needs link_inference='exact'"),
         ({"link_error_prior": (3.0, 1.0)}, "wrong < right"),
         ({"class_prior": [1.0, 2.0]}, "one number or 3 numbers"),
@@ -191,11 +192,26 @@ def test_a_source_worse_than_a_coin_is_said_aloud() -> None:
         tb.VariationalBayes(link_error="learn").fit(crowd.responses, links=links)
 
 
-def test_weights_and_learning_exclude_each_other() -> None:
+def test_answers_to_chosen_questions_overrule_a_crowd_that_is_sure_and_wrong() -> None:
+    """Sixty votes say x of a task that is y: one answer is too little beside them, unless asked."""
+    votes = [(task, f"w{w}", "x") for task in ("odd", "a", "b") for w in range(20)]
+    votes += [(task, f"w{w}", "y") for task in ("c", "d", "e") for w in range(20)]
+    links = tb.Links.from_pairs(must=[("odd", "c"), ("odd", "d"), ("odd", "e"), ("c", "d")])
+
+    def label(link_error: float | str) -> Hashable:
+        model = tb.VariationalBayes(link_error=link_error).fit(votes, links=links)
+        return model.labels_.best()["odd"]
+
+    assert label(0.02) == "x"
+    assert label("asked") == "y"
+
+
+@pytest.mark.parametrize("link_error", ["auto", "asked", "learn"])
+def test_weights_and_found_rates_exclude_each_other(link_error: str) -> None:
     left, right = list(CROWD.responses.tasks)[:2]
     links = {"left": [left], "right": [right], "link": ["must"], "weight": [2.0]}
-    with pytest.raises(tb.OptionError, match="Weights already say"):
-        tb.VariationalBayes(link_error="auto").fit(CROWD.responses, links=links)
+    with pytest.raises(tb.OptionError, match=f"link_error='{link_error}' has nothing to find"):
+        tb.VariationalBayes(link_error=link_error).fit(CROWD.responses, links=links)
 
 
 def test_temperature_is_fitted_only_where_links_or_gold_are_trusted() -> None:

@@ -35,7 +35,7 @@ Classes = Annotated[
 ]
 LinkError = Annotated[
     str | None,
-    typer.Option(help="How often links are wrong: a rate, auto, or learn.", metavar="RATE"),
+    typer.Option(help="How often links are wrong: a rate, auto, asked, learn.", metavar="RATE"),
 ]
 Strategy = Annotated[
     Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
@@ -65,4 +65,4 @@ def read_crowd(
 
 def error_rate(link_error: str | None) -> float | str | None:
     """Read --link-error: a rate, or a word that the model knows."""
-    return number_or(("auto", "learn"), "--link-error", link_error)
+    return number_or(("auto", "asked", "learn"), "--link-error", link_error)

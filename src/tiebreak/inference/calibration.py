@@ -1,8 +1,7 @@
-"""Calibration: let links and known labels say how sure the crowd may be, and the crowd links.
+"""Calibration: let links and known labels say how sure the crowd may be.
 
 The scores of variational Bayes are too large: workers err together on hard tasks. One temperature,
-fitted to links and gold that were not used in the scores, scales them once at the end. Fitted
-together with it, the error rates of links are not blamed for a crowd that is too sure of itself.
+fitted to links and gold that were not used in the scores, scales them once at the end.
 """
 
 from __future__ import annotations
@@ -10,11 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit
+from scipy.optimize import minimize_scalar
 
 from tiebreak.gold import GoldCodes
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.kernels.reference import softmax
 from tiebreak.link_graph import LinkCodes
 
@@ -22,7 +20,6 @@ LOG_RANGE = (-4.0, 0.5)
 LOG_SPREAD = 0.5  # of the prior on log τ around what is expected: decides where links are few
 ALIKE = 0.25  # how alike the errors of two workers on one task are, as expected
 TRUSTED_ERROR = 0.02  # a floor: where the whole crowd errs together, no temperature explains it
-LOGIT_RANGE = (-9.0, 0.0)  # of an error rate: never worse than a coin
 
 
 class Evidence(NamedTuple):
@@ -90,72 +87,3 @@ def _log_likelihood(tau: float, u: Floats, evidence: Evidence) -> float:
         shares = softmax(tau * u[gold.task])[np.arange(len(gold.task)), gold.label]
         total += np.log(np.maximum(shares, TRUSTED_ERROR)).sum()
     return float(total)
-
-
-class RatePrior(NamedTuple):
-    """What is expected of links and crowd before error rates are estimated."""
-
-    same: tuple[float, float]  # pseudo-answers, wrong and right, about tasks that are the same
-    different: tuple[float, float]  # about tasks that differ
-    log_tau: float
-    spread: float  # of log τ
-
-
-def rate_prior(n_classes: int, votes: float) -> RatePrior:
-    """Return the prior of error rates for so many classes and votes a task.
-
-    With two classes a crowd that is sure and wrong looks much like wrong links, so both the rates
-    and the temperature need many links to move. With more, "same" is rare, and a few wrong ones
-    are a large share of it: rates move soon, and those of "same" sooner.
-    """
-    if n_classes == 2:
-        expected = float(np.log(expected_temperature(votes)))
-        return RatePrior((10.0, 490.0), (10.0, 490.0), expected, 0.2)
-    return RatePrior((1.0, 75.0), (1.0, 50.0), 0.0, 1.5)
-
-
-class ErrorRates(NamedTuple):
-    """How often links are wrong, and the temperature that this was found beside."""
-
-    same: float  # says "different" of tasks that are the same
-    different: float  # says "same" of tasks that differ
-    temperature: float
-    prior: RatePrior
-
-    def log_odds(self, must: Mask) -> Floats:
-        """Return the log-odds, of each link, that its two tasks agree."""
-        said_same = np.log1p(-self.same) - np.log(self.different)
-        said_different = np.log(self.same) - np.log1p(-self.different)
-        return np.asarray(np.where(must, said_same, said_different))
-
-    def updated(self, must: Mask, agree: Floats) -> ErrorRates:
-        """Return the rates that these probabilities of agreement imply, prior included."""
-        wrong, right = self.prior.same
-        same = (wrong + agree[~must].sum()) / (wrong + right + agree.sum())
-        apart = 1.0 - agree
-        wrong, right = self.prior.different
-        different = (wrong + apart[must].sum()) / (wrong + right + apart.sum())
-        return self._replace(same=float(same), different=float(different))
-
-
-def estimate_error_rates(u: Floats, links: LinkCodes, votes: float) -> ErrorRates:
-    """Fit the temperature and both error rates of links at once: [eq:error-rates].
-
-    `votes` is the mean number of responses of a task.
-    """
-    prior = rate_prior(u.shape[1], votes)
-    left, right = u[links.left], u[links.right]
-
-    def cost(x: Floats) -> float:
-        tau, same, different = float(np.exp(x[0])), float(expit(x[1])), float(expit(x[2]))
-        agree = (softmax(tau * left) * softmax(tau * right)).sum(axis=1)
-        says_same = (1.0 - same) * agree + different * (1.0 - agree)
-        fit = np.log(np.clip(np.where(links.must, says_same, 1.0 - says_same), 1e-300, None)).sum()
-        for rate, (wrong, fair) in ((same, prior.same), (different, prior.different)):
-            fit += wrong * np.log(rate) + fair * np.log1p(-rate)
-        return float(((x[0] - prior.log_tau) / prior.spread) ** 2 / 2.0 - fit)
-
-    bounds = [LOG_RANGE, LOGIT_RANGE, LOGIT_RANGE]
-    found = minimize(cost, [-1.0, -3.0, -3.0], method="L-BFGS-B", bounds=bounds)
-    rates = expit(found.x[1:])
-    return ErrorRates(float(rates[0]), float(rates[1]), float(np.exp(found.x[0])), prior)

@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import calibration, decoding, link_errors, merging, vb
+from tiebreak.inference import calibration, decoding, error_rates, link_errors, merging, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Evidence
+from tiebreak.inference.error_rates import Scored
 from tiebreak.inference.exact_links import ExactLinks
 from tiebreak.inference.link_errors import Answers, LearntLinks, Rates
 from tiebreak.inference.planning import LinkReport
 from tiebreak.inference.vb import Beliefs, Problem, Run
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.kernels.reference import softmax
 from tiebreak.link_graph import LinkCodes
 
-LEARN, AUTO = "learn", "auto"
-RATE_ROUNDS = 5  # of joint inference that refine the error rates before the ascent
+LEARN, AUTO, ASKED = "learn", "auto", "asked"
+FOUND = AUTO, ASKED, LEARN  # rates that are found, not stated
 
 
 class JointOptions(NamedTuple):
@@ -61,9 +61,10 @@ def fit_joint(
     exact, hard = _exact_links(plain, links, gold, options)
     known = _union(gold, exact.merged.known())
     estimated = None
-    if options.link_error == AUTO:
-        scores = _scores(plain, start.plain)
-        estimated = _estimate_rates(exact, links, hard, scores, _votes(plain))
+    if options.link_error in (AUTO, ASKED):
+        crowd = Scored(_scores(plain, start.plain), _votes(plain))
+        asked = options.link_error == ASKED
+        estimated = error_rates.estimate(exact, links.keep(~hard), crowd, asked=asked)
     model = _learnt(exact, links, hard, options)
     problem = vb.with_links(plain, model or exact, exact.task, known)
     run = vb.ascend(
@@ -102,7 +103,7 @@ def _exact_links(
 ) -> tuple[ExactLinks, Mask]:
     wrong, right = options.error_prior
     expected = wrong / (wrong + right)
-    error = expected if options.link_error in (LEARN, AUTO) else options.link_error
+    error = expected if options.link_error in FOUND else options.link_error
     assert not isinstance(error, str)  # checked by the estimator
     log_odds, hard = merging.log_odds_of(links, error)
     merged = merging.merge(links, hard, plain.n_classes, gold)
@@ -111,27 +112,6 @@ def _exact_links(
         merged, soft, log_odds[~hard], plain.n_classes, plain.backend, plain.n_threads
     )
     return model, hard
-
-
-def _estimate_rates(
-    exact: ExactLinks, links: LinkCodes, hard: Mask, u: Floats, votes: float
-) -> Rates:
-    """Estimate how often links are wrong before the ascent, and set their log-odds.
-
-    Rates and a temperature are fitted to the scores of plain VB, then refined by joint inference
-    on the tempered scores, where links also speak about each other.
-    """
-    soft = links.keep(~hard)
-    rates = calibration.estimate_error_rates(u, soft, votes)
-    cool = rates.temperature * u
-    for _ in range(RATE_ROUNDS):
-        exact.set_log_odds(rates.log_odds(soft.must))
-        exact.update(softmax(cool), cool)
-        rates = rates.updated(soft.must, exact.agreement())
-    exact.set_log_odds(rates.log_odds(soft.must))
-    exact.last_value = None  # what was inferred from tempered scores is no bound
-    wrong = np.array([[rates.same], [rates.different]])
-    return Rates(wrong, 1.0 - wrong)
 
 
 def _learnt(

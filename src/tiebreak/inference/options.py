@@ -44,9 +44,9 @@ def check_options(model: VariationalBayes) -> None:
 def _check_link_error(model: VariationalBayes) -> None:
     error = model.link_error
     if isinstance(error, str):
-        if error not in (joint.AUTO, joint.LEARN):
+        if error not in joint.FOUND:
             raise OptionError(
-                f"link_error must be a number, 'auto', 'learn' or None; got {error!r}."
+                f"link_error must be a number, 'auto', 'asked', 'learn' or None; got {error!r}."
             )
     elif error is not None and not 0.0 < error < 0.5:
         raise OptionError(f"link_error must lie between 0 and 0.5, both excluded; got {error!r}.")

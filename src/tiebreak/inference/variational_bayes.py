@@ -64,6 +64,7 @@ class VariationalBayes(Estimator):
         How often links without weight are wrong (exact links only). None: never, they are hard.
         A number such as 0.02: soft. "auto", the choice for doubtful links: two rates estimated
         before the fit, for same tasks and for different ones; near 0.02 where links are few.
+        "asked": the same for answers to questions that `selection` chose, which count more.
         "learn": rates for each source (`who` in links), learnt in the fit, to compare sources.
     link_error_prior
         Pseudo-answers (wrong, right) that learnt error rates start from.
@@ -305,10 +306,10 @@ class VariationalBayes(Estimator):
         return Found(run, None, end)
 
     def _fit_exact(self, plain: Problem, start: Start, inputs: Inputs, links: LinkCodes) -> Found:
-        if self.link_error in (joint.AUTO, joint.LEARN) and links.weight is not None:
+        if self.link_error in joint.FOUND and links.weight is not None:
             raise OptionError(
-                "Weights already say how sure each link is, so link_error='auto' and 'learn' have "
-                "nothing to find. Leave link_error out, or remove the weights."
+                f"Weights already say how sure each link is, so link_error={self.link_error!r} "
+                "has nothing to find. Leave link_error out, or remove the weights."
             )
         all_hard = self.link_error is None and links.weight is None
         some_hard = self.link_error is None and bool(links.is_hard.any())

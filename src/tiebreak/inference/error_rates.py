@@ -1,0 +1,129 @@
+"""Error rates of links, estimated before the fit, and how much links then count.
+
+Fitted together with a temperature, the rates are not blamed for a crowd that is too sure of itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from tiebreak.inference.calibration import LOG_RANGE, expected_temperature
+from tiebreak.inference.exact_links import ExactLinks
+from tiebreak.inference.link_errors import Rates
+from tiebreak.kernels.layout import Floats, Mask
+from tiebreak.kernels.reference import softmax
+from tiebreak.link_graph import LinkCodes
+
+LOGIT_RANGE = (-9.0, 0.0)  # of an error rate: never worse than a coin
+ROUNDS = 5  # of joint inference that refine the rates
+ENOUGH_VOTES = 10.0  # a task: more make the crowd surer, hardly righter
+ASKED_POWER = 0.75  # of the temperature, in what links count that answer chosen questions
+
+
+class Scored(NamedTuple):
+    """What the crowd says before links are heard."""
+
+    u: Floats  # (n_tasks, n_classes) scores of plain VB
+    votes: float  # mean number of responses of a task
+
+
+class RatePrior(NamedTuple):
+    """What is expected of links and crowd before error rates are estimated."""
+
+    same: tuple[float, float]  # pseudo-answers, wrong and right, about tasks that are the same
+    different: tuple[float, float]  # about tasks that differ
+    log_tau: float
+    spread: float  # of log τ
+
+
+def rate_prior(n_classes: int, votes: float) -> RatePrior:
+    """Return the prior of error rates for so many classes and votes a task.
+
+    With two classes a crowd that is sure and wrong looks much like wrong links, so both the rates
+    and the temperature need many links to move. With more, "same" is rare, and a few wrong ones
+    are a large share of it: rates move soon, and those of "same" sooner.
+    """
+    if n_classes == 2:
+        expected = float(np.log(expected_temperature(votes)))
+        return RatePrior((10.0, 490.0), (10.0, 490.0), expected, 0.2)
+    return RatePrior((1.0, 75.0), (1.0, 50.0), 0.0, 1.5)
+
+
+class ErrorRates(NamedTuple):
+    """How often links are wrong, and the temperature that this was found beside."""
+
+    same: float  # says "different" of tasks that are the same
+    different: float  # says "same" of tasks that differ
+    temperature: float
+    prior: RatePrior
+
+    def log_odds(self, must: Mask) -> Floats:
+        """Return the log-odds, of each link, that its two tasks agree."""
+        said_same = np.log1p(-self.same) - np.log(self.different)
+        said_different = np.log(self.same) - np.log1p(-self.different)
+        return np.asarray(np.where(must, said_same, said_different))
+
+    def updated(self, must: Mask, agree: Floats) -> ErrorRates:
+        """Return the rates that these probabilities of agreement imply, prior included."""
+        wrong, right = self.prior.same
+        same = (wrong + agree[~must].sum()) / (wrong + right + agree.sum())
+        apart = 1.0 - agree
+        wrong, right = self.prior.different
+        different = (wrong + apart[must].sum()) / (wrong + right + apart.sum())
+        return self._replace(same=float(same), different=float(different))
+
+
+def estimate(exact: ExactLinks, links: LinkCodes, crowd: Scored, *, asked: bool) -> Rates:
+    """Estimate how often soft links are wrong, and set their log-odds for the ascent.
+
+    Rates and a temperature are fitted to the scores of plain VB, then refined by joint inference
+    on the tempered scores, where links also speak about each other.
+    """
+    rates = fit_rates(links, crowd)
+    cool = rates.temperature * crowd.u
+    for _ in range(ROUNDS):
+        exact.set_log_odds(rates.log_odds(links.must))
+        exact.update(softmax(cool), cool)
+        rates = rates.updated(links.must, exact.agreement())
+    counts = trust(crowd.votes, rates.temperature, asked=asked)
+    exact.set_log_odds(counts * rates.log_odds(links.must))
+    exact.last_value = None  # what was inferred from tempered scores is no bound
+    wrong = np.array([[rates.same], [rates.different]])
+    return Rates(wrong, 1.0 - wrong)
+
+
+def trust(votes: float, tau: float, *, asked: bool) -> float:
+    """Return how many times a link counts beside scores that are too sure: [eq:link-trust].
+
+    Answers to questions that were chosen where the crowd is in doubt count most: 1/τ, as beside
+    tempered scores, or a little less. Of other links, wrong ones may well concern sure tasks; they
+    gain only where there are more votes than make a crowd righter.
+
+    >>> trust(39.0, 0.2, asked=False), trust(5.0, 0.2, asked=False)
+    (3.9, 1.0)
+    """
+    return float(tau**-ASKED_POWER) if asked else max(1.0, votes / ENOUGH_VOTES)
+
+
+def fit_rates(links: LinkCodes, crowd: Scored) -> ErrorRates:
+    """Fit the temperature and both error rates of links at once: [eq:error-rates]."""
+    prior = rate_prior(crowd.u.shape[1], crowd.votes)
+    left, right = crowd.u[links.left], crowd.u[links.right]
+
+    def cost(x: Floats) -> float:
+        tau, same, different = float(np.exp(x[0])), float(expit(x[1])), float(expit(x[2]))
+        agree = (softmax(tau * left) * softmax(tau * right)).sum(axis=1)
+        says_same = (1.0 - same) * agree + different * (1.0 - agree)
+        fit = np.log(np.clip(np.where(links.must, says_same, 1.0 - says_same), 1e-300, None)).sum()
+        for rate, (wrong, fair) in ((same, prior.same), (different, prior.different)):
+            fit += wrong * np.log(rate) + fair * np.log1p(-rate)
+        return float(((x[0] - prior.log_tau) / prior.spread) ** 2 / 2.0 - fit)
+
+    bounds = [LOG_RANGE, LOGIT_RANGE, LOGIT_RANGE]
+    found = minimize(cost, [-1.0, -3.0, -3.0], method="L-BFGS-B", bounds=bounds)
+    rates = expit(found.x[1:])
+    return ErrorRates(float(rates[0]), float(rates[1]), float(np.exp(found.x[0])), prior)
