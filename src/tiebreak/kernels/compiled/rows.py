@@ -100,18 +100,26 @@ def count_rows(
     like: Like,
     start: Offsets,
     code: Codes,
+    new: Floats,
     q: Floats,
+    moved: Floats,
     counts: Floats,
     totals: Floats,
 ) -> None:
     """Add the rows of q of the listed tasks to totals and, if any, the counts of their responses.
 
+    Where there are columns of new rows, these take their places first, as in `store_rows`.
     Without counts (none have room), `count_codes` does the rest.
     """
     for k in range(0, len(totals), len(like)):
-        total = load(totals, 0, k, like)
-        for i in at:
+        total, far = load(totals, 0, k, like), load(moved, 0, k, like)
+        for t in range(len(at)):
+            i = at[t]
             row = load(q, i, k, like)
+            if len(new):
+                far = larger(far, apart(load_column(new, k, t, like), row))
+                row = load_column(new, k, t, like)
+                store(q, i, k, row)
             total = plus(total, row)
             r = first(start, i)
             stop = first(start, i + 1) if len(counts) else r
@@ -128,6 +136,7 @@ def count_rows(
             if (stop - r) & ONE:
                 _count(row, r, code, counts, k, like)
         store(totals, 0, k, total)
+        store(moved, 0, k, far)
 
 
 @kernel

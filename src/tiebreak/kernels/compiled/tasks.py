@@ -25,7 +25,6 @@ from tiebreak.kernels.compiled.rows import (
     count_codes,
     count_rows,
     score_listed,
-    store_rows,
 )
 from tiebreak.kernels.layout import (
     FREE,
@@ -174,12 +173,11 @@ def _sweep(
                     _keep_former(score, beside[TOP], free, q)
                 top, log_norm, mean = settle(score, beside, n_free)
             tops, log_norms, means = tops + top, log_norms + log_norm, means + mean
-            store_rows(free, like, score, q, moved)
-            count_rows(free, like, start, code, q, counts, total)
+            count_rows(free, like, start, code, score, q, moved, counts, total)
         if n_free < last - first:
             known = listed[: _list(KNOWN, role, first, last, listed)]
             tops += _known_scores(known, alone, start, code, q)
-            count_rows(known, like, start, code, q, counts, total)
+            count_rows(known, like, start, code, room[:0], q, moved, counts, total)
             linked = listed[: _list(LINKED, role, first, last, listed)]
             score_listed(linked, scoring, start, code, u, False)
     for k in range(n):
@@ -191,6 +189,13 @@ def _sweep(
 @kernel
 def _list(wanted: int, role: Roles, first: int, last: int, listed: Offsets) -> int:
     """List the tasks from first to last that have the role; return how many they are."""
+    n = 0
+    for i in range(first, last):
+        n += role[i] == wanted
+    if n == last - first:  # all of them, as is usual: no need to look at each
+        for t in range(n):
+            listed[t] = first + t
+        return n
     n = 0
     for i in range(first, last):
         listed[n] = i
@@ -238,9 +243,9 @@ def _tally(
     counts: Floats,
     totals: Floats,
 ) -> None:
-    listed, total = np.empty(BLOCK, np.int64), np.zeros(q.shape[1])
+    listed, total, moved = np.empty(BLOCK, np.int64), np.zeros(q.shape[1]), np.zeros(q.shape[1])
     for first in range(low, high, BLOCK):
         n = _list(1, chosen, first, min(first + BLOCK, high), listed)
-        count_rows(listed[:n], like, start, code, q, counts, total)
+        count_rows(listed[:n], like, start, code, q[:0], q, moved, counts, total)
     for k in range(len(total)):
         totals[k] = total[k]
