@@ -52,14 +52,20 @@ def score_listed(
             total = load(log_prior, 0, k, like)
             r, stop = first(start, at[t]), first(start, at[t] + 1)
             while r + FOUR <= stop:
-                two = plus(_row(r, code, log_table, k, like), _row(r + ONE, code, log_table, k, like))
+                two = plus(
+                    _row(r, code, log_table, k, like), _row(r + ONE, code, log_table, k, like)
+                )
                 total = plus(total, two)
                 r += TWO
-                two = plus(_row(r, code, log_table, k, like), _row(r + ONE, code, log_table, k, like))
+                two = plus(
+                    _row(r, code, log_table, k, like), _row(r + ONE, code, log_table, k, like)
+                )
                 total = plus(total, two)
                 r += TWO
             if (stop - r) & TWO:
-                two = plus(_row(r, code, log_table, k, like), _row(r + ONE, code, log_table, k, like))
+                two = plus(
+                    _row(r, code, log_table, k, like), _row(r + ONE, code, log_table, k, like)
+                )
                 total = plus(total, two)
                 r += TWO
             if (stop - r) & ONE:

@@ -214,9 +214,7 @@ def _keep_former(score: Floats, top: Floats, at: Offsets, q: Floats) -> None:
 
 
 @kernel
-def _known_scores(
-    at: Offsets, alone: Scoring, start: Offsets, code: Codes, q: Floats
-) -> float:
+def _known_scores(at: Offsets, alone: Scoring, start: Offsets, code: Codes, q: Floats) -> float:
     """Return the sum of the scores of known tasks' classes; the first may have none."""
     _, log_prior, log_table = alone
     n_left_out, total = q.shape[1] - len(log_prior), 0.0
