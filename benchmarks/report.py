@@ -87,10 +87,12 @@ threads. The last column is against the sum of the response codes alone.
 |---|---|---|---|---|---|
 {limits}
 
-What limits the rest is work rather than memory. With one part left out at a time, looking up a
-response's row, adding to its counts, and a task's exponentials (K of them, to the last bit; one
-for two classes) take shares of the same order. Table and counts take 16 K² bytes a worker
-together, here more than the nearest cache holds, which probably costs most of what is left.
+What limits the rest is work as well as memory. With two classes a task is one number, its
+log-odds: a response reads 8 bytes of the table and adds to 16 bytes of counts, which together take
+48 bytes a worker and stay in the nearest cache here. Each part timed alone, on one thread: adding
+to the counts takes about half of a sweep, looking up a third, one exponential a task the rest.
+With more classes there are K exponentials a task, to the last bit, which take a third of a sweep
+with four; table and counts take 16 K² bytes a worker, here more than the nearest cache holds.
 """
 
 
@@ -128,6 +130,10 @@ most tasks hang together in one component too loopy to be exact.
 | responses | links | without links | with links | ratio |
 |---|---|---|---|---|
 {rows}
+
+What limits it is memory. Random links leave no neighbours near each other: about half of the time
+goes to messages, each of which adds up 32 bytes a link from either end and writes 32 bytes
+anywhere; a quarter to carrying scores from tasks to nodes, beliefs back, and counting them.
 """
 
 

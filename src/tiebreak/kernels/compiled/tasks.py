@@ -191,13 +191,6 @@ def _list(wanted: int, role: Roles, first: int, last: int, listed: Offsets) -> i
     """List the tasks from first to last that have the role; return how many they are."""
     n = 0
     for i in range(first, last):
-        n += role[i] == wanted
-    if n == last - first:  # all of them, as is usual: no need to look at each
-        for t in range(n):
-            listed[t] = first + t
-        return n
-    n = 0
-    for i in range(first, last):
         listed[n] = i
         n += role[i] == wanted
     return n
