@@ -131,9 +131,10 @@ most tasks hang together in one component too loopy to be exact.
 |---|---|---|---|---|
 {rows}
 
-What limits it is memory. Random links leave no neighbours near each other: about half of the time
-goes to messages, each of which adds up 32 bytes a link from either end and writes 32 bytes
-anywhere; a quarter to carrying scores from tasks to nodes, beliefs back, and counting them.
+About half of the time with links goes to messages, a quarter to carrying scores from tasks to
+nodes and beliefs back, and to counting these. Half of what messages take is memory: random links
+leave no neighbours near each other, so that each message is written 32 bytes anywhere. The other
+half is their exponentials and logarithms, one of each a class.
 """
 
 
