@@ -87,10 +87,12 @@ threads. The last column is against the sum of the response codes alone.
 |---|---|---|---|---|---|
 {limits}
 
-What limits the rest is work rather than memory. With one part left out at a time, looking up a
-response's row, adding to its counts, and a task's exponentials (K of them, to the last bit; one
-for two classes) take shares of the same order. Table and counts take 16 K² bytes a worker
-together, here more than the nearest cache holds, which probably costs most of what is left.
+What limits the rest is work as well as memory. With two classes a task is one number, its
+log-odds: a response reads 8 bytes of the table and adds to 16 bytes of counts, which together take
+48 bytes a worker and stay in the nearest cache here. Each part timed alone, on one thread: adding
+to the counts takes about half of a sweep, looking up a third, one exponential a task the rest.
+With more classes there are K exponentials a task, to the last bit, which take a third of a sweep
+with four; table and counts take 16 K² bytes a worker, here more than the nearest cache holds.
 """
 
 
@@ -128,6 +130,11 @@ most tasks hang together in one component too loopy to be exact.
 | responses | links | without links | with links | ratio |
 |---|---|---|---|---|
 {rows}
+
+About half of the time with links goes to messages, a quarter to carrying scores from tasks to
+nodes and beliefs back, and to counting these. Half of what messages take is memory: random links
+leave no neighbours near each other, so that each message is written 32 bytes anywhere. The other
+half is their exponentials and logarithms, one of each a class.
 """
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from tiebreak.kernels import compiled, reference
+from tiebreak.kernels import network as networks
 from tiebreak.kernels.compiled.waves import WAVE
 from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.network import Network, members, network
+from tiebreak.kernels.network import Network, in_task_order, members, network, tree_spans
 
 
 def hub_and_random(n_nodes: int, n_edges: int, rng: np.random.Generator) -> Network:
@@ -104,6 +107,33 @@ def test_messages_in_parts_have_the_same_bits_for_any_number_of_threads() -> Non
         results.append((messages, belief, *found))
     for one, two in zip(*results, strict=True):
         assert np.array_equal(one, two)
+
+
+def test_trees_are_cut_between_components(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "TREE_NODES_PER_CHUNK", 10)
+    nodes = np.arange(100, dtype=np.int32)
+    left = nodes[nodes % 7 != 6][:-1]  # chains of seven nodes; the last two nodes are one more
+    net = network(100, left, left + 1)
+    spans = tree_spans(net, 100)
+    assert len(spans) > 5
+    assert spans[0][0] == 0
+    assert spans[-1][1] == 100
+    assert all(one[1] == two[0] for one, two in pairwise(spans))
+    assert all(low % 7 == 0 for low, _ in spans)
+    assert tree_spans(network(0, left[:0], left[:0]), 0) == []
+
+
+def test_beliefs_are_spread_alike_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    node = rng.integers(0, 40, 200).astype(np.int32)
+    task = rng.permutation(300)[:200].astype(np.int32)
+    of = members(task, node, np.zeros(200, np.int32), 40)
+    assert (np.diff(in_task_order(of).task) > 0).all()
+    belief, u = rng.dirichlet(np.ones(3), 40), rng.normal(size=(300, 3))
+    one, two = np.full((300, 3), 1 / 3), np.full((300, 3), 1 / 3)
+    found = compiled.spread_beliefs(one, u, belief, of)
+    assert np.allclose(found, compiled.spread_beliefs(two, u, belief, in_task_order(of)))
+    assert np.array_equal(one, two)
 
 
 def test_no_nodes_change_nothing() -> None:

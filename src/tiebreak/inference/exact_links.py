@@ -16,7 +16,8 @@ from tiebreak.inference.planning import LinkReport, Plan, plan
 from tiebreak.inference.vb import LinkStep
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByGroup, Codes, Floats
-from tiebreak.kernels.network import HUGE_NODES, PARTS, members
+from tiebreak.kernels.network import HUGE_NODES, PARTS, in_task_order, members, tree_spans
+from tiebreak.kernels.threads import for_each
 
 DAMPING = 0.3
 FIRST_PASSES = 40  # of messages in large components in the first sweep; later one a sweep
@@ -48,10 +49,13 @@ class ExactLinks:
         is_open = visit != OPEN
         open_tasks = self.merged.task[is_open], visit[is_open], self.merged.flip[is_open]
         self.members = members(*open_tasks, self.plan.network.n_nodes)
+        self._members_by_task = in_task_order(self.members)
+        self._trees = tree_spans(self.plan.network, self.plan.n_forest)
         n_nodes, n_edges = self.plan.network.n_nodes, len(self.plan.left)
         self.messages = np.zeros((2 * n_edges, self.n_classes))
         self.belief = np.full((n_nodes, self.n_classes), 1.0 / self.n_classes)
         self.scores = np.zeros((n_nodes, self.n_classes))
+        self._room = np.empty_like(self.scores)  # memory new from the system takes time each pass
         self._equal_in_cliques = np.zeros(n_edges)
         self._residual = 0.0
         self._down = True  # the way that messages last went in large components
@@ -91,10 +95,7 @@ class ExactLinks:
 
     def _settle(self, theta: Floats) -> float:
         """Set the beliefs of all nodes; return the log partition."""
-        fixed = self.scores, self.plan.network, theta, self.messages, self.belief
-        trees = 0, self.plan.n_forest
-        self.backend.pass_messages(*fixed, trees, 0.0, down=False)
-        _, forest = self.backend.pass_messages(*fixed, trees, 0.0, down=True)
+        forest = self._settle_trees(theta)
         _, small = self.backend.eliminate(
             self.scores, self.plan.cliques, theta, self.belief, self._equal_in_cliques
         )
@@ -106,6 +107,19 @@ class ExactLinks:
                 if self._residual < SETTLED:
                     break
         return forest + small + large
+
+    def _settle_trees(self, theta: Floats) -> float:
+        """Set the beliefs of nodes in components without loops; return their log partition."""
+        fixed = self.scores, self.plan.network, theta, self.messages, self.belief
+        log_partition = np.zeros(len(self._trees))
+
+        def settle(t: int) -> None:
+            self.backend.pass_messages(*fixed, self._trees[t], 0.0, down=False)
+            found = self.backend.pass_messages(*fixed, self._trees[t], 0.0, down=True)
+            log_partition[t] = found[1]
+
+        for_each(settle, len(self._trees), self.n_threads)
+        return float(log_partition.sum())
 
     def _pass_large(self, damping: float, theta: Floats, *, down: bool) -> tuple[float, float]:
         """Pass messages once in large components; huge ones in parts, for several threads."""
@@ -121,11 +135,13 @@ class ExactLinks:
             down=down,
             n_parts=PARTS if span[1] - span[0] >= HUGE_NODES else 1,
             n_threads=self.n_threads,
+            room=self._room,
         )
 
     def _spread(self, q: Floats, u: Floats) -> tuple[float, float]:
         """Give the linked tasks the beliefs of their nodes."""
-        return self.backend.spread_beliefs(q, u, self.belief, self.members, self.n_threads)
+        of = self.belief, self._members_by_task
+        return self.backend.spread_beliefs(q, u, *of, self.n_threads)
 
     def finish(self, q: Floats) -> LinkReport:
         """Say how components were settled, after a last try where messages still move.

@@ -32,6 +32,8 @@ class Placement(NamedTuple):
 
     def theta(self, log_odds: Floats) -> Floats:
         """Return the log-odds that the ends of each edge are equal."""
+        if not len(log_odds):
+            return self.hard_theta
         theta = self.hard_theta.copy()
         signed = np.where(self.opposite, -log_odds, log_odds)
         np.add.at(theta, self.edge[self.on_edge], signed[self.on_edge])

@@ -69,6 +69,7 @@ class Backend(Protocol):
         down: bool,
         n_parts: int = 1,
         n_threads: int = 1,
+        room: Floats | None = None,
     ) -> tuple[float, float]:
         """Pass messages up or down; return the largest change and the log partition."""
 

@@ -7,6 +7,7 @@ neighbour, so that one pass up and one pass down settle it exactly.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Offsets
 
 MEMBERS_PER_CHUNK = 20_000
+TREE_NODES_PER_CHUNK = 5_000
 HUGE_NODES = 100_000  # of a component with loops: passed in parts
 PARTS = 16
 
@@ -40,7 +42,7 @@ class Network(NamedTuple):
 
 
 class Members(NamedTuple):
-    """The tasks of each node, sorted by node, cut into chunks between nodes."""
+    """The tasks of each node, sorted by node and cut into chunks between nodes, or by task."""
 
     task: Codes  # (n_members,)
     node: Codes  # (n_members,)
@@ -77,6 +79,31 @@ def members(task: Codes, node: Codes, flip: Codes, n_nodes: int) -> Members:
     first = np.linspace(0, n_nodes, n_chunks + 1).astype(np.int64)
     edges = np.searchsorted(node[order], first)
     return Members(task[order], node[order], flip[order], edges.astype(np.int64), n_nodes)
+
+
+def in_task_order(members: Members) -> Members:
+    """Return the same members sorted by task, so that what tasks are given goes side by side."""
+    order = np.argsort(members.task, kind="stable")
+    edges = np.linspace(0, len(order), len(members.edges)).astype(np.int64)
+    columns = members.task[order], members.node[order], members.flip[order]
+    return Members(*columns, edges, members.n_nodes)
+
+
+def tree_spans(network: Network, n_forest: int) -> list[tuple[int, int]]:
+    """Cut the nodes without loops, 0 … n_forest − 1, between components.
+
+    A component begins at a node without an earlier neighbour. The slots of a node are sorted by
+    neighbour, so that its first one tells.
+    """
+    n_spans = max(1, min(MAX_CHUNKS, n_forest // TREE_NODES_PER_CHUNK))
+    start = network.start[: n_forest + 1]
+    tied = np.flatnonzero(np.diff(start))
+    is_first = np.ones(n_forest, dtype=bool)
+    is_first[tied] = network.other[start[tied]] > tied
+    first = np.append(np.flatnonzero(is_first), n_forest)
+    wanted = np.linspace(0, n_forest, n_spans + 1).astype(np.int64)
+    cuts = first[np.searchsorted(first, wanted)].tolist()
+    return [(low, high) for low, high in pairwise(cuts) if low < high]
 
 
 def network(n_nodes: int, left: Codes, right: Codes) -> Network:

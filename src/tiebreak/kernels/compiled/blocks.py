@@ -36,9 +36,6 @@ def settle(score: Floats, beside: Floats, m: int) -> tuple[float, float, float]:
         (3, block), room for top, norm and mean. The tops must stand there: see `largest`.
     """
     n = score.shape[0]
-    if n == 2:
-        tops, product, means = _settle_two(score[0], score[1], beside[TOP], m)
-        return tops, np.log(product), means
     for t in range(m):
         beside[NORM, t] = beside[MEAN, t] = 0.0
     for k in range(n):
@@ -89,19 +86,29 @@ def _shares(top: Floats, norm: Floats, mean: Floats, m: int) -> tuple[float, flo
     return tops, product, means
 
 
+@kernel
+def settle_odds(score: Floats, m: int) -> tuple[float, float, float]:
+    """Do the same for two classes, of which row 0 holds the log-odds of the second.
+
+    It is the score of the second where that of the first is 0.
+    """
+    tops, product, means = _settle_odds(score[0], score[1], m)
+    return tops, np.log(product), means
+
+
 @summing_kernel
-def _settle_two(a: Floats, b: Floats, top: Floats, m: int) -> tuple[float, float, float]:
-    """Do the same for two classes by their log-odds: one exponential a task."""
+def _settle_odds(odds: Floats, second: Floats, m: int) -> tuple[float, float, float]:
+    """Set odds to the share of the first class: one exponential a task, one division."""
     tops, product, means = 0.0, 1.0, 0.0
     for t in range(m):
-        gap = (a[t] if a[t] < b[t] else b[t]) - top[t]
+        is_second = odds[t] > 0.0
+        gap = -odds[t] if is_second else odds[t]
+        tops += odds[t] if is_second else 0.0
         gap = gap if gap > LOWEST else LOWEST
         e = exp(gap)
         share = 1.0 / (1.0 + e)
-        first = a[t] >= b[t]
-        tops += top[t]
         product *= 1.0 + e
         means += e * gap * share
-        a[t] = share if first else e * share
-        b[t] = e * share if first else share
+        odds[t] = e * share if is_second else share
+        second[t] = share if is_second else e * share
     return tops, product, means

@@ -55,11 +55,13 @@ def pass_messages(
     down: bool,
     n_parts: int = 1,
     n_threads: int = 1,
+    room: Floats | None = None,
 ) -> tuple[float, float]:
     """Pass messages up or down: see `reference.pass_messages`."""
     if n_parts > 1:
         fixed = scores, network, theta, messages, belief, span, damping
-        return _pass_in_parts(*fixed, down=down, n_parts=n_parts, n_threads=n_threads)
+        totals = np.empty_like(scores) if room is None else room
+        return _pass_in_parts(*fixed, totals, down=down, n_parts=n_parts, n_threads=n_threads)
     slots = network.start, network.other, network.mate, network.edge, theta
     said = scores, *slots, messages, belief, span, damping, down
     n_classes = scores.shape[1]
@@ -76,6 +78,7 @@ def _pass_in_parts(
     belief: Floats,
     span: tuple[int, int],
     damping: float,
+    totals: Floats,
     *,
     down: bool,
     n_parts: int,
@@ -84,7 +87,7 @@ def _pass_in_parts(
     """Let all nodes add up what they were told, then let all speak: no order between parts."""
     if len(theta) and (theta == theta[0]).all():
         theta = theta[:1]  # hard links alone: nothing to look up
-    totals, like = np.empty_like(scores), lanes_for(scores.shape[1])
+    like = lanes_for(scores.shape[1])
     parts = list(pairwise(np.linspace(*span, n_parts + 1).astype(np.int64).tolist()))
     figures = np.zeros((n_parts, 3))
 

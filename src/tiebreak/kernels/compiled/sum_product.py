@@ -80,7 +80,7 @@ def decode_greedily(
     _decode_greedily(wish, network, theta, order, label)
 
 
-# Tasks of one node lie anywhere: they are fetched early.
+# Tasks of one node lie anywhere: they, or its belief, are fetched early.
 # Flips occur with two classes only, which are two lanes: the reverse has all classes.
 
 
@@ -122,9 +122,8 @@ def _spread_beliefs(
     for k in range(0, q.shape[1], len(like)):
         far, dots = zeros(like), zeros(like)
         for at in range(low, high):
-            ahead, i = task[min(at + AHEAD, high - 1)], task[at]
-            prefetch(q, ahead, k)
-            prefetch(u, ahead, k)
+            i = task[at]
+            prefetch(belief, node[min(at + AHEAD, high - 1)], k)
             row = load(belief, node[at], k, like)
             if flip[at] == 1:
                 row = reverse(row)

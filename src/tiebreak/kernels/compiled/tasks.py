@@ -11,14 +11,20 @@ from typing import Any
 import numpy as np
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.compiled.blocks import BLOCK, TOP, block_size, largest, settle
+from tiebreak.kernels.compiled.blocks import (
+    BLOCK,
+    TOP,
+    block_size,
+    largest,
+    settle,
+    settle_odds,
+)
 from tiebreak.kernels.compiled.lanes import Like, lanes_for
 from tiebreak.kernels.compiled.rows import (
+    Scoring,
     count_codes,
     count_rows,
-    score_columns,
-    score_rows,
-    store_rows,
+    score_listed,
 )
 from tiebreak.kernels.layout import (
     FREE,
@@ -51,30 +57,45 @@ def sweep_tasks(
     counts, totals = _accumulators(tasks, n_classes, counting=counting)
     figures = np.zeros((n_chunks, 3))
     room = np.empty((n_classes + 3, block_size(n_classes)))
-    log_table = np.ascontiguousarray(log_table)
+    scoring = _scoring(log_prior, log_table)
+    odds = _against_first(scoring)
 
     def work(c: int) -> None:
-        bounds = tasks.edges[c], tasks.edges[c + 1], lanes_for(n_classes)
+        bounds, by_task = tasks.edges[c : c + 2], (tasks.start, tasks.code, tasks.role)
         out = np.empty_like(room), counts[c], totals[c], figures[c]
-        _sweep(*bounds, q, u, tasks.start, tasks.code, tasks.role, log_prior, log_table, *out)
+        _sweep(bounds, q, u, *by_task, scoring, odds or scoring, *out)
 
     for_each(work, n_chunks, n_threads)
     if counting and tasks.by_code is not None:
         counts = _count_by_code(tasks.by_code, q, tasks.role != LINKED, n_threads)
-    return Swept(
-        _add_in_order(counts),
-        _add_in_order(totals),
-        float(figures[:, 0].max(initial=0.0)),
-        float(_add_in_order(figures[:, 1])),
-        float(_add_in_order(figures[:, 2])),
-    )
+    counted, total = _add_in_order(counts), _add_in_order(totals)
+    log_norm = float(_add_in_order(figures[:, 2]))
+    if odds is not None:  # against the first class: what all tasks score there was left out
+        log_norm += float(total.sum() * log_prior[0] + counted.sum(axis=1) @ log_table[:, 0])
+    change, entropy = figures[:, 0].max(initial=0.0), _add_in_order(figures[:, 1])
+    return Swept(counted, total, float(change), float(entropy), log_norm)
+
+
+def _scoring(log_prior: Floats, log_table: Floats) -> Scoring:
+    return Scoring(lanes_for(len(log_prior)), log_prior, np.ascontiguousarray(log_table))
+
+
+def _against_first(scoring: Scoring) -> Scoring | None:
+    """Return the log-odds of the second of two classes; None of more, or where they are unknown.
+
+    One number a response, and one exponential a task. ∞ − ∞ has no value.
+    """
+    _, prior, table = scoring
+    if len(prior) != 2 or not (np.isfinite(prior).all() and np.isfinite(table).all()):
+        return None
+    return Scoring((0,), np.diff(prior), np.diff(table, axis=1))
 
 
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     """Return u of [eq:task-update] for every task: see `reference.score_tasks`."""
-    score, log_table = np.empty((tasks.n_tasks, len(log_prior))), np.ascontiguousarray(log_table)
-    by_code, like = (tasks.start, tasks.code), lanes_for(len(log_prior))
-    score_rows(np.arange(tasks.n_tasks), like, *by_code, log_prior, log_table, score)
+    score, everyone = np.empty((tasks.n_tasks, len(log_prior))), np.arange(tasks.n_tasks)
+    by_task = tasks.start, tasks.code
+    score_listed(everyone, _scoring(log_prior, log_table), *by_task, score, False)
     return score
 
 
@@ -124,23 +145,25 @@ def _add_in_order(parts: Floats) -> Any:
 
 @kernel
 def _sweep(
-    low: int,
-    high: int,
-    like: Like,
+    bounds: Offsets,
     q: Floats,
     u: Floats,
     start: Offsets,
     code: Codes,
     role: Roles,
-    log_prior: Floats,
-    log_table: Floats,
+    scoring: Scoring,
+    alone: Scoring,
     room: Floats,
     counts: Floats,
     totals: Floats,
     figures: Floats,
 ) -> None:
-    """Sweep over tasks low … high − 1, in blocks: list them by role, then treat each list."""
-    n, size = q.shape[1], room.shape[1]
+    """Sweep over tasks within bounds, in blocks: list them by role, then treat each list.
+
+    Tasks without links are scored by `alone`: the same, or against the first of two classes.
+    """
+    (low, high), like = bounds, scoring.like
+    n, size, has_odds = q.shape[1], room.shape[1], len(alone.like) < len(scoring.like)
     score, beside, listed = room[:n], room[n:], np.empty(size, np.int64)
     total, moved = np.zeros(n), np.zeros(n)
     # Sums are local: side by side in memory, threads would fight for the same cache line.
@@ -150,19 +173,21 @@ def _sweep(
         n_free = _list(FREE, role, first, last, listed)
         free = listed[:n_free]
         if n_free:
-            score_columns(free, like, start, code, log_prior, log_table, score)
-            if largest(score, beside[TOP], n_free) > 0:
-                _keep_former(score, beside[TOP], free, q)
-            top, log_norm, mean = settle(score, beside, n_free)
+            score_listed(free, alone, start, code, score, True)
+            if has_odds:
+                top, log_norm, mean = settle_odds(score, n_free)
+            else:
+                if largest(score, beside[TOP], n_free) > 0:
+                    _keep_former(score, beside[TOP], free, q)
+                top, log_norm, mean = settle(score, beside, n_free)
             tops, log_norms, means = tops + top, log_norms + log_norm, means + mean
-            store_rows(free, like, score, q, moved)
-            count_rows(free, like, start, code, q, counts, total)
+            count_rows(free, like, start, code, score, q, moved, counts, total)
         if n_free < last - first:
             known = listed[: _list(KNOWN, role, first, last, listed)]
-            tops += _known_scores(known, start, code, log_prior, log_table, q)
-            count_rows(known, like, start, code, q, counts, total)
+            tops += _known_scores(known, alone, start, code, q)
+            count_rows(known, like, start, code, room[:0], q, moved, counts, total)
             linked = listed[: _list(LINKED, role, first, last, listed)]
-            score_rows(linked, like, start, code, log_prior, log_table, u)
+            score_listed(linked, scoring, start, code, u, False)
     for k in range(n):
         totals[k] = total[k]
         figures[0] = max(figures[0], moved[k])
@@ -190,18 +215,18 @@ def _keep_former(score: Floats, top: Floats, at: Offsets, q: Floats) -> None:
 
 
 @kernel
-def _known_scores(
-    at: Offsets, start: Offsets, code: Codes, log_prior: Floats, log_table: Floats, q: Floats
-) -> float:
-    """Return the sum of the scores of known tasks' classes."""
-    total = 0.0
+def _known_scores(at: Offsets, alone: Scoring, start: Offsets, code: Codes, q: Floats) -> float:
+    """Return the sum of the scores of known tasks' classes; the first may have none."""
+    _, log_prior, log_table = alone
+    n_left_out, total = q.shape[1] - len(log_prior), 0.0
     for i in at:
         known = 0
         for k in range(1, q.shape[1]):
             known = k if q[i, k] > q[i, known] else known
-        total += log_prior[known]
-        for r in range(start[i], start[i + 1]):
-            total += log_table[code[r], known]
+        if known >= n_left_out:
+            total += log_prior[known - n_left_out]
+            for r in range(start[i], start[i + 1]):
+                total += log_table[code[r], known - n_left_out]
     return total
 
 
@@ -217,9 +242,9 @@ def _tally(
     counts: Floats,
     totals: Floats,
 ) -> None:
-    listed, total = np.empty(BLOCK, np.int64), np.zeros(q.shape[1])
+    listed, total, moved = np.empty(BLOCK, np.int64), np.zeros(q.shape[1]), np.zeros(q.shape[1])
     for first in range(low, high, BLOCK):
         n = _list(1, chosen, first, min(first + BLOCK, high), listed)
-        count_rows(listed[:n], like, start, code, q, counts, total)
+        count_rows(listed[:n], like, start, code, q[:0], q, moved, counts, total)
     for k in range(len(total)):
         totals[k] = total[k]

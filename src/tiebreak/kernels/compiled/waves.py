@@ -263,7 +263,12 @@ def _exp_of_gaps(score: Floats, top: Floats, out: Floats, m: int) -> None:
 @fused_kernel
 def _odds(theta: Floats, out: Floats, m: int) -> int:
     """Set the odds of log-odds; return how many are too large."""
-    n_wrong = 0
+    n_wrong = n_soft = 0
+    for t in range(m):
+        n_soft += theta[t] > -np.inf
+    if n_soft == 0:  # hard links alone: no exponential
+        out[:m] = 0.0
+        return 0
     for t in range(m):
         n_wrong += theta[t] > LARGEST_THETA
         out[t] = exp(theta[t])

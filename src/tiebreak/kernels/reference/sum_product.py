@@ -43,6 +43,7 @@ def pass_messages(
     down: bool,
     n_parts: int = 1,
     n_threads: int = 1,
+    room: Floats | None = None,
 ) -> tuple[float, float]:
     """Pass messages up or down among nodes span[0] … span[1] − 1, and set their beliefs.
 
@@ -63,6 +64,8 @@ def pass_messages(
         (2 · n_edges, n_classes) logs, largest 0. Overwritten.
     belief
         (n_nodes, n_classes), rows sum to 1. Rows of the span are overwritten.
+    room
+        (n_nodes, n_classes) for a pass in several parts to write in: else it makes its own.
 
     Returns
     -------
