@@ -58,7 +58,7 @@ def sweep_tasks(
     figures = np.zeros((n_chunks, 3))
     room = np.empty((n_classes + 3, block_size(n_classes)))
     scoring = _scoring(log_prior, log_table)
-    odds = _against_first(scoring)
+    odds = _against_first(scoring) if counting else None  # which needs counts at the end
 
     def work(c: int) -> None:
         bounds, by_task = tasks.edges[c : c + 2], (tasks.start, tasks.code, tasks.role)
