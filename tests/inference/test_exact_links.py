@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
 
+import tiebreak as tb
+from tiebreak import simulate
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import link_errors, mean_field, merging, vb
+from tiebreak.inference import exact_links, link_errors, mean_field, merging, vb
 from tiebreak.inference.exact_links import ExactLinks
 from tiebreak.inference.link_errors import Answers, LearntLinks
 from tiebreak.inference.mean_field import MeanField
@@ -241,8 +243,7 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
 
 
 @pytest.mark.parametrize("down", [False, True])
-@pytest.mark.parametrize("n_parts", [1, 3])
-def test_compiled_passes_equal_the_reference(down: bool, n_parts: int) -> None:
+def test_compiled_passes_equal_the_reference(down: bool) -> None:
     rng = np.random.default_rng(4)
     n_tasks, n_classes = 40, 3
     truth = rng.integers(0, n_classes, n_tasks)
@@ -256,11 +257,37 @@ def test_compiled_passes_equal_the_reference(down: bool, n_parts: int) -> None:
         messages = np.random.default_rng(6).normal(0, 1, model.messages.shape)
         found = backend.pass_messages(
             model.scores, model.plan.network, model.theta(), messages, model.belief,
-            span, 0.3, down=down, n_parts=n_parts,
+            span, 0.3, down=down,
         )  # fmt: skip
         results.append((*found, messages, model.belief))
     for one, other in zip(*results, strict=True):
         assert np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-11
+
+
+@pytest.mark.parametrize("n_classes", [3, 10])
+@pytest.mark.parametrize("link_error", [None, 0.1])
+def test_huge_components_settle_where_large_ones_do(
+    link_error: float | None, n_classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages told together are probabilities, those in turn logs: the model is the same."""
+    crowd = simulate.crowd(600, 20, n_classes, responses_per_task=4, random_state=0)
+    links = simulate.links(crowd.gold, 800, wrong=0.05 if link_error else 0.0, random_state=1)
+    found = []
+    for huge in (10**9, 100):
+        monkeypatch.setattr(exact_links, "HUGE_NODES", huge)
+        model = tb.VariationalBayes(link_error=link_error, tol=1e-10, backend="numba")
+        found.append(model.fit(crowd.responses, links=links))
+    one, two = found
+    assert one.link_report_ is not None
+    assert one.link_report_.large == 1
+    assert one.link_report_ == two.link_report_
+    assert np.abs(one.probabilities_ - two.probabilities_).max() < 1e-7
+    assert abs(one.bounds_[-1] - two.bounds_[-1]) < 0.01  # Bethe's value wavers in turn
+    assert (one.doubtful_links_ is None) == (link_error is None)
+    if one.doubtful_links_ is not None and two.doubtful_links_ is not None:
+        assert len(one.doubtful_links_) > 20
+        wrong = one.doubtful_links_.probability - two.doubtful_links_.probability
+        assert np.abs(wrong).max() < 1e-7
 
 
 @settings(deadline=None, max_examples=40)

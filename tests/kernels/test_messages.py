@@ -1,4 +1,4 @@
-"""Compiled messages against the reference, in one part and in several, however far apart."""
+"""Compiled messages against the reference, in turn and together, however far apart."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ import pytest
 
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels import network as networks
-from tiebreak.kernels.compiled.waves import WAVE
 from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.network import Network, in_task_order, members, network, tree_spans
+from tiebreak.kernels.network import (
+    SMALLEST,
+    Network,
+    in_task_order,
+    members,
+    network,
+    speakers,
+    tree_spans,
+)
 
 
 def hub_and_random(n_nodes: int, n_edges: int, rng: np.random.Generator) -> Network:
@@ -24,7 +31,7 @@ def hub_and_random(n_nodes: int, n_edges: int, rng: np.random.Generator) -> Netw
 
 
 def passes(
-    net: Network, scores: Floats, theta: Floats, n_parts: int, down: bool
+    net: Network, scores: Floats, theta: Floats, together: bool, down: bool
 ) -> list[tuple[Floats, Floats, float, float]]:
     rng = np.random.default_rng(1)
     start = -rng.random((len(net.other), scores.shape[1]))
@@ -32,29 +39,32 @@ def passes(
     results = []
     for backend in (reference, compiled):
         messages, belief = start.copy(), np.full_like(scores, 1.0 / scores.shape[1])
-        span = 0, len(scores)
-        change, log_partition = backend.pass_messages(
-            scores, net, theta, messages, belief, span, 0.3, down=down, n_parts=n_parts
-        )
-        results.append((messages, belief, change, log_partition))
+        fixed = scores, net, theta, messages, belief, (0, len(scores)), 0.3
+        if together:
+            messages[:] = np.exp(start)
+            for way in (down, not down):  # the second pass hears what is far from uniform
+                found = backend.pass_together(*fixed, speakers(net, 0, down=way), n_parts=3)
+        else:
+            found = backend.pass_messages(*fixed, down=down)
+        results.append((messages, belief, *found))
     return results
 
 
-@pytest.mark.parametrize("n_parts", [1, 3])
+@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("down", [False, True])
 @pytest.mark.parametrize("spread", [1.0, 400.0])  # far apart, sums of the others underflow
 @pytest.mark.parametrize("n_kinds", [1, 5])
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 8, 9, 11])
 def test_compiled_messages_equal_the_reference(
-    n_classes: int, n_kinds: int, spread: float, down: bool, n_parts: int
+    n_classes: int, n_kinds: int, spread: float, down: bool, together: bool
 ) -> None:
     rng = np.random.default_rng(0)
-    n_nodes = WAVE + 60  # the hub has more slots than a wave
+    n_nodes = 300
     net = hub_and_random(n_nodes, 300, rng)
     scores = rng.normal(0.0, spread, (n_nodes, n_classes))
     kinds = np.array([-np.inf, -2.0, 1.5, 20.0, 650.0] if n_classes > 2 else [-9.0, 1.5, 650.0])
     theta = rng.choice(kinds[:n_kinds], len(net.other) // 2)
-    one, other = passes(net, scores, theta, n_parts, down)
+    one, other = passes(net, scores, theta, together, down)
     for found, expected in zip(other, one, strict=True):
         scale = 1.0 + np.abs(np.asarray(expected)).max()
         assert np.abs(np.asarray(found) - np.asarray(expected)).max() < 1e-12 * scale
@@ -70,11 +80,13 @@ def test_compiled_nodes_and_tasks_equal_the_reference(n_classes: int) -> None:
     of = members(task, node, flip, n_nodes)
     u = rng.normal(size=(n_tasks, n_classes))
     u[rng.random(u.shape) < 0.1] = -np.inf
-    assert np.array_equal(
-        np.isfinite(compiled.node_scores(u, of)), np.isfinite(reference.node_scores(u, of))
-    )
+    found, expected = np.empty((n_nodes, n_classes)), np.empty((n_nodes, n_classes))
+    compiled.node_scores(u, of, found)
+    reference.node_scores(u, of, expected)
+    assert np.array_equal(np.isfinite(found), np.isfinite(expected))
     u[~np.isfinite(u)] = -3.0
-    found, expected = compiled.node_scores(u, of), reference.node_scores(u, of)
+    compiled.node_scores(u, of, found)
+    reference.node_scores(u, of, expected)
     assert np.abs(found - expected).max() < 1e-12
     belief = rng.dirichlet(np.ones(n_classes), n_nodes)
     ours = rng.dirichlet(np.ones(n_classes), n_tasks)
@@ -92,21 +104,41 @@ def test_an_impossible_class_adds_nothing_to_the_expected_score() -> None:
     assert compiled.spread_beliefs(np.array([[0.5, 0.5]]), u, belief, of) == (0.5, -1.0)
 
 
-def test_messages_in_parts_have_the_same_bits_for_any_number_of_threads() -> None:
+def test_messages_told_together_have_the_same_bits_for_any_number_of_threads() -> None:
     rng = np.random.default_rng(0)
     net = hub_and_random(2_000, 4_000, rng)
     scores, theta = rng.normal(0.0, 3.0, (2_000, 4)), np.full(len(net.other) // 2, -np.inf)
     results = []
     for n_threads in (1, 2):
-        messages, belief = np.zeros((len(net.other), 4)), np.full((2_000, 4), 0.25)
+        messages, belief = np.ones((len(net.other), 4)), np.full((2_000, 4), 0.25)
         for down in (True, False, True):
-            found = compiled.pass_messages(
-                scores, net, theta, messages, belief, (0, 2_000), 0.3,
-                down=down, n_parts=16, n_threads=n_threads,
-            )  # fmt: skip
+            fixed = scores, net, theta, messages, belief, (0, 2_000), 0.3
+            found = compiled.pass_together(
+                *fixed, speakers(net, 0, down=down), n_parts=16, n_threads=n_threads
+            )
         results.append((messages, belief, *found))
     for one, two in zip(*results, strict=True):
         assert np.array_equal(one, two)
+
+
+def test_both_ways_of_passing_settle_at_the_same_beliefs() -> None:
+    rng = np.random.default_rng(2)
+    pairs = np.unique(np.sort(rng.integers(0, 200, (150, 2)), axis=1), axis=0).astype(np.int32)
+    left, right = pairs[pairs[:, 0] != pairs[:, 1]].T
+    net = network(200, left.copy(), right.copy())
+    scores, theta = rng.normal(0.0, 2.0, (200, 4)), np.full(len(left), -np.inf)
+    one, two = np.full((200, 4), 0.25), np.full((200, 4), 0.25)
+    logs, shares = np.zeros((len(net.other), 4)), np.ones((len(net.other), 4))
+    for turn in range(400):
+        fixed, down = (scores, net, theta), turn % 2 == 0
+        _, found = compiled.pass_messages(*fixed, logs, one, (0, 200), 0.3, down=down)
+        change, value = compiled.pass_together(
+            *fixed, shares, two, (0, 200), 0.3, speakers(net, 0, down=down), n_parts=2
+        )
+    assert change < 1e-13
+    assert np.abs(one - two).max() < 1e-12
+    assert np.abs(np.maximum(np.exp(logs), SMALLEST) - shares).max() < 1e-12
+    assert abs(found - value) < 1e-9
 
 
 def test_trees_are_cut_between_components(monkeypatch: pytest.MonkeyPatch) -> None:

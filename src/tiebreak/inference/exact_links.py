@@ -16,7 +16,7 @@ from tiebreak.inference.planning import LinkReport, Plan, plan
 from tiebreak.inference.vb import LinkStep
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByGroup, Codes, Floats
-from tiebreak.kernels.network import HUGE_NODES, PARTS, in_task_order, members, tree_spans
+from tiebreak.kernels.network import HUGE_NODES, PARTS, in_task_order, members, speakers, tree_spans
 from tiebreak.kernels.threads import for_each
 
 DAMPING = 0.3
@@ -52,10 +52,15 @@ class ExactLinks:
         self._members_by_task = in_task_order(self.members)
         self._trees = tree_spans(self.plan.network, self.plan.n_forest)
         n_nodes, n_edges = self.plan.network.n_nodes, len(self.plan.left)
-        self.messages = np.zeros((2 * n_edges, self.n_classes))
+        self.messages = np.zeros((2 * n_edges, self.n_classes))  # logs, or told together: shares
+        self._together = n_nodes - self.plan.n_exact >= HUGE_NODES
+        self._messages_together[:] = 1.0
+        ways = (True, False) if self._together else ()
+        self._speakers = {
+            down: speakers(self.plan.network, self.plan.n_exact, down=down) for down in ways
+        }
         self.belief = np.full((n_nodes, self.n_classes), 1.0 / self.n_classes)
         self.scores = np.zeros((n_nodes, self.n_classes))
-        self._room = np.empty_like(self.scores)  # memory new from the system takes time each pass
         self._equal_in_cliques = np.zeros(n_edges)
         self._residual = 0.0
         self._down = True  # the way that messages last went in large components
@@ -86,7 +91,7 @@ class ExactLinks:
 
     def update(self, q: Floats, u: Floats) -> LinkStep:
         """Infer the linked tasks jointly from their scores, and set their rows of q."""
-        self.scores = self.backend.node_scores(u, self.members, self.n_threads)
+        self.backend.node_scores(u, self.members, self.scores, self.n_threads)
         self.placement.weigh(self.scores, self.log_odds)
         log_partition = self._settle(self.theta()) + self.placement.constant(self.log_odds)
         change, expected_score = self._spread(q, u)
@@ -122,21 +127,20 @@ class ExactLinks:
         return float(log_partition.sum())
 
     def _pass_large(self, damping: float, theta: Floats, *, down: bool) -> tuple[float, float]:
-        """Pass messages once in large components; huge ones in parts, for several threads."""
+        """Pass messages once in large components; in huge ones together, on several threads."""
         span = self.plan.n_exact, len(self.belief)
-        return self.backend.pass_messages(
-            self.scores,
-            self.plan.network,
-            theta,
-            self.messages,
-            self.belief,
-            span,
-            damping,
-            down=down,
-            n_parts=PARTS if span[1] - span[0] >= HUGE_NODES else 1,
-            n_threads=self.n_threads,
-            room=self._room,
+        fixed = self.scores, self.plan.network, theta, self.messages, self.belief, span, damping
+        if not self._together:
+            return self.backend.pass_messages(*fixed, down=down)
+        return self.backend.pass_together(
+            *fixed, self._speakers[down], n_parts=PARTS, n_threads=self.n_threads
         )
+
+    @property
+    def _messages_together(self) -> Floats:
+        """Messages that are probabilities: none, or all in large components."""
+        network = self.plan.network
+        return self.messages[network.start[self.plan.n_exact if self._together else -1] :]
 
     def _spread(self, q: Floats, u: Floats) -> tuple[float, float]:
         """Give the linked tasks the beliefs of their nodes."""
@@ -178,7 +182,11 @@ class ExactLinks:
 
     def agreement(self, q: Floats | None = None) -> Floats:
         """Return for each soft link the probability that its two tasks agree."""
-        equal = self.backend.agreement(self.scores, self.plan.network, self.theta(), self.messages)
+        messages = self.messages
+        if self._together:
+            messages = messages.copy()
+            messages[-len(self._messages_together) :] = np.log(self._messages_together)
+        equal = self.backend.agreement(self.scores, self.plan.network, self.theta(), messages)
         in_cliques = self.plan.cliques.edge
         equal[in_cliques] = self._equal_in_cliques[in_cliques]
         return self.placement.agreement(equal, self.belief)

@@ -80,6 +80,7 @@ class Problem(NamedTuple):
     links: LinkModel | None = None
     copies: Floats | None = None  # (n_tasks,); None: one each
     linked: Part | None = None  # the linked tasks, where they are few beside all
+    room: Floats | None = None  # (n_tasks, n_classes) for scores of linked tasks, kept for speed
 
     @property
     def n_classes(self) -> int:
@@ -211,7 +212,8 @@ def with_links(problem: Problem, links: LinkModel, linked: Codes, known: GoldCod
     part = None
     if len(linked) < FEW * n_tasks:
         part = Part(linked, layout.part_of(tasks, linked, problem.n_classes))
-    return problem._replace(tasks=tasks, links=links, linked=part)
+    room = np.empty((n_tasks, problem.n_classes))  # new memory each sweep would take time
+    return problem._replace(tasks=tasks, links=links, linked=part, room=room)
 
 
 def update_linked(problem: Problem, q: Floats, beliefs: Beliefs) -> Beliefs:
@@ -223,7 +225,7 @@ def update_linked(problem: Problem, q: Floats, beliefs: Beliefs) -> Beliefs:
     if problem.linked is None or problem.links is None:
         return beliefs
     at, tasks = problem.linked
-    u = np.empty_like(q)
+    u = np.empty_like(q) if problem.room is None else problem.room
     u[at] = problem.backend.score_tasks(tasks, *expected_logs(beliefs))
     counts_before, totals_before = _tally_linked(problem, q)
     problem.links.update(q, u)
@@ -245,7 +247,9 @@ def update_tasks(problem: Problem, q: Floats, beliefs: Beliefs) -> Swept:
     by the link model, and counted after. `Swept.entropy` holds the value of the linked tasks too.
     """
     tasks, links = problem.tasks, problem.links
-    u = np.empty((tasks.n_tasks if links else 0, problem.n_classes))
+    u = problem.room
+    if u is None:
+        u = np.empty((tasks.n_tasks if links else 0, problem.n_classes))
     logs = expected_logs(beliefs)
     backend, n_threads = problem.backend, problem.n_threads
     swept = backend.sweep_tasks(q, u, tasks, *logs, n_threads=n_threads)

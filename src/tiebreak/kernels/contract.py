@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Mask, Offsets, Swept
-from tiebreak.kernels.network import Cliques, Members, Network
+from tiebreak.kernels.network import Cliques, Members, Network, Speakers
 
 BACKENDS = ("auto", "numpy", "numba")
 COMPILED_RESPONSES = 200_000  # below, importing numba costs more than it saves
@@ -53,7 +53,7 @@ class Backend(Protocol):
     ) -> float:
         """Update linked tasks one after the other; return the largest change."""
 
-    def node_scores(self, u: Floats, members: Members, n_threads: int = 1) -> Floats:
+    def node_scores(self, u: Floats, members: Members, out: Floats, n_threads: int = 1) -> None:
         """Add up the scores of the tasks of each node."""
 
     def pass_messages(
@@ -67,11 +67,24 @@ class Backend(Protocol):
         damping: float,
         *,
         down: bool,
-        n_parts: int = 1,
-        n_threads: int = 1,
-        room: Floats | None = None,
     ) -> tuple[float, float]:
         """Pass messages up or down; return the largest change and the log partition."""
+
+    def pass_together(
+        self,
+        scores: Floats,
+        network: Network,
+        theta: Floats,
+        messages: Floats,
+        belief: Floats,
+        span: tuple[int, int],
+        damping: float,
+        speakers: Speakers,
+        *,
+        n_parts: int,
+        n_threads: int = 1,
+    ) -> tuple[float, float]:
+        """Pass messages that are heard when the pass is over; return the same."""
 
     def spread_beliefs(
         self, q: Floats, u: Floats, belief: Floats, members: Members, n_threads: int = 1

@@ -17,8 +17,9 @@ from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Offsets
 
 MEMBERS_PER_CHUNK = 20_000
 TREE_NODES_PER_CHUNK = 5_000
-HUGE_NODES = 100_000  # of a component with loops: passed in parts
+HUGE_NODES = 100_000  # of components with loops: messages are then passed together
 PARTS = 16
+SMALLEST = 1e-150  # of a message passed together, where the largest is 1
 
 FOREST, SMALL, LARGE = 0, 1, 2  # how a component is settled
 
@@ -39,6 +40,13 @@ class Network(NamedTuple):
     def n_nodes(self) -> int:
         """How many nodes there are."""
         return len(self.start) - 1
+
+
+class Speakers(NamedTuple):
+    """Who speaks in a pass: a message each, in the order of nodes."""
+
+    slot: Offsets  # (n_messages,) where the hearer is, seen from who speaks
+    node: Codes  # (n_messages,) who speaks
 
 
 class Members(NamedTuple):
@@ -122,6 +130,17 @@ def network(n_nodes: int, left: Codes, right: Codes) -> Network:
         slot_of[opposite],
         (order % n_edges if n_edges else order).astype(np.int32),
     )
+
+
+def speakers(network: Network, first: int, *, down: bool) -> Speakers:
+    """Return who speaks to later nodes, or up, to earlier ones, from node `first` on.
+
+    Slots are sorted by node, so that a later mate is that of a later node.
+    """
+    slots = np.arange(network.start[first], network.start[-1])
+    slot = slots[(network.mate[slots] > slots) == down]
+    owner = np.repeat(np.arange(network.n_nodes, dtype=np.int32), np.diff(network.start))
+    return Speakers(slot, owner[slot])
 
 
 def visiting_order(

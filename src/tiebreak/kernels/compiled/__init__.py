@@ -17,6 +17,7 @@ from tiebreak.kernels.compiled.sum_product import (
     spread_beliefs,
 )
 from tiebreak.kernels.compiled.tasks import score_tasks, sweep_tasks, tally
+from tiebreak.kernels.compiled.together import pass_together
 
 __all__ = [
     "agreement",
@@ -29,6 +30,7 @@ __all__ = [
     "link_term",
     "node_scores",
     "pass_messages",
+    "pass_together",
     "score_tasks",
     "spread_beliefs",
     "sweep_tasks",

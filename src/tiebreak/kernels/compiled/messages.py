@@ -5,7 +5,6 @@ Up to eight classes a message is worked out on lanes; above, class by class.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from tiebreak.kernels.compiled.lanes import (
     Like,
     apart,
     fused,
-    lanes_for,
     larger,
     largest_lane,
     load,
@@ -37,10 +35,8 @@ from tiebreak.kernels.compiled.one_message import (
     message,
 )
 from tiebreak.kernels.compiled.softmax import softmax_into
-from tiebreak.kernels.compiled.waves import believe_in_waves, speak_in_waves
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.network import Network
-from tiebreak.kernels.threads import for_each
 
 
 def pass_messages(
@@ -53,55 +49,14 @@ def pass_messages(
     damping: float,
     *,
     down: bool,
-    n_parts: int = 1,
-    n_threads: int = 1,
-    room: Floats | None = None,
 ) -> tuple[float, float]:
     """Pass messages up or down: see `reference.pass_messages`."""
-    if n_parts > 1:
-        fixed = scores, network, theta, messages, belief, span, damping
-        totals = np.empty_like(scores) if room is None else room
-        return _pass_in_parts(*fixed, totals, down=down, n_parts=n_parts, n_threads=n_threads)
     slots = network.start, network.other, network.mate, network.edge, theta
     said = scores, *slots, messages, belief, span, damping, down
     n_classes = scores.shape[1]
     if n_classes <= MOST_LANES:
         return _pass_on_lanes((0,) * n_classes, *said)
     return _pass(*said)
-
-
-def _pass_in_parts(
-    scores: Floats,
-    network: Network,
-    theta: Floats,
-    messages: Floats,
-    belief: Floats,
-    span: tuple[int, int],
-    damping: float,
-    totals: Floats,
-    *,
-    down: bool,
-    n_parts: int,
-    n_threads: int,
-) -> tuple[float, float]:
-    """Let all nodes add up what they were told, then let all speak: no order between parts."""
-    if len(theta) and (theta == theta[0]).all():
-        theta = theta[:1]  # hard links alone: nothing to look up
-    like = lanes_for(scores.shape[1])
-    parts = list(pairwise(np.linspace(*span, n_parts + 1).astype(np.int64).tolist()))
-    figures = np.zeros((n_parts, 3))
-
-    def believe(p: int) -> None:
-        fixed = scores, network, messages, totals, belief
-        figures[p, :2] = believe_in_waves(like, *fixed, parts[p], down)
-
-    def speak(p: int) -> None:
-        fixed = totals, network, theta, messages
-        figures[p, 2] = speak_in_waves(like, *fixed, parts[p], damping, down)
-
-    for_each(believe, n_parts, n_threads)
-    for_each(speak, n_parts, n_threads)
-    return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1:].sum())
 
 
 @kernel

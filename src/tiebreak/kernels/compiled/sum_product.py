@@ -29,17 +29,15 @@ from tiebreak.kernels.threads import for_each
 AHEAD = 16  # members
 
 
-def node_scores(u: Floats, members: Members, n_threads: int = 1) -> Floats:
+def node_scores(u: Floats, members: Members, out: Floats, n_threads: int = 1) -> None:
     """Add up the scores of the tasks of each node: see `reference.node_scores`."""
-    scores = np.empty((members.n_nodes, u.shape[1]))
     of = members.task, members.node, members.flip
 
     def work(c: int) -> None:
         bounds = members.edges[c], members.edges[c + 1]
-        _node_scores(*bounds, lanes_for(u.shape[1]), u, *of, scores)
+        _node_scores(*bounds, lanes_for(u.shape[1]), u, *of, out)
 
     for_each(work, len(members.edges) - 1, n_threads)
-    return scores
 
 
 def spread_beliefs(

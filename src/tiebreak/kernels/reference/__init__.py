@@ -17,6 +17,7 @@ from tiebreak.kernels.reference.sum_product import (
     decode_greedily,
     node_scores,
     pass_messages,
+    pass_together,
     spread_beliefs,
 )
 from tiebreak.kernels.reference.tasks import entropy, score_tasks, softmax, sweep_tasks, tally
@@ -33,6 +34,7 @@ __all__ = [
     "link_term",
     "node_scores",
     "pass_messages",
+    "pass_together",
     "score_tasks",
     "softmax",
     "spread_beliefs",

@@ -5,19 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.kernels.network import Members, Network
+from tiebreak.kernels.network import SMALLEST, Members, Network, Speakers
 
 
-def node_scores(u: Floats, members: Members, n_threads: int = 1) -> Floats:
+def node_scores(u: Floats, members: Members, out: Floats, n_threads: int = 1) -> None:
     """Add up the scores of the tasks of each node: [eq:super-task].
 
     A task with flip 1 has the other one of two classes.
     """
-    scores = np.zeros((members.n_nodes, u.shape[1]))
+    out[:] = 0.0
     rows = u[members.task]
     flipped = members.flip[:, None] == 1
-    np.add.at(scores, members.node, np.where(flipped, rows[:, ::-1], rows))
-    return scores
+    np.add.at(out, members.node, np.where(flipped, rows[:, ::-1], rows))
 
 
 def spread_beliefs(
@@ -41,9 +40,6 @@ def pass_messages(
     damping: float,
     *,
     down: bool,
-    n_parts: int = 1,
-    n_threads: int = 1,
-    room: Floats | None = None,
 ) -> tuple[float, float]:
     """Pass messages up or down among nodes span[0] … span[1] − 1, and set their beliefs.
 
@@ -53,8 +49,7 @@ def pass_messages(
 
     Up, every node speaks to its earlier neighbours, last node first; down, to its later ones,
     first node first. Without loops, beliefs are exact after one pass up and one down, and so is
-    the returned log partition [eq:log-partition]; with loops it is Bethe's. Nodes in several
-    parts are heard only when the pass is over, so that threads may take parts.
+    the returned log partition [eq:log-partition]; with loops it is Bethe's.
 
     Parameters
     ----------
@@ -64,14 +59,11 @@ def pass_messages(
         (2 · n_edges, n_classes) logs, largest 0. Overwritten.
     belief
         (n_nodes, n_classes), rows sum to 1. Rows of the span are overwritten.
-    room
-        (n_nodes, n_classes) for a pass in several parts to write in: else it makes its own.
 
     Returns
     -------
     The largest change of any belief, and the log partition of the span.
     """
-    said: dict[int, Floats] = {}
     change, log_partition = 0.0, 0.0
     for i in range(*span) if down else range(span[1] - 1, span[0] - 1, -1):
         slots = np.arange(network.start[i], network.start[i + 1])
@@ -82,23 +74,54 @@ def pass_messages(
             log_partition += new.max()
             back = network.mate[e]
             told = damping * messages[back] + (1.0 - damping) * (new - new.max())
-            said[back] = told - told.max()
-        if n_parts == 1:
-            _tell(said, messages)
+            messages[back] = told - told.max()
         log_norm = np.logaddexp.reduce(total)
         new = np.exp(total - log_norm)
         change = max(change, float(np.abs(new - belief[i]).max()))
         belief[i] = new
         log_partition += (1 - len(spoken)) * log_norm
-    _tell(said, messages)
     return change, float(log_partition)
 
 
-def _tell(said: dict[int, Floats], messages: Floats) -> None:
-    """Let messages be heard."""
+def pass_together(
+    scores: Floats,
+    network: Network,
+    theta: Floats,
+    messages: Floats,
+    belief: Floats,
+    span: tuple[int, int],
+    damping: float,
+    speakers: Speakers,
+    *,
+    n_parts: int,
+    n_threads: int = 1,
+) -> tuple[float, float]:
+    """Pass messages that are heard only when the pass is over, so that threads may take parts.
+
+    Implements [eq:messages] like `pass_messages`, with the same fixed points. Messages are
+    probabilities here, at most 1 (the largest 1 where settled) and none below `SMALLEST`; damping
+    mixes them as such. Those of the speakers are overwritten.
+    """
+    change, log_partition = 0.0, 0.0
+    log_belief = np.empty_like(scores)
+    for i in range(*span):
+        total = scores[i] + np.log(messages[network.start[i] : network.start[i + 1]]).sum(axis=0)
+        log_norm = np.logaddexp.reduce(total)
+        log_belief[i] = total - log_norm
+        change = max(change, float(np.abs(np.exp(log_belief[i]) - belief[i]).max()))
+        belief[i] = np.exp(log_belief[i])
+        log_partition += log_norm
+    said = {}
+    for e, i in zip(*speakers, strict=True):
+        log_odds = min(theta[network.edge[e]], -np.log(SMALLEST))
+        told = _message(log_belief[i] - np.log(messages[e]), log_odds)
+        log_partition += told.max()
+        told = np.maximum(np.exp(told - told.max()), SMALLEST)
+        back = network.mate[e]
+        said[back] = damping * messages[back] + (1.0 - damping) * told
     for slot, told in said.items():
         messages[slot] = told
-    said.clear()
+    return change, float(log_partition)
 
 
 def _message(cavity: Floats, theta: float) -> Floats:
