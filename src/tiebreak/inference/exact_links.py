@@ -93,13 +93,13 @@ class ExactLinks:
         """Infer the linked tasks jointly from their scores, and set their rows of q."""
         self.backend.node_scores(u, self.members, self.scores, self.n_threads)
         self.placement.weigh(self.scores, self.log_odds)
-        log_partition = self._settle(self.theta()) + self.placement.constant(self.log_odds)
-        change, expected_score = self._spread(q, u)
-        self.last_value = log_partition - expected_score
+        value = self._settle(self.theta()) + self.placement.constant(self.log_odds)
+        self.last_value = value + self.placement.expected(self.belief, self.log_odds)
+        change = self._spread(q)
         return LinkStep(max(change, self._residual), self.last_value)
 
     def _settle(self, theta: Floats) -> float:
-        """Set the beliefs of all nodes; return the log partition."""
+        """Set the beliefs of all nodes; return the log partition less their expected scores."""
         forest = self._settle_trees(theta)
         _, small = self.backend.eliminate(
             self.scores, self.plan.cliques, theta, self.belief, self._equal_in_cliques
@@ -111,7 +111,12 @@ class ExactLinks:
                 self._residual, large = self._pass_large(DAMPING, theta, down=self._down)
                 if self._residual < SETTLED:
                     break
-        return forest + small + large
+        return forest + small + large - self._expected_score()
+
+    def _expected_score(self) -> float:
+        """Return the expected scores of nodes; those told together were taken off already."""
+        rows = slice(self.plan.n_exact if self._together else len(self.belief))
+        return self.backend.expected_score(self.belief[rows], self.scores[rows], self.n_threads)
 
     def _settle_trees(self, theta: Floats) -> float:
         """Set the beliefs of nodes in components without loops; return their log partition."""
@@ -142,10 +147,10 @@ class ExactLinks:
         network = self.plan.network
         return self.messages[network.start[self.plan.n_exact if self._together else -1] :]
 
-    def _spread(self, q: Floats, u: Floats) -> tuple[float, float]:
+    def _spread(self, q: Floats) -> float:
         """Give the linked tasks the beliefs of their nodes."""
         of = self.belief, self._members_by_task
-        return self.backend.spread_beliefs(q, u, *of, self.n_threads)
+        return self.backend.spread_beliefs(q, *of, self.n_threads)
 
     def finish(self, q: Floats) -> LinkReport:
         """Say how components were settled, after a last try where messages still move.
@@ -172,7 +177,7 @@ class ExactLinks:
                 if change < SETTLED:
                     break
             self._by_mean_field = True
-        self._spread(q, np.zeros(q.shape))
+        self._spread(q)
         return self.plan.report._replace(by_mean_field=self._by_mean_field)
 
     def entropy(self, q: Floats) -> float:

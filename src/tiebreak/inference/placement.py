@@ -51,6 +51,11 @@ class Placement(NamedTuple):
         np.add.at(scores, (self.node[on], self.node_class[on]), log_odds[on])
         scores[self.struck] = -np.inf
 
+    def expected(self, belief: Floats, log_odds: Floats) -> float:
+        """Return what `weigh` added to the expected scores of open nodes."""
+        on = self.on_node
+        return float(belief[self.node[on], self.node_class[on]] @ log_odds[on])
+
     def agreement(self, equal: Floats, belief: Floats) -> Floats:
         """Return for each soft link the probability that its tasks agree.
 

@@ -56,6 +56,9 @@ class Backend(Protocol):
     def node_scores(self, u: Floats, members: Members, out: Floats, n_threads: int = 1) -> None:
         """Add up the scores of the tasks of each node."""
 
+    def expected_score(self, belief: Floats, scores: Floats, n_threads: int = 1) -> float:
+        """Return Σ ⟨belief, score⟩ over nodes."""
+
     def pass_messages(
         self,
         scores: Floats,
@@ -84,12 +87,12 @@ class Backend(Protocol):
         n_parts: int,
         n_threads: int = 1,
     ) -> tuple[float, float]:
-        """Pass messages that are heard when the pass is over; return the same."""
+        """Pass messages that are heard when the pass is over; return change and value."""
 
     def spread_beliefs(
-        self, q: Floats, u: Floats, belief: Floats, members: Members, n_threads: int = 1
-    ) -> tuple[float, float]:
-        """Give tasks the beliefs of their nodes; return the largest change and Σ ⟨q, u⟩."""
+        self, q: Floats, belief: Floats, members: Members, n_threads: int = 1
+    ) -> float:
+        """Give tasks the beliefs of their nodes; return the largest change."""
 
     def agreement(
         self, scores: Floats, network: Network, theta: Floats, messages: Floats

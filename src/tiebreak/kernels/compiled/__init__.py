@@ -13,6 +13,7 @@ from tiebreak.kernels.compiled.sum_product import (
     agreement,
     decode_forest,
     decode_greedily,
+    expected_score,
     node_scores,
     spread_beliefs,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "decode_forest",
     "decode_greedily",
     "eliminate",
+    "expected_score",
     "group_sums",
     "link_field",
     "link_term",

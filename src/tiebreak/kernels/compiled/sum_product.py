@@ -8,7 +8,6 @@ from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.compiled.lanes import (
     Like,
     apart,
-    fused,
     lanes_for,
     larger,
     largest_lane,
@@ -17,16 +16,15 @@ from tiebreak.kernels.compiled.lanes import (
     prefetch,
     reverse,
     store,
-    sum_lanes,
-    where_above,
     zeros,
 )
 from tiebreak.kernels.compiled.one_message import log_others
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Floats
 from tiebreak.kernels.network import Members, Network
 from tiebreak.kernels.threads import for_each
 
 AHEAD = 16  # members
+NODES_PER_CHUNK = 20_000
 
 
 def node_scores(u: Floats, members: Members, out: Floats, n_threads: int = 1) -> None:
@@ -40,20 +38,31 @@ def node_scores(u: Floats, members: Members, out: Floats, n_threads: int = 1) ->
     for_each(work, len(members.edges) - 1, n_threads)
 
 
-def spread_beliefs(
-    q: Floats, u: Floats, belief: Floats, members: Members, n_threads: int = 1
-) -> tuple[float, float]:
+def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
+    """Return Σ ⟨belief, score⟩ over nodes: see `reference.expected_score`."""
+    n_chunks = max(1, min(MAX_CHUNKS, len(belief) // NODES_PER_CHUNK))
+    edges = np.linspace(0, len(belief), n_chunks + 1).astype(np.int64)
+    sums = np.zeros(n_chunks)
+
+    def work(c: int) -> None:
+        sums[c] = _expected_score(edges[c], edges[c + 1], belief, scores)
+
+    for_each(work, n_chunks, n_threads)
+    return float(sums.sum())
+
+
+def spread_beliefs(q: Floats, belief: Floats, members: Members, n_threads: int = 1) -> float:
     """Give tasks the beliefs of their nodes: see `reference.spread_beliefs`."""
     n_chunks = len(members.edges) - 1
-    figures = np.zeros((n_chunks, 2))
+    changes = np.zeros(n_chunks)
     of = members.task, members.node, members.flip
 
     def work(c: int) -> None:
         bounds = members.edges[c], members.edges[c + 1]
-        figures[c] = _spread_beliefs(*bounds, lanes_for(q.shape[1]), q, u, belief, *of)
+        changes[c] = _spread_beliefs(*bounds, lanes_for(q.shape[1]), q, belief, *of)
 
     for_each(work, n_chunks, n_threads)
-    return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1].sum())
+    return float(changes.max(initial=0.0))
 
 
 def agreement(scores: Floats, network: Network, theta: Floats, messages: Floats) -> Floats:
@@ -105,20 +114,29 @@ def _node_scores(
 
 
 @kernel
+def _expected_score(low: int, high: int, belief: Floats, scores: Floats) -> float:
+    total = 0.0
+    for i in range(low, high):
+        for k in range(belief.shape[1]):
+            if belief[i, k] > 0.0:
+                total += belief[i, k] * scores[i, k]
+    return total
+
+
+@kernel
 def _spread_beliefs(
     low: int,
     high: int,
     like: Like,
     q: Floats,
-    u: Floats,
     belief: Floats,
     task: Codes,
     node: Codes,
     flip: Codes,
-) -> tuple[float, float]:
-    change, dot = 0.0, 0.0
+) -> float:
+    change = 0.0
     for k in range(0, q.shape[1], len(like)):
-        far, dots = zeros(like), zeros(like)
+        far = zeros(like)
         for at in range(low, high):
             i = task[at]
             prefetch(belief, node[min(at + AHEAD, high - 1)], k)
@@ -127,9 +145,8 @@ def _spread_beliefs(
                 row = reverse(row)
             far = larger(far, apart(row, load(q, i, k, like)))
             store(q, i, k, row)
-            dots = fused(row, where_above(row, 0.0, load(u, i, k, like)), dots)
-        change, dot = max(change, largest_lane(far)), dot + sum_lanes(dots)
-    return change, dot
+        change = max(change, largest_lane(far))
+    return change
 
 
 @kernel

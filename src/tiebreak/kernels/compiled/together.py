@@ -27,6 +27,7 @@ from tiebreak.kernels.compiled.lanes import (
     store,
     sum_lanes,
     times,
+    where_above,
     zeros,
 )
 from tiebreak.kernels.compiled.softmax import softmax_into
@@ -88,12 +89,12 @@ def _believe_on_lanes(
     belief: Floats,
     span: tuple[int, int],
 ) -> tuple[float, float]:
-    """Set beliefs; return the largest change and the sum of log norms."""
-    change, logs, product = zeros(like), 0.0, 1.0
+    """Set beliefs; return the largest change, and the sum of log norms less expected scores."""
+    change, expected, logs, product = zeros(like), zeros(like), 0.0, 1.0
     for i in range(span[0], span[1]):
-        row = load(scores, i, 0, like)
-        top = largest_lane(row)
-        row = exp_lanes(minus(row, top))
+        score = load(scores, i, 0, like)
+        top = largest_lane(score)
+        row = exp_lanes(minus(score, top))
         for e in range(start[i], start[i + 1]):
             row = times(row, load(messages, e, 0, like))
         norm = sum_lanes(row)
@@ -104,9 +105,10 @@ def _believe_on_lanes(
         else:
             logs, product = _times(logs + top, product, norm)
             row = times(row, 1.0 / norm)
+        expected = fused(row, where_above(row, 0.0, score), expected)
         change = larger(change, apart(row, load(belief, i, 0, like)))
         store(belief, i, 0, row)
-    return largest_lane(change), logs + np.log(product)
+    return largest_lane(change), logs + np.log(product) - sum_lanes(expected)
 
 
 @kernel
@@ -176,6 +178,8 @@ def _believe(
         for k in range(n):
             change = max(change, abs(row[k] - belief[i, k]))
             belief[i, k] = row[k]
+            if row[k] > 0.0:
+                logs -= row[k] * scores[i, k]
     return change, logs
 
 

@@ -19,15 +19,18 @@ def node_scores(u: Floats, members: Members, out: Floats, n_threads: int = 1) ->
     np.add.at(out, members.node, np.where(flipped, rows[:, ::-1], rows))
 
 
-def spread_beliefs(
-    q: Floats, u: Floats, belief: Floats, members: Members, n_threads: int = 1
-) -> tuple[float, float]:
-    """Give tasks the beliefs of their nodes; return the largest change and Σ ⟨q, u⟩."""
+def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
+    """Return Σ ⟨belief, score⟩ over nodes; impossible classes add nothing."""
+    return float((belief * np.where(belief > 0.0, scores, 0.0)).sum())
+
+
+def spread_beliefs(q: Floats, belief: Floats, members: Members, n_threads: int = 1) -> float:
+    """Give tasks the beliefs of their nodes; return the largest change."""
     rows, task = belief[members.node], members.task
     new = np.where(members.flip[:, None] == 1, rows[:, ::-1], rows)
     change = float(np.abs(new - q[task]).max(initial=0.0))
     q[task] = new
-    return change, float((new * u[task]).sum())
+    return change
 
 
 def pass_messages(
@@ -101,8 +104,13 @@ def pass_together(
     Implements [eq:messages] like `pass_messages`, with the same fixed points. Messages are
     probabilities here, at most 1 (the largest 1 where settled) and none below `SMALLEST`; damping
     mixes them as such. Those of the speakers are overwritten.
+
+    Returns
+    -------
+    The largest change of any belief, and the log partition of the span, Bethe's, less the expected
+    scores of its nodes.
     """
-    change, log_partition = 0.0, 0.0
+    change, value = 0.0, 0.0
     log_belief = np.empty_like(scores)
     for i in range(*span):
         total = scores[i] + np.log(messages[network.start[i] : network.start[i + 1]]).sum(axis=0)
@@ -110,18 +118,18 @@ def pass_together(
         log_belief[i] = total - log_norm
         change = max(change, float(np.abs(np.exp(log_belief[i]) - belief[i]).max()))
         belief[i] = np.exp(log_belief[i])
-        log_partition += log_norm
+        value += log_norm - expected_score(belief[i], scores[i])
     said = {}
     for e, i in zip(*speakers, strict=True):
         log_odds = min(theta[network.edge[e]], -np.log(SMALLEST))
         told = _message(log_belief[i] - np.log(messages[e]), log_odds)
-        log_partition += told.max()
+        value += told.max()
         told = np.maximum(np.exp(told - told.max()), SMALLEST)
         back = network.mate[e]
         said[back] = damping * messages[back] + (1.0 - damping) * told
     for slot, told in said.items():
         messages[slot] = told
-    return change, float(log_partition)
+    return change, float(value)
 
 
 def _message(cavity: Floats, theta: float) -> Floats:
