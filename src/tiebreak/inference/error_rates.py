@@ -20,7 +20,7 @@ from tiebreak.link_graph import LinkCodes
 
 LOGIT_RANGE = (-9.0, 0.0)  # of an error rate: never worse than a coin
 ROUNDS = 5  # of joint inference that refine the rates
-ENOUGH_VOTES = 10.0  # a task: more make the crowd surer, hardly righter
+ENOUGH_VOTES = 6.0  # a task: more make the crowd surer, hardly righter
 ASKED_POWER = 0.75  # of the temperature, in what links count that answer chosen questions
 
 
@@ -40,17 +40,18 @@ class RatePrior(NamedTuple):
     spread: float  # of log τ
 
 
-def rate_prior(n_classes: int, votes: float) -> RatePrior:
+def rate_prior(n_classes: int, votes: float, *, asked: bool = False) -> RatePrior:
     """Return the prior of error rates for so many classes and votes a task.
 
     With two classes a crowd that is sure and wrong looks much like wrong links, so both the rates
     and the temperature need many links to move. With more, "same" is rare, and a few wrong ones
-    are a large share of it: rates move soon, and those of "same" sooner.
+    are a large share of it: rates move soon, and that of "same" starts high, unless the pairs were
+    chosen, when it is not rare.
     """
     if n_classes == 2:
         expected = float(np.log(expected_temperature(votes)))
         return RatePrior((10.0, 490.0), (10.0, 490.0), expected, 0.2)
-    return RatePrior((1.0, 75.0), (1.0, 50.0), 0.0, 1.5)
+    return RatePrior((1.0, 75.0), (1.0, 50.0) if asked else (5.0, 45.0), 0.0, 1.5)
 
 
 class ErrorRates(NamedTuple):
@@ -83,7 +84,7 @@ def estimate(exact: ExactLinks, links: LinkCodes, crowd: Scored, *, asked: bool)
     Rates and a temperature are fitted to the scores of plain VB, then refined by joint inference
     on the tempered scores, where links also speak about each other.
     """
-    rates = fit_rates(links, crowd)
+    rates = fit_rates(links, crowd, rate_prior(crowd.u.shape[1], crowd.votes, asked=asked))
     cool = rates.temperature * crowd.u
     for _ in range(ROUNDS):
         exact.set_log_odds(rates.log_odds(links.must))
@@ -103,15 +104,14 @@ def trust(votes: float, tau: float, *, asked: bool) -> float:
     tempered scores, or a little less. Of other links, wrong ones may well concern sure tasks; they
     gain only where there are more votes than make a crowd righter.
 
-    >>> trust(39.0, 0.2, asked=False), trust(5.0, 0.2, asked=False)
-    (3.9, 1.0)
+    >>> trust(24.0, 0.2, asked=False), trust(5.0, 0.2, asked=False)
+    (2.0, 1.0)
     """
-    return float(tau**-ASKED_POWER) if asked else max(1.0, votes / ENOUGH_VOTES)
+    return float(tau**-ASKED_POWER) if asked else float(np.sqrt(max(1.0, votes / ENOUGH_VOTES)))
 
 
-def fit_rates(links: LinkCodes, crowd: Scored) -> ErrorRates:
+def fit_rates(links: LinkCodes, crowd: Scored, prior: RatePrior) -> ErrorRates:
     """Fit the temperature and both error rates of links at once: [eq:error-rates]."""
-    prior = rate_prior(crowd.u.shape[1], crowd.votes)
     left, right = crowd.u[links.left], crowd.u[links.right]
 
     def cost(x: Floats) -> float:
