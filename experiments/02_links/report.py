@@ -40,9 +40,9 @@ The grid drops cannot-links that contradict must-links. A figure is the mean ove
 standard error of a paired difference over draws.
 
 **Soft was chosen on some of these datasets.** The constants inside `link_error="auto"` (its
-priors, its rounds, and what more than ten votes a task are worth) were chosen in trials on draws
-of links with seeds below 260. The draws scored here, from seed {first_seed} on, are others; that soft
-fell short on two cells of these, Dog and Music, by less than 0.002 led to the last such trial.
+priors, its rounds, and what more than six votes a task are worth) were chosen in trials on draws
+of links with seeds below 260. The draws scored here, from seed {first_seed} on, are others. The
+last such trial was made because soft fell short on two cells of these, by less than 0.002.
 """
 
 
