@@ -156,15 +156,16 @@ def _place(entry: Entry, responses: Responses, gold: Gold, target: Path) -> None
         write_responses(new / places.RESPONSES, responses)
         (new / SOURCE).write_text(_source(entry), encoding="utf-8")
         write_gold(new / places.GOLD, gold)
-        if not _is_same(new / places.GOLD, target / places.GOLD):  # as after a fetch beside ours
+        if _is_other(target / places.GOLD, new / places.GOLD):  # not that of a fetch beside ours
             (target / places.GOLD).unlink(missing_ok=True)  # old gold never beside new responses
         for name in (places.RESPONSES, SOURCE, places.GOLD):
             (new / name).replace(target / name)
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_other(there: Path, new: Path) -> bool:
+    """Whether a file is there that differs; one that a fetch beside ours will place is no other."""
     try:
-        return one.read_bytes() == other.read_bytes()
+        return there.read_bytes() != new.read_bytes()
     except FileNotFoundError:
         return False
 
