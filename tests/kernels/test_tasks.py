@@ -7,10 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tiebreak import simulate
+from tiebreak.inference import vb
 from tiebreak.kernels import compiled, layout, reference
-from tiebreak.kernels.layout import ByTask, Floats
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Roles
 
 Sweep = tuple[ByTask, Floats, Floats, Floats]
+
+
+def by_task(
+    task: Codes, worker: Codes, label: Codes, role: Roles, n_workers: int, n_classes: int
+) -> ByTask:
+    """Lay out responses that are sorted by task."""
+    start = np.searchsorted(task, np.arange(len(role) + 1)).astype(np.int64)
+    code = (worker * n_classes + label).astype(np.int32)
+    return layout.lay_out(start, code, role, n_workers * n_classes, n_classes)
 
 
 def some_crowd(n_classes: int, n_tasks: int, n_workers: int, *, sparse: bool = False) -> Sweep:
@@ -21,7 +32,7 @@ def some_crowd(n_classes: int, n_tasks: int, n_workers: int, *, sparse: bool = F
     worker = rng.integers(0, n_workers, len(task)).astype(np.int32)
     label = rng.integers(0, n_classes, len(task)).astype(np.int32)
     role = rng.choice(3, n_tasks, p=[0.6, 0.3, 0.1]).astype(np.int8)
-    tasks = layout.by_task(task, worker, label, role, n_workers, n_classes)
+    tasks = by_task(task, worker, label, role, n_workers, n_classes)
     q = rng.dirichlet(np.ones(n_classes), n_tasks)
     known = role == layout.KNOWN
     q[known] = np.eye(n_classes)[rng.integers(0, n_classes, known.sum())]
@@ -59,8 +70,7 @@ def test_a_compiled_sweep_equals_the_reference(n_classes: int, sparse: bool) -> 
 def test_a_sweep_need_not_count(backend: Any, by_code: bool) -> None:
     tasks, q, *logs = some_crowd(3, 700, 20)
     if by_code:
-        task = np.repeat(np.arange(700), np.diff(tasks.start)).astype(np.int32)
-        tasks = tasks._replace(by_code=layout._by_code(task, tasks.code, tasks.n_codes, 4))
+        tasks = tasks._replace(by_code=layout._by_code(tasks.start, tasks.code, tasks.n_codes, 4))
     counted, bare, u, v = q.copy(), q.copy(), np.zeros_like(q), np.zeros_like(q)
     expected = backend.sweep_tasks(counted, u, tasks, *logs)
     found = backend.sweep_tasks(bare, v, tasks, *logs, counting=False)
@@ -150,17 +160,17 @@ def test_chunks_have_accumulators_only_while_they_are_small() -> None:
     assert n_chunks == [16, 4, 1]
 
 
-def test_many_workers_are_counted_by_code() -> None:
-    rng = np.random.default_rng(0)
-    n_tasks, n_workers = 150_000, 100_000
-    task = np.repeat(np.arange(n_tasks, dtype=np.int32), 3)
-    worker, label = rng.integers(0, n_workers, len(task)), rng.integers(0, 4, len(task))
-    columns = task, worker.astype(np.int32), label.astype(np.int32)
-    tasks = layout.by_task(*columns, np.zeros(n_tasks, np.int8), n_workers, 4)
-    assert tasks.by_code is not None
-    few = layout.by_task(columns[0], columns[1] % 100, columns[2], tasks.role, 100, 4)
+def test_many_workers_are_counted_by_code_in_a_fit() -> None:
+    n_tasks, none = 150_000, np.zeros(150_000, np.int8)
+    many, few = (
+        vb.lay_out(
+            simulate.crowd(n_tasks, n, 4, responses_per_task=3, random_state=0).responses, none
+        )
+        for n in (100_000, 100)
+    )
+    assert many.by_code is not None
     assert few.by_code is None
-    q = rng.dirichlet(np.ones(4), n_tasks)
+    q = np.random.default_rng(0).dirichlet(np.ones(4), n_tasks)
     chosen = np.ones(n_tasks, dtype=bool)
-    counts, _ = compiled.tally(q, tasks, chosen, 2)
-    assert_same(counts, reference.tally(q, tasks, chosen)[0])
+    counts, _ = compiled.tally(q, many, chosen, 2)
+    assert_same(counts, reference.tally(q, many, chosen)[0])

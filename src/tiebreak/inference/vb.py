@@ -143,9 +143,9 @@ def roles(n_tasks: int, gold: GoldCodes | None, linked: Codes | None) -> Roles:
 
 def lay_out(responses: Responses, role: Roles) -> ByTask:
     """Cut the responses, which are sorted by task, into chunks for the kernels."""
-    n_codes = responses.n_workers * responses.n_classes
-    edges = layout.chunk_edges(responses.start, n_codes * responses.n_classes * 8)
-    return ByTask(responses.start, responses.code, role, edges, n_codes)
+    n_classes = responses.n_classes
+    n_codes = responses.n_workers * n_classes
+    return layout.lay_out(responses.start, responses.code, role, n_codes, n_classes)
 
 
 def majority(tasks: ByTask, n_classes: int) -> Floats:

@@ -89,22 +89,13 @@ class ByGroup(NamedTuple):
         return len(self.start) - 1
 
 
-def by_task(
-    task: Codes, worker: Codes, label: Codes, role: Roles, n_workers: int, n_classes: int
-) -> ByTask:
-    """Sort responses by task (and by code within a task, so that row order cannot matter)."""
-    n_tasks, n_codes = len(role), n_workers * n_classes
-    code = worker.astype(np.int64) * n_classes + label
-    order = np.argsort(task.astype(np.int64) * n_codes + code, kind="stable")
-    start = np.zeros(n_tasks + 1, dtype=np.int64)
-    np.cumsum(np.bincount(task, minlength=n_tasks), out=start[1:])
-    ordered, accumulator_bytes = code[order].astype(np.int32), n_codes * n_classes * 8
-    edges = chunk_edges(start, accumulator_bytes)
-    n_wanted = _n_chunks(start)
+def lay_out(start: Offsets, code: Codes, role: Roles, n_codes: int, n_classes: int) -> ByTask:
+    """Cut responses, sorted by task, into chunks; count by code where chunks cost too much."""
+    edges, n_wanted = chunk_edges(start, n_codes * n_classes * 8), _n_chunks(start)
     if len(edges) > 2 or n_wanted < 2:
-        return ByTask(start, ordered, role, edges, n_codes)
-    by_code = _by_code(task[order], ordered, n_codes, n_wanted)
-    return ByTask(start, ordered, role, _cut(_work(start), n_wanted), n_codes, by_code)
+        return ByTask(start, code, role, edges, n_codes)
+    by_code = _by_code(start, code, n_codes, n_wanted)
+    return ByTask(start, code, role, _cut(_work(start), n_wanted), n_codes, by_code)
 
 
 def part_of(tasks: ByTask, at: Codes, n_classes: int) -> ByTask:
@@ -139,12 +130,12 @@ def _cut(work: Offsets, n_parts: int) -> Offsets:
     return np.concatenate([[0], cuts, [len(work) - 1]]).astype(np.int64)
 
 
-def _by_code(task: Codes, code: Codes, n_codes: int, n_shards: int) -> ByCode:
+def _by_code(start: Offsets, code: Codes, n_codes: int, n_shards: int) -> ByCode:
     """Sort responses, given in the order of tasks, by code."""
-    start = np.zeros(n_codes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(code, minlength=n_codes), out=start[1:])
-    by_code = task[np.argsort(code, kind="stable")].astype(np.int32)
-    return ByCode(start, by_code, _cut(_work(start), n_shards))
+    task = np.repeat(np.arange(len(start) - 1, dtype=np.int32), np.diff(start))
+    first = np.zeros(n_codes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(code, minlength=n_codes), out=first[1:])
+    return ByCode(first, task[np.argsort(code, kind="stable")], _cut(_work(first), n_shards))
 
 
 def by_group(
