@@ -12,6 +12,7 @@ from inference.test_exact_links import (
     BACKENDS,
     Drawn,
     exact,
+    infer,
     link_codes,
     linked_scores,
     score_of,
@@ -31,7 +32,7 @@ from tiebreak.kernels import reference
 def test_the_decoded_labelling_is_the_likeliest(backend: Any, drawn: Drawn) -> None:
     u, links, gold = drawn
     n_tasks, n_classes = u.shape
-    model, _ = settle(drawn, backend)
+    model, *_ = settle(drawn, backend)
     known = model.merged.known()
     label = np.array([gold.get(i, int(u[i].argmax())) for i in range(n_tasks)])
     label[known.task] = known.label
@@ -55,7 +56,7 @@ def test_large_loopy_components_are_decoded_without_a_broken_link(seed: int, bac
     u = rng.normal(0, 2, (n_tasks, n_classes))
     q = np.full(u.shape, 1.0 / n_classes)
     for _ in range(5):
-        model.update(q, u)
+        infer(model, u, q)
     label = np.zeros(n_tasks, dtype=np.int32)
     label[model.task] = decoding.decode(model)
     assert not link_graph.violated(label, links).any()
@@ -77,7 +78,7 @@ def test_marginal_decoding_may_break_a_link_that_joint_decoding_keeps() -> None:
     model = exact(link_codes([(0, 1, False, np.nan)]), 2, 3, None, reference)
     u = np.log(np.array([[0.9, 0.05, 0.05], [0.9, 0.05, 0.05]]))
     q = np.full(u.shape, 1 / 3)
-    model.update(q, u)
+    infer(model, u, q)
     assert q[0].argmax() == q[1].argmax() == 0
     decoded = decoding.decode(model)
     assert decoded[0] != decoded[1]

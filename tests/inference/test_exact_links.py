@@ -15,11 +15,12 @@ from oracles import enumeration
 import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import exact_links, link_errors, mean_field, merging, vb
+from tiebreak.inference import exact_links, joint, link_errors, mean_field, merging, vb
 from tiebreak.inference.exact_links import ExactLinks
 from tiebreak.inference.link_errors import Answers, LearntLinks
 from tiebreak.inference.mean_field import MeanField
-from tiebreak.kernels import compiled, reference
+from tiebreak.kernels import compiled, layout, reference
+from tiebreak.kernels.layout import ByTask, Swept
 from tiebreak.link_graph import LinkCodes
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
@@ -38,12 +39,32 @@ def link_codes(rows: list[tuple[int, int, bool, float]]) -> LinkCodes:
 
 
 def exact(
-    links: LinkCodes, n_tasks: int, n_classes: int, gold: GoldCodes | None, backend: Any
+    links: LinkCodes,
+    tasks: int | ByTask,
+    n_classes: int,
+    gold: GoldCodes | None,
+    backend: Any,
+    *,
+    everyone: bool = False,
 ) -> ExactLinks:
+    """Set up joint inference of tasks with responses, or of so many with one each: code i on i."""
     log_odds, hard = merging.log_odds_of(links, None)
     merged = merging.merge(links, hard, n_classes, gold)
     soft = merging.soft_links(links, ~hard, merged)
-    return ExactLinks(merged, soft, log_odds[~hard], n_classes, backend)
+    if isinstance(tasks, int):
+        one = np.arange(tasks + 1)
+        role = vb.roles(tasks, joint._union(gold, merged.known()), None)
+        tasks = layout.lay_out(one, one[:-1].astype(np.int32), role, tasks, n_classes)
+    fixed = merged, soft, log_odds[~hard], n_classes, backend
+    return ExactLinks(tasks, *fixed, takes_everyone=everyone)
+
+
+def infer(model: ExactLinks, u: np.ndarray, q: np.ndarray) -> Swept:
+    """Infer tasks with one response each from scores u, a part of which is their prior."""
+    log_prior = np.linspace(-2.0, 0.0, u.shape[1])
+    swept = model.infer(log_prior, u - log_prior)
+    model.spread(q)
+    return swept
 
 
 def score_of(u: np.ndarray, links: LinkCodes, gold: dict[int, int]) -> Any:
@@ -90,33 +111,45 @@ def linked_scores(draw: st.DrawFn) -> tuple[np.ndarray, LinkCodes, dict[int, int
 Drawn = tuple[np.ndarray, LinkCodes, dict[int, int]]
 
 
-def settle(drawn: Drawn, backend: Any) -> tuple[ExactLinks, np.ndarray]:
+def settle(
+    drawn: Drawn, backend: Any, *, everyone: bool = False
+) -> tuple[ExactLinks, np.ndarray, Swept]:
     """Infer the linked tasks of what was drawn; known ones are certain from the start."""
     u, links, gold = drawn
     codes = GoldCodes(np.array(list(gold), np.int32), np.array(list(gold.values()), np.int32))
-    model = exact(links, u.shape[0], u.shape[1], codes, backend)
-    q = vb.clamp(np.full(u.shape, 1.0 / u.shape[1]), model.merged.known())
-    model.update(q, u)
-    return model, q
+    model = exact(links, u.shape[0], u.shape[1], codes, backend, everyone=everyone)
+    known = joint._union(codes, model.merged.known())
+    q = vb.clamp(np.full(u.shape, 1.0 / u.shape[1]), known)
+    model.gather(q)
+    return model, q, infer(model, u, q)
 
 
 @BACKENDS
 @settings(max_examples=150, deadline=None)
-@given(linked_scores())
-def test_marginals_and_log_partition_equal_enumeration(backend: Any, drawn: Drawn) -> None:
+@given(linked_scores(), st.booleans())
+def test_marginals_and_log_partition_equal_enumeration(
+    backend: Any, drawn: Drawn, everyone: bool
+) -> None:
     u, links, gold = drawn
     n_tasks, n_classes = u.shape
-    model, q = settle(drawn, backend)
+    model, q, swept = settle(drawn, backend, everyone=everyone)
     known = model.merged.known()
     want, log_total = enumeration.marginals(score_of(u, links, gold), n_tasks, n_classes)
-    linked = model.merged.task
+    pooled = model.task
+    linked = np.union1d(model.merged.task, pooled)
+    assert len(pooled) == (n_tasks if everyone else len(linked) - len(known.task))
     assert np.abs(q[linked] - want[linked]).max() < 1e-9
     free = np.setdiff1d(np.arange(n_tasks), linked)
     outside = sum(u[i, gold[int(i)]] if int(i) in gold else np.logaddexp.reduce(u[i]) for i in free)
-    inside = u[known.task, known.label].sum() if len(known.task) else 0.0
-    assert model.last_value is not None
-    found = model.last_value + (q[model.task] * u[model.task]).sum() + outside + inside
+    inside = 0.0 if everyone else u[known.task, known.label].sum()
+    found = swept.entropy + (q[pooled] * u[pooled]).sum() + outside + inside
     assert found == pytest.approx(log_total, abs=1e-9)
+    assert np.abs(swept.totals - q[pooled].sum(axis=0)).max() < 1e-9
+    counts = np.zeros_like(u)
+    counts[pooled] = q[pooled]
+    assert np.abs(swept.counts - counts).max() < 1e-9
+    for one, other in zip(model.counted(q), swept[:2], strict=True):
+        assert np.abs(one - other).max() < 1e-9
 
 
 @BACKENDS
@@ -125,7 +158,7 @@ def test_marginals_and_log_partition_equal_enumeration(backend: Any, drawn: Draw
 def test_agreement_of_soft_links_equals_enumeration(backend: Any, drawn: Drawn) -> None:
     u, links, gold = drawn
     n_tasks, n_classes = u.shape
-    model, _ = settle(drawn, backend)
+    model, *_ = settle(drawn, backend)
     score = score_of(u, links, gold)
     every = list(enumeration.labellings(n_tasks, n_classes, {}))
     weight = np.exp(np.array([score(y) for y in every]) - enumeration.log_total(score, iter(every)))
@@ -135,15 +168,15 @@ def test_agreement_of_soft_links_equals_enumeration(backend: Any, drawn: Drawn) 
     assert np.abs(model.agreement() - np.array(want)).max(initial=0.0) < 1e-9
 
 
-def climb(model: Any, task: vb.Problem, linked: Any, n_iter: int) -> tuple[vb.Run, list[float]]:
+def climb(model: ExactLinks, task: vb.Problem, n_iter: int) -> tuple[vb.Run, list[float]]:
     """Ascend from the VB result; return also the bound after each update of the tasks."""
-    role = vb.roles(task.tasks.n_tasks, None, linked)
-    task = task._replace(tasks=task.tasks._replace(role=role), links=model)
+    task = vb.with_nodes(task, model, model.task, model.merged.known())
     q = np.array(vector("vb_diag")[1]["q"])
     beliefs = vb.first_beliefs(task, q)
     traces = []
     for _ in range(n_iter):
         swept = vb.update_tasks(task, q, beliefs)
+        model.spread(q)
         traces.append(vb.bound_terms(task, q, beliefs).total)
         beliefs = vb.update_beliefs(task, swept.counts, swept.totals)
     bound = vb.bound_after_update(task, beliefs, swept.entropy)
@@ -151,11 +184,13 @@ def climb(model: Any, task: vb.Problem, linked: Any, n_iter: int) -> tuple[vb.Ru
 
 
 @BACKENDS
-def test_hard_links_of_the_worked_crowd(backend: Any) -> None:
+@pytest.mark.parametrize("everyone", [False, True])
+def test_hard_links_of_the_worked_crowd(everyone: bool, backend: Any) -> None:
     given, expected = vector("hard_merged")
     task = problem(given["dataset"], given["prior"], backend)
-    model = exact(hard_codes(given["ml"], given["cl"]), 6, 3, None, backend)
-    run, traces = climb(model, task, model.task, given["n_iter"])
+    links = hard_codes(given["ml"], given["cl"])
+    model = exact(links, task.tasks, 3, None, backend, everyone=everyone)
+    run, traces = climb(model, task, given["n_iter"])
     close(run.q, expected["q"])
     close(run.beliefs.alpha, expected["alpha"])
     close(np.array(traces), expected["elbo_trace_after_e_step"])
@@ -167,8 +202,8 @@ def test_weighted_links_of_the_worked_crowd(backend: Any) -> None:
     links = hard_codes(given["ml"], given["cl"])
     links = links._replace(weight=np.full(links.n_links, given["eta"]))
     task = problem(given["dataset"], given["prior"], backend)
-    model = exact(links, 6, 3, None, backend)
-    run, traces = climb(model, task, model.task, given["n_iter"])
+    model = exact(links, task.tasks, 3, None, backend)
+    run, traces = climb(model, task, given["n_iter"])
     close(run.q, expected["q"])
     close(run.beliefs.alpha, expected["alpha"])
     close(np.array(traces), expected["elbo_trace_after_e_step"])
@@ -187,10 +222,10 @@ def test_sum_product_on_the_worked_tree(backend: Any) -> None:
     ]
     model = exact(link_codes(rows), 4, 3, None, backend)
     q = np.full(u.shape, 1 / 3)
-    step = model.update(q, u)
+    value = infer(model, u, q).entropy
     close(q, expected["q"])
     close(model.agreement(), expected["agree"])
-    close(step.value + (q * u).sum(), expected["lnZ"])
+    close(value + (q * u).sum(), expected["lnZ"])
 
 
 @BACKENDS
@@ -199,12 +234,12 @@ def test_a_strong_link_between_two_tasks_is_exact(backend: Any) -> None:
     u = np.array(given["u"])
     model = exact(link_codes([(0, 1, True, given["eta"])]), 2, 2, None, backend)
     q = np.full(u.shape, 0.5)
-    step = model.update(q, u)
+    value = infer(model, u, q).entropy
     close(q, expected["exact_marginals"])
-    close(step.value + (q * u).sum(), expected["exact_lnZ"])
+    close(value + (q * u).sum(), expected["exact_lnZ"])
     close(model.agreement()[0], expected["exact_agree"])
     merged = exact(link_codes([(0, 1, True, np.nan)]), 2, 2, None, backend)
-    merged.update(q, u)
+    infer(merged, u, q)
     close(q[0], expected["eta_infinity"])
 
 
@@ -218,22 +253,28 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
     answers = Answers(links.must, source, len(expected["sources"]))
     task = problem(given["dataset"], given["prior"], backend)
     linked = np.arange(6, dtype=np.int32)
-    inner: Any = exact(links, 6, 3, None, backend)
-    if name == "noisy_links_meanfield":
+    joint_links = exact(links, task.tasks, 3, None, backend)
+    inner: Any = joint_links
+    is_exact = name == "noisy_links_exact"
+    if not is_exact:
         groups = mean_field.groups_of(links, 6, closure=False)
         role = vb.roles(6, None, linked)
         inner = MeanField(groups, 1.0, role, backend, order="index", given=links)
     prior = link_errors.prior_rates(2, given["a0"], given["b0"], tied=True)
     model = LearntLinks(inner, answers, prior)
     bounds = []
-    role = vb.roles(6, None, linked)
-    task = task._replace(tasks=task.tasks._replace(role=role), links=model)
+    if is_exact:
+        task = vb.with_nodes(task, model, joint_links.task, joint_links.merged.known())
+    else:
+        task = task._replace(tasks=task.tasks._replace(role=role), links=model)
     q = np.array(vector("vb_diag")[1]["q"])
     beliefs = vb.first_beliefs(task, q)
     for _ in range(given["n_iter"]):
         swept = vb.update_tasks(task, q, beliefs)
         beliefs = vb.update_beliefs(task, swept.counts, swept.totals)
         bounds.append(vb.bound_after_update(task, beliefs, swept.entropy))
+    if is_exact:
+        joint_links.spread(q)
     close(q, expected["q"])
     close(model.rates.wrong[0], expected["a"])
     close(model.rates.right[0], expected["b"])
@@ -269,7 +310,7 @@ def test_compiled_passes_equal_the_reference(down: bool) -> None:
 def test_huge_components_settle_where_large_ones_do(
     link_error: float | None, n_classes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Messages told together are probabilities, those in turn logs: the model is the same."""
+    """Messages in parts are probabilities, others logs: the model is the same."""
     crowd = simulate.crowd(600, 20, n_classes, responses_per_task=4, random_state=0)
     links = simulate.links(crowd.gold, 800, wrong=0.05 if link_error else 0.0, random_state=1)
     found = []

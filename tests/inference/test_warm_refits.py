@@ -62,7 +62,7 @@ def test_refits_end_where_a_fit_from_the_votes_does(
 
 def test_a_refit_may_have_other_priors() -> None:
     made = crowd(3)
-    links = links_of(made, 60)  # so many that they are not inferred before the first sweep
+    links = links_of(made, 200)  # so many that they are not inferred before the first sweep
     first = tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links)
     options: dict[str, Any] = {"tol": 0.0, "max_iter": 1, "calibrate": False}
     other: dict[str, Any] = {"confusion_prior": (6.0, 0.5), "class_prior": 4.0}
@@ -75,7 +75,7 @@ def test_a_refit_may_have_other_priors() -> None:
 
 def test_what_was_counted_is_not_taken_for_that_of_other_votes() -> None:
     made = crowd(3)
-    links = links_of(made, 60)  # so many that they are not inferred before the first sweep
+    links = links_of(made, 200)  # so many that they are not inferred before the first sweep
     first = tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links)
     was = made.responses
     label = np.where(np.arange(len(was.label)) % 3 == 0, (was.label + 1) % 3, was.label)
@@ -136,34 +136,55 @@ def test_new_links_alone_are_inferred_before_the_first_sweep() -> None:
     assert (np.diff(warm.bounds_) > 0.0).all()
 
 
-@pytest.mark.parametrize("few", [0.0, 2.0])
 @given(drawn=crowds(), backend=BACKENDS, knows=st.booleans())
 def test_updating_linked_tasks_alone_keeps_beliefs_in_step(
-    few: float, drawn: Crowd, backend: Any, knows: bool
+    drawn: Crowd, backend: Any, knows: bool
 ) -> None:
     if not len(drawn.links.left):
         return
     links = drawn.links._replace(weight=np.full(drawn.links.n_links, 1.5))
     options = JointOptions(None, (1.0, 19.0), False, False, 1e-6, 100)
     plain = problem_of(drawn)._replace(backend=backend)
-    exact, _ = joint._exact_links(plain, links, drawn.gold if knows else None, options)
-    known = joint._union(drawn.gold if knows else None, exact.merged.known())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vb, "FEW", few)
-        problem = vb.with_links(plain, exact, exact.task, known)
-    assert (problem.linked is None) == (few == 0.0)
+        patch.setattr(joint, "MANY", 2.0)  # linked tasks never take others with them
+        exact, _, known = joint._exact_links(plain, links, drawn.gold if knows else None, options)
+    problem = vb.with_nodes(plain, exact, exact.task, known)
     q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)
     before, start = vb.first_beliefs(problem, q), q.copy()
-    swept = vb.update_tasks(problem, q.copy(), before)
-    beliefs = vb.update_linked(problem, q, before)
-    if few == 0.0:
-        assert beliefs is before
-        return
-    free = problem.tasks.role == 0
-    assert (q[free] == start[free]).all()
+    beliefs = joint._update_linked(problem, exact, q, before)
+    assert (q == start).all()
+    exact.spread(q)
+    alone = np.setdiff1d(np.arange(len(q)), exact.task)
+    assert (q[alone] == start[alone]).all()
     for found, expected in zip(beliefs, vb.first_beliefs(problem, q), strict=True):
         assert np.abs(found - expected).max() < 1e-9
-    whole = problem._replace(linked=None)
-    again = vb.update_tasks(whole, start, before)
-    for one, other in zip(swept, again, strict=True):
+
+
+@given(drawn=crowds(), backend=BACKENDS, knows=st.booleans(), hard=st.booleans())
+def test_a_sweep_is_the_same_whoever_lies_beside_the_linked_tasks(
+    drawn: Crowd, backend: Any, knows: bool, hard: bool
+) -> None:
+    if not len(drawn.links.left):
+        return
+    weight = None if hard else np.full(drawn.links.n_links, 1.5)
+    links = drawn.links._replace(weight=weight)
+    options = JointOptions(None, (1.0, 19.0), False, False, 1e-6, 100)
+    plain = problem_of(drawn)._replace(backend=backend)
+    results = []
+    for many in (2.0, -1.0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(joint, "MANY", many)
+            gold = drawn.gold if knows else None
+            exact, _, known = joint._exact_links(plain, links, gold, options)
+        assert exact.takes_everyone == (many < 0.0)
+        problem = vb.with_nodes(plain, exact, exact.task, known)
+        q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)
+        beliefs = vb.first_beliefs(problem, q)
+        exact.gather(q)
+        for _ in range(2):
+            swept = vb.update_tasks(problem, q, beliefs)
+            beliefs = vb.update_beliefs(problem, swept.counts, swept.totals)
+        exact.spread(q)
+        results.append((q, *beliefs, swept.entropy))
+    for one, other in zip(*results, strict=True):
         assert np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-9

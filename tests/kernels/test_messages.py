@@ -1,8 +1,9 @@
-"""Compiled messages against the reference, in turn and together, however far apart."""
+"""Compiled messages against the reference, in turn and in parts, however far apart."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +14,8 @@ from tiebreak.kernels.layout import Floats
 from tiebreak.kernels.network import (
     SMALLEST,
     Network,
-    in_task_order,
-    members,
     network,
-    speakers,
+    parts,
     tree_spans,
 )
 
@@ -31,32 +30,32 @@ def hub_and_random(n_nodes: int, n_edges: int, rng: np.random.Generator) -> Netw
 
 
 def passes(
-    net: Network, scores: Floats, theta: Floats, together: bool, down: bool
+    net: Network, scores: Floats, theta: Floats, in_parts: bool, down: bool
 ) -> list[tuple[Floats, Floats, float, float]]:
     rng = np.random.default_rng(1)
     start = -rng.random((len(net.other), scores.shape[1]))
     start -= start.max(axis=1, keepdims=True)
-    results = []
+    results, cut = [], parts(net, 0, scores.shape[1])
     for backend in (reference, compiled):
         messages, belief = start.copy(), np.full_like(scores, 1.0 / scores.shape[1])
-        fixed = scores, net, theta, messages, belief, (0, len(scores)), 0.3
-        if together:
+        fixed = scores, net, theta, messages, belief
+        if in_parts:
             messages[:] = np.exp(start)
             for way in (down, not down):  # the second pass hears what is far from uniform
-                found = backend.pass_together(*fixed, speakers(net, 0, down=way), n_parts=3)
+                found = backend.pass_in_parts(*fixed, cut, 0.3, down=way)
         else:
-            found = backend.pass_messages(*fixed, down=down)
+            found = backend.pass_messages(*fixed, (0, len(scores)), 0.3, down=down)
         results.append((messages, belief, *found))
     return results
 
 
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("in_parts", [False, True])
 @pytest.mark.parametrize("down", [False, True])
 @pytest.mark.parametrize("spread", [1.0, 400.0])  # far apart, sums of the others underflow
 @pytest.mark.parametrize("n_kinds", [1, 5])
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 8, 9, 11])
 def test_compiled_messages_equal_the_reference(
-    n_classes: int, n_kinds: int, spread: float, down: bool, together: bool
+    n_classes: int, n_kinds: int, spread: float, down: bool, in_parts: bool
 ) -> None:
     rng = np.random.default_rng(0)
     n_nodes = 300
@@ -64,50 +63,56 @@ def test_compiled_messages_equal_the_reference(
     scores = rng.normal(0.0, spread, (n_nodes, n_classes))
     kinds = np.array([-np.inf, -2.0, 1.5, 20.0, 650.0] if n_classes > 2 else [-9.0, 1.5, 650.0])
     theta = rng.choice(kinds[:n_kinds], len(net.other) // 2)
-    one, other = passes(net, scores, theta, together, down)
+    one, other = passes(net, scores, theta, in_parts, down)
     for found, expected in zip(other, one, strict=True):
         scale = 1.0 + np.abs(np.asarray(expected)).max()
         assert np.abs(np.asarray(found) - np.asarray(expected)).max() < 1e-12 * scale
 
 
 @pytest.mark.parametrize("n_classes", [2, 5, 11])
-def test_compiled_nodes_and_tasks_equal_the_reference(n_classes: int) -> None:
+def test_compiled_expected_scores_equal_the_reference(n_classes: int) -> None:
     rng = np.random.default_rng(0)
-    n_tasks, n_nodes = 500, 120
-    node = np.concatenate([np.arange(n_nodes), rng.integers(0, n_nodes, 200)]).astype(np.int32)
-    task = rng.permutation(n_tasks)[: len(node)].astype(np.int32)
-    flip = (rng.random(len(node)) < 0.5).astype(np.int32) * (n_classes == 2)
-    of = members(task, node, flip, n_nodes)
-    u = rng.normal(size=(n_tasks, n_classes))
-    u[rng.random(u.shape) < 0.1] = -np.inf
-    found, expected = np.empty((n_nodes, n_classes)), np.empty((n_nodes, n_classes))
-    compiled.node_scores(u, of, found)
-    reference.node_scores(u, of, expected)
-    assert np.array_equal(np.isfinite(found), np.isfinite(expected))
-    u[~np.isfinite(u)] = -3.0
-    compiled.node_scores(u, of, found)
-    reference.node_scores(u, of, expected)
-    assert np.abs(found - expected).max() < 1e-12
-    belief = rng.dirichlet(np.ones(n_classes), n_nodes)
-    ours = rng.dirichlet(np.ones(n_classes), n_tasks)
-    theirs = ours.copy()
-    one = compiled.spread_beliefs(ours, belief, of)
-    other = reference.spread_beliefs(theirs, belief, of)
-    assert np.array_equal(ours, theirs)
-    assert abs(one - other) < 1e-11
-    one, other = (each.expected_score(belief, found) for each in (compiled, reference))
+    belief, scores = rng.dirichlet(np.ones(n_classes), 120), rng.normal(size=(120, n_classes))
+    one, other = (each.expected_score(belief, scores) for each in (compiled, reference))
     assert abs(one - other) < 1e-9
 
 
 def test_an_impossible_class_adds_nothing_to_the_expected_score() -> None:
-    zero = np.zeros(1, dtype=np.int32)
-    of = members(zero, zero, zero, 1)
-    u, belief = np.array([[-np.inf, -1.0]]), np.array([[0.0, 1.0]])
-    assert compiled.spread_beliefs(np.array([[0.5, 0.5]]), belief, of) == 0.5
-    assert compiled.expected_score(belief, u) == -1.0
+    scores, belief = np.array([[-np.inf, -1.0]]), np.array([[0.0, 1.0]])
+    assert compiled.expected_score(belief, scores) == -1.0
 
 
-def test_messages_told_together_have_the_same_bits_for_any_number_of_threads() -> None:
+@pytest.mark.parametrize("backend", [reference, compiled])
+@pytest.mark.parametrize("n_classes", [3, 11])
+def test_messages_alone_are_the_same_without_beliefs(n_classes: int, backend: Any) -> None:
+    rng = np.random.default_rng(0)
+    net = hub_and_random(50, 30, rng)
+    scores, theta = rng.normal(size=(50, n_classes)), np.full(len(net.other) // 2, -1.0)
+    said = []
+    for believing in (False, True):
+        messages = np.zeros((len(net.other), n_classes))
+        belief = np.full_like(scores, 1.0 / n_classes)
+        fixed = scores, net, theta, messages, belief, (0, 50), 0.0
+        found = backend.pass_messages(*fixed, down=False, believing=believing)
+        assert (belief == 1.0 / n_classes).all() == (not believing)
+        assert (found == (0.0, 0.0)) == (not believing)
+        said.append(messages)
+    assert np.array_equal(said[0], said[1])
+
+
+def test_parts_keep_back_what_goes_to_others() -> None:
+    net = hub_and_random(200, 100, np.random.default_rng(3))
+    cut = parts(net, 40, 4)
+    part = np.searchsorted(cut.edges[1:], np.arange(200), side="right")
+    owner = np.repeat(np.arange(200), np.diff(net.start))
+    assert net.later[7] - net.start[7] == (net.other[net.start[7] : net.start[8]] < 7).sum()
+    for e in np.flatnonzero((owner >= 40) & (net.other >= 40)):
+        here, there = part[owner[e]], part[net.other[e]]
+        heard, at = {1: cut.down, -1: cut.up}.get(np.sign(there - here)), cut.hear[e]
+        assert net.mate[e] == (at if heard is None else heard[-1 - at])
+
+
+def test_messages_in_parts_have_the_same_bits_for_any_number_of_threads() -> None:
     rng = np.random.default_rng(0)
     net = hub_and_random(2_000, 4_000, rng)
     scores, theta = rng.normal(0.0, 3.0, (2_000, 4)), np.full(len(net.other) // 2, -np.inf)
@@ -115,10 +120,8 @@ def test_messages_told_together_have_the_same_bits_for_any_number_of_threads() -
     for n_threads in (1, 2):
         messages, belief = np.ones((len(net.other), 4)), np.full((2_000, 4), 0.25)
         for down in (True, False, True):
-            fixed = scores, net, theta, messages, belief, (0, 2_000), 0.3
-            found = compiled.pass_together(
-                *fixed, speakers(net, 0, down=down), n_parts=16, n_threads=n_threads
-            )
+            fixed = scores, net, theta, messages, belief, parts(net, 0, 4), 0.3
+            found = compiled.pass_in_parts(*fixed, down=down, n_threads=n_threads)
         results.append((messages, belief, *found))
     for one, two in zip(*results, strict=True):
         assert np.array_equal(one, two)
@@ -131,13 +134,12 @@ def test_both_ways_of_passing_settle_at_the_same_beliefs() -> None:
     net = network(200, left.copy(), right.copy())
     scores, theta = rng.normal(0.0, 2.0, (200, 4)), np.full(len(left), -np.inf)
     one, two = np.full((200, 4), 0.25), np.full((200, 4), 0.25)
+    cut = parts(net, 0, 4)
     logs, shares = np.zeros((len(net.other), 4)), np.ones((len(net.other), 4))
     for turn in range(400):
         fixed, down = (scores, net, theta), turn % 2 == 0
         _, found = compiled.pass_messages(*fixed, logs, one, (0, 200), 0.3, down=down)
-        change, value = compiled.pass_together(
-            *fixed, shares, two, (0, 200), 0.3, speakers(net, 0, down=down), n_parts=2
-        )
+        change, value = compiled.pass_in_parts(*fixed, shares, two, cut, 0.3, down=down)
         value += compiled.expected_score(two, scores)
     assert change < 1e-13
     assert np.abs(one - two).max() < 1e-12
@@ -159,25 +161,10 @@ def test_trees_are_cut_between_components(monkeypatch: pytest.MonkeyPatch) -> No
     assert tree_spans(network(0, left[:0], left[:0]), 0) == []
 
 
-def test_beliefs_are_spread_alike_in_any_order() -> None:
-    rng = np.random.default_rng(0)
-    node = rng.integers(0, 40, 200).astype(np.int32)
-    task = rng.permutation(300)[:200].astype(np.int32)
-    of = members(task, node, np.zeros(200, np.int32), 40)
-    assert (np.diff(in_task_order(of).task) > 0).all()
-    belief = rng.dirichlet(np.ones(3), 40)
-    one, two = np.full((300, 3), 1 / 3), np.full((300, 3), 1 / 3)
-    found = compiled.spread_beliefs(one, belief, of)
-    assert found == compiled.spread_beliefs(two, belief, in_task_order(of))
-    assert np.array_equal(one, two)
-
-
 def test_no_nodes_change_nothing() -> None:
     none, zero = np.empty((0, 3)), np.empty(0, dtype=np.int32)
     net = network(0, zero, zero)
     theta = np.empty(0)
     found = compiled.pass_messages(none, net, theta, none, none, (0, 0), 0.0, down=True)
     assert found == (0.0, 0.0)
-    q = np.array([[0.5, 0.25, 0.25]])
-    assert compiled.spread_beliefs(q, none, members(zero, zero, zero, 0)) == 0.0
     assert compiled.expected_score(none, none) == 0.0

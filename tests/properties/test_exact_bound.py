@@ -6,20 +6,32 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inference.test_exact_links import exact
-from properties.strategies import Crowd, crowds, problem_of, with_roles
+from properties.strategies import Crowd, crowds, problem_of
 from properties.test_bound import assert_never_falls, log_evidence
 
-from tiebreak.inference import link_errors, vb
+from tiebreak.gold import GoldCodes
+from tiebreak.inference import joint, link_errors, vb
+from tiebreak.inference.exact_links import ExactLinks
 from tiebreak.inference.link_errors import Answers, LearntLinks
 from tiebreak.kernels import reference
 
 
-def bounds_of(problem: vb.Problem, q: np.ndarray, n_sweeps: int = 6) -> list[float]:
+def bounds_of(
+    crowd: Crowd,
+    model: ExactLinks,
+    gold: GoldCodes | None = None,
+    learnt: LearntLinks | None = None,
+    n_sweeps: int = 6,
+) -> list[float]:
     """Return the bound, term by term, after every half of every sweep but the first half."""
+    known = joint._union(gold, model.merged.known())
+    problem = vb.with_nodes(problem_of(crowd), learnt or model, model.task, known)
+    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)
     beliefs = vb.first_beliefs(problem, q)
     bounds = []
     for _ in range(n_sweeps):
         swept = vb.update_tasks(problem, q, beliefs)
+        model.spread(q)
         bounds.append(vb.bound_terms(problem, q, beliefs).total)
         beliefs = vb.update_beliefs(problem, swept.counts, swept.totals)
         bounds.append(vb.bound_after_update(problem, beliefs, swept.entropy))
@@ -33,17 +45,15 @@ def test_bound_of_soft_links_never_falls_and_stays_below_the_evidence(
 ) -> None:
     if not len(crowd.links.left):
         return
-    n_tasks, n_classes = crowd.responses.n_tasks, crowd.responses.n_classes
+    n_classes = crowd.responses.n_classes
     weight = np.random.default_rng(0).uniform(0.2, 4.0, len(crowd.links.left))
     links = crowd.links._replace(weight=weight)
     gold = crowd.gold if knows else None
-    model = exact(links, n_tasks, n_classes, gold, reference)
+    model = exact(links, problem_of(crowd).tasks, n_classes, gold, reference)
     answers = Answers(links.must, np.zeros(len(weight), np.int32), 1)
     prior = link_errors.prior_rates(1, 1.0, 9.0, tied=False)
     learnt = LearntLinks(model, answers, prior) if learn else None
-    problem = with_roles(problem_of(crowd), gold, model.task)._replace(links=learnt or model)
-    q = vb.clamp(vb.majority(problem.tasks, n_classes), gold)
-    bounds = bounds_of(problem, q)
+    bounds = bounds_of(crowd, model, gold, learnt)
     assert_never_falls(bounds)
     if not learn:
         signed = np.where(links.must, weight, -weight).tolist()
@@ -60,6 +70,5 @@ def test_bound_of_hard_links_never_falls(crowd: Crowd, seed: int) -> None:
     links = crowd.links._replace(must=truth[crowd.links.left] == truth[crowd.links.right])
     if not len(links.left):
         return
-    model = exact(links, n_tasks, n_classes, None, reference)
-    problem = with_roles(problem_of(crowd), None, model.task)._replace(links=model)
-    assert_never_falls(bounds_of(problem, vb.majority(problem.tasks, n_classes)))
+    model = exact(links, problem_of(crowd).tasks, n_classes, None, reference)
+    assert_never_falls(bounds_of(crowd, model))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tiebreak.gold import GoldCodes
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import FREE, LINKED, ByTask, Codes, Floats, Mask, Offsets, Swept
+from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, Offsets, Swept
 from tiebreak.kernels.reference import entropy
 from tiebreak.link_graph import LinkCodes
 
@@ -108,7 +108,7 @@ def recount(
 
     Σ log Σ exp(u) of the free tasks is Σ ⟨q, u⟩ + H(q), and Σ ⟨q, u⟩ is a sum over counts.
     """
-    chosen = tasks.role != LINKED
+    chosen = tasks.is_counted
     counts, totals = backend.tally(weigh(q, copies), tasks, chosen, n_threads)
     uncertainty = counted_entropy(q, tasks.role == FREE, copies)
     expected = sum(_dot(n, log) for n, log in zip((totals, counts), logs, strict=True))

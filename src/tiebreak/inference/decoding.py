@@ -19,14 +19,14 @@ REPAIR_ROUNDS = 200
 
 def decode(links: ExactLinks) -> Codes:
     """Return the class of each linked task of `links.task`, decoded jointly: [eq:decode]."""
-    plan, theta = links.plan, links.theta()
-    label = np.zeros(len(links.belief), dtype=np.int32)
-    backend = links.backend
+    plan, theta, backend, n_free = links.plan, links.theta(), links.backend, links.pool.n_alone
+    labels = links.q.argmax(axis=1).astype(np.int32)
+    label = labels[n_free:]
     backend.decode_forest(links.scores, plan.network, theta, (0, plan.n_forest), label)
     backend.decode_cliques(links.scores, plan.cliques, theta, label)
     if plan.n_exact < len(label):
         _decode_loopy(links, theta, label)
-    return np.asarray(label[links.members.node] ^ links.members.flip)
+    return np.asarray(labels[links.pool.members.node] ^ links.pool.members.flip)
 
 
 def _decode_loopy(links: ExactLinks, theta: Floats, label: Codes) -> None:

@@ -14,6 +14,7 @@ from scipy.special import expit
 from tiebreak.inference.calibration import LOG_RANGE, expected_temperature
 from tiebreak.inference.exact_links import ExactLinks
 from tiebreak.inference.link_errors import Rates
+from tiebreak.inference.vb import Logs
 from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.kernels.reference import softmax
 from tiebreak.link_graph import LinkCodes
@@ -25,9 +26,10 @@ ASKED_POWER = 0.75  # of the temperature, in what links count that answer chosen
 
 
 class Scored(NamedTuple):
-    """What the crowd says before links are heard."""
+    """What the crowd says before links are heard, as plain VB sees it."""
 
-    u: Floats  # (n_tasks, n_classes) scores of plain VB
+    u: Floats  # (n_tasks, n_classes) scores of the tasks that links name
+    logs: Logs  # that they were scored with
     votes: float  # mean number of responses of a task
 
 
@@ -82,13 +84,15 @@ def estimate(exact: ExactLinks, links: LinkCodes, crowd: Scored, *, asked: bool)
     """Estimate how often soft links are wrong, and set their log-odds for the ascent.
 
     Rates and a temperature are fitted to the scores of plain VB, then refined by joint inference
-    on the tempered scores, where links also speak about each other.
+    on the tempered scores, where links also speak about each other. `links` name tasks by the rows
+    of the scores.
     """
     rates = fit_rates(links, crowd, rate_prior(crowd.u.shape[1], crowd.votes, asked=asked))
-    cool = rates.temperature * crowd.u
+    log_prior, log_table = crowd.logs
+    cool = rates.temperature * log_prior, rates.temperature * log_table
     for _ in range(ROUNDS):
         exact.set_log_odds(rates.log_odds(links.must))
-        exact.update(softmax(cool), cool)
+        exact.infer(*cool, counting=False)
         rates = rates.updated(links.must, exact.agreement())
     counts = trust(crowd.votes, rates.temperature, asked=asked)
     exact.set_log_odds(counts * rates.log_odds(links.must))

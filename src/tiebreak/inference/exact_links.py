@@ -1,7 +1,8 @@
 """Links done exactly: linked tasks are inferred jointly, component by component.
 
-Tasks that hard links tie are one node (`merging.py`); how components of nodes are settled is
-planned once (`planning.py`), and so is where each link acts (`placement.py`).
+Tasks that hard links make one are one node (`merging.py`), with all their responses (`pooling.py`);
+how components of nodes are settled is planned once (`planning.py`), and so is where each link acts
+(`placement.py`).
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tiebreak.inference.merging import OPEN, Merged, SoftLinks
+from tiebreak.inference.merging import Merged, SoftLinks
 from tiebreak.inference.placement import Placement, place
 from tiebreak.inference.planning import LinkReport, Plan, plan
-from tiebreak.inference.vb import LinkStep
+from tiebreak.inference.pooling import Pool, pool
+from tiebreak.inference.vb import LinkStep, Logs, Problem
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByGroup, Codes, Floats
-from tiebreak.kernels.network import HUGE_NODES, PARTS, in_task_order, members, speakers, tree_spans
+from tiebreak.kernels.layout import LINKED, ByGroup, ByTask, Codes, Floats, Swept
+from tiebreak.kernels.network import HUGE_NODES, parts, tree_spans
 from tiebreak.kernels.threads import for_each
 
 DAMPING = 0.3
@@ -29,15 +31,21 @@ LARGEST_WEIGHT = 50.0  # of a link in the fallback, where a hard one has no fini
 
 @dataclass
 class ExactLinks:
-    """Joint inference of linked tasks: a `vb.LinkModel`. Messages stay warm between sweeps."""
+    """Joint inference of linked tasks: a `vb.LinkModel`. Messages stay warm between sweeps.
 
+    Nodes that no link ties to others are settled like tasks; `belief` and `scores` are of the rest.
+    """
+
+    tasks: ByTask
     merged: Merged
     soft: SoftLinks
     log_odds: Floats  # (n_soft,) that the two tasks agree
     n_classes: int
     backend: Backend
     n_threads: int = 1
+    takes_everyone: bool = False  # tasks without links too: see `pooling.pool`
     plan: Plan = field(init=False)
+    pool: Pool = field(init=False)
     placement: Placement = field(init=False)
 
     may_cycle = False
@@ -45,22 +53,19 @@ class ExactLinks:
     def __post_init__(self) -> None:
         self.plan = plan(self.merged, self.soft, self.n_classes)
         self.placement = place(self.merged, self.soft, self.plan)
-        visit = self.plan.visit[self.merged.node]
-        is_open = visit != OPEN
-        open_tasks = self.merged.task[is_open], visit[is_open], self.merged.flip[is_open]
-        self.members = members(*open_tasks, self.plan.network.n_nodes)
-        self._members_by_task = in_task_order(self.members)
+        self.pool = pool(
+            self.tasks, self.merged, self.plan, self.n_classes, everyone=self.takes_everyone
+        )
         self._trees = tree_spans(self.plan.network, self.plan.n_forest)
         n_nodes, n_edges = self.plan.network.n_nodes, len(self.plan.left)
-        self.messages = np.zeros((2 * n_edges, self.n_classes))  # logs, or told together: shares
-        self._together = n_nodes - self.plan.n_exact >= HUGE_NODES
-        self._messages_together[:] = 1.0
-        ways = (True, False) if self._together else ()
-        self._speakers = {
-            down: speakers(self.plan.network, self.plan.n_exact, down=down) for down in ways
-        }
-        self.belief = np.full((n_nodes, self.n_classes), 1.0 / self.n_classes)
-        self.scores = np.zeros((n_nodes, self.n_classes))
+        self.messages = np.zeros((2 * n_edges, self.n_classes))  # logs; in parts, probabilities
+        self._in_parts = n_nodes - self.plan.n_exact >= HUGE_NODES
+        self._probabilities[:] = 1.0
+        first = self.plan.n_exact if self._in_parts else n_nodes
+        self._parts = parts(self.plan.network, first, self.n_classes)
+        shape = self.pool.nodes.n_tasks, self.n_classes
+        self.q, self._u = np.full(shape, 1.0 / self.n_classes), np.empty(shape)  # of all nodes
+        self.belief, self.scores = self.q[self.pool.n_alone :], self._u[self.pool.n_alone :]
         self._equal_in_cliques = np.zeros(n_edges)
         self._residual = 0.0
         self._down = True  # the way that messages last went in large components
@@ -75,7 +80,7 @@ class ExactLinks:
     @property
     def task(self) -> Codes:
         """The open linked tasks, in the order of their nodes."""
-        return self.members.task
+        return self.pool.members.task
 
     def value(self, q: Floats) -> float | None:
         """Return the linked tasks' part of the bound at the last update; None before it."""
@@ -89,74 +94,100 @@ class ExactLinks:
         """Change the log-odds that the two tasks of each soft link agree."""
         self.log_odds = log_odds
 
-    def update(self, q: Floats, u: Floats) -> LinkStep:
-        """Infer the linked tasks jointly from their scores, and set their rows of q."""
-        self.backend.node_scores(u, self.members, self.scores, self.n_threads)
-        self.placement.weigh(self.scores, self.log_odds)
-        value = self._settle(self.theta()) + self.placement.constant(self.log_odds)
-        self.last_value = value + self.placement.expected(self.belief, self.log_odds)
-        change = self._spread(q)
-        return LinkStep(max(change, self._residual), self.last_value)
+    def sweep(self, problem: Problem, q: Floats, u: Floats, logs: Logs) -> Swept:
+        """Update the nodes; q and u are those of other tasks."""
+        return self.infer(*logs)
 
-    def _settle(self, theta: Floats) -> float:
-        """Set the beliefs of all nodes; return the log partition less their expected scores."""
-        forest = self._settle_trees(theta)
-        _, small = self.backend.eliminate(
+    def infer(self, log_prior: Floats, log_table: Floats, *, counting: bool = True) -> Swept:
+        """Score the nodes, infer them jointly, and count what their tasks then say."""
+        pool, backend, n_threads = self.pool, self.backend, self.n_threads
+        logs = pool.logs(log_prior, log_table)
+        free = backend.sweep_tasks(
+            self.q, self._u, pool.nodes, *logs, n_threads, counting=counting and pool.n_alone > 0
+        )
+        step = self.settle()
+        change, self.last_value = max(free.change, step.change), free.entropy + step.value
+        if not counting:
+            return free._replace(change=change, entropy=self.last_value)
+        is_tied = pool.nodes.role == LINKED
+        counts, totals = backend.tally(self.q, pool.nodes, is_tied, n_threads)
+        if pool.n_alone:
+            counts += free.counts
+        counts, totals = pool.folded(counts, totals + free.totals)
+        return Swept(counts, totals, change, self.last_value, 0.0)
+
+    def settle(self) -> LinkStep:
+        """Infer the tied nodes jointly from their scores."""
+        theta = self.theta()
+        self.placement.weigh(self.scores, self.log_odds)
+        change, forest = self._settle_trees(theta)
+        moved, small = self.backend.eliminate(
             self.scores, self.plan.cliques, theta, self.belief, self._equal_in_cliques
         )
         large, self._residual = 0.0, 0.0
-        if self.plan.n_exact < len(self.belief):
+        change = max(change, moved)
+        if self.remembers:
             for _ in range(FIRST_PASSES if self.last_value is None else 1):
                 self._down = not self._down
                 self._residual, large = self._pass_large(DAMPING, theta, down=self._down)
+                change = max(change, self._residual)
                 if self._residual < SETTLED:
                     break
-        return forest + small + large - self._expected_score()
+        value = forest + small + large - self._expected_score()
+        value += self.placement.constant(self.log_odds)
+        return LinkStep(change, value + self.placement.expected(self.belief, self.log_odds))
 
     def _expected_score(self) -> float:
-        """Return the expected scores of nodes; those told together were taken off already."""
-        rows = slice(self.plan.n_exact if self._together else len(self.belief))
+        """Return the expected scores of nodes; those in parts were taken off already."""
+        rows = slice(self.plan.n_exact if self._in_parts else len(self.belief))
         return self.backend.expected_score(self.belief[rows], self.scores[rows], self.n_threads)
 
-    def _settle_trees(self, theta: Floats) -> float:
-        """Set the beliefs of nodes in components without loops; return their log partition."""
+    def _settle_trees(self, theta: Floats) -> tuple[float, float]:
+        """Set the beliefs of nodes in components without loops; return change, log partition."""
         fixed = self.scores, self.plan.network, theta, self.messages, self.belief
-        log_partition = np.zeros(len(self._trees))
+        figures = np.zeros((len(self._trees), 2))
 
         def settle(t: int) -> None:
-            self.backend.pass_messages(*fixed, self._trees[t], 0.0, down=False)
-            found = self.backend.pass_messages(*fixed, self._trees[t], 0.0, down=True)
-            log_partition[t] = found[1]
+            on = *fixed, self._trees[t], 0.0
+            self.backend.pass_messages(*on, down=False, believing=False)
+            figures[t] = self.backend.pass_messages(*on, down=True)
 
         for_each(settle, len(self._trees), self.n_threads)
-        return float(log_partition.sum())
+        return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1].sum())
 
     def _pass_large(self, damping: float, theta: Floats, *, down: bool) -> tuple[float, float]:
-        """Pass messages once in large components; in huge ones together, on several threads."""
+        """Pass messages once in large components; in huge ones in parts, on several threads."""
         span = self.plan.n_exact, len(self.belief)
-        fixed = self.scores, self.plan.network, theta, self.messages, self.belief, span, damping
-        if not self._together:
-            return self.backend.pass_messages(*fixed, down=down)
-        return self.backend.pass_together(
-            *fixed, self._speakers[down], n_parts=PARTS, n_threads=self.n_threads
+        fixed = self.scores, self.plan.network, theta, self.messages, self.belief
+        if not self._in_parts:
+            return self.backend.pass_messages(*fixed, span, damping, down=down)
+        return self.backend.pass_in_parts(
+            *fixed, self._parts, damping, down=down, n_threads=self.n_threads
         )
 
     @property
-    def _messages_together(self) -> Floats:
+    def _probabilities(self) -> Floats:
         """Messages that are probabilities: none, or all in large components."""
         network = self.plan.network
-        return self.messages[network.start[self.plan.n_exact if self._together else -1] :]
+        return self.messages[network.start[self.plan.n_exact if self._in_parts else -1] :]
 
-    def _spread(self, q: Floats) -> float:
+    def counted(self, q: Floats) -> tuple[Floats, Floats]:
+        """Return what linked tasks add to counts and totals at q."""
+        return self.pool.count_members(q, self.backend, self.n_threads)
+
+    def gather(self, q: Floats) -> None:
+        """Let nodes start from the rows of q of their tasks."""
+        self.q[:] = self.pool.gather(q)
+
+    def spread(self, q: Floats) -> None:
         """Give the linked tasks the beliefs of their nodes."""
-        of = self.belief, self._members_by_task
-        return self.backend.spread_beliefs(q, *of, self.n_threads)
+        self.pool.spread(q, self.q)
 
-    def finish(self, q: Floats) -> LinkReport:
+    def finish(self) -> LinkReport:
         """Say how components were settled, after a last try where messages still move.
 
         More damping is tried first. The fallback is mean field: nodes of large components are
-        updated in turn, from their last beliefs. Where messages rest, q has the last beliefs.
+        updated in turn, from their last beliefs.
         """
         if self._residual < SETTLED:
             return self.plan.report
@@ -177,7 +208,6 @@ class ExactLinks:
                 if change < SETTLED:
                     break
             self._by_mean_field = True
-        self._spread(q)
         return self.plan.report._replace(by_mean_field=self._by_mean_field)
 
     def entropy(self, q: Floats) -> float:
@@ -188,9 +218,9 @@ class ExactLinks:
     def agreement(self, q: Floats | None = None) -> Floats:
         """Return for each soft link the probability that its two tasks agree."""
         messages = self.messages
-        if self._together:
+        if self._in_parts:
             messages = messages.copy()
-            messages[-len(self._messages_together) :] = np.log(self._messages_together)
+            messages[-len(self._probabilities) :] = np.log(self._probabilities)
         equal = self.backend.agreement(self.scores, self.plan.network, self.theta(), messages)
         in_cliques = self.plan.cliques.edge
         equal[in_cliques] = self._equal_in_cliques[in_cliques]

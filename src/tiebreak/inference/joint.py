@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,13 +14,14 @@ from tiebreak.inference.error_rates import Scored
 from tiebreak.inference.exact_links import ExactLinks
 from tiebreak.inference.link_errors import Answers, LearntLinks, Rates
 from tiebreak.inference.planning import LinkReport
-from tiebreak.inference.vb import Beliefs, Problem, Run
+from tiebreak.inference.vb import Beliefs, Logs, Problem, Run
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.link_graph import LinkCodes
 
 LEARN, AUTO, ASKED = "learn", "auto", "asked"
 FOUND = AUTO, ASKED, LEARN  # rates that are found, not stated
+MANY = 0.3  # of all tasks: so many linked ones take the others with them, to lie side by side
 
 
 class JointOptions(NamedTuple):
@@ -58,31 +60,37 @@ def fit_joint(
     plain: Problem, start: Start, links: LinkCodes, gold: GoldCodes | None, options: JointOptions
 ) -> JointFit:
     """Fit from what plain VB found; decode and calibrate once at the end."""
-    exact, hard = _exact_links(plain, links, gold, options)
-    known = _union(gold, exact.merged.known())
+    exact, hard, known = _exact_links(plain, links, gold, options)
     estimated = None
     if options.link_error in (AUTO, ASKED):
-        crowd = Scored(_scores(plain, start.plain), _votes(plain))
+        soft = links.keep(~hard)
+        tasks = np.unique(np.concatenate([soft.left, soft.right]))
+        crowd = Scored(*_scores(plain, start.plain, tasks), _votes(plain))
         asked = options.link_error == ASKED
-        estimated = error_rates.estimate(exact, links.keep(~hard), crowd, asked=asked)
+        estimated = error_rates.estimate(exact, soft.among(tasks), crowd, asked=asked)
     model = _learnt(exact, links, hard, options)
-    problem = vb.with_links(plain, model or exact, exact.task, known)
+    problem = vb.with_nodes(plain, model or exact, exact.task, known)
+    is_apart = not exact.takes_everyone
+    q = vb.clamp(start.run.q, known)
+    exact.gather(q)
     run = vb.ascend(
         problem,
-        vb.clamp(start.run.q, known),
+        q,
         tol=options.tol,
         max_iter=options.max_iter,
         accelerate=options.accelerate,
         implied=None if len(known.task) else start.run.beliefs,
-        links_first=start.is_warm,
+        first=partial(_update_linked, problem, exact) if is_apart and start.is_warm else None,
     )
     tau, end = None, run.q
     if options.calibrate:
+        exact.spread(end)
         found = estimated if model is None else model.rates
         evidence = _evidence(links, hard, gold, options, found)
         tau = _temperature(plain, start.plain, evidence)
         run = _cooled(problem, exact, run, tau)
-    report = exact.finish(run.q)
+    report = exact.finish()
+    exact.spread(run.q)
     wrong = np.zeros(links.n_links)
     agree = exact.agreement()
     wrong[~hard] = np.where(links.must[~hard], 1.0 - agree, agree)
@@ -100,7 +108,8 @@ def calibrated(plain: Problem, start: Start, run: Run, gold: GoldCodes) -> tuple
 
 def _exact_links(
     plain: Problem, links: LinkCodes, gold: GoldCodes | None, options: JointOptions
-) -> tuple[ExactLinks, Mask]:
+) -> tuple[ExactLinks, Mask, GoldCodes]:
+    """Set up joint inference; say which links are hard, and what is known or follows."""
     wrong, right = options.error_prior
     expected = wrong / (wrong + right)
     error = expected if options.link_error in FOUND else options.link_error
@@ -108,10 +117,12 @@ def _exact_links(
     log_odds, hard = merging.log_odds_of(links, error)
     merged = merging.merge(links, hard, plain.n_classes, gold)
     soft = merging.soft_links(links, ~hard, merged)
-    model = ExactLinks(
-        merged, soft, log_odds[~hard], plain.n_classes, plain.backend, plain.n_threads
-    )
-    return model, hard
+    known = _union(gold, merged.known())
+    tasks = plain.tasks._replace(role=vb.roles(plain.tasks.n_tasks, known, None))
+    fixed = plain.n_classes, plain.backend, plain.n_threads
+    many = plain.copies is None and len(merged.task) > MANY * tasks.n_tasks
+    model = ExactLinks(tasks, merged, soft, log_odds[~hard], *fixed, takes_everyone=many)
+    return model, hard, known
 
 
 def _learnt(
@@ -136,15 +147,31 @@ def _union(gold: GoldCodes | None, implied: GoldCodes) -> GoldCodes:
     return GoldCodes(task.astype(np.int32), label[first].astype(np.int32))
 
 
-def _scores(problem: Problem, beliefs: Beliefs) -> Floats:
-    return problem.backend.score_tasks(problem.tasks, *vb.expected_logs(beliefs))
+def _update_linked(problem: Problem, exact: ExactLinks, q: Floats, beliefs: Beliefs) -> Beliefs:
+    """Infer the linked tasks alone; return the beliefs that are then implied.
+
+    Where the free tasks have settled and only links are new, this does what a whole sweep would,
+    at the cost of the linked tasks. The bound cannot fall: all else stays as it is.
+    """
+    assert problem.links is not None  # exact, or what learns its error rates
+    counts_before, totals_before = exact.counted(q)
+    swept = problem.links.sweep(problem, q, q[:0], vb.expected_logs(beliefs))
+    added = (swept.counts - counts_before).reshape(beliefs.beta.shape)
+    return Beliefs(beliefs.alpha + (swept.totals - totals_before), beliefs.beta + added)
+
+
+def _scores(problem: Problem, beliefs: Beliefs, tasks: Codes) -> tuple[Floats, Logs]:
+    """Return the scores of these tasks, usually few, and the expected logs that they add up."""
+    logs = vb.expected_logs(beliefs)
+    part = layout.part_of(problem.tasks, tasks, problem.n_classes)
+    return problem.backend.score_tasks(part, *logs), logs
 
 
 def _temperature(plain: Problem, beliefs: Beliefs, evidence: Evidence) -> float:
-    """Fit the temperature to evidence; only the tasks that it names, usually few, are scored."""
+    """Fit the temperature to evidence."""
     tasks = evidence.tasks()
-    part = plain._replace(tasks=layout.part_of(plain.tasks, tasks, plain.n_classes))
-    return calibration.fit_temperature(_scores(part, beliefs), evidence.among(tasks), _votes(plain))
+    scores, _ = _scores(plain, beliefs, tasks)
+    return calibration.fit_temperature(scores, evidence.among(tasks), _votes(plain))
 
 
 def _votes(problem: Problem) -> float:
@@ -174,21 +201,20 @@ def _evidence(
 
 def _cooled(problem: Problem, exact: ExactLinks, run: Run, tau: float) -> Run:
     """Infer tasks once more with their scores times τ, beliefs as they are."""
-    q, u = _inferred_again(problem, run, tau)
-    exact.update(q, u)
+    q, cool = _inferred_again(problem, run, tau)
+    exact.infer(*cool, counting=False)
     return run._replace(q=q)
 
 
-def _inferred_again(problem: Problem, run: Run, tau: float) -> tuple[Floats, Floats]:
-    """Return q with the free tasks inferred from τ times their scores, and such scores of linked.
+def _inferred_again(problem: Problem, run: Run, tau: float) -> tuple[Floats, Logs]:
+    """Return q with the free tasks inferred from τ times their scores, and expected logs times τ.
 
-    A score is a sum over responses, so that one sweep with expected logs times τ does it.
+    A score is a sum over responses, so that one sweep with such logs does it.
     """
-    q, u = run.q.copy(), np.empty_like(run.q)
-    log_prior, log_table = vb.expected_logs(run.beliefs)
+    q, (log_prior, log_table) = run.q.copy(), vb.expected_logs(run.beliefs)
     cool = tau * log_prior, tau * log_table
-    problem.backend.sweep_tasks(q, u, problem.tasks, *cool, problem.n_threads, counting=False)
-    return q, u
+    problem.backend.sweep_tasks(q, q[:0], problem.tasks, *cool, problem.n_threads, counting=False)
+    return q, cool
 
 
 def _decoded(exact: ExactLinks, q: Floats) -> Codes:

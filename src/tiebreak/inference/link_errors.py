@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import betaln, psi
 
-from tiebreak.inference.vb import LinkStep
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.inference.vb import Logs, Problem
+from tiebreak.kernels.layout import Codes, Floats, Mask, Swept
 
 
 class SoftModel(Protocol):
@@ -24,8 +24,8 @@ class SoftModel(Protocol):
     def may_cycle(self) -> bool:
         """Whether updates can swap between two states for ever."""
 
-    def update(self, q: Floats, u: Floats) -> LinkStep:
-        """Set the rows of q of the linked tasks, given their scores u."""
+    def sweep(self, problem: Problem, q: Floats, u: Floats, logs: Logs) -> Swept:
+        """Update the linked tasks, and return what they imply."""
 
     def agreement(self, q: Floats) -> Floats:
         """Return for each link the probability that its two tasks agree."""
@@ -120,9 +120,9 @@ class LearntLinks:
         """Return the linked tasks' part of the bound at the last update; None before it."""
         return self.last_value
 
-    def update(self, q: Floats, u: Floats) -> LinkStep:
+    def sweep(self, problem: Problem, q: Floats, u: Floats, logs: Logs) -> Swept:
         """Update the linked tasks, then the error rates: [eq:link-errors]."""
-        step = self.links.update(q, u)
+        swept = self.links.sweep(problem, q, u, logs)
         uncertainty = self.links.entropy(q)
         self.rates = learn_rates(self.prior, self.answers, self.links.agreement(q))
         self.links.set_log_odds(log_odds(self.rates, self.answers))
@@ -130,4 +130,4 @@ class LearntLinks:
             self.prior.wrong, self.prior.right
         )
         self.last_value = uncertainty + float(gain.sum())
-        return LinkStep(step.change, self.last_value)
+        return swept._replace(entropy=self.last_value)

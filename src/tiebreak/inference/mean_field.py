@@ -14,10 +14,10 @@ import numpy as np
 
 from tiebreak import link_graph
 from tiebreak.errors import OptionError
-from tiebreak.inference.vb import LinkStep, Run
+from tiebreak.inference.vb import LinkStep, Logs, Problem, Run, swept_linked
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Roles
+from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Roles, Swept
 from tiebreak.kernels.reference import entropy, softmax
 from tiebreak.link_graph import LinkCodes
 
@@ -103,6 +103,10 @@ class MeanField:
         assert self.given is not None  # asked for where weights are learnt
         signed = self.given._replace(must=log_odds > 0.0, weight=np.abs(log_odds))
         self.groups = groups_of(signed, len(self.role), closure=False)
+
+    def sweep(self, problem: Problem, q: Floats, u: Floats, logs: Logs) -> Swept:
+        """Update the linked tasks in place, and count them."""
+        return swept_linked(problem, q, self.update(q, u))
 
     def update(self, q: Floats, u: Floats) -> LinkStep:
         """Update the linked tasks in place: [eq:link-update]."""

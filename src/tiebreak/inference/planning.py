@@ -49,9 +49,10 @@ class LinkReport(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The open nodes, numbered by visits, and how each component is settled."""
+    """The open nodes that links tie to others, numbered by visits, and how each is settled."""
 
-    visit: Codes  # (n_nodes of Merged,) number of each open node, or OPEN
+    visit: Codes  # (n_nodes of Merged,) number of each such node, or OPEN
+    n_free: int  # open nodes that no link ties to others: settled alone
     network: Network
     left: Codes  # ends of each edge
     right: Codes
@@ -62,13 +63,15 @@ class Plan(NamedTuple):
 
 
 def plan(merged: Merged, soft: SoftLinks, n_classes: int) -> Plan:
-    """Number the open nodes and choose how to settle each component."""
-    is_open = merged.node_class == OPEN
-    nodes = np.flatnonzero(is_open).astype(np.int32)
+    """Number the tied open nodes and choose how to settle each component."""
+    a, b = np.concatenate([merged.left, soft.a]), np.concatenate([merged.right, soft.b])
+    is_open, is_tied = merged.node_class == OPEN, np.zeros(merged.n_nodes, dtype=bool)
+    is_tied[a] = is_tied[b] = True
+    nodes = np.flatnonzero(is_open & is_tied).astype(np.int32)
+    n_free = int(is_open.sum()) - len(nodes)
     number = np.full(merged.n_nodes, OPEN, dtype=np.int32)
     number[nodes] = np.arange(len(nodes), dtype=np.int32)
-    a = number[np.concatenate([merged.left, soft.a])]
-    b = number[np.concatenate([merged.right, soft.b])]
+    a, b = number[a], number[b]
     between = (a != OPEN) & (b != OPEN) & (a != b)
     pairs = np.unique(link_graph.pair_keys(a[between], b[between], len(nodes)))
     left, right = (end.astype(np.int32) for end in np.divmod(pairs, max(len(nodes), 1)))
@@ -82,13 +85,14 @@ def plan(merged: Merged, soft: SoftLinks, n_classes: int) -> Plan:
     counts = np.bincount(kind[component], minlength=3)
     return Plan(
         visit,
+        n_free,
         networks.network(len(nodes), rank[left], rank[right]),
         rank[left],
         rank[right],
         _renumbered(orders, rank, n_classes),
         int(counts[FOREST]),
         int(counts[FOREST] + counts[SMALL]),
-        report,
+        report._replace(merged=report.merged + n_free),
     )
 
 

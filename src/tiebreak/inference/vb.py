@@ -21,6 +21,7 @@ from tiebreak.kernels.layout import (
     FREE,
     KNOWN,
     LINKED,
+    POOLED,
     ByTask,
     Codes,
     Floats,
@@ -31,11 +32,12 @@ from tiebreak.kernels.layout import (
 from tiebreak.responses import Responses
 
 VOTES_AT_ONCE = 1 << 20  # tasks
-FEW = 0.1  # of all tasks: so few linked ones are laid out a second time, by themselves
+
+Logs = tuple[Floats, Floats]  # E[log π] and E[log θ]
 
 
 class LinkStep(NamedTuple):
-    """What one update of the linked tasks gives."""
+    """What one joint update of tasks or nodes gives."""
 
     change: float  # largest change of any q
     value: float  # their entropy plus the expected link term: their part of the bound
@@ -52,18 +54,15 @@ class LinkModel(Protocol):
     def remembers(self) -> bool:
         """Whether an update depends on the ones before it, so that it cannot be taken back."""
 
-    def update(self, q: Floats, u: Floats) -> LinkStep:
-        """Set the rows of q of the linked tasks, given their scores u."""
+    def sweep(self, problem: Problem, q: Floats, u: Floats, logs: Logs) -> Swept:
+        """Update the linked tasks, whose scores are u, and return what they imply.
+
+        They are rows of q, or are kept apart by the model. `Swept.entropy` is their part of the
+        bound.
+        """
 
     def value(self, q: Floats) -> float | None:
         """Return the linked tasks' part of the bound; None before joint beliefs exist."""
-
-
-class Part(NamedTuple):
-    """Some tasks, and how their responses lie by themselves."""
-
-    at: Codes
-    tasks: ByTask
 
 
 class Problem(NamedTuple):
@@ -79,8 +78,6 @@ class Problem(NamedTuple):
     n_threads: int = 1
     links: LinkModel | None = None
     copies: Floats | None = None  # (n_tasks,); None: one each
-    linked: Part | None = None  # the linked tasks, where they are few beside all
-    room: Floats | None = None  # (n_tasks, n_classes) for scores of linked tasks, kept for speed
 
     @property
     def n_classes(self) -> int:
@@ -195,46 +192,20 @@ def _tally(problem: Problem, q: Floats, chosen: Mask) -> tuple[Floats, Floats]:
     return problem.backend.tally(weighed, problem.tasks, chosen, problem.n_threads)
 
 
-def _tally_linked(problem: Problem, q: Floats) -> tuple[Floats, Floats]:
-    """Count the linked tasks; where they are few, without a look at the others."""
-    if problem.linked is None:
-        return _tally(problem, q, problem.tasks.role == LINKED)
-    at, tasks = problem.linked
-    weighed = collapse.weigh(q[at], None if problem.copies is None else problem.copies[at])
-    everyone = np.ones(len(at), dtype=bool)
-    return problem.backend.tally(weighed, tasks, everyone, problem.n_threads)
+def swept_linked(problem: Problem, q: Floats, step: LinkStep) -> Swept:
+    """Count the linked tasks after such a step."""
+    counts, totals = _tally(problem, q, problem.tasks.role == LINKED)
+    return Swept(counts, totals, step.change, step.value, 0.0)
 
 
-def with_links(problem: Problem, links: LinkModel, linked: Codes, known: GoldCodes) -> Problem:
-    """Return the problem with these links, and with roles for linked and known tasks."""
-    n_tasks = problem.tasks.n_tasks
-    tasks = problem.tasks._replace(role=roles(n_tasks, known, linked))
-    part = None
-    if len(linked) < FEW * n_tasks:
-        part = Part(linked, layout.part_of(tasks, linked, problem.n_classes))
-    room = np.empty((n_tasks, problem.n_classes))  # new memory each sweep would take time
-    return problem._replace(tasks=tasks, links=links, linked=part, room=room)
+def with_nodes(problem: Problem, links: LinkModel, pooled: Codes, known: GoldCodes) -> Problem:
+    """Return the problem with links whose model keeps the tasks `pooled` apart, in nodes."""
+    role = roles(problem.tasks.n_tasks, known, None)
+    role[pooled] = POOLED
+    return problem._replace(tasks=problem.tasks._replace(role=role), links=links)
 
 
-def update_linked(problem: Problem, q: Floats, beliefs: Beliefs) -> Beliefs:
-    """Update the linked tasks alone, in place; return the beliefs that q then implies.
-
-    Where the free tasks have settled and only links are new, this does what a whole sweep would,
-    at the cost of the linked tasks. The bound cannot fall: all else stays as it is.
-    """
-    if problem.linked is None or problem.links is None:
-        return beliefs
-    at, tasks = problem.linked
-    u = np.empty_like(q) if problem.room is None else problem.room
-    u[at] = problem.backend.score_tasks(tasks, *expected_logs(beliefs))
-    counts_before, totals_before = _tally_linked(problem, q)
-    problem.links.update(q, u)
-    counts, totals = _tally_linked(problem, q)
-    added = (counts - counts_before).reshape(beliefs.beta.shape)
-    return Beliefs(beliefs.alpha + (totals - totals_before), beliefs.beta + added)
-
-
-def expected_logs(beliefs: Beliefs) -> tuple[Floats, Floats]:
+def expected_logs(beliefs: Beliefs) -> Logs:
     """Return E[log π], (n_classes,), and E[log θ], (n_codes, truth): [eq:expected-logs]."""
     log_table = dirichlet.expected_log(beliefs.beta, axis=1)
     return dirichlet.expected_log(beliefs.alpha), log_table.reshape(-1, len(beliefs.alpha))
@@ -246,24 +217,23 @@ def update_tasks(problem: Problem, q: Floats, beliefs: Beliefs) -> Swept:
     The free tasks are updated and counted in one pass; linked tasks are scored in it, updated
     by the link model, and counted after. `Swept.entropy` holds the value of the linked tasks too.
     """
-    tasks, links = problem.tasks, problem.links
-    u = problem.room
-    if u is None:
-        u = np.empty((tasks.n_tasks if links else 0, problem.n_classes))
-    logs = expected_logs(beliefs)
+    tasks, links, logs = problem.tasks, problem.links, expected_logs(beliefs)
     backend, n_threads = problem.backend, problem.n_threads
+    if links is not None and (tasks.role == POOLED).all():
+        return links.sweep(problem, q, q[:0], logs)
+    has_scores = links is not None and bool((tasks.role == LINKED).any())
+    u = np.empty((tasks.n_tasks if has_scores else 0, problem.n_classes))
     swept = backend.sweep_tasks(q, u, tasks, *logs, n_threads=n_threads)
     if problem.copies is not None:
         swept = collapse.recount(swept, q, tasks, problem.copies, logs, backend, n_threads)
     if links is None:
         return swept
-    step = links.update(q, u)
-    counts, totals = _tally_linked(problem, q)
+    linked = links.sweep(problem, q, u, logs)
     return Swept(
-        swept.counts + counts,
-        swept.totals + totals,
-        max(swept.change, step.change),
-        swept.entropy + step.value,
+        swept.counts + linked.counts,
+        swept.totals + linked.totals,
+        max(swept.change, linked.change),
+        swept.entropy + linked.entropy,
         swept.log_norm,
     )
 
@@ -277,14 +247,14 @@ def ascend(
     watch: Callable[[Floats, Beliefs], None] | None = None,
     accelerate: bool = False,
     implied: Beliefs | None = None,
-    links_first: bool = False,
+    first: Callable[[Floats, Beliefs], Beliefs] | None = None,
 ) -> Run:
     """Climb the bound by turns: tasks, then beliefs; stop when no q moves by `tol`.
 
     `watch` is called with q and the beliefs after each sweep. Where simultaneous updates of
     linked tasks swap between two states, the run stops there and says so (`cycled`).
-    `implied` is what q implies, where that is known; `links_first` infers the linked tasks alone
-    before the first sweep.
+    `implied` is what q implies, where that is known; `first` is a step before the first sweep, and
+    returns the beliefs after it.
     `accelerate` lets sweeps leap ahead where that is safe: towards a tolerance, without a watch and
     without links whose model remembers more than beliefs.
     """
@@ -292,8 +262,8 @@ def ascend(
     beliefs = first_beliefs(problem, q) if implied is None else implied
     value = value_of_tasks(problem, q)
     bounds = [] if value is None else [bound_after_update(problem, beliefs, value)]
-    if links_first:
-        beliefs = update_linked(problem, q, beliefs)
+    if first is not None:
+        beliefs = first(q, beliefs)
     remembers = problem.links is not None and problem.links.remembers
     if accelerate and tol > 0.0 and not remembers and watch is None:
         run = _ascend_by_leaps(problem, q, beliefs, tol, max_iter)

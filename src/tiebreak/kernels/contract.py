@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Mask, Offsets, Swept
-from tiebreak.kernels.network import Cliques, Members, Network, Speakers
+from tiebreak.kernels.network import Cliques, Network, Parts
 
 BACKENDS = ("auto", "numpy", "numba")
 COMPILED_RESPONSES = 200_000  # below, importing numba costs more than it saves
@@ -53,9 +53,6 @@ class Backend(Protocol):
     ) -> float:
         """Update linked tasks one after the other; return the largest change."""
 
-    def node_scores(self, u: Floats, members: Members, out: Floats, n_threads: int = 1) -> None:
-        """Add up the scores of the tasks of each node."""
-
     def expected_score(self, belief: Floats, scores: Floats, n_threads: int = 1) -> float:
         """Return Σ ⟨belief, score⟩ over nodes."""
 
@@ -70,29 +67,24 @@ class Backend(Protocol):
         damping: float,
         *,
         down: bool,
+        believing: bool = True,
     ) -> tuple[float, float]:
         """Pass messages up or down; return the largest change and the log partition."""
 
-    def pass_together(
+    def pass_in_parts(
         self,
         scores: Floats,
         network: Network,
         theta: Floats,
         messages: Floats,
         belief: Floats,
-        span: tuple[int, int],
+        parts: Parts,
         damping: float,
-        speakers: Speakers,
         *,
-        n_parts: int,
+        down: bool,
         n_threads: int = 1,
     ) -> tuple[float, float]:
-        """Pass messages that are heard when the pass is over; return change and value."""
-
-    def spread_beliefs(
-        self, q: Floats, belief: Floats, members: Members, n_threads: int = 1
-    ) -> float:
-        """Give tasks the beliefs of their nodes; return the largest change."""
+        """Pass messages in parts that take no notice of each other; return change and value."""
 
     def agreement(
         self, scores: Floats, network: Network, theta: Floats, messages: Floats

@@ -17,7 +17,8 @@ Offsets = npt.NDArray[np.int64]
 Roles = npt.NDArray[np.int8]
 Mask = npt.NDArray[np.bool_]
 
-FREE, LINKED, KNOWN = 0, 1, 2  # how a task is updated: alone, with its links, never
+# How a task is updated: alone, with its links, never, or elsewhere, as part of a node.
+FREE, LINKED, KNOWN, POOLED = 0, 1, 2, 3
 
 MAX_CHUNKS = 16
 RESPONSES_PER_CHUNK = 150_000
@@ -47,7 +48,7 @@ class ByTask(NamedTuple):
 
     start: Offsets  # (n_tasks + 1,)
     code: Codes  # (n_responses,) worker · K + label
-    role: Roles  # (n_tasks,) FREE, LINKED or KNOWN
+    role: Roles  # (n_tasks,) FREE, LINKED, KNOWN or POOLED
     edges: Offsets  # (n_chunks + 1,)
     n_codes: int  # n_workers · K
     by_code: ByCode | None = None  # where chunks cannot afford accumulators of their own
@@ -56,6 +57,11 @@ class ByTask(NamedTuple):
     def n_tasks(self) -> int:
         """How many tasks there are."""
         return len(self.role)
+
+    @property
+    def is_counted(self) -> Mask:
+        """Which tasks a sweep counts: linked and pooled ones have no q yet."""
+        return np.asarray((self.role == FREE) | (self.role == KNOWN))
 
 
 class Swept(NamedTuple):
@@ -100,11 +106,17 @@ def lay_out(start: Offsets, code: Codes, role: Roles, n_codes: int, n_classes: i
 
 def part_of(tasks: ByTask, at: Codes, n_classes: int) -> ByTask:
     """Lay out some tasks by themselves, in the order of `at`."""
+    start, code = responses_on(tasks, at)
+    edges = chunk_edges(start, tasks.n_codes * n_classes * 8)
+    return ByTask(start, code, tasks.role[at], edges, tasks.n_codes)
+
+
+def responses_on(tasks: ByTask, at: Codes) -> tuple[Offsets, Codes]:
+    """Return the responses on some tasks, and where those on each begin, in the order of `at`."""
     length = np.diff(tasks.start)[at]
     start = np.concatenate([[0], np.cumsum(length)])
     place = np.repeat(tasks.start[at] - start[:-1], length) + np.arange(start[-1])
-    edges = chunk_edges(start, tasks.n_codes * n_classes * 8)
-    return ByTask(start, tasks.code[place], tasks.role[at], edges, tasks.n_codes)
+    return start, tasks.code[place]
 
 
 def chunk_edges(start: Offsets, accumulator_bytes: int) -> Offsets:

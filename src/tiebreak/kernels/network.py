@@ -1,8 +1,9 @@
 """How a network of nodes lies: tasks that must agree are one node, links are edges.
 
-Nodes are numbered in the order of visits: by kind of component, then by component, then breadth
+Nodes are numbered in the order of visits: by kind of component, then by component, then depth
 first. In a component without loops every node but the first then has exactly one earlier
-neighbour, so that one pass up and one pass down settle it exactly.
+neighbour, so that one pass up and one pass down settle it exactly; and most neighbours lie close
+to each other in memory.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Offsets
+from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Floats, Mask, Offsets
 
-MEMBERS_PER_CHUNK = 20_000
 TREE_NODES_PER_CHUNK = 5_000
-HUGE_NODES = 100_000  # of components with loops: messages are then passed together
+HUGE_NODES = 100_000  # of components with loops: messages are then passed in parts
 PARTS = 16
-SMALLEST = 1e-150  # of a message passed together, where the largest is 1
+SMALLEST = 1e-150  # of a message passed in parts, where the largest is 1
 
 FOREST, SMALL, LARGE = 0, 1, 2  # how a component is settled
 
@@ -32,7 +32,8 @@ class Network(NamedTuple):
     """
 
     start: Offsets  # (n_nodes + 1,)
-    other: Codes  # (2 · n_edges,)
+    later: Offsets  # (n_nodes,) the first slot of each node that leads to a later one
+    other: Codes  # (2 · n_edges,), sorted by slot of each node
     mate: Offsets  # (2 · n_edges,)
     edge: Codes  # (2 · n_edges,)
 
@@ -42,21 +43,18 @@ class Network(NamedTuple):
         return len(self.start) - 1
 
 
-class Speakers(NamedTuple):
-    """Who speaks in a pass: a message each, in the order of nodes."""
+class Parts(NamedTuple):
+    """Huge components cut into parts, and what parts tell each other.
 
-    slot: Offsets  # (n_messages,) where the hearer is, seen from who speaks
-    node: Codes  # (n_messages,) who speaks
+    hear[e] says where the message that slot e sends is heard: a slot in the same part, or −1 − t:
+    it is kept as told[t] until the pass is over, and then heard at slot down[t] or up[t].
+    """
 
-
-class Members(NamedTuple):
-    """The tasks of each node, sorted by node and cut into chunks between nodes, or by task."""
-
-    task: Codes  # (n_members,)
-    node: Codes  # (n_members,)
-    flip: Codes  # (n_members,) 1: the task has the other one of two classes
-    edges: Offsets  # (n_chunks + 1,) where chunks of members begin
-    n_nodes: int
+    edges: Offsets  # (n_parts + 1,) where parts begin: their nodes follow each other
+    hear: Codes  # (2 · n_edges,)
+    down: Codes  # slots that hear of other parts when messages go down, sorted
+    up: Codes
+    told: Floats  # (n_kept, n_classes)
 
 
 class Cliques(NamedTuple):
@@ -78,23 +76,6 @@ class Cliques(NamedTuple):
     edge_digit: Codes  # the digit of the other end
     table_start: Offsets  # (n_cliques + 1,) sums of K^(width + 1)
     message_start: Offsets  # (n_cliques + 1,) sums of K^width
-
-
-def members(task: Codes, node: Codes, flip: Codes, n_nodes: int) -> Members:
-    """Sort tasks by node; the number of chunks depends on the input alone."""
-    order = np.argsort(node, kind="stable")
-    n_chunks = max(1, min(MAX_CHUNKS, len(task) // MEMBERS_PER_CHUNK))
-    first = np.linspace(0, n_nodes, n_chunks + 1).astype(np.int64)
-    edges = np.searchsorted(node[order], first)
-    return Members(task[order], node[order], flip[order], edges.astype(np.int64), n_nodes)
-
-
-def in_task_order(members: Members) -> Members:
-    """Return the same members sorted by task, so that what tasks are given goes side by side."""
-    order = np.argsort(members.task, kind="stable")
-    edges = np.linspace(0, len(order), len(members.edges)).astype(np.int64)
-    columns = members.task[order], members.node[order], members.flip[order]
-    return Members(*columns, edges, members.n_nodes)
 
 
 def tree_spans(network: Network, n_forest: int) -> list[tuple[int, int]]:
@@ -126,21 +107,28 @@ def network(n_nodes: int, left: Codes, right: Codes) -> Network:
     opposite = (order + n_edges) % (2 * n_edges) if n_edges else order
     return Network(
         start,
+        start[:-1] + np.bincount(np.maximum(left, right), minlength=n_nodes),
         np.concatenate([right, left])[order].astype(np.int32),
         slot_of[opposite],
         (order % n_edges if n_edges else order).astype(np.int32),
     )
 
 
-def speakers(network: Network, first: int, *, down: bool) -> Speakers:
-    """Return who speaks to later nodes, or up, to earlier ones, from node `first` on.
-
-    Slots are sorted by node, so that a later mate is that of a later node.
-    """
+def parts(network: Network, first: int, n_classes: int) -> Parts:
+    """Cut the nodes from `first` on into parts."""
+    edges = np.linspace(first, network.n_nodes, PARTS + 1).astype(np.int64)
     slots = np.arange(network.start[first], network.start[-1])
-    slot = slots[(network.mate[slots] > slots) == down]
-    owner = np.repeat(np.arange(network.n_nodes, dtype=np.int32), np.diff(network.start))
-    return Speakers(slot, owner[slot])
+    ends = network.start[edges[1:]]
+    part, to = (np.searchsorted(ends, at, side="right") for at in (slots, network.mate[slots]))
+    hear = network.mate.astype(np.int32)
+
+    def keep(told: Mask) -> Codes:
+        heard = np.sort(network.mate[slots[told]])
+        hear[slots[told]] = -1 - np.searchsorted(heard, network.mate[slots[told]])
+        return heard.astype(np.int32)
+
+    down, up = keep(to > part), keep(to < part)
+    return Parts(edges, hear, down, up, np.empty((max(len(down), len(up)), n_classes)))
 
 
 def visiting_order(
@@ -148,19 +136,16 @@ def visiting_order(
 ) -> Codes:
     """Return nodes in the order of visits; kind[c] says how component c is settled."""
     from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
+    from scipy.sparse.csgraph import depth_first_order
 
     # One more node, tied to the first node of each component, lets one search visit them all.
     _, first = np.unique(component, return_index=True)
     rows = np.concatenate([left, np.full(len(first), n_nodes)])
     columns = np.concatenate([right, first])
     graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_nodes + 1, n_nodes + 1))
-    visited = breadth_first_order(graph, n_nodes, directed=False, return_predecessors=False)
+    visited = depth_first_order(graph, n_nodes, directed=False, return_predecessors=False)
     rank = np.empty(n_nodes + 1, dtype=np.int64)
     rank[visited] = np.arange(n_nodes + 1)
-    huge = (np.bincount(component) >= HUGE_NODES) & (kind == LARGE)
-    as_numbered = huge[component]
-    rank[:n_nodes][as_numbered] = np.flatnonzero(as_numbered)
     return np.lexsort((rank[:n_nodes], component, kind[component])).astype(np.int32)
 
 

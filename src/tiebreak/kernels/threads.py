@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 
 
@@ -16,13 +16,25 @@ def default_threads() -> int:
 
 
 def for_each(work: Callable[[int], None], n: int, n_threads: int) -> None:
-    """Call work(0), …, work(n - 1), on several threads where that can help."""
-    if n_threads <= 1 or n <= 1:
-        for i in range(n):
-            work(i)
-        return
-    for _ in _pool(os.getpid(), n_threads).map(work, range(n)):
-        pass
+    """Call work(0), …, work(n - 1), on several threads where that can help.
+
+    The caller works too, and who is done takes what is next: waking a thread for each piece would
+    take longer than small pieces do.
+    """
+    pieces = iter(range(n))
+
+    def take() -> None:
+        for piece in pieces:
+            work(piece)
+
+    n_helpers = min(n_threads, n) - 1
+    helpers = [_pool(os.getpid(), n_threads - 1).submit(take) for _ in range(n_helpers)]
+    try:
+        take()
+    finally:
+        wait(helpers)
+    for helper in helpers:
+        helper.result()  # raises what was raised there
 
 
 @lru_cache(maxsize=4)

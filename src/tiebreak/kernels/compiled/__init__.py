@@ -9,16 +9,14 @@ from tiebreak.kernels.compiled.mean_field import (
     update_together,
 )
 from tiebreak.kernels.compiled.messages import pass_messages
+from tiebreak.kernels.compiled.parts import pass_in_parts
 from tiebreak.kernels.compiled.sum_product import (
     agreement,
     decode_forest,
     decode_greedily,
     expected_score,
-    node_scores,
-    spread_beliefs,
 )
 from tiebreak.kernels.compiled.tasks import score_tasks, sweep_tasks, tally
-from tiebreak.kernels.compiled.together import pass_together
 
 __all__ = [
     "agreement",
@@ -30,11 +28,9 @@ __all__ = [
     "group_sums",
     "link_field",
     "link_term",
-    "node_scores",
+    "pass_in_parts",
     "pass_messages",
-    "pass_together",
     "score_tasks",
-    "spread_beliefs",
     "sweep_tasks",
     "tally",
     "update_in_turn",

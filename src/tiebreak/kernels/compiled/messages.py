@@ -49,10 +49,11 @@ def pass_messages(
     damping: float,
     *,
     down: bool,
+    believing: bool = True,
 ) -> tuple[float, float]:
     """Pass messages up or down: see `reference.pass_messages`."""
     slots = network.start, network.other, network.mate, network.edge, theta
-    said = scores, *slots, messages, belief, span, damping, down
+    said = scores, *slots, messages, belief, span, damping, down, believing
     n_classes = scores.shape[1]
     if n_classes <= MOST_LANES:
         return _pass_on_lanes((0,) * n_classes, *said)
@@ -73,6 +74,7 @@ def _pass_on_lanes(
     span: tuple[int, int],
     damping: float,
     down: bool,
+    believing: bool,
 ) -> tuple[float, float]:
     low, high = span
     log_partition = 0.0
@@ -95,6 +97,8 @@ def _pass_on_lanes(
                 new = fused(new, 1.0 - damping, times(old, damping))
                 new = minus(new, largest_lane(new))
             store(messages, mate[e], 0, new)
+        if not believing:
+            continue
         top = largest_lane(total)
         new = exp_lanes(minus(total, top))
         norm = sum_lanes(new)
@@ -102,7 +106,7 @@ def _pass_on_lanes(
         new = times(new, 1.0 / norm)
         change = larger(change, apart(new, load(belief, i, 0, like)))
         store(belief, i, 0, new)
-    return largest_lane(change), log_partition
+    return largest_lane(change), log_partition if believing else 0.0
 
 
 @kernel
@@ -145,6 +149,7 @@ def _pass(
     span: tuple[int, int],
     damping: float,
     down: bool,
+    believing: bool,
 ) -> tuple[float, float]:
     n = scores.shape[1]
     total, cavity, new = np.empty(n), np.empty(n), np.empty(n)
@@ -172,9 +177,11 @@ def _pass(
                 top = max(top, new[k])
             for k in range(n):
                 messages[mate[e], k] = new[k] - top
+        if not believing:
+            continue
         top, norm = softmax_into(total, new)
         log_partition += (1 - n_spoken) * (top + np.log(norm))
         for k in range(n):
             change = max(change, abs(new[k] - belief[i, k]))
             belief[i, k] = new[k]
-    return change, log_partition
+    return change, log_partition if believing else 0.0

@@ -5,37 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.compiled.lanes import (
-    Like,
-    apart,
-    lanes_for,
-    larger,
-    largest_lane,
-    load,
-    plus,
-    prefetch,
-    reverse,
-    store,
-    zeros,
-)
 from tiebreak.kernels.compiled.one_message import log_others
 from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Floats
-from tiebreak.kernels.network import Members, Network
+from tiebreak.kernels.network import Network
 from tiebreak.kernels.threads import for_each
 
-AHEAD = 16  # members
 NODES_PER_CHUNK = 20_000
-
-
-def node_scores(u: Floats, members: Members, out: Floats, n_threads: int = 1) -> None:
-    """Add up the scores of the tasks of each node: see `reference.node_scores`."""
-    of = members.task, members.node, members.flip
-
-    def work(c: int) -> None:
-        bounds = members.edges[c], members.edges[c + 1]
-        _node_scores(*bounds, lanes_for(u.shape[1]), u, *of, out)
-
-    for_each(work, len(members.edges) - 1, n_threads)
 
 
 def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
@@ -49,20 +24,6 @@ def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
 
     for_each(work, n_chunks, n_threads)
     return float(sums.sum())
-
-
-def spread_beliefs(q: Floats, belief: Floats, members: Members, n_threads: int = 1) -> float:
-    """Give tasks the beliefs of their nodes: see `reference.spread_beliefs`."""
-    n_chunks = len(members.edges) - 1
-    changes = np.zeros(n_chunks)
-    of = members.task, members.node, members.flip
-
-    def work(c: int) -> None:
-        bounds = members.edges[c], members.edges[c + 1]
-        changes[c] = _spread_beliefs(*bounds, lanes_for(q.shape[1]), q, belief, *of)
-
-    for_each(work, n_chunks, n_threads)
-    return float(changes.max(initial=0.0))
 
 
 def agreement(scores: Floats, network: Network, theta: Floats, messages: Floats) -> Floats:
@@ -87,32 +48,6 @@ def decode_greedily(
     _decode_greedily(wish, network, theta, order, label)
 
 
-# Tasks of one node lie anywhere: they, or its belief, are fetched early.
-# Flips occur with two classes only, which are two lanes: the reverse has all classes.
-
-
-@kernel
-def _node_scores(
-    low: int,
-    high: int,
-    like: Like,
-    u: Floats,
-    task: Codes,
-    node: Codes,
-    flip: Codes,
-    scores: Floats,
-) -> None:
-    for k in range(0, u.shape[1], len(like)):
-        for at in range(low, high):
-            prefetch(u, task[min(at + AHEAD, high - 1)], k)
-            row = load(u, task[at], k, like)
-            if flip[at] == 1:
-                row = reverse(row)
-            if at > low and node[at] == node[at - 1]:  # chunks end between nodes
-                row = plus(load(scores, node[at], k, like), row)
-            store(scores, node[at], k, row)
-
-
 @kernel
 def _expected_score(low: int, high: int, belief: Floats, scores: Floats) -> float:
     total = 0.0
@@ -121,32 +56,6 @@ def _expected_score(low: int, high: int, belief: Floats, scores: Floats) -> floa
             if belief[i, k] > 0.0:
                 total += belief[i, k] * scores[i, k]
     return total
-
-
-@kernel
-def _spread_beliefs(
-    low: int,
-    high: int,
-    like: Like,
-    q: Floats,
-    belief: Floats,
-    task: Codes,
-    node: Codes,
-    flip: Codes,
-) -> float:
-    change = 0.0
-    for k in range(0, q.shape[1], len(like)):
-        far = zeros(like)
-        for at in range(low, high):
-            i = task[at]
-            prefetch(belief, node[min(at + AHEAD, high - 1)], k)
-            row = load(belief, node[at], k, like)
-            if flip[at] == 1:
-                row = reverse(row)
-            far = larger(far, apart(row, load(q, i, k, like)))
-            store(q, i, k, row)
-        change = max(change, largest_lane(far))
-    return change
 
 
 @kernel

@@ -67,7 +67,7 @@ def sweep_tasks(
 
     for_each(work, n_chunks, n_threads)
     if counting and tasks.by_code is not None:
-        counts = _count_by_code(tasks.by_code, q, tasks.role != LINKED, n_threads)
+        counts = _count_by_code(tasks.by_code, q, tasks.is_counted, n_threads)
     counted, total = _add_in_order(counts), _add_in_order(totals)
     log_norm = float(_add_in_order(figures[:, 2]))
     if odds is not None:  # against the first class: what all tasks score there was left out

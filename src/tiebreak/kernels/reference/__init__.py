@@ -16,10 +16,8 @@ from tiebreak.kernels.reference.sum_product import (
     decode_forest,
     decode_greedily,
     expected_score,
-    node_scores,
+    pass_in_parts,
     pass_messages,
-    pass_together,
-    spread_beliefs,
 )
 from tiebreak.kernels.reference.tasks import entropy, score_tasks, softmax, sweep_tasks, tally
 
@@ -34,12 +32,10 @@ __all__ = [
     "group_sums",
     "link_field",
     "link_term",
-    "node_scores",
+    "pass_in_parts",
     "pass_messages",
-    "pass_together",
     "score_tasks",
     "softmax",
-    "spread_beliefs",
     "sweep_tasks",
     "tally",
     "update_in_turn",

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.kernels.network import SMALLEST, Members, Network, Speakers
-
-
-def node_scores(u: Floats, members: Members, out: Floats, n_threads: int = 1) -> None:
-    """Add up the scores of the tasks of each node: [eq:super-task].
-
-    A task with flip 1 has the other one of two classes.
-    """
-    out[:] = 0.0
-    rows = u[members.task]
-    flipped = members.flip[:, None] == 1
-    np.add.at(out, members.node, np.where(flipped, rows[:, ::-1], rows))
+from tiebreak.kernels.network import SMALLEST, Network, Parts
 
 
 def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
     """Return Σ ⟨belief, score⟩ over nodes; impossible classes add nothing."""
     return float((belief * np.where(belief > 0.0, scores, 0.0)).sum())
-
-
-def spread_beliefs(q: Floats, belief: Floats, members: Members, n_threads: int = 1) -> float:
-    """Give tasks the beliefs of their nodes; return the largest change."""
-    rows, task = belief[members.node], members.task
-    new = np.where(members.flip[:, None] == 1, rows[:, ::-1], rows)
-    change = float(np.abs(new - q[task]).max(initial=0.0))
-    q[task] = new
-    return change
 
 
 def pass_messages(
@@ -43,6 +25,7 @@ def pass_messages(
     damping: float,
     *,
     down: bool,
+    believing: bool = True,
 ) -> tuple[float, float]:
     """Pass messages up or down among nodes span[0] … span[1] − 1, and set their beliefs.
 
@@ -62,6 +45,8 @@ def pass_messages(
         (2 · n_edges, n_classes) logs, largest 0. Overwritten.
     belief
         (n_nodes, n_classes), rows sum to 1. Rows of the span are overwritten.
+    believing
+        Whether to set beliefs; where not, nothing is known of change and log partition: 0.
 
     Returns
     -------
@@ -78,56 +63,63 @@ def pass_messages(
             back = network.mate[e]
             told = damping * messages[back] + (1.0 - damping) * (new - new.max())
             messages[back] = told - told.max()
+        if not believing:
+            continue
         log_norm = np.logaddexp.reduce(total)
         new = np.exp(total - log_norm)
         change = max(change, float(np.abs(new - belief[i]).max()))
         belief[i] = new
         log_partition += (1 - len(spoken)) * log_norm
-    return change, float(log_partition)
+    return change, float(log_partition) if believing else 0.0
 
 
-def pass_together(
+def pass_in_parts(
     scores: Floats,
     network: Network,
     theta: Floats,
     messages: Floats,
     belief: Floats,
-    span: tuple[int, int],
+    parts: Parts,
     damping: float,
-    speakers: Speakers,
     *,
-    n_parts: int,
+    down: bool,
     n_threads: int = 1,
 ) -> tuple[float, float]:
-    """Pass messages that are heard only when the pass is over, so that threads may take parts.
+    """Pass messages up or down, in turn within a part; other parts hear when the pass is over.
 
     Implements [eq:messages] like `pass_messages`, with the same fixed points. Messages are
     probabilities here, at most 1 (the largest 1 where settled) and none below `SMALLEST`; damping
-    mixes them as such. Those of the speakers are overwritten.
+    mixes them as such.
 
     Returns
     -------
-    The largest change of any belief, and the log partition of the span, Bethe's, less the expected
-    scores of its nodes.
+    The largest change of any belief, and the log partition of the parts, Bethe's, less the expected
+    scores of their nodes.
     """
-    change, value = 0.0, 0.0
-    log_belief = np.empty_like(scores)
-    for i in range(*span):
-        total = scores[i] + np.log(messages[network.start[i] : network.start[i + 1]]).sum(axis=0)
-        log_norm = np.logaddexp.reduce(total)
-        log_belief[i] = total - log_norm
-        change = max(change, float(np.abs(np.exp(log_belief[i]) - belief[i]).max()))
-        belief[i] = np.exp(log_belief[i])
-        value += log_norm - expected_score(belief[i], scores[i])
-    said = {}
-    for e, i in zip(*speakers, strict=True):
-        log_odds = min(theta[network.edge[e]], -np.log(SMALLEST))
-        told = _message(log_belief[i] - np.log(messages[e]), log_odds)
-        value += told.max()
-        told = np.maximum(np.exp(told - told.max()), SMALLEST)
-        back = network.mate[e]
-        said[back] = damping * messages[back] + (1.0 - damping) * told
-    for slot, told in said.items():
+    change, value, kept = 0.0, 0.0, {}
+    for low, high in pairwise(parts.edges.tolist()):
+        for i in range(low, high) if down else range(high - 1, low - 1, -1):
+            slots = range(network.start[i], network.start[i + 1])
+            total = scores[i] + np.log(messages[slots]).sum(axis=0)
+            log_norm = np.logaddexp.reduce(total)
+            new = np.exp(total - log_norm)
+            change = max(change, float(np.abs(new - belief[i]).max()))
+            belief[i] = new
+            value += log_norm - expected_score(belief[i], scores[i])
+            for e in slots:
+                if (network.other[e] > i) != down:
+                    continue
+                log_odds = min(theta[network.edge[e]], -np.log(SMALLEST))
+                told = _message(total - log_norm - np.log(messages[e]), log_odds)
+                value += told.max()
+                told = np.maximum(np.exp(told - told.max()), SMALLEST)
+                back = network.mate[e]
+                told = damping * messages[back] + (1.0 - damping) * told
+                if low <= network.other[e] < high:
+                    messages[back] = told
+                else:
+                    kept[back] = told
+    for slot, told in kept.items():
         messages[slot] = told
     return change, float(value)
 

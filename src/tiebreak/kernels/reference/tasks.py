@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.kernels.layout import FREE, KNOWN, LINKED, ByTask, Floats, Mask, Swept
+from tiebreak.kernels.layout import FREE, KNOWN, ByTask, Floats, Mask, Swept
 
 
 def sweep_tasks(
@@ -17,7 +17,7 @@ def sweep_tasks(
     *,
     counting: bool = True,
 ) -> Swept:
-    """Update the free tasks, score the linked ones, and count what all but the linked say.
+    """Update the free tasks, score the linked ones, and count what free and known ones say.
 
     Implements [eq:task-update], (w, l) over the responses on task i:
 
@@ -49,7 +49,7 @@ def sweep_tasks(
         new /= norm
     change = float(np.abs(new[free] - q[free]).max(initial=0.0))
     q[free] = new[free]
-    counts, totals = tally(q, tasks, tasks.role != LINKED)
+    counts, totals = tally(q, tasks, tasks.is_counted)
     counts = counts if counting else counts[:0]
     known = np.flatnonzero(tasks.role == KNOWN)
     log_norm = (top[free] + np.log(norm[free])).sum()
