@@ -188,3 +188,18 @@ def test_a_sweep_is_the_same_whoever_lies_beside_the_linked_tasks(
         results.append((q, *beliefs, swept.entropy))
     for one, other in zip(*results, strict=True):
         assert np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-9
+
+
+def test_tasks_that_links_make_one_are_swept_until_they_rest() -> None:
+    """Where a node agrees with its first task from the start, the others still move."""
+    said = ["x"] * 6 + ["y"] * 6
+    rows = [(f"t{i}", f"w{j}", said[i]) for i in range(12) for j in range(40)]
+    pairs = [("t0", f"t{i}") for i in (1, 2, 6)] + [(f"t{i}", f"t{i + 1}") for i in range(6, 11)]
+    apart = tb.Links.from_pairs(must=[*pairs[:3], *pairs[4:]], cannot=[("t0", "t7")])
+    plain = tb.VariationalBayes().fit(rows)
+    model = tb.VariationalBayes(calibrate=False).fit(rows, links=apart)
+    first, moved = (plain.tasks_.codes([name])[0] for name in ("t0", "t6"))
+    kept = np.abs(plain.probabilities_ - model.probabilities_).max(axis=1)
+    assert kept[first] < 1e-9
+    assert kept[moved] > 0.9
+    assert model.n_iter_ > 1

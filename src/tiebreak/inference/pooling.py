@@ -65,8 +65,11 @@ class Pool(NamedTuple):
         return self._unflipped(counts)[:-1], rows.sum(axis=0)
 
     def gather(self, q: Floats) -> Floats:
-        """Return the rows of q of the first member of each node."""
-        return q[self.members.task[self.members.is_first]]
+        """Return the mean of the rows of q of the members of each node."""
+        first = np.flatnonzero(self.members.is_first)
+        n_members = np.diff(first, append=len(self.members.task))
+        rows = self._turned(q[self.members.task])
+        return np.asarray(np.add.reduceat(rows, first) / n_members[:, None]) if len(rows) else rows
 
     def spread(self, q: Floats, beliefs: Floats) -> None:
         """Set the rows of q of the members to the beliefs of their nodes."""

@@ -1,9 +1,9 @@
 """How a network of nodes lies: tasks that must agree are one node, links are edges.
 
-Nodes are numbered in the order of visits: by kind of component, then by component, then depth
+Nodes are numbered in the order of visits: by kind of component, then by component, then breadth
 first. In a component without loops every node but the first then has exactly one earlier
-neighbour, so that one pass up and one pass down settle it exactly; and most neighbours lie close
-to each other in memory.
+neighbour, so that one pass up and one pass down settle it exactly. So it has depth first, which is
+how huge networks are visited: most neighbours lie close to each other in memory then.
 """
 
 from __future__ import annotations
@@ -136,14 +136,16 @@ def visiting_order(
 ) -> Codes:
     """Return nodes in the order of visits; kind[c] says how component c is settled."""
     from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import depth_first_order
+    from scipy.sparse.csgraph import breadth_first_order, depth_first_order
 
     # One more node, tied to the first node of each component, lets one search visit them all.
     _, first = np.unique(component, return_index=True)
     rows = np.concatenate([left, np.full(len(first), n_nodes)])
     columns = np.concatenate([right, first])
     graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_nodes + 1, n_nodes + 1))
-    visited = depth_first_order(graph, n_nodes, directed=False, return_predecessors=False)
+    is_huge = (np.bincount(component)[kind == LARGE] >= HUGE_NODES).any()
+    search = depth_first_order if is_huge else breadth_first_order
+    visited = search(graph, n_nodes, directed=False, return_predecessors=False)
     rank = np.empty(n_nodes + 1, dtype=np.int64)
     rank[visited] = np.arange(n_nodes + 1)
     return np.lexsort((rank[:n_nodes], component, kind[component])).astype(np.int32)
