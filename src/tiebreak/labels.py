@@ -43,7 +43,8 @@ class Labels:
         """Take the likeliest class of each task (the first on ties), or the label given."""
         if label is None:
             label = probabilities.argmax(axis=1).astype(np.int32)
-        top = np.take_along_axis(probabilities, label[:, None].astype(np.int64), axis=1)[:, 0]
+        first = np.arange(0, probabilities.size, len(classes))  # of each row, were it laid flat
+        top = probabilities.ravel()[first + label]
         return cls(tasks, classes, label, top, probabilities, frame)
 
     def __len__(self) -> int:

@@ -129,7 +129,8 @@ def _blamed(job: Job, links: Links) -> Indexes:
         beside = (closure.left == stuck[0]) | (closure.right == stuck[0])
         groups = [*closure.left[beside], *closure.right[beside]]
     else:
-        groups = list(link_graph.feasibility(closure, n_classes, known=known).blame or ())
+        verdict = link_graph.feasibility(closure, n_classes, known=known, witness=False)
+        groups = list(verdict.blame or ())
     return np.flatnonzero(np.isin(closure.group, groups))
 
 

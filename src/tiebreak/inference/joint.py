@@ -176,8 +176,9 @@ def _temperature(plain: Problem, beliefs: Beliefs, evidence: Evidence) -> float:
 
 def _votes(problem: Problem) -> float:
     """Return the mean number of responses of a task."""
-    n_votes = np.diff(problem.tasks.start)
-    return float(np.average(n_votes, weights=problem.copies)) if len(n_votes) else 0.0
+    if problem.copies is None:
+        return len(problem.tasks.code) / max(problem.tasks.n_tasks, 1)
+    return float(np.average(np.diff(problem.tasks.start), weights=problem.copies))
 
 
 def _evidence(
@@ -218,6 +219,6 @@ def _inferred_again(problem: Problem, run: Run, tau: float) -> tuple[Floats, Log
 
 
 def _decoded(exact: ExactLinks, q: Floats) -> Codes:
-    label: Codes = q.argmax(axis=1).astype(np.int32)
+    label = exact.backend.likeliest(q)
     label[exact.task] = decoding.decode(exact)
     return label

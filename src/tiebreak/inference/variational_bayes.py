@@ -207,8 +207,10 @@ class VariationalBayes(Estimator):
             vb.counted(problem, run.beliefs),
             rows.row is not None,
         )
-        spread = None if label is None else rows.spread(label)
-        self._keep(inputs, run._replace(q=rows.spread(run.q)), spread)
+        likeliest = problem.backend.likeliest(run.q) if label is None else label
+        self._keep(inputs, run._replace(q=rows.spread(run.q)), rows.spread(likeliest))
+        if label is not None:
+            self._warn_broken()
         return self
 
     def _fit_rows(self, problem: Problem, start: Start, inputs: Inputs) -> Found:
@@ -357,19 +359,18 @@ class VariationalBayes(Estimator):
             run = ascent(self.link_strength_, start)
         return Found(run, None, run.q)
 
-    def _keep(self, inputs: Inputs, run: Run, label: Codes | None) -> None:
+    def _keep(self, inputs: Inputs, run: Run, label: Codes) -> None:
         self.class_prior_ = dirichlet.mean(run.beliefs.alpha)
         by_answer = dirichlet.mean(run.beliefs.beta, axis=1)
         self.confusion_ = np.ascontiguousarray(by_answer.transpose(0, 2, 1))
         self.bounds_, self.n_iter_ = run.bounds, run.n_sweeps
         self.converged_ = run.converged
         self._publish(inputs, run.q, label)
-        self._warn_broken(label)
         self._warn_unsettled(self.tol)
 
-    def _warn_broken(self, label: Codes | None) -> None:
+    def _warn_broken(self) -> None:
         """Say so where joint decoding found no labelling that breaks no hard link."""
-        if label is None or not self.violations_ or self.on_contradiction == "drop":
+        if not self.violations_ or self.on_contradiction == "drop":
             return
         hard = self.violations_.weight is None or bool(np.isnan(self.violations_.weight).any())
         if hard and self.link_error is None:

@@ -32,6 +32,9 @@ class Backend(Protocol):
     def score_tasks(self, tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
         """Return the score of every task and class."""
 
+    def likeliest(self, q: Floats) -> Codes:
+        """Return the likeliest class of each row of q, the first one on ties."""
+
     def tally(
         self, q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1
     ) -> tuple[Floats, Floats]:

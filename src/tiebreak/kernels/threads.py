@@ -32,7 +32,8 @@ def for_each(work: Callable[[int], None], n: int, n_threads: int) -> None:
     try:
         take()
     finally:
-        wait(helpers)
+        if helpers:
+            wait(helpers)
     for helper in helpers:
         helper.result()  # raises what was raised there
 

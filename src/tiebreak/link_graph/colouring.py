@@ -52,6 +52,7 @@ def feasibility(
     allowed: Bools | None = None,
     known: Codes | None = None,
     budget: int = 100_000,
+    witness: bool = True,
 ) -> Feasibility:
     """Find classes for the groups so that groups apart differ, or prove that there are none.
 
@@ -66,6 +67,8 @@ def feasibility(
         (n_groups, n_classes): which classes each group may have; all if None.
     known
         (n_groups,): the class of each group, -1 where it is open; none known if None.
+    witness
+        Whether classes are wanted where there are some, or a verdict will do.
 
     Examples
     --------
@@ -77,7 +80,7 @@ def feasibility(
     """
     tied = np.unique(np.concatenate([closure.left, closure.right]))
     if allowed is None and len(tied) < closure.n_groups:
-        return _among(closure, tied, n_classes, known, budget)
+        return _among(closure, tied, n_classes, known, budget, witness=witness)
     owner, banned = _bans(closure.n_groups, n_classes, allowed, known)
     if n_classes == 2:
         return _two_classes(closure, owner, banned)
@@ -88,19 +91,26 @@ def feasibility(
         by_owner(closure.n_groups, owner, banned),
     )
     clash = _clash(closure, problem)
-    return Feasibility("infeasible", blame=clash) if clash else _many_classes(problem, budget)
+    if clash:
+        return Feasibility("infeasible", blame=clash)
+    return _many_classes(problem, budget, witness=witness)
 
 
 def _among(
-    closure: Closure, tied: AnyCodes, n_classes: int, known: Codes | None, budget: int
+    closure: Closure,
+    tied: AnyCodes,
+    n_classes: int,
+    known: Codes | None,
+    budget: int,
+    *,
+    witness: bool,
 ) -> Feasibility:
     """Look at the groups that are apart from any other; the rest, usually most, may be anything."""
     left, right = np.searchsorted(tied, [closure.left, closure.right]).astype(np.int32)
     alone = np.arange(len(tied), dtype=np.int32)
     part = Closure(alone, len(tied), closure.size[tied], left, right, closure.conflicts)
-    found = feasibility(
-        part, n_classes, known=None if known is None else known[tied], budget=budget
-    )
+    known_part = None if known is None else known[tied]
+    found = feasibility(part, n_classes, known=known_part, budget=budget, witness=witness)
     if found.group_class is None:
         blame = None if found.blame is None else tied[found.blame].tolist()
         return found._replace(blame=blame)
@@ -153,8 +163,10 @@ def _clash(closure: Closure, problem: _Problem) -> list[int]:
     return [int(group) for group in wrong[:1]]
 
 
-def _many_classes(problem: _Problem, budget: int) -> Feasibility:
+def _many_classes(problem: _Problem, budget: int, *, witness: bool) -> Feasibility:
     turn = _peel(problem, budget)
+    if not witness and (turn != 0).all():
+        return Feasibility("feasible")
     greedy = _colour_in_turn(problem, turn)
     if (greedy < problem.n_classes).all():
         return Feasibility("feasible", greedy)

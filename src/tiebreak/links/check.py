@@ -102,7 +102,7 @@ def _contradiction(given: _Given, closure: Closure) -> LinkError:
 
 
 def _refuse_too_few_classes(given: _Given, closure: Closure) -> None:
-    found = link_graph.feasibility(closure, given.n_classes)
+    found = link_graph.feasibility(closure, given.n_classes, witness=False)
     if found.blame is None:
         return
     way_out = f"\nRemove one of these links, name the classes that are missing, {SOFT}."
@@ -149,7 +149,7 @@ def _refuse_known(given: _Given, closure: Closure, gold: GoldCodes, *, must_hold
         )
     if not must_hold:
         return
-    found = link_graph.feasibility(closure, given.n_classes, known=known.group_class)
+    found = link_graph.feasibility(closure, given.n_classes, known=known.group_class, witness=False)
     if found.blame is not None:
         shown = _representatives(given, closure, found.blame)
         raise LinkError(

@@ -16,7 +16,7 @@ from tiebreak.kernels.compiled.sum_product import (
     decode_greedily,
     expected_score,
 )
-from tiebreak.kernels.compiled.tasks import score_tasks, sweep_tasks, tally
+from tiebreak.kernels.compiled.tasks import likeliest, score_tasks, sweep_tasks, tally
 
 __all__ = [
     "agreement",
@@ -26,6 +26,7 @@ __all__ = [
     "eliminate",
     "expected_score",
     "group_sums",
+    "likeliest",
     "link_field",
     "link_term",
     "pass_in_parts",

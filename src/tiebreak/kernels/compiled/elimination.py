@@ -29,13 +29,6 @@ def decode_cliques(scores: Floats, cliques: Cliques, theta: Floats, label: Codes
 
 
 @kernel
-def _log_add(a: float, b: float) -> float:
-    if a < b:
-        a, b = b, a
-    return a if b == -np.inf else float(a + np.log1p(np.exp(b - a)))
-
-
-@kernel
 def _heard(n: int, cliques: Cliques, child: int, entry_of: Offsets) -> Offsets:
     """Return which entry of a child's message each entry of its parent's table hears.
 
@@ -50,7 +43,8 @@ def _heard(n: int, cliques: Cliques, child: int, entry_of: Offsets) -> Offsets:
         for first in range(0, size, n * n_same):
             for digit in range(1, n):
                 low = first + digit * n_same
-                entry_of[low : low + n_same] += digit * step
+                for entry in range(low, low + n_same):  # often one: a slice would take longer
+                    entry_of[entry] += digit * step
         step *= n
     return entry_of[:size]
 
@@ -67,18 +61,25 @@ def _collect(
     """Fill each clique's table and message, first to last; `best` takes maxima, not sums."""
     n, room = scores.shape[1], _room(cliques)
     for c in range(len(cliques.node)):
-        first, last = cliques.table_start[c], cliques.table_start[c + 1]
-        sent = cliques.message_start[c]
-        for m in range(sent, cliques.message_start[c + 1]):
-            messages[m] = -np.inf
-        for entry in range(last - first):
-            value = tables[first + entry] + scores[cliques.node[c], entry % n]
-            for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
-                if (entry // n ** cliques.edge_digit[e]) % n == entry % n:
-                    value += theta[cliques.edge[e]]
-            tables[first + entry] = value
-            m = sent + entry // n
-            messages[m] = max(messages[m], value) if best else _log_add(messages[m], value)
+        table = tables[cliques.table_start[c] : cliques.table_start[c + 1]]
+        score, sent = scores[cliques.node[c]], cliques.message_start[c]
+        for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
+            add, n_same = theta[cliques.edge[e]], n ** cliques.edge_digit[e]
+            for first in range(0, len(table), n * n_same):
+                for k in range(n):  # the entries where both ends have class k
+                    low = first + k * n_same
+                    for entry in range(low + k, low + n_same, n):
+                        table[entry] += add
+        for m in range(len(table) // n):
+            top, total = -np.inf, 0.0
+            for k in range(n):
+                table[m * n + k] += score[k]
+                top = max(top, table[m * n + k])
+            if not best and top > -np.inf:
+                for k in range(n):
+                    total += np.exp(table[m * n + k] - top)
+                top += np.log(total)
+            messages[sent + m] = top
         if cliques.parent[c] >= 0:
             above = cliques.table_start[cliques.parent[c]]
             for entry, m in enumerate(_heard(n, cliques, c, room)):
@@ -128,19 +129,21 @@ def _read_off(n: int, cliques: Cliques, tables: Floats, belief: Floats, agree: F
     change = 0.0
     new = np.empty(n)
     for c in range(len(cliques.node)):
-        first, last = cliques.table_start[c], cliques.table_start[c + 1]
-        top = tables[first:last].max()
-        norm = 0.0
+        table = tables[cliques.table_start[c] : cliques.table_start[c + 1]]
+        top = table.max()
         new[:] = 0.0
-        for entry in range(last - first):
-            weight = np.exp(tables[first + entry] - top)
-            new[entry % n] += weight
-            norm += weight
+        for m in range(len(table) // n):
+            for k in range(n):
+                table[m * n + k] = np.exp(table[m * n + k] - top)
+                new[k] += table[m * n + k]
+        norm = new.sum()
         for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
-            same = 0.0
-            for entry in range(last - first):
-                if (entry // n ** cliques.edge_digit[e]) % n == entry % n:
-                    same += np.exp(tables[first + entry] - top)
+            same, n_same = 0.0, n ** cliques.edge_digit[e]
+            for first in range(0, len(table), n * n_same):
+                for k in range(n):
+                    low = first + k * n_same
+                    for entry in range(low + k, low + n_same, n):
+                        same += table[entry]
             agree[cliques.edge[e]] = same / norm
         for k in range(n):
             change = max(change, abs(new[k] / norm - belief[cliques.node[c], k]))

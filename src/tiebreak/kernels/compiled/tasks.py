@@ -99,6 +99,13 @@ def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     return score
 
 
+def likeliest(q: Floats) -> Codes:
+    """Return the likeliest class of each row of q: see `reference.likeliest`."""
+    label = np.empty(len(q), dtype=np.int32)
+    _likeliest(q, label)
+    return label
+
+
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
     """Return Σ q by code and over tasks, of the chosen tasks: see `reference.tally`."""
     n_chunks, n_classes = len(tasks.edges) - 1, q.shape[1]
@@ -228,6 +235,15 @@ def _known_scores(at: Offsets, alone: Scoring, start: Offsets, code: Codes, q: F
             for r in range(start[i], start[i + 1]):
                 total += log_table[code[r], known - n_left_out]
     return total
+
+
+@kernel
+def _likeliest(q: Floats, label: Codes) -> None:
+    for i in range(len(q)):
+        best, top = 0, q[i, 0]
+        for k in range(1, q.shape[1]):  # selects, no branches: which class wins is hard to foretell
+            best, top = (k, q[i, k]) if q[i, k] > top else (best, top)
+        label[i] = best
 
 
 @kernel

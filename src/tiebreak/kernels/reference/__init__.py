@@ -19,7 +19,14 @@ from tiebreak.kernels.reference.sum_product import (
     pass_in_parts,
     pass_messages,
 )
-from tiebreak.kernels.reference.tasks import entropy, score_tasks, softmax, sweep_tasks, tally
+from tiebreak.kernels.reference.tasks import (
+    entropy,
+    likeliest,
+    score_tasks,
+    softmax,
+    sweep_tasks,
+    tally,
+)
 
 __all__ = [
     "agreement",
@@ -30,6 +37,7 @@ __all__ = [
     "entropy",
     "expected_score",
     "group_sums",
+    "likeliest",
     "link_field",
     "link_term",
     "pass_in_parts",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.kernels.layout import FREE, KNOWN, ByTask, Floats, Mask, Swept
+from tiebreak.kernels.layout import FREE, KNOWN, ByTask, Codes, Floats, Mask, Swept
 
 
 def sweep_tasks(
@@ -68,6 +68,11 @@ def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
         ],
         axis=1,
     )
+
+
+def likeliest(q: Floats) -> Codes:
+    """Return the likeliest class of each row of q, the first one on ties."""
+    return np.asarray(q.argmax(axis=1), dtype=np.int32)
 
 
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
