@@ -15,7 +15,7 @@ from tiebreak.links import Links
 from tiebreak.selection import pairs
 
 N_TASKS, N_WORKERS, RESPONSES_PER_TASK = 100_000, 500, 5
-N_PAIRS, ROUNDS = 20, 6
+N_PAIRS, ROUNDS, FIRST_FITS = 20, 8, 9
 CLASSES = (2, 4, 10)
 
 
@@ -31,7 +31,7 @@ def measure(n_classes: int) -> dict[str, Any]:
     responses, truth = crowd.responses, crowd.gold.label
     VariationalBayes().fit(responses)  # compiles
     model = VariationalBayes()
-    first = statistics.median(seconds(lambda: model.fit(responses)) for _ in range(3))
+    first = statistics.median(seconds(lambda: model.fit(responses)) for _ in range(FIRST_FITS))
     left: list[int] = []
     right: list[int] = []
     choosing, again = [], []

@@ -76,14 +76,13 @@ def fit_temperature(u: Floats, evidence: Evidence, votes: float) -> float:
 
 
 def _log_likelihood(tau: float, u: Floats, evidence: Evidence) -> float:
-    total = 0.0
+    total, q = 0.0, softmax(tau * u)
     links, gold = evidence.links, evidence.gold
     if links is not None:
-        left, right = softmax(tau * u[links.left]), softmax(tau * u[links.right])
-        same = np.clip((left * right).sum(axis=1), 0.0, 1.0)
+        same = np.clip((q[links.left] * q[links.right]).sum(axis=1), 0.0, 1.0)
         says = np.where(links.must, same, 1.0 - same)
         total += np.log((1.0 - evidence.error) * says + evidence.error * (1.0 - says)).sum()
     if gold is not None:
-        shares = softmax(tau * u[gold.task])[np.arange(len(gold.task)), gold.label]
+        shares = q[gold.task, gold.label]
         total += np.log(np.maximum(shares, TRUSTED_ERROR)).sum()
     return float(total)
