@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks import report_intake
@@ -202,18 +203,19 @@ probabilities of its row ({result["spreading_seconds"]:.2f} s) | {in_all["ours_s
 
 def _asking(result: dict[str, Any]) -> str:
     rows = "\n".join(
-        f"| {row['classes']} | {row['first_fit_seconds']:.2f} s | "
-        f"{max(row['choosing_seconds']):.2f} s | {row['refit_seconds'][0]:.2f} s | "
+        f"| {row['classes']} | {median(row['first_fit_seconds']) * 1e3:.0f} ms | "
+        f"{max(row['choosing_seconds']):.2f} s | {median(row['refit_seconds'][1:]) * 1e3:.0f} ms | "
         f"{row['refit_share']:.2f} |"
         for row in result["rows"]
     )
     return f"""## Asking
 
 {result["tasks"]:,} tasks, {result["responses"]:,} responses: the first fit, choosing the next 20
-pairs (the slowest of some rounds), and fitting again with their answers from where the model ended,
-as a session does between batches: until no probability moves by {result["tolerance"]:g}.
+pairs (the slowest round), and fitting again with their answers from where the model ended, as a
+session does between batches: until no probability moves by {result["tolerance"]:g}. Times are medians
+of {len(result["rows"][0]["first_fit_seconds"]) - 1} rounds, each with a first fit and a refit side by side.
 
-| classes | first fit | choosing | first refit | later refits / first fit |
+| classes | first fit | choosing | refit | refit / first fit |
 |---|---|---|---|---|
 {rows}
 """

@@ -21,7 +21,7 @@ from tiebreak.inference.exact_links import ExactLinks
 from tiebreak.inference.mean_field import MeanField, groups_of
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.layout import LINKED
+from tiebreak.kernels.layout import LINKED, lay_out
 from tiebreak.link_graph import LinkCodes
 
 HERE = Path(__file__).parent
@@ -60,8 +60,12 @@ def exact(pair: Pair, strength: float) -> np.ndarray:
     log_odds, hard = merging.log_odds_of(pair.link(strength), None)
     merged = merging.merge(pair.link(strength), hard, 2, None)
     soft = merging.soft_links(pair.link(strength), ~hard, merged)
-    q = reference.softmax(pair.scores)
-    ExactLinks(merged, soft, log_odds, 2, BACKEND).update(q, pair.scores)
+    one = np.arange(3)  # a response each, whose row of the table is the score
+    tasks = lay_out(one, one[:-1].astype(np.int32), np.zeros(2, np.int8), 2, 2)
+    model = ExactLinks(tasks, merged, soft, log_odds, 2, BACKEND)
+    model.infer(np.zeros(2), pair.scores)
+    q = np.empty((2, 2))
+    model.spread(q)
     return q[:, 0]
 
 

@@ -38,13 +38,17 @@ class Labels:
         probabilities: Floats,
         *,
         label: Codes | None = None,
+        top: Floats | None = None,
         frame: str = "pyarrow",
     ) -> Labels:
-        """Take the likeliest class of each task (the first on ties), or the label given."""
+        """Take the likeliest class of each task (the first on ties), or the label given.
+
+        `top` is the probability of that label, where it is known already.
+        """
         if label is None:
             label = probabilities.argmax(axis=1).astype(np.int32)
-        first = np.arange(0, probabilities.size, len(classes))  # of each row, were it laid flat
-        top = probabilities.ravel()[first + label]
+        if top is None:
+            top = np.take_along_axis(probabilities, label[:, None].astype(np.int64), axis=1)[:, 0]
         return cls(tasks, classes, label, top, probabilities, frame)
 
     def __len__(self) -> int:

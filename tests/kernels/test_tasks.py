@@ -174,3 +174,13 @@ def test_many_workers_are_counted_by_code_in_a_fit() -> None:
     chosen = np.ones(n_tasks, dtype=bool)
     counts, _ = compiled.tally(q, many, chosen, 2)
     assert_same(counts, reference.tally(q, many, chosen)[0])
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 10])
+def test_the_likeliest_class_is_the_first_on_ties(n_classes: int) -> None:
+    q = np.random.default_rng(0).integers(0, 3, (200, n_classes)) / 4
+    for backend in (compiled, reference):
+        label, top = backend.likeliest(q)
+        assert label.tolist() == [row.index(max(row)) for row in q.tolist()]
+        assert top.tolist() == [max(row) for row in q.tolist()]
+        assert label.dtype == np.int32

@@ -98,7 +98,9 @@ class Estimator:
             raise NotFittedError(f"{type(self).__name__} has no {name} yet. Call fit first.")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _publish(self, inputs: Inputs, q: Floats, label: Codes | None = None) -> None:
+    def _publish(
+        self, inputs: Inputs, q: Floats, label: Codes | None = None, top: Floats | None = None
+    ) -> None:
         """Keep the inputs and name the results by the caller's ids."""
         responses = inputs.responses
         self.responses_, self.links_, self.gold_ = responses, inputs.links, inputs.gold
@@ -106,7 +108,7 @@ class Estimator:
         self.classes_ = responses.classes
         self.probabilities_ = q
         self.labels_ = Labels.from_probabilities(
-            self.tasks_, self.classes_, q, label=label, frame=responses.frame
+            self.tasks_, self.classes_, q, label=label, top=top, frame=responses.frame
         )
         self.violations_ = None
         if inputs.links is not None:

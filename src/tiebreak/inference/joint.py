@@ -48,7 +48,7 @@ class JointFit(NamedTuple):
     """Where a fit with links ended."""
 
     run: Run
-    label: Codes | None  # decoded jointly, or None: the likeliest class of each task
+    decoded: GoldCodes | None  # linked tasks and their labels, where those were decoded jointly
     report: LinkReport
     temperature: float | None
     rates: Rates | None  # learnt error rates by source
@@ -94,9 +94,9 @@ def fit_joint(
     wrong = np.zeros(links.n_links)
     agree = exact.agreement()
     wrong[~hard] = np.where(links.must[~hard], 1.0 - agree, agree)
-    label = _decoded(exact, run.q) if options.decode_jointly else None
+    decoded = GoldCodes(exact.task, decoding.decode(exact)) if options.decode_jointly else None
     rates = estimated if model is None else model.rates
-    return JointFit(run, label, report, tau, rates, end, wrong)
+    return JointFit(run, decoded, report, tau, rates, end, wrong)
 
 
 def calibrated(plain: Problem, start: Start, run: Run, gold: GoldCodes) -> tuple[Run, float]:
@@ -216,9 +216,3 @@ def _inferred_again(problem: Problem, run: Run, tau: float) -> tuple[Floats, Log
     cool = tau * log_prior, tau * log_table
     problem.backend.sweep_tasks(q, q[:0], problem.tasks, *cool, problem.n_threads, counting=False)
     return q, cool
-
-
-def _decoded(exact: ExactLinks, q: Floats) -> Codes:
-    label = exact.backend.likeliest(q)
-    label[exact.task] = decoding.decode(exact)
-    return label

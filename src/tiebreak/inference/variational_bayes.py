@@ -26,7 +26,7 @@ from tiebreak.inference.planning import LinkReport
 from tiebreak.inference.priors import ClassPrior, ConfusionPrior
 from tiebreak.inference.vb import Problem, Run
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.layout import ByTask, Codes, Floats
+from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links import OnContradiction
@@ -34,10 +34,10 @@ from tiebreak.responses import Responses
 
 
 class Found(NamedTuple):
-    """What a fit found: where it ended, and its labels where those were decoded jointly."""
+    """What a fit found: where it ended, and linked tasks with labels that were decoded jointly."""
 
     run: Run
-    label: Codes | None
+    decoded: GoldCodes | None
     end: Floats  # q before any temperature
 
 
@@ -198,7 +198,7 @@ class VariationalBayes(Estimator):
         )
         problem = self._problem(rows, inputs)
         start = self._start(problem, q, by_row)
-        run, label, end = self._fit_rows(problem, start, by_row)
+        run, decoded, end = self._fit_rows(problem, start, by_row)
         self._ended = Ended(
             inputs.responses,
             whole,
@@ -207,10 +207,15 @@ class VariationalBayes(Estimator):
             vb.counted(problem, run.beliefs),
             rows.row is not None,
         )
-        likeliest = problem.backend.likeliest(run.q) if label is None else label
-        self._keep(inputs, run._replace(q=rows.spread(run.q)), rows.spread(likeliest))
-        if label is not None:
+        label, top = problem.backend.likeliest(run.q)
+        if decoded is not None:
+            label[decoded.task] = decoded.label
+            top[decoded.task] = run.q[decoded.task, decoded.label]
+        self._keep(run)
+        self._publish(inputs, *(rows.spread(each) for each in (run.q, label, top)))
+        if decoded is not None:
             self._warn_broken()
+        self._warn_unsettled(self.tol)
         return self
 
     def _fit_rows(self, problem: Problem, start: Start, inputs: Inputs) -> Found:
@@ -329,7 +334,7 @@ class VariationalBayes(Estimator):
         self.doubtful_links_ = doubtful(inputs.links, links, fit.wrong)
         if fit.rates is not None:
             self.link_errors_ = errors_by_source(inputs.links, fit.rates)
-        return Found(fit.run, fit.label, fit.end)
+        return Found(fit.run, fit.decoded, fit.end)
 
     def _fit_mean_field(
         self, plain: Problem, begin: Start, inputs: Inputs, links: LinkCodes
@@ -359,14 +364,12 @@ class VariationalBayes(Estimator):
             run = ascent(self.link_strength_, start)
         return Found(run, None, run.q)
 
-    def _keep(self, inputs: Inputs, run: Run, label: Codes) -> None:
+    def _keep(self, run: Run) -> None:
         self.class_prior_ = dirichlet.mean(run.beliefs.alpha)
         by_answer = dirichlet.mean(run.beliefs.beta, axis=1)
         self.confusion_ = np.ascontiguousarray(by_answer.transpose(0, 2, 1))
         self.bounds_, self.n_iter_ = run.bounds, run.n_sweeps
         self.converged_ = run.converged
-        self._publish(inputs, run.q, label)
-        self._warn_unsettled(self.tol)
 
     def _warn_broken(self) -> None:
         """Say so where joint decoding found no labelling that breaks no hard link."""

@@ -32,8 +32,8 @@ class Backend(Protocol):
     def score_tasks(self, tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
         """Return the score of every task and class."""
 
-    def likeliest(self, q: Floats) -> Codes:
-        """Return the likeliest class of each row of q, the first one on ties."""
+    def likeliest(self, q: Floats) -> tuple[Codes, Floats]:
+        """Return the likeliest class of each row of q, the first one on ties, and its q."""
 
     def tally(
         self, q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1

@@ -99,11 +99,11 @@ def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     return score
 
 
-def likeliest(q: Floats) -> Codes:
+def likeliest(q: Floats) -> tuple[Codes, Floats]:
     """Return the likeliest class of each row of q: see `reference.likeliest`."""
-    label = np.empty(len(q), dtype=np.int32)
-    _likeliest(q, label)
-    return label
+    label, top = np.empty(len(q), dtype=np.int32), np.empty(len(q))
+    _likeliest(q, label, top)
+    return label, top
 
 
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
@@ -238,12 +238,12 @@ def _known_scores(at: Offsets, alone: Scoring, start: Offsets, code: Codes, q: F
 
 
 @kernel
-def _likeliest(q: Floats, label: Codes) -> None:
+def _likeliest(q: Floats, label: Codes, top: Floats) -> None:
     for i in range(len(q)):
-        best, top = 0, q[i, 0]
+        best, largest = 0, q[i, 0]
         for k in range(1, q.shape[1]):  # selects, no branches: which class wins is hard to foretell
-            best, top = (k, q[i, k]) if q[i, k] > top else (best, top)
-        label[i] = best
+            best, largest = (k, q[i, k]) if q[i, k] > largest else (best, largest)
+        label[i], top[i] = best, largest
 
 
 @kernel

@@ -70,9 +70,9 @@ def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     )
 
 
-def likeliest(q: Floats) -> Codes:
-    """Return the likeliest class of each row of q, the first one on ties."""
-    return np.asarray(q.argmax(axis=1), dtype=np.int32)
+def likeliest(q: Floats) -> tuple[Codes, Floats]:
+    """Return the likeliest class of each row of q, the first one on ties, and its q."""
+    return q.argmax(axis=1).astype(np.int32), q.max(axis=1)
 
 
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
