@@ -132,11 +132,10 @@ most tasks hang together in one component too loopy to be exact.
 |---|---|---|---|---|
 {rows}
 
-Each part timed alone, about two fifths of the time with links goes to messages, a quarter to
-carrying scores from tasks to nodes, beliefs back, and counting these, a fifth to scoring, the rest
-to small components. Messages are probabilities here, so that one costs two divisions and hardly a
-logarithm. What is left is memory: random links leave no neighbours near each other, and a message
-is 32 bytes anywhere; if they lay side by side, telling them would take less than half the time.
+Each part timed alone, about half of the time with links goes to messages, a fifth to scoring, a
+sixth to counting, the rest to small components. Nodes have the responses of all their tasks side by
+side, in the order of a depth-first search, so that two thirds of all neighbours are near each other.
+Messages are probabilities here: one costs two divisions and hardly a logarithm.
 """
 
 
@@ -212,8 +211,9 @@ def _asking(result: dict[str, Any]) -> str:
 
 {result["tasks"]:,} tasks, {result["responses"]:,} responses: the first fit, choosing the next 20
 pairs (the slowest round), and fitting again with their answers from where the model ended, as a
-session does between batches: until no probability moves by {result["tolerance"]:g}. Times are medians
-of {len(result["rows"][0]["first_fit_seconds"]) - 1} rounds, each with a first fit and a refit side by side.
+session does between batches: until no probability moves by {result["tolerance"]:g}. Times are
+medians over {len(result["rows"][0]["first_fit_seconds"]) - 1} rounds of a first fit and a refit
+side by side.
 
 | classes | first fit | choosing | refit | refit / first fit |
 |---|---|---|---|---|
