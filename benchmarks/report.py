@@ -134,7 +134,7 @@ most tasks hang together in one component too loopy to be exact.
 
 Each part timed alone, about half of the time with links goes to messages, a fifth to scoring, a
 sixth to counting, the rest to small components. Nodes have the responses of all their tasks side by
-side, in the order of a depth-first search, so that two thirds of all neighbours are near each other.
+side, in the order of a depth-first search: two thirds of all neighbours are near each other then.
 Messages are probabilities here: one costs two divisions and hardly a logarithm.
 """
 
