@@ -108,7 +108,7 @@ def _all_links(job: Job, events: list[Event]) -> Links:
         links = hard_links(job.links) + links
     tasks = job.responses.tasks
     known = np.empty(0, np.int32) if job.gold is None else tasks.codes(job.gold.tasks)
-    used = np.unique(np.concatenate([links.left, links.right, known])).astype(np.int32)
+    used = link_graph.each_once(np.concatenate([links.left, links.right, known])).astype(np.int32)
     left, right = (
         np.searchsorted(used, ends).astype(np.int32) for ends in (links.left, links.right)
     )

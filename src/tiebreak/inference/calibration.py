@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from tiebreak.gold import GoldCodes
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.kernels.reference import softmax
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import LinkCodes, each_once
 
 LOG_RANGE = (-4.0, 0.5)
 LOG_SPREAD = 0.5  # of the prior on log τ around what is expected: decides where links are few
@@ -33,7 +33,7 @@ class Evidence(NamedTuple):
         """Return the tasks that links or gold name, each once."""
         links = [] if self.links is None else [self.links.left, self.links.right]
         known = [] if self.gold is None else [self.gold.task]
-        return np.unique(np.concatenate([*links, *known])).astype(np.int32)
+        return each_once(np.concatenate([*links, *known])).astype(np.int32)
 
     def among(self, tasks: Codes) -> Evidence:
         """Return the same with tasks numbered by their places in `tasks`, which is sorted."""

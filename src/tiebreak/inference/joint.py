@@ -64,7 +64,7 @@ def fit_joint(
     estimated = None
     if options.link_error in (AUTO, ASKED):
         soft = links.keep(~hard)
-        tasks = np.unique(np.concatenate([soft.left, soft.right]))
+        tasks = soft.tasks()
         crowd = Scored(*_scores(plain, start.plain, tasks), _votes(plain))
         asked = options.link_error == ASKED
         estimated = error_rates.estimate(exact, soft.among(tasks), crowd, asked=asked)

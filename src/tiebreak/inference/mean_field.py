@@ -33,26 +33,22 @@ def groups_of(links: LinkCodes, n_tasks: int, *, closure: bool) -> ByGroup:
     Closed, must-components are groups and cannot-linked groups are one link each, so that the
     closure [eq:closure] is never written out. As given, each task is a group of its own.
     """
-    linked = np.unique(np.concatenate([links.left, links.right])).astype(np.int32)
+    linked = links.tasks()
     if closure:
         closed = link_graph.close(n_tasks, links)
         found, group = np.unique(closed.group[linked], return_inverse=True)
-        ends = (
-            np.searchsorted(found, closed.left).astype(np.int32),
-            np.searchsorted(found, closed.right).astype(np.int32),
-        )
+        left = link_graph.places_in(found, closed.left)
+        right = link_graph.places_in(found, closed.right)
         signed = np.full(len(closed.left), -1.0)
-        return layout.by_group(linked, group.astype(np.int32), 1.0, (*ends, signed), len(found))
+        ends = left, right, signed
+        return layout.by_group(linked, group.astype(np.int32), 1.0, ends, len(found))
     weight = (
         np.ones(len(links.left)) if links.weight is None else np.nan_to_num(links.weight, nan=1)
     )
-    ends = (
-        np.searchsorted(linked, links.left).astype(np.int32),
-        np.searchsorted(linked, links.right).astype(np.int32),
-    )
+    apart = links.among(linked)
     signed = np.where(links.must, weight, -weight)
     alone = np.arange(len(linked), dtype=np.int32)
-    return layout.by_group(linked, alone, 0.0, (*ends, signed), len(linked))
+    return layout.by_group(linked, alone, 0.0, (apart.left, apart.right, signed), len(linked))
 
 
 @dataclass

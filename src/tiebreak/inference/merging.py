@@ -36,7 +36,7 @@ class Merged(NamedTuple):
 
     def of(self, task: Codes) -> tuple[Codes, Codes]:
         """Return node and flip of linked tasks."""
-        at = np.searchsorted(self.task, task)
+        at = link_graph.places_in(self.task, task)
         return self.node[at], self.flip[at]
 
     def known(self) -> GoldCodes:
@@ -60,7 +60,7 @@ class SoftLinks(NamedTuple):
 
 def merge(links: LinkCodes, hard: Mask, n_classes: int, gold: GoldCodes | None) -> Merged:
     """Merge tasks along hard links; find what gold implies for the nodes."""
-    task = np.unique(np.concatenate([links.left, links.right])).astype(np.int32)
+    task = links.tasks()
     firm = links.keep(hard)._replace(weight=None).among(task)
     if n_classes == 2:
         tied = link_graph.parity(len(task), firm)

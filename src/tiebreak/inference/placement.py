@@ -79,7 +79,7 @@ def place(merged: Merged, soft: SoftLinks, plan: Plan) -> Placement:
     edge[on_edge] = _edges_between(plan, a[on_edge], b[on_edge])
     known = np.where(class_a != OPEN, class_a, class_b)
     agree_known = (class_a == class_b) != soft.opposite
-    hard_theta, struck = _hard(merged, plan)
+    hard_theta, struck = _hard(merged, plan, all_hard=not on_edge.any())
     return Placement(
         on_edge,
         (a != OPEN) ^ (b != OPEN),
@@ -93,12 +93,14 @@ def place(merged: Merged, soft: SoftLinks, plan: Plan) -> Placement:
     )
 
 
-def _hard(merged: Merged, plan: Plan) -> tuple[Floats, tuple[Codes, Codes]]:
+def _hard(merged: Merged, plan: Plan, *, all_hard: bool) -> tuple[Floats, tuple[Codes, Codes]]:
     """Return which edges are hard, and which classes known neighbours strike."""
     a, b = plan.visit[merged.left], plan.visit[merged.right]
-    both = (a != OPEN) & (b != OPEN)
-    theta = np.zeros(len(plan.left))
-    theta[_edges_between(plan, a[both], b[both])] = -np.inf
+    theta = np.full(len(plan.left), -np.inf)
+    if not all_hard:
+        both = (a != OPEN) & (b != OPEN)
+        theta[:] = 0.0
+        theta[_edges_between(plan, a[both], b[both])] = -np.inf
     one = (a != OPEN) ^ (b != OPEN)
     class_a, class_b = merged.node_class[merged.left], merged.node_class[merged.right]
     node = np.where(a != OPEN, a, b)[one]
@@ -107,6 +109,8 @@ def _hard(merged: Merged, plan: Plan) -> tuple[Floats, tuple[Codes, Codes]]:
 
 def _edges_between(plan: Plan, a: Codes, b: Codes) -> Ints:
     """Return the number of the edge between each pair of nodes."""
+    if not len(a):
+        return np.empty(0, dtype=np.int64)
     n_nodes = plan.network.n_nodes
     keys = link_graph.pair_keys(plan.left, plan.right, n_nodes)
     order = np.argsort(keys)

@@ -73,7 +73,7 @@ def plan(merged: Merged, soft: SoftLinks, n_classes: int) -> Plan:
     number[nodes] = np.arange(len(nodes), dtype=np.int32)
     a, b = number[a], number[b]
     between = (a != OPEN) & (b != OPEN) & (a != b)
-    pairs = np.unique(link_graph.pair_keys(a[between], b[between], len(nodes)))
+    pairs = link_graph.each_once(link_graph.pair_keys(a[between], b[between], len(nodes)))
     left, right = (end.astype(np.int32) for end in np.divmod(pairs, max(len(nodes), 1)))
     component = link_graph.components(len(nodes), left, right)
     kind, orders, report = _kinds(component, left, right, n_classes)

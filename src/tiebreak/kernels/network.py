@@ -98,8 +98,8 @@ def tree_spans(network: Network, n_forest: int) -> list[tuple[int, int]]:
 def network(n_nodes: int, left: Codes, right: Codes) -> Network:
     """Lay out edges (left[e], right[e]) between nodes that are already numbered by visits."""
     n_edges = len(left)
-    ends = np.concatenate([left, right])
-    order = np.lexsort((np.concatenate([right, left]), ends))
+    ends, others = np.concatenate([left, right]), np.concatenate([right, left])
+    order = np.argsort(ends * np.int64(n_nodes) + others)  # no two are equal
     start = np.zeros(n_nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(ends, minlength=n_nodes), out=start[1:])
     slot_of = np.empty(2 * n_edges, dtype=np.int64)
@@ -108,7 +108,7 @@ def network(n_nodes: int, left: Codes, right: Codes) -> Network:
     return Network(
         start,
         start[:-1] + np.bincount(np.maximum(left, right), minlength=n_nodes),
-        np.concatenate([right, left])[order].astype(np.int32),
+        others[order].astype(np.int32),
         slot_of[opposite],
         (order % n_edges if n_edges else order).astype(np.int32),
     )

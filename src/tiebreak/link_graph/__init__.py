@@ -15,7 +15,7 @@ from tiebreak.link_graph.closure import (
     shortest_chain,
     why_equal,
 )
-from tiebreak.link_graph.codes import LinkCodes, distinct, pair_keys
+from tiebreak.link_graph.codes import LinkCodes, distinct, each_once, pair_keys, places_in
 from tiebreak.link_graph.colouring import Feasibility, feasibility
 from tiebreak.link_graph.known import Known, propagate
 from tiebreak.link_graph.parity import Parity, odd_cycle, parity
@@ -32,6 +32,7 @@ __all__ = [
     "components",
     "count_violated_closed",
     "distinct",
+    "each_once",
     "feasibility",
     "field",
     "first_members",
@@ -39,6 +40,7 @@ __all__ = [
     "odd_cycle",
     "pair_keys",
     "parity",
+    "places_in",
     "propagate",
     "shortest_chain",
     "violated",

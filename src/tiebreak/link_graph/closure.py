@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.link_graph.codes import AnyCodes, Ints, LinkCodes, pair_keys
+from tiebreak.link_graph.codes import (
+    AnyCodes,
+    Ints,
+    LinkCodes,
+    each_once,
+    pair_keys,
+    places_in,
+)
 from tiebreak.names import Codes
 
 
@@ -45,8 +52,8 @@ def components(n_tasks: int, left: AnyCodes, right: AnyCodes) -> Codes:
     """
     from scipy.sparse.csgraph import connected_components
 
-    linked, place = np.unique(np.concatenate([left, right]), return_inverse=True)
-    ends = place[: len(left)], place[len(left) :]  # most tasks have no link: leave them out
+    linked = each_once(np.concatenate([left, right]))
+    ends = places_in(linked, left), places_in(linked, right)  # most have no link: leave them out
     n_found, label = connected_components(_graph(len(linked), *ends), directed=False)
     every = np.arange(n_tasks)
     smallest = every.copy()
@@ -80,7 +87,7 @@ def close(n_tasks: int, links: LinkCodes) -> Closure:
     a, b = group[links.left[cannot]], group[links.right[cannot]]
     apart = a != b
     pair = pair_keys(a[apart], b[apart], len(size))
-    left, right = np.divmod(np.unique(pair), max(len(size), 1))
+    left, right = np.divmod(each_once(pair), max(len(size), 1))
     return Closure(
         group,
         len(size),

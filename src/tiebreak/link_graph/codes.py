@@ -15,6 +15,7 @@ Floats = npt.NDArray[np.float64]
 AnyCodes = npt.NDArray[np.signedinteger[Any]]
 
 ROUNDING = 1e-12  # weights that cancel but for rounding leave no link
+DENSE = 16  # codes for each value: up to here a table of all codes is made sooner than searches
 
 
 class LinkCodes(NamedTuple):
@@ -51,10 +52,13 @@ class LinkCodes(NamedTuple):
             self.left[index], self.right[index], self.must[index], weight, who, self.row[index]
         )
 
+    def tasks(self) -> Codes:
+        """Return the tasks that links name, sorted, each once."""
+        return each_once(np.concatenate([self.left, self.right])).astype(np.int32)
+
     def among(self, tasks: AnyCodes) -> LinkCodes:
         """Return the links with each task numbered by its place in `tasks`: all of them, sorted."""
-        left, right = np.searchsorted(tasks, [self.left, self.right]).astype(np.int32)
-        return self._replace(left=left, right=right)
+        return self._replace(left=places_in(tasks, self.left), right=places_in(tasks, self.right))
 
 
 def distinct(
@@ -91,6 +95,30 @@ def distinct(
         None if who is None else source[at],
         np.minimum.reduceat(order, start) if len(start) else order,
     )
+
+
+def each_once(values: AnyCodes) -> AnyCodes:
+    """Return the values sorted, each once: `np.unique`, which is far slower where they are many.
+
+    >>> each_once(np.array([4, 1, 4])).tolist()
+    [1, 4]
+    """
+    ordered = np.sort(values)
+    return ordered[np.diff(ordered, prepend=ordered[:1] - 1) > 0]
+
+
+def places_in(found: AnyCodes, values: AnyCodes) -> Codes:
+    """Return where each value stands among codes that are sorted and hold every value once.
+
+    >>> places_in(np.array([1, 4]), np.array([4, 4, 1])).tolist()
+    [1, 1, 0]
+    """
+    n_codes = int(found[-1]) + 1 if len(found) else 0
+    if n_codes > DENSE * len(values):
+        return np.searchsorted(found, values).astype(np.int32)
+    place = np.empty(n_codes, dtype=np.int32)
+    place[found] = np.arange(len(found), dtype=np.int32)
+    return place[values]
 
 
 def pair_keys(left: AnyCodes, right: AnyCodes, n: int) -> Ints:

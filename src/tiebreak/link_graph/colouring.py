@@ -15,7 +15,7 @@ from tiebreak.link_graph.closure import (
     neighbours,
     shortest_chain,
 )
-from tiebreak.link_graph.codes import AnyCodes, Bools, Ints
+from tiebreak.link_graph.codes import AnyCodes, Bools, Ints, each_once, places_in
 from tiebreak.link_graph.parity import odd_cycle, parity
 from tiebreak.link_graph.search import Puzzle, Verdict, inside, restrict, smallest_core, solve
 from tiebreak.names import Codes
@@ -78,7 +78,7 @@ def feasibility(
     >>> feasibility(close(3, cannot), 3).verdict, feasibility(close(3, cannot), 2).blame
     ('feasible', [0, 1, 2])
     """
-    tied = np.unique(np.concatenate([closure.left, closure.right]))
+    tied = each_once(np.concatenate([closure.left, closure.right]))
     if allowed is None and len(tied) < closure.n_groups:
         return _among(closure, tied, n_classes, known, budget, witness=witness)
     owner, banned = _bans(closure.n_groups, n_classes, allowed, known)
@@ -106,7 +106,7 @@ def _among(
     witness: bool,
 ) -> Feasibility:
     """Look at the groups that are apart from any other; the rest, usually most, may be anything."""
-    left, right = np.searchsorted(tied, [closure.left, closure.right]).astype(np.int32)
+    left, right = places_in(tied, closure.left), places_in(tied, closure.right)
     alone = np.arange(len(tied), dtype=np.int32)
     part = Closure(alone, len(tied), closure.size[tied], left, right, closure.conflicts)
     known_part = None if known is None else known[tied]
@@ -236,7 +236,7 @@ def _taken(problem: _Problem, groups: Ints, place: Ints, its_class: AnyCodes) ->
     own_place, banned = problem.banned.of(groups)
     places = np.concatenate([place[coloured], own_place])
     classes = np.concatenate([its_class[coloured], banned])
-    return np.unique(places * problem.n_classes + classes)
+    return each_once(places * problem.n_classes + classes)
 
 
 def _colour_in_turn(problem: _Problem, turn: Ints) -> Codes:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.link_graph.closure import Closure, between_groups, neighbours
-from tiebreak.link_graph.codes import Ints, pair_keys
+from tiebreak.link_graph.codes import Ints, each_once, pair_keys
 from tiebreak.link_graph.parity import parity
 from tiebreak.names import Codes
 
@@ -105,7 +105,7 @@ def _imply_many(closure: Closure, group_class: Codes, n_classes: int) -> list[Co
         hears = row[other] >= 0
         struck = row[other[hears]]
         left[struck, group_class[speaks[place[hears]]]] = False
-        return np.unique(struck)
+        return each_once(struck)
 
     stuck: set[int] = set()
     strike(np.flatnonzero(group_class >= 0))

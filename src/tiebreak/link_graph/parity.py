@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.link_graph.closure import components, first_members, shortest_chain
-from tiebreak.link_graph.codes import AnyCodes, Bools, Ints, LinkCodes, pair_keys
+from tiebreak.link_graph.codes import AnyCodes, Bools, Ints, LinkCodes, pair_keys, places_in
 from tiebreak.names import Codes
 
 Parities = npt.NDArray[np.int8]
@@ -34,10 +34,9 @@ def parity(n_tasks: int, links: LinkCodes) -> Parity:
     """
     hard = np.flatnonzero(links.is_hard)
     must = links.must[hard]
-    ends = np.concatenate([links.left[hard], links.right[hard]])
-    linked, place = np.unique(ends, return_inverse=True)  # most tasks have no link: leave them out
-    left, right = place[: len(hard)], place[len(hard) :]
-    n = len(linked)
+    firm = links.keep(hard)
+    linked = firm.tasks()  # most tasks have no link: leave them out
+    left, right, n = places_in(linked, firm.left), places_in(linked, firm.right), len(linked)
     tree = _forest(n, left, right, must)
     copy = components(2 * n, *_two_copies(n, left[tree], right[tree], must[tree]))
     component = components(n, left, right)

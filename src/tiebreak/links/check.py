@@ -66,7 +66,7 @@ def check(
         raise OptionError.unknown("on_contradiction", on_contradiction, CONTRADICTIONS)
     if not codes.is_hard.any():
         return codes
-    linked = np.unique(np.concatenate([codes.left, codes.right]))  # of many tasks, usually few
+    linked = codes.tasks()  # of many tasks, usually few
     given = _Given(codes.among(linked), Names(tasks.take(linked)), n_classes, classes, links)
     closure = link_graph.close(len(linked), given.codes)
     if len(closure.conflicts):

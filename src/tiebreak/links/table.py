@@ -131,7 +131,7 @@ class Links:
         return len(self.must)
 
     def __repr__(self) -> str:
-        n_tasks = len(np.unique(np.concatenate([self.left, self.right])))
+        n_tasks = len(link_graph.each_once(np.concatenate([self.left, self.right])))
         return f"Links({self.n_must:,} must, {self.n_cannot:,} cannot, {n_tasks:,} tasks)"
 
     def select(self, index: npt.NDArray[Any]) -> Links:

@@ -66,7 +66,7 @@ def settled(model: Estimator) -> Settled:
         apart = link_graph.pair_keys(given.left, given.right, n_tasks)
     n_links = 0 if given is None else given.n_links
     size = np.bincount(group, minlength=int(group.max(initial=-1)) + 1)
-    return Settled(group, flip, size, np.unique(apart), is_soft, n_links, given)
+    return Settled(group, flip, size, link_graph.each_once(apart), is_soft, n_links, given)
 
 
 def _gold(model: Estimator) -> GoldCodes | None:
