@@ -323,7 +323,7 @@ def test_huge_components_settle_where_large_ones_do(
     assert one.link_report_.large == 1
     assert one.link_report_ == two.link_report_
     assert np.abs(one.probabilities_ - two.probabilities_).max() < 1e-7
-    assert abs(one.bounds_[-1] - two.bounds_[-1]) < 0.01  # Bethe's value wavers in turn
+    assert abs(one.bounds_[-1] - two.bounds_[-1]) < 1e-7  # round loops, messages do not run away
     assert (one.doubtful_links_ is None) == (link_error is None)
     if one.doubtful_links_ is not None and two.doubtful_links_ is not None:
         assert len(one.doubtful_links_) > 20

@@ -20,6 +20,7 @@ TREE_NODES_PER_CHUNK = 5_000
 HUGE_NODES = 100_000  # of components with loops: messages are then passed in parts
 PARTS = 16
 SMALLEST = 1e-150  # of a message passed in parts, where the largest is 1
+LOWEST = -1e8  # of the logs of other messages, where the largest is 0: round loops they run away
 
 FOREST, SMALL, LARGE = 0, 1, 2  # how a component is settled
 

@@ -36,7 +36,7 @@ from tiebreak.kernels.compiled.one_message import (
 )
 from tiebreak.kernels.compiled.softmax import softmax_into
 from tiebreak.kernels.layout import Codes, Floats, Offsets
-from tiebreak.kernels.network import Network
+from tiebreak.kernels.network import LOWEST, Network
 
 
 def pass_messages(
@@ -96,7 +96,7 @@ def _pass_on_lanes(
                 old = load(messages, mate[e], 0, like)
                 new = fused(new, 1.0 - damping, times(old, damping))
                 new = minus(new, largest_lane(new))
-            store(messages, mate[e], 0, new)
+            store(messages, mate[e], 0, larger(new, LOWEST))
         if not believing:
             continue
         top = largest_lane(total)
@@ -176,7 +176,7 @@ def _pass(
                 new[k] = damping * messages[mate[e], k] + (1.0 - damping) * (new[k] - scale)
                 top = max(top, new[k])
             for k in range(n):
-                messages[mate[e], k] = new[k] - top
+                messages[mate[e], k] = max(new[k] - top, LOWEST)
         if not believing:
             continue
         top, norm = softmax_into(total, new)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.kernels.network import SMALLEST, Network, Parts
+from tiebreak.kernels.network import LOWEST, SMALLEST, Network, Parts
 
 
 def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
@@ -42,7 +42,7 @@ def pass_messages(
     theta
         (n_edges,) log-odds that the two ends agree; −∞ where they cannot.
     messages
-        (2 · n_edges, n_classes) logs, largest 0. Overwritten.
+        (2 · n_edges, n_classes) logs, largest 0 and none below `LOWEST`. Overwritten.
     belief
         (n_nodes, n_classes), rows sum to 1. Rows of the span are overwritten.
     believing
@@ -62,7 +62,7 @@ def pass_messages(
             log_partition += new.max()
             back = network.mate[e]
             told = damping * messages[back] + (1.0 - damping) * (new - new.max())
-            messages[back] = told - told.max()
+            messages[back] = np.maximum(told - told.max(), LOWEST)
         if not believing:
             continue
         log_norm = np.logaddexp.reduce(total)
