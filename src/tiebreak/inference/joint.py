@@ -92,8 +92,9 @@ def fit_joint(
     report = exact.finish()
     exact.spread(run.q)
     wrong = np.zeros(links.n_links)
-    agree = exact.agreement()
-    wrong[~hard] = np.where(links.must[~hard], 1.0 - agree, agree)
+    if not hard.all():
+        agree = exact.agreement()
+        wrong[~hard] = np.where(links.must[~hard], 1.0 - agree, agree)
     decoded = GoldCodes(exact.task, decoding.decode(exact)) if options.decode_jointly else None
     rates = estimated if model is None else model.rates
     return JointFit(run, decoded, report, tau, rates, end, wrong)

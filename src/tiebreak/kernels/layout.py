@@ -6,7 +6,7 @@ table that it looks up lies as `[code, truth]`, so that a response is one gather
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +97,7 @@ class ByGroup(NamedTuple):
 
 def lay_out(start: Offsets, code: Codes, role: Roles, n_codes: int, n_classes: int) -> ByTask:
     """Cut responses, sorted by task, into chunks; count by code where chunks cost too much."""
+    start, code = _sealed(start), _sealed(code)
     edges, n_wanted = chunk_edges(start, n_codes * n_classes * 8), _n_chunks(start)
     if len(edges) > 2 or n_wanted < 2:
         return ByTask(start, code, role, edges, n_codes)
@@ -106,7 +107,7 @@ def lay_out(start: Offsets, code: Codes, role: Roles, n_codes: int, n_classes: i
 
 def part_of(tasks: ByTask, at: Codes, n_classes: int) -> ByTask:
     """Lay out some tasks by themselves, in the order of `at`."""
-    start, code = responses_on(tasks, at)
+    start, code = (_sealed(each) for each in responses_on(tasks, at))
     edges = chunk_edges(start, tasks.n_codes * n_classes * 8)
     return ByTask(start, code, tasks.role[at], edges, tasks.n_codes)
 
@@ -124,6 +125,13 @@ def chunk_edges(start: Offsets, accumulator_bytes: int) -> Offsets:
     limit = min(ACCUMULATOR_BYTES, ACCUMULATOR_BYTES_A_RESPONSE * int(start[-1]))
     affordable = limit // max(accumulator_bytes, 1)
     return _cut(_work(start), max(1, min(_n_chunks(start), affordable)))
+
+
+def _sealed(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view that cannot be written to: kernels are compiled for that alone, and once."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
 
 
 def _work(start: Offsets) -> Offsets:

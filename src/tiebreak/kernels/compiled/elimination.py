@@ -13,6 +13,8 @@ def eliminate(
     scores: Floats, cliques: Cliques, theta: Floats, belief: Floats, agree: Floats
 ) -> tuple[float, float]:
     """Sum out the nodes of all cliques: see `reference.eliminate`."""
+    if not len(cliques.node):
+        return 0.0, 0.0  # nothing is compiled in vain
     tables = np.zeros(cliques.table_start[-1])
     messages = np.zeros(cliques.message_start[-1])
     _collect(scores, cliques, theta, tables, messages, False)
@@ -22,6 +24,8 @@ def eliminate(
 
 def decode_cliques(scores: Floats, cliques: Cliques, theta: Floats, label: Codes) -> None:
     """Set the likeliest joint labels of the nodes of all cliques: see `reference`."""
+    if not len(cliques.node):
+        return
     tables = np.zeros(cliques.table_start[-1])
     messages = np.zeros(cliques.message_start[-1])
     _collect(scores, cliques, theta, tables, messages, True)
@@ -89,19 +93,27 @@ def _collect(
 @kernel
 def _room(cliques: Cliques) -> Offsets:
     """Return room for one number an entry of the largest table."""
-    return np.empty(np.diff(cliques.table_start).max() if len(cliques.node) else 0, np.int64)
+    largest = 0
+    for c in range(len(cliques.node)):
+        largest = max(largest, cliques.table_start[c + 1] - cliques.table_start[c])
+    return np.empty(largest, np.int64)
 
 
 @kernel
 def _log_sums(values: Floats, place: Offsets, n_places: int) -> Floats:
     """Return log Σ exp of the values at each place; −∞ where none is above that."""
-    top, total = np.full(n_places, -np.inf), np.zeros(n_places)
+    top, total = np.empty(n_places), np.zeros(n_places)
+    for m in range(n_places):
+        top[m] = -np.inf
     for i, m in enumerate(place):
         top[m] = max(top[m], values[i])
     for i, m in enumerate(place):
         if top[m] > -np.inf:
             total[m] += np.exp(values[i] - top[m])
-    return np.where(top > -np.inf, top + np.log(total), -np.inf)
+    for m in range(n_places):
+        if top[m] > -np.inf:
+            top[m] += np.log(total[m])
+    return top
 
 
 @kernel
@@ -130,13 +142,15 @@ def _read_off(n: int, cliques: Cliques, tables: Floats, belief: Floats, agree: F
     new = np.empty(n)
     for c in range(len(cliques.node)):
         table = tables[cliques.table_start[c] : cliques.table_start[c + 1]]
-        top = table.max()
+        top, norm = -np.inf, 0.0
+        for entry in range(len(table)):
+            top = max(top, table[entry])
         new[:] = 0.0
         for m in range(len(table) // n):
             for k in range(n):
                 table[m * n + k] = np.exp(table[m * n + k] - top)
                 new[k] += table[m * n + k]
-        norm = new.sum()
+                norm += table[m * n + k]
         for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
             same, n_same = 0.0, n ** cliques.edge_digit[e]
             for first in range(0, len(table), n * n_same):
