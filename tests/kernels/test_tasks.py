@@ -81,7 +81,11 @@ def test_a_sweep_need_not_count(backend: Any, by_code: bool) -> None:
     assert found[2:] == expected[2:]
 
 
-def test_a_part_has_the_responses_of_its_tasks() -> None:
+@pytest.mark.parametrize("at_once", [7, 90, 1000])
+def test_a_part_has_the_responses_of_its_tasks(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "TASKS_AT_ONCE", at_once)
     tasks = some_crowd(3, 700, 20)[0]
     at = np.random.default_rng(1).permutation(700)[:90].astype(np.int32)
     part = layout.part_of(tasks, at, 3)

@@ -21,6 +21,7 @@ Mask = npt.NDArray[np.bool_]
 FREE, LINKED, KNOWN, POOLED = 0, 1, 2, 3
 
 MAX_CHUNKS = 16
+TASKS_AT_ONCE = 1 << 16
 RESPONSES_PER_CHUNK = 150_000
 # Chunks have accumulators of their own while all of these together are no larger than so:
 ACCUMULATOR_BYTES = 256 << 20
@@ -114,10 +115,16 @@ def part_of(tasks: ByTask, at: Codes, n_classes: int) -> ByTask:
 
 def responses_on(tasks: ByTask, at: Codes) -> tuple[Offsets, Codes]:
     """Return the responses on some tasks, and where those on each begin, in the order of `at`."""
-    length = np.diff(tasks.start)[at]
+    length = tasks.start[at + 1] - tasks.start[at]
     start = np.concatenate([[0], np.cumsum(length)])
-    place = np.repeat(tasks.start[at] - start[:-1], length) + np.arange(start[-1])
-    return start, tasks.code[place]
+    code = np.empty(start[-1], dtype=np.int32)
+    for low in range(0, len(at), TASKS_AT_ONCE):  # places take more memory than responses
+        some = slice(low, low + TASKS_AT_ONCE)
+        first, last = start[low], start[min(low + TASKS_AT_ONCE, len(at))]
+        place = np.arange(first, last)
+        place += np.repeat(tasks.start[at[some]] - start[:-1][some], length[some])
+        np.take(tasks.code, place, out=code[first:last])
+    return start, code
 
 
 def chunk_edges(start: Offsets, accumulator_bytes: int) -> Offsets:
