@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
+import numpy as np
 import pytest
 
+from tiebreak.inference import dirichlet
 from tiebreak.kernels.threads import for_each
 
 
@@ -48,3 +50,12 @@ def test_what_a_piece_raises_is_raised_when_all_threads_rest(bad: int, n_threads
         for_each(work, 8, n_threads)
     assert working.acquire(blocking=False)  # the one that raised
     assert not working.acquire(blocking=False)
+
+
+def test_functions_of_many_numbers_have_the_same_bits_for_any_number_of_threads() -> None:
+    many = np.random.default_rng(0).random((700, 5, 5)) * 30 + 0.1
+    for function in (dirichlet.expected_log, dirichlet.log_beta):
+        one, two = (function(many, axis=1, n_threads=n) for n in (1, 3))
+        assert np.array_equal(one, two)
+        alone = np.stack([function(each, axis=0) for each in many])
+        assert np.abs(one - alone).max() < 1e-12

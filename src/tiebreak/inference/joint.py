@@ -156,14 +156,14 @@ def _update_linked(problem: Problem, exact: ExactLinks, q: Floats, beliefs: Beli
     """
     assert problem.links is not None  # exact, or what learns its error rates
     counts_before, totals_before = exact.counted(q)
-    swept = problem.links.sweep(problem, q, q[:0], vb.expected_logs(beliefs))
+    swept = problem.links.sweep(problem, q, q[:0], vb.expected_logs(beliefs, problem.n_threads))
     added = (swept.counts - counts_before).reshape(beliefs.beta.shape)
     return Beliefs(beliefs.alpha + (swept.totals - totals_before), beliefs.beta + added)
 
 
 def _scores(problem: Problem, beliefs: Beliefs, tasks: Codes) -> tuple[Floats, Logs]:
     """Return the scores of these tasks, usually few, and the expected logs that they add up."""
-    logs = vb.expected_logs(beliefs)
+    logs = vb.expected_logs(beliefs, problem.n_threads)
     part = layout.part_of(problem.tasks, tasks, problem.n_classes)
     return problem.backend.score_tasks(part, *logs), logs
 
@@ -213,7 +213,7 @@ def _inferred_again(problem: Problem, run: Run, tau: float) -> tuple[Floats, Log
 
     A score is a sum over responses, so that one sweep with such logs does it.
     """
-    q, (log_prior, log_table) = run.q.copy(), vb.expected_logs(run.beliefs)
+    q, (log_prior, log_table) = run.q.copy(), vb.expected_logs(run.beliefs, problem.n_threads)
     cool = tau * log_prior, tau * log_table
     problem.backend.sweep_tasks(q, q[:0], problem.tasks, *cool, problem.n_threads, counting=False)
     return q, cool

@@ -205,9 +205,9 @@ def with_nodes(problem: Problem, links: LinkModel, pooled: Codes, known: GoldCod
     return problem._replace(tasks=problem.tasks._replace(role=role), links=links)
 
 
-def expected_logs(beliefs: Beliefs) -> Logs:
+def expected_logs(beliefs: Beliefs, n_threads: int = 1) -> Logs:
     """Return E[log π], (n_classes,), and E[log θ], (n_codes, truth): [eq:expected-logs]."""
-    log_table = dirichlet.expected_log(beliefs.beta, axis=1)
+    log_table = dirichlet.expected_log(beliefs.beta, axis=1, n_threads=n_threads)
     return dirichlet.expected_log(beliefs.alpha), log_table.reshape(-1, len(beliefs.alpha))
 
 
@@ -217,8 +217,9 @@ def update_tasks(problem: Problem, q: Floats, beliefs: Beliefs) -> Swept:
     The free tasks are updated and counted in one pass; linked tasks are scored in it, updated
     by the link model, and counted after. `Swept.entropy` holds the value of the linked tasks too.
     """
-    tasks, links, logs = problem.tasks, problem.links, expected_logs(beliefs)
+    tasks, links = problem.tasks, problem.links
     backend, n_threads = problem.backend, problem.n_threads
+    logs = expected_logs(beliefs, n_threads)
     if links is not None and (tasks.role == POOLED).all():
         return links.sweep(problem, q, q[:0], logs)
     has_scores = links is not None and bool((tasks.role == LINKED).any())
@@ -316,7 +317,7 @@ def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float
     return float(
         dirichlet.log_beta(beliefs.alpha)
         - dirichlet.log_beta(problem.class_prior)
-        + dirichlet.log_beta(beliefs.beta, axis=1).sum()
+        + dirichlet.log_beta(beliefs.beta, axis=1, n_threads=problem.n_threads).sum()
         - prior
         + value_of_tasks
     )
