@@ -42,9 +42,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ran = skipped = 0
     for outcome in ("passed", "failed", "error", "skipped"):
         for report in terminalreporter.getreports(outcome):
-            if IS_DATA in map(
-                tuple, getattr(report, "user_properties", ())
-            ):  # none if not collected
+            properties = getattr(report, "user_properties", ())  # none where collecting failed
+            if IS_DATA in map(tuple, properties):
                 ran += outcome != "skipped"
                 skipped += outcome == "skipped"
     is_set = "set" if os.environ.get(DATA) else "not set"

@@ -106,10 +106,13 @@ def test_parts_keep_back_what_goes_to_others() -> None:
     part = np.searchsorted(cut.edges[1:], np.arange(200), side="right")
     owner = np.repeat(np.arange(200), np.diff(net.start))
     assert net.later[7] - net.start[7] == (net.other[net.start[7] : net.start[8]] < 7).sum()
+    ways = set()
     for e in np.flatnonzero((owner >= 40) & (net.other >= 40)):
-        here, there = part[owner[e]], part[net.other[e]]
-        heard, at = {1: cut.down, -1: cut.up}.get(np.sign(there - here)), cut.hear[e]
+        way = int(np.sign(part[net.other[e]] - part[owner[e]]))
+        heard, at = {1: cut.down, -1: cut.up}.get(way), cut.hear[e]
         assert net.mate[e] == (at if heard is None else heard[-1 - at])
+        ways.add(way)
+    assert ways == {-1, 0, 1}
 
 
 def test_messages_in_parts_have_the_same_bits_for_any_number_of_threads() -> None:

@@ -172,3 +172,12 @@ def test_links_with_a_weight_are_not_closed() -> None:
 def test_no_task_and_no_link_close_to_nothing() -> None:
     closure = link_graph.close(0, codes([]))
     assert (closure.n_groups, closure.n_must, closure.n_cannot) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("n_codes", [1, 50, 100_000])  # close together, or far apart
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(0, 60))
+def test_codes_are_found_once_and_in_their_places(n_codes: int, seed: int, n: int) -> None:
+    values = np.random.default_rng(seed).integers(0, n_codes, n)
+    found, place = np.unique(values, return_inverse=True)
+    assert np.array_equal(link_graph.each_once(values), found)
+    assert np.array_equal(link_graph.places_in(found, values), place)

@@ -19,12 +19,12 @@ REPAIR_ROUNDS = 200
 
 def decode(links: ExactLinks) -> Codes:
     """Return the class of each linked task of `links.task`, decoded jointly: [eq:decode]."""
-    plan, theta, backend, n_free = links.plan, links.theta(), links.backend, links.pool.n_alone
-    labels = links.q.argmax(axis=1).astype(np.int32)
-    label = labels[n_free:]
+    plan, theta, backend = links.plan, links.theta(), links.backend
+    labels, _ = backend.likeliest(links.q)
+    label = labels[links.pool.n_alone :]
     backend.decode_forest(links.scores, plan.network, theta, (0, plan.n_forest), label)
     backend.decode_cliques(links.scores, plan.cliques, theta, label)
-    if plan.n_exact < len(label):
+    if links.remembers:
         _decode_loopy(links, theta, label)
     return np.asarray(labels[links.pool.members.node] ^ links.pool.members.flip)
 

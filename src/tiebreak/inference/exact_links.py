@@ -59,10 +59,10 @@ class ExactLinks:
         self._trees = tree_spans(self.plan.network, self.plan.n_forest)
         n_nodes, n_edges = self.plan.network.n_nodes, len(self.plan.left)
         self.messages = np.zeros((2 * n_edges, self.n_classes))  # logs; in parts, probabilities
-        self._in_parts = n_nodes - self.plan.n_exact >= HUGE_NODES
+        is_huge = n_nodes - self.plan.n_exact >= HUGE_NODES
+        split = self.plan.network, self.plan.n_exact, self.n_classes
+        self._parts = parts(*split) if is_huge else None
         self._probabilities[:] = 1.0
-        first = self.plan.n_exact if self._in_parts else n_nodes
-        self._parts = parts(self.plan.network, first, self.n_classes)
         shape = self.pool.nodes.n_tasks, self.n_classes
         self.q, self._u = np.full(shape, 1.0 / self.n_classes), np.empty(shape)  # of all nodes
         self.belief, self.scores = self.q[self.pool.n_alone :], self._u[self.pool.n_alone :]
@@ -139,7 +139,7 @@ class ExactLinks:
 
     def _expected_score(self) -> float:
         """Return the expected scores of nodes; those in parts were taken off already."""
-        rows = slice(self.plan.n_exact if self._in_parts else len(self.belief))
+        rows = slice(self.plan.n_exact if self._parts else len(self.belief))
         return self.backend.expected_score(self.belief[rows], self.scores[rows], self.n_threads)
 
     def _settle_trees(self, theta: Floats) -> tuple[float, float]:
@@ -159,7 +159,7 @@ class ExactLinks:
         """Pass messages once in large components; in huge ones in parts, on several threads."""
         span = self.plan.n_exact, len(self.belief)
         fixed = self.scores, self.plan.network, theta, self.messages, self.belief
-        if not self._in_parts:
+        if self._parts is None:
             return self.backend.pass_messages(*fixed, span, damping, down=down)
         return self.backend.pass_in_parts(
             *fixed, self._parts, damping, down=down, n_threads=self.n_threads
@@ -169,7 +169,7 @@ class ExactLinks:
     def _probabilities(self) -> Floats:
         """Messages that are probabilities: none, or all in large components."""
         network = self.plan.network
-        return self.messages[network.start[self.plan.n_exact if self._in_parts else -1] :]
+        return self.messages[network.start[self.plan.n_exact if self._parts else -1] :]
 
     def counted(self, q: Floats) -> tuple[Floats, Floats]:
         """Return what linked tasks add to counts and totals at q."""
@@ -218,7 +218,7 @@ class ExactLinks:
     def agreement(self, q: Floats | None = None) -> Floats:
         """Return for each soft link the probability that its two tasks agree."""
         messages = self.messages
-        if self._in_parts:
+        if self._parts is not None:
             messages = messages.copy()
             messages[-len(self._probabilities) :] = np.log(self._probabilities)
         equal = self.backend.agreement(self.scores, self.plan.network, self.theta(), messages)

@@ -70,7 +70,7 @@ def fit_joint(
         estimated = error_rates.estimate(exact, soft.among(tasks), crowd, asked=asked)
     model = _learnt(exact, links, hard, options)
     problem = vb.with_nodes(plain, model or exact, exact.task, known)
-    is_apart = not exact.takes_everyone
+    alone_first = start.is_warm and not exact.takes_everyone
     q = vb.clamp(start.run.q, known)
     exact.gather(q)
     run = vb.ascend(
@@ -80,13 +80,12 @@ def fit_joint(
         max_iter=options.max_iter,
         accelerate=options.accelerate,
         implied=None if len(known.task) else start.run.beliefs,
-        first=partial(_update_linked, problem, exact) if is_apart and start.is_warm else None,
+        first=partial(_update_linked, problem, exact) if alone_first else None,
     )
-    tau, end = None, run.q
+    tau, end, rates = None, run.q, estimated if model is None else model.rates
     if options.calibrate:
         exact.spread(end)
-        found = estimated if model is None else model.rates
-        evidence = _evidence(links, hard, gold, options, found)
+        evidence = _evidence(links, hard, gold, options, rates)
         tau = _temperature(plain, start.plain, evidence)
         run = _cooled(problem, exact, run, tau)
     report = exact.finish()
@@ -96,7 +95,6 @@ def fit_joint(
         agree = exact.agreement()
         wrong[~hard] = np.where(links.must[~hard], 1.0 - agree, agree)
     decoded = GoldCodes(exact.task, decoding.decode(exact)) if options.decode_jointly else None
-    rates = estimated if model is None else model.rates
     return JointFit(run, decoded, report, tau, rates, end, wrong)
 
 

@@ -1,6 +1,6 @@
 """Messages in huge components, as probabilities: hardly a logarithm.
 
-Nodes are cut into parts, a thread each. In a part they take turns: a node believes what it was
+Nodes are cut into parts that threads take. In a part they take turns: a node believes what it was
 told, then speaks. What goes to another part is kept back, and heard when the pass is over. A node's
 cavity is its belief divided by what the hearer told it, which is never below `SMALLEST`: nothing is
 lost to underflow.
