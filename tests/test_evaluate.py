@@ -14,9 +14,9 @@ from sklearn.metrics import brier_score_loss, f1_score
 from tiebreak import evaluate
 from tiebreak.errors import InputError, LinkError, OptionError
 from tiebreak.gold import Gold
+from tiebreak.ids import Ids
 from tiebreak.labels import Labels
 from tiebreak.links import Links
-from tiebreak.names import Names
 
 # The worked example of the specification: 8 tasks, class 3 of 4 occurs nowhere.
 TRUTH = np.array([0, 0, 1, 1, 2, 2, 2, 0], np.int32)
@@ -33,8 +33,8 @@ Q = np.array(
         [0.91, 0.05, 0.04],
     ]
 )
-TASKS = Names("abcdefgh")
-CLASSES = Names(["p", "q", "r", "s"])
+TASKS = Ids("abcdefgh")
+CLASSES = Ids(["p", "q", "r", "s"])
 
 
 def worked_labels(n_classes: int = 3) -> Labels:
@@ -50,7 +50,7 @@ def plain_labels(**by_task: str) -> Labels:
     """Labels without any probability."""
     classes = sorted(set(by_task.values()))
     label = np.array([classes.index(c) for c in by_task.values()], np.int32)
-    return Labels(Names(by_task), Names(classes), label)
+    return Labels(Ids(by_task), Ids(classes), label)
 
 
 def test_f_scores_are_those_of_the_worked_example() -> None:
@@ -137,13 +137,13 @@ def test_ids_that_do_not_meet_are_an_error_that_shows_both() -> None:
 
 
 def test_ids_of_a_file_meet_those_of_a_typed_table() -> None:
-    labels = Labels(Names([1, 2]), Names([10, 20]), np.array([0, 1], np.int32))
+    labels = Labels(Ids([1, 2]), Ids([10, 20]), np.array([0, 1], np.int32))
     assert evaluate.accuracy(labels, Gold.from_dict({"1": "10", "2": "10"})) == 0.5
 
 
 def test_a_class_that_only_gold_uses_counts_as_a_class() -> None:
     labels = Labels.from_probabilities(
-        Names("ab"), Names(["x", "y"]), np.array([[0.75, 0.25], [0.25, 0.75]])
+        Ids("ab"), Ids(["x", "y"]), np.array([[0.75, 0.25], [0.25, 0.75]])
     )
     gold = Gold.from_dict({"a": "x", "b": "new"})
     assert evaluate.f_by_class(labels, gold) == {"x": 1.0, "y": 0.0, "new": 0.0}
@@ -175,7 +175,7 @@ def test_figures_that_need_probabilities_say_how_to_get_them(figure: object) -> 
 
 
 def test_calibration_needs_only_the_probability_of_the_label() -> None:
-    labels = Labels(Names("ab"), Names("xy"), np.array([0, 1], np.int32), np.array([0.75, 0.75]))
+    labels = Labels(Ids("ab"), Ids("xy"), np.array([0, 1], np.int32), np.array([0.75, 0.75]))
     gold = Gold.from_dict({"a": "x", "b": "x"})
     assert evaluate.calibration_error(labels, gold) == pytest.approx(0.25)
     with pytest.raises(InputError, match="no probability of their label"):
@@ -194,12 +194,12 @@ def test_wrong_options_are_refused_by_name() -> None:
 
 def test_broken_links_are_counted_as_given_and_in_the_closure() -> None:
     # The worked example of the specification: 5 given, 9 of the closure.
-    tasks = Names([f"t{i}" for i in range(8)])
+    tasks = Ids([f"t{i}" for i in range(8)])
     y = np.array([0, 0, 1, 0, 1, 0, 2, 2], np.int32)
     must, cannot = [(0, 1), (1, 2), (4, 5)], [(2, 4), (3, 0), (6, 7)]
     rows = [(f"t{i}", f"t{j}", kind) for kind, pairs in (("must", must), ("cannot", cannot))
             for i, j in pairs]  # fmt: skip
-    broken = evaluate.violations(Labels(tasks, Names("abc"), y), Links.from_rows(rows))
+    broken = evaluate.violations(Labels(tasks, Ids("abc"), y), Links.from_rows(rows))
     assert (broken.given, broken.closed) == (5, 9)
     assert len(broken.links) == 5
 

@@ -63,7 +63,7 @@ def imported_by(*arguments: str) -> set[str]:
     return {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
 
 
-# Names
+# Ids
 
 
 def test_the_public_names_are_exactly_these() -> None:

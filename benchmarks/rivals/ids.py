@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from benchmarks.measure import about, keep, seconds
-from tiebreak import names
+from tiebreak import ids
 from tiebreak.responses import Builder
 
 N_ROWS, N_TASKS, N_WORKERS, N_CLASSES = 10_000_000, 2_000_000, 1_000, 4
@@ -21,7 +21,7 @@ ROUNDS = 3
 Columns = dict[str, pa.Array]
 
 
-def ids(prefix: str, codes: np.ndarray, n: int) -> pa.Array:
+def made_ids(prefix: str, codes: np.ndarray, n: int) -> pa.Array:
     width = len(str(n - 1))
     made = pa.array([f"{prefix}{i:0{width}d}" for i in range(n)], pa.large_string())
     return made.take(pa.array(codes))
@@ -34,15 +34,15 @@ def crowd(*, shuffled: bool) -> Columns:
     if shuffled:
         task = rng.permutation(task)
     return {
-        "task": ids("task-", task, N_TASKS),
-        "worker": ids("worker-", rng.integers(0, N_WORKERS, N_ROWS), N_WORKERS),
-        "label": ids("class-", rng.integers(0, N_CLASSES, N_ROWS), N_CLASSES),
+        "task": made_ids("task-", task, N_TASKS),
+        "worker": made_ids("worker-", rng.integers(0, N_WORKERS, N_ROWS), N_WORKERS),
+        "label": made_ids("class-", rng.integers(0, N_CLASSES, N_ROWS), N_CLASSES),
     }
 
 
 def ours(columns: Columns) -> list[np.ndarray]:
     builder = Builder()
-    builder._coders = tuple(map(names.coder_for, columns.values()))
+    builder._coders = tuple(map(ids.coder_for, columns.values()))
     return builder._encode(list(columns.values()))
 
 

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, peak_bytes, seconds, summary
-from tiebreak.inference import collapse, vb
-from tiebreak.inference.collapse import Rows
+from tiebreak.inference import response_patterns, vb
+from tiebreak.inference.response_patterns import Rows
 from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.layout import ByTask
 from tiebreak.kernels.threads import default_threads
@@ -53,11 +53,11 @@ def main(n_tasks: int) -> None:
     fit(Rows(jury(100_000)))  # compiles
     whole = Rows(jury(n_tasks))
     alone = np.zeros(n_tasks, dtype=bool)
-    rows = collapse.rows_of(whole.tasks, N_CLASSES, alone)
+    rows = response_patterns.rows_of(whole.tasks, N_CLASSES, alone)
     small, large = fit(rows), fit(whole)
     spread = rows.spread(small.q)
     pairs = interleaved(lambda: fit(rows), lambda: fit(whole), PAIRS)
-    collapsing = seconds(lambda: collapse.rows_of(whole.tasks, N_CLASSES, alone))
+    collapsing = seconds(lambda: response_patterns.rows_of(whole.tasks, N_CLASSES, alone))
     spreading = seconds(lambda: rows.spread(small.q))
     in_all = [(ours + collapsing + spreading, theirs) for ours, theirs in pairs]
     keep(

@@ -8,8 +8,9 @@ import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, summary
 from tiebreak import simulate
-from tiebreak.inference import merging, priors, vb
-from tiebreak.inference.exact_links import ExactLinks
+from tiebreak.inference import priors, vb
+from tiebreak.inference.exact_links import merge as merging
+from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.kernels import compiled
 from tiebreak.kernels.threads import default_threads
 

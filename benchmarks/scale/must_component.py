@@ -6,13 +6,13 @@ import numpy as np
 
 from benchmarks.measure import about, keep, peak_bytes, seconds
 from tiebreak import Links, VariationalBayes, simulate
-from tiebreak.names import Names
+from tiebreak.ids import Ids
 
 SIZES = (250_000, 500_000, 1_000_000)
 N_CANNOT = 1_000
 
 
-def links_of(n_tasks: int, tasks: Names) -> Links:
+def links_of(n_tasks: int, tasks: Ids) -> Links:
     """Chain all but the last tasks by must-links, and set the last ones apart from the chain."""
     chained = n_tasks - N_CANNOT
     left = np.concatenate([np.arange(chained - 1), np.arange(N_CANNOT)]).astype(np.int32)

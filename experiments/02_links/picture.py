@@ -16,8 +16,8 @@ import numpy as np
 mpl.use("svg")
 from matplotlib import pyplot as plt
 
-from tiebreak.inference import merging
-from tiebreak.inference.exact_links import ExactLinks
+from tiebreak.inference.exact_links import merge as merging
+from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.mean_field import MeanField, groups_of
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import choose_backend

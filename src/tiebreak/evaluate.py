@@ -20,9 +20,9 @@ import numpy.typing as npt
 from tiebreak import files, link_graph
 from tiebreak.errors import InputError, OptionError
 from tiebreak.gold import Gold
+from tiebreak.ids import MISSING, Codes, Ids
 from tiebreak.labels import Floats, Labels
 from tiebreak.links import Links
-from tiebreak.names import MISSING, Codes, Names
 
 Average = Literal["micro", "macro"]
 Absent = Literal["skip", "zero"]
@@ -118,7 +118,7 @@ def f_score(
     Examples
     --------
     >>> gold = Gold.from_dict({"a": "cat", "b": "dog", "c": "dog"})
-    >>> labels = Labels(Names("abc"), Names(["cat", "dog"]), np.array([0, 1, 0], np.int32))
+    >>> labels = Labels(Ids("abc"), Ids(["cat", "dog"]), np.array([0, 1, 0], np.int32))
     >>> round(f_score(labels, gold), 4), round(f_score(labels, gold, "micro"), 4)
     (0.6667, 0.6667)
     """
@@ -134,7 +134,7 @@ def f_by_class(labels: Any, gold: Any, *, given: Any = None) -> dict[Hashable, f
     """Return F of each class that gold or labels use.
 
     >>> gold = Gold.from_dict({"a": "cat", "b": "dog", "c": "dog"})
-    >>> labels = Labels(Names("abc"), Names(["cat", "dog"]), np.array([0, 1, 1], np.int32))
+    >>> labels = Labels(Ids("abc"), Ids(["cat", "dog"]), np.array([0, 1, 1], np.int32))
     >>> f_by_class(labels, gold)
     {'cat': 1.0, 'dog': 1.0}
     """
@@ -145,7 +145,7 @@ def accuracy(labels: Any, gold: Any, *, given: Any = None) -> float:
     """Return the share of labels that are right.
 
     >>> gold = Gold.from_dict({"a": "cat", "b": "dog"})
-    >>> labels = Labels(Names("abc"), Names(["cat", "dog"]), np.array([0, 0, 0], np.int32))
+    >>> labels = Labels(Ids("abc"), Ids(["cat", "dog"]), np.array([0, 0, 0], np.int32))
     >>> accuracy(labels, gold)
     0.5
     """
@@ -156,7 +156,7 @@ def log_loss(labels: Any, gold: Any, *, given: Any = None) -> float:
     """Return the mean of -log q(truth); the labels must carry a probability for every class.
 
     >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
-    >>> labels = Labels.from_probabilities(Names("ab"), Names(["cat", "dog"]), q)
+    >>> labels = Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)
     >>> round(log_loss(labels, Gold.from_dict({"a": "cat", "b": "cat"})), 4)
     0.8574
     """
@@ -168,7 +168,7 @@ def brier_score(labels: Any, gold: Any, *, given: Any = None) -> float:
     """Return the mean squared distance of probabilities from the truth, between 0 and 2.
 
     >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
-    >>> labels = Labels.from_probabilities(Names("ab"), Names(["cat", "dog"]), q)
+    >>> labels = Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)
     >>> round(brier_score(labels, Gold.from_dict({"a": "cat", "b": "cat"})), 4)
     0.65
     """
@@ -180,7 +180,7 @@ def calibration_error(labels: Any, gold: Any, bins: int = BINS, *, given: Any = 
     """Return how far the stated probabilities of the labels are from the share that is right.
 
     >>> q = np.array([[0.9, 0.1], [0.9, 0.1]])
-    >>> labels = Labels.from_probabilities(Names("ab"), Names(["cat", "dog"]), q)
+    >>> labels = Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)
     >>> round(calibration_error(labels, Gold.from_dict({"a": "cat", "b": "dog"})), 4)
     0.4
     """
@@ -210,7 +210,7 @@ class Violations:
 def violations(labels: Any, links: Any) -> Violations:
     """Find the links that labels break: must-linked tasks that differ, cannot-linked that agree.
 
-    >>> labels = Labels(Names("abc"), Names(["cat", "dog"]), np.array([0, 0, 1], np.int32))
+    >>> labels = Labels(Ids("abc"), Ids(["cat", "dog"]), np.array([0, 0, 1], np.int32))
     >>> violations(labels, Links.from_rows([("a", "b", "must"), ("b", "c", "must")]))
     Violations(1 of the links given, 2 of their closure)
     """
@@ -252,7 +252,7 @@ class Report:
 def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> Report:
     """Compute every figure that the labels allow.
 
-    >>> labels = Labels(Names("abc"), Names(["cat", "dog"]), np.array([0, 0, 1], np.int32))
+    >>> labels = Labels(Ids("abc"), Ids(["cat", "dog"]), np.array([0, 0, 1], np.int32))
     >>> figures = report(labels, Gold.from_dict({"a": "cat", "b": "dog", "z": "dog"}))
     >>> figures.n_tasks, figures.accuracy, round(figures.coverage, 4), figures.log_loss
     (2, 0.5, 0.6667, None)
@@ -316,7 +316,7 @@ def _scored(labels: Any, gold: Any, given: Any) -> _Scored:
     )
 
 
-def _join_classes(classes: Names, others: Names) -> tuple[tuple[Hashable, ...], Codes]:
+def _join_classes(classes: Ids, others: Ids) -> tuple[tuple[Hashable, ...], Codes]:
     """Append the classes that only gold uses; return all, and the code of each class of gold."""
     code = classes.codes(others).copy()
     new = np.flatnonzero(code == MISSING)

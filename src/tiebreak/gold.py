@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import names
+from tiebreak import ids
 from tiebreak.errors import GoldError, note
-from tiebreak.names import MISSING, NOWHERE, Codes, Column, Names, Source
+from tiebreak.ids import MISSING, NOWHERE, Codes, Column, Ids, Source
 
 
 class GoldCodes(NamedTuple):
@@ -40,9 +40,9 @@ class Gold:
     Gold(2 tasks, 2 classes)
     """
 
-    tasks: Names
+    tasks: Ids
     label: Codes
-    classes: Names
+    classes: Ids
     row: npt.NDArray[np.int64] = field(repr=False)  # the row of the source each came from
     source: Source = field(default=NOWHERE, repr=False)
 
@@ -51,8 +51,8 @@ class Gold:
         """Build from two columns of equal length; rows with an empty label are not known."""
         if len(task) != len(label):
             raise GoldError(f"task and label must be equally long; got {len(task)}, {len(label)}.")
-        label_code, classes = names.encode(label)
-        task_code, tasks = names.encode(task)
+        label_code, classes = ids.encode(label)
+        task_code, tasks = ids.encode(task)
         known = label_code != MISSING
         nameless = np.flatnonzero(task_code == MISSING)
         if len(nameless):
@@ -62,7 +62,7 @@ class Gold:
         rows = np.flatnonzero(known)
         first = _one_label_each(task_code[rows], label_code[rows], rows, (tasks, classes), source)
         kept = rows[first]
-        return cls(Names(tasks.take(task_code[kept])), label_code[kept], classes, kept, source)
+        return cls(Ids(tasks.take(task_code[kept])), label_code[kept], classes, kept, source)
 
     @classmethod
     def from_dict(cls, labels: Mapping[Any, Any]) -> Gold:
@@ -77,9 +77,9 @@ class Gold:
 
     def to_dict(self) -> dict[Hashable, Hashable]:
         """Return a mapping of task to label."""
-        return dict(zip(self.tasks, Names(self.classes.take(self.label)), strict=True))
+        return dict(zip(self.tasks, Ids(self.classes.take(self.label)), strict=True))
 
-    def on(self, tasks: Names, classes: Names) -> GoldCodes:
+    def on(self, tasks: Ids, classes: Ids) -> GoldCodes:
         """Translate into the codes of a crowd that has these tasks and classes.
 
         Raises GoldError where a task is unknown; every class must be among `classes`.
@@ -102,7 +102,7 @@ def _one_label_each(
     task: Codes,
     label: Codes,
     rows: npt.NDArray[np.int64],
-    of: tuple[Names, Names],
+    of: tuple[Ids, Ids],
     source: Source,
 ) -> npt.NDArray[np.int64]:
     """Return the first row of each task; a task with two different labels is an error."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import InputError
-from tiebreak.names import Codes, Column, Names, is_arrow
+from tiebreak.ids import Codes, Column, Ids, is_arrow
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,8 +23,8 @@ class Labels:
     file without one column a class); `probability` is then what the file said, or None.
     """
 
-    tasks: Names
-    classes: Names
+    tasks: Ids
+    classes: Ids
     label: Codes
     probability: Floats | None = None
     probabilities: Floats | None = None
@@ -33,8 +33,8 @@ class Labels:
     @classmethod
     def from_probabilities(
         cls,
-        tasks: Names,
-        classes: Names,
+        tasks: Ids,
+        classes: Ids,
         probabilities: Floats,
         *,
         label: Codes | None = None,
@@ -61,10 +61,10 @@ class Labels:
         """Return a mapping of task to label.
 
         >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
-        >>> Labels.from_probabilities(Names("ab"), Names(["cat", "dog"]), q).best()
+        >>> Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q).best()
         {'a': 'cat', 'b': 'dog'}
         """
-        return dict(zip(self.tasks, Names(self.classes.take(self.label)), strict=True))
+        return dict(zip(self.tasks, Ids(self.classes.take(self.label)), strict=True))
 
     def columns(self, *, probabilities: bool = False) -> dict[str, Column]:
         """Return task, label, probability and, if asked, one column a class."""

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from tiebreak.errors import OptionError
 from tiebreak.gold import Gold
+from tiebreak.ids import Codes, Ids
 from tiebreak.labels import Floats
 from tiebreak.links import Links
-from tiebreak.names import Codes, Names
 from tiebreak.responses import Responses, sorted_classes
 
 Seed = int | np.random.Generator | None
@@ -67,7 +67,7 @@ def crowd(
         (n_classes, n_classes) for all workers, or (n_workers, n_classes, n_classes):
         [truth, answer], rows sum to 1. Takes the place of `accuracy`.
     classes
-        Names of the classes, sorted, so that `class_prior` and `confusion` follow the order that
+        Ids of the classes, sorted, so that `class_prior` and `confusion` follow the order that
         they have everywhere; else "c0", "c1", ….
 
     Examples
@@ -83,7 +83,7 @@ def crowd(
     rng = np.random.default_rng(random_state)
     prior = _checked_prior(class_prior, n_classes)
     truth = rng.choice(n_classes, size=n_tasks, p=prior).astype(np.int32)
-    tasks = Names(_numbered("t", n_tasks, start=1))
+    tasks = Ids(_numbered("t", n_tasks, start=1))
     gold = Gold(tasks, truth, _class_names(classes, n_classes), row=np.arange(n_tasks))
     drawn = crowd_for(
         gold,
@@ -125,7 +125,7 @@ def crowd_for(
     task = np.repeat(np.arange(n_tasks, dtype=np.int32), responses_per_task)
     label = _draw_labels(theta, worker, truth[task], rng)
     order, new_worker = _by_appearance(worker, n_workers)
-    workers = Names(Names(_numbered("w", n_workers, start=1)).take(order))
+    workers = Ids(Ids(_numbered("w", n_workers, start=1)).take(order))
     responses = Responses.from_codes(
         task, new_worker[worker], label, gold.tasks, workers, class_names
     )
@@ -225,9 +225,9 @@ def _numbered(letter: str, n: int, *, start: int) -> list[str]:
     return [f"{letter}{i:0{width}d}" for i in range(start, n + start)]
 
 
-def _class_names(classes: Sequence[Hashable] | None, n_classes: int) -> Names:
+def _class_names(classes: Sequence[Hashable] | None, n_classes: int) -> Ids:
     """Return the names of the classes; sorted, since arrays follow that order everywhere."""
-    given = Names(_numbered("c", n_classes, start=0) if classes is None else classes)
+    given = Ids(_numbered("c", n_classes, start=0) if classes is None else classes)
     in_order, _ = sorted_classes(given)
     if len(given) != n_classes or len(set(given)) != n_classes or given != in_order:
         raise OptionError(f"classes must be {n_classes} different names, sorted; got {given!r}.")

@@ -17,7 +17,7 @@ import typer
 import tiebreak
 from tiebreak import simulate as simulate_room
 from tiebreak.cli import app as app_room
-from tiebreak.cli.ending import guarded, working
+from tiebreak.cli.errors import guarded, working
 from tiebreak.errors import ConvergenceWarning, InputError, note
 
 Run = Callable[..., Any]

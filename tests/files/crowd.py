@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tiebreak.gold import Gold
+from tiebreak.ids import Ids
 from tiebreak.labels import Labels
 from tiebreak.links import Links
-from tiebreak.names import Names
 from tiebreak.responses import Responses
 
 ROWS = [
@@ -54,9 +54,9 @@ HARD_IDS = [
 def rows_of(responses: Responses) -> list[tuple[Any, Any, Any]]:
     """Return (task, worker, label) of each response, in ids, sorted by task and worker."""
     parts = (
-        Names(responses.tasks.take(responses.task)),
-        Names(responses.workers.take(responses.worker)),
-        Names(responses.classes.take(responses.label)),
+        Ids(responses.tasks.take(responses.task)),
+        Ids(responses.workers.take(responses.worker)),
+        Ids(responses.classes.take(responses.label)),
     )
     return list(zip(*parts, strict=True))
 
@@ -89,7 +89,7 @@ def some_labels(tasks: list[Any], classes: list[Any], seed: int = 0) -> Labels:
     """Make labels with random probabilities."""
     rng = np.random.default_rng(seed)
     q = rng.dirichlet(np.ones(len(classes)), size=len(tasks))
-    return Labels.from_probabilities(Names(tasks), Names(sorted(classes)), q)
+    return Labels.from_probabilities(Ids(tasks), Ids(sorted(classes)), q)
 
 
 def gold_of(gold: Gold) -> list[tuple[Any, Any]]:

@@ -29,8 +29,8 @@ from tiebreak.files import (
 )
 from tiebreak.files.sources import as_table
 from tiebreak.gold import Gold
+from tiebreak.ids import Ids
 from tiebreak.links import Links
-from tiebreak.names import Names
 from tiebreak.responses import Responses
 
 NAMES = [
@@ -255,7 +255,7 @@ class TestBytes:
         for name in ("t.csv", "t.jsonl"):
             write_table(
                 tmp_path / name,
-                {"task": np.arange(n), "label": Names(["x"]).take(np.zeros(n, int))},
+                {"task": np.arange(n), "label": Ids(["x"]).take(np.zeros(n, int))},
             )
             assert list(read_gold(tmp_path / name).tasks) == (
                 list(range(n)) if name == "t.jsonl" else [str(i) for i in range(n)]

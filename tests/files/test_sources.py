@@ -19,8 +19,8 @@ from files.crowd import COLUMNS, ROWS, all_of, gold_of, rows_of
 
 from tiebreak.errors import GoldError, InputError, InputNote, ResponseError
 from tiebreak.files import read_gold, read_labels, read_links, read_responses, read_tasks
+from tiebreak.ids import Ids
 from tiebreak.links import Links
-from tiebreak.names import Names
 from tiebreak.responses import Responses
 
 EXPECTED = all_of(Responses.from_rows(ROWS))
@@ -249,7 +249,7 @@ class TestTasks:
             pd.Series(["t9", "t1"]),
             pd.Index(["t9", "t1"]),
             pl.Series(["t9", "t1"]),
-            Names(["t9", "t1"]),
+            Ids(["t9", "t1"]),
             pd.DataFrame({"task": ["t9", "t1"]}),
             pl.DataFrame({"task": ["t9", "t1"]}),
             pa.table({"task": ["t9", "t1"]}),

@@ -16,7 +16,7 @@ import pytest
 from files.crowd import COLUMNS, ROWS, all_of, rows_of
 from pyarrow import parquet
 
-from tiebreak import names
+from tiebreak import ids
 from tiebreak.errors import InputError, InputNote, OptionError, ResponseError
 from tiebreak.files import delimited, lines, read_gold, read_links, read_responses
 from tiebreak.files.sources import as_table
@@ -313,6 +313,6 @@ def test_a_million_rows_are_parsed_by_arrow_alone(
         return False
 
     # The step at which values would be looked at one by one.
-    monkeypatch.setattr(names, "is_missing", look)
+    monkeypatch.setattr(ids, "is_missing", look)
     assert read_responses(path).n_responses == 1_000_000
     assert not seen

@@ -28,7 +28,7 @@ from tiebreak.files import (
     write_workers,
     writers,
 )
-from tiebreak.names import Names
+from tiebreak.ids import Ids
 from tiebreak.responses import Responses
 
 COLUMNS = {"task": ["a", "b"], "label": ["x", "y"]}
@@ -245,7 +245,7 @@ def test_workers_are_written_one_row_per_truth_and_answer(tmp_path: Path) -> Non
     confusion = np.arange(18).reshape(2, 3, 3) / 18
     model = SimpleNamespace(
         workers_=responses.workers,
-        classes_=Names(["x", "y", "z"]),  # y: a class that only gold has
+        classes_=Ids(["x", "y", "z"]),  # y: a class that only gold has
         confusion_=confusion,
         responses_=responses,
     )

@@ -83,7 +83,7 @@ class TestPath:
         ("task,worker,label", r"r.csv holds a header but no rows. Add at least one row"),
         (HEADER, r"r.csv holds a header but no rows"),
         (HEADER + "\n\r\n", r"r.csv holds a header but no rows"),
-        (gzip.compress(b""), r"r.csv is empty: it has no header"),
+        (gzip.compress(b"", mtime=0), r"r.csv is empty: it has no header"),
     ],
 )
 def test_a_file_without_rows_says_what_it_lacks(

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.ids import Ids
 from tiebreak.inference import priors, vb
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import Floats
 from tiebreak.link_graph import LinkCodes
-from tiebreak.names import Names
 from tiebreak.responses import Responses
 
 GOLDEN = json.loads(Path(__file__).with_name("inference.json").read_text())
@@ -28,7 +28,7 @@ def crowd(name: str) -> Responses:
     data = GOLDEN["datasets"][name]
     rows = np.array(data["responses"], dtype=np.int32)
     task, worker, label = (np.ascontiguousarray(column) for column in rows.T)
-    tasks, workers, classes = (Names(range(data[size])) for size in ("N", "M", "K"))
+    tasks, workers, classes = (Ids(range(data[size])) for size in ("N", "M", "K"))
     return Responses.from_codes(task, worker, label, tasks, workers, classes)
 
 

@@ -15,9 +15,13 @@ from oracles import enumeration
 import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import exact_links, joint, link_errors, mean_field, merging, vb
-from tiebreak.inference.exact_links import ExactLinks
-from tiebreak.inference.link_errors import Answers, LearntLinks
+from tiebreak.inference import mean_field, vb
+from tiebreak.inference.exact_links import fit as joint
+from tiebreak.inference.exact_links import infer as exact_links
+from tiebreak.inference.exact_links import merge as merging
+from tiebreak.inference.exact_links.infer import ExactLinks
+from tiebreak.inference.link_errors import learnt as link_errors
+from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
 from tiebreak.inference.mean_field import MeanField
 from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.layout import ByTask, Swept
@@ -297,7 +301,7 @@ def test_compiled_passes_equal_the_reference(down: bool) -> None:
         span = 0, len(model.belief)
         messages = np.random.default_rng(6).normal(0, 1, model.messages.shape)
         found = backend.pass_messages(
-            model.scores, model.plan.network, model.theta(), messages, model.belief,
+            model.scores, model.plan.network, model.coupling(), messages, model.belief,
             span, 0.3, down=down,
         )  # fmt: skip
         results.append((*found, messages, model.belief))
@@ -346,7 +350,7 @@ def test_compiled_elimination_equals_the_reference(seed: int, n_classes: int, ha
         model = exact(link_codes(rows), 24, n_classes, None, backend)
         model.scores = np.random.default_rng(seed).normal(0, 3, model.scores.shape)
         equal = np.zeros(len(model.plan.left))
-        fixed = model.scores, model.plan.cliques, model.theta()
+        fixed = model.scores, model.plan.cliques, model.coupling()
         found = backend.eliminate(*fixed, model.belief, equal)
         label = np.zeros(len(model.belief), dtype=np.int32)
         backend.decode_cliques(*fixed, label)

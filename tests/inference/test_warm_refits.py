@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from properties.strategies import Crowd, crowds, problem_of
 
 import tiebreak as tb
-from tiebreak.inference import collapse, joint, vb
-from tiebreak.inference.joint import JointOptions
+from tiebreak.inference import response_patterns, vb
+from tiebreak.inference.exact_links import fit as joint
+from tiebreak.inference.exact_links.fit import JointOptions
 from tiebreak.kernels import compiled, reference
 from tiebreak.responses import Responses
 
@@ -99,7 +100,7 @@ def test_a_refit_finds_neither_counts_nor_equal_rows_again(
     def refuse(*arguments: Any) -> None:
         raise AssertionError("was known before")
 
-    monkeypatch.setattr(collapse, "_distinct_in_sample", refuse)
+    monkeypatch.setattr(response_patterns, "_distinct_in_sample", refuse)
     monkeypatch.setattr(vb, "first_beliefs", refuse)
     monkeypatch.setattr(vb, "lay_out", refuse)
     tb.VariationalBayes(init=first).fit(made.responses, links=links)
@@ -110,14 +111,14 @@ def test_a_refit_of_few_judges_still_collapses_equal_rows(monkeypatch: pytest.Mo
     links = links_of(made, 20)
     first = tb.VariationalBayes(tol=1e-9).fit(made.responses)
     n_rows: list[int] = []
-    rows_of = collapse.rows_of
+    rows_of = response_patterns.rows_of
 
     def watch(*arguments: Any) -> Any:
         rows = rows_of(*arguments)
         n_rows.append(rows.tasks.n_tasks)
         return rows
 
-    monkeypatch.setattr(collapse, "rows_of", watch)
+    monkeypatch.setattr(response_patterns, "rows_of", watch)
     warm = tb.VariationalBayes(init=first, tol=1e-9).fit(made.responses, links=links)
     assert n_rows[0] < 100
     assert_same(warm, tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links))

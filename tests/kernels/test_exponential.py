@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.compiled.exponential import exp, exp_lanes, log, log_lanes
-from tiebreak.kernels.compiled.lanes import Like, load, store
+from tiebreak.kernels.compiled.simd import Like, load, store
 from tiebreak.kernels.layout import Floats
 
 SMALLEST = float(np.nextafter(0.0, 1.0))

@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tiebreak.inference.exact_links import network_layout as networks
+from tiebreak.inference.exact_links.network_layout import network, parts, tree_spans
 from tiebreak.kernels import compiled, reference
-from tiebreak.kernels import network as networks
 from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.network import (
-    SMALLEST,
-    Network,
-    network,
-    parts,
-    tree_spans,
-)
+from tiebreak.kernels.network import SMALLEST, Network
 
 
 def hub_and_random(n_nodes: int, n_edges: int, rng: np.random.Generator) -> Network:
@@ -30,7 +25,7 @@ def hub_and_random(n_nodes: int, n_edges: int, rng: np.random.Generator) -> Netw
 
 
 def passes(
-    net: Network, scores: Floats, theta: Floats, in_parts: bool, down: bool
+    net: Network, scores: Floats, coupling: Floats, in_parts: bool, down: bool
 ) -> list[tuple[Floats, Floats, float, float]]:
     rng = np.random.default_rng(1)
     start = -rng.random((len(net.other), scores.shape[1]))
@@ -38,7 +33,7 @@ def passes(
     results, cut = [], parts(net, 0, scores.shape[1])
     for backend in (reference, compiled):
         messages, belief = start.copy(), np.full_like(scores, 1.0 / scores.shape[1])
-        fixed = scores, net, theta, messages, belief
+        fixed = scores, net, coupling, messages, belief
         if in_parts:
             messages[:] = np.exp(start)
             for way in (down, not down):  # the second pass hears what is far from uniform
@@ -62,8 +57,8 @@ def test_compiled_messages_equal_the_reference(
     net = hub_and_random(n_nodes, 300, rng)
     scores = rng.normal(0.0, spread, (n_nodes, n_classes))
     kinds = np.array([-np.inf, -2.0, 1.5, 20.0, 650.0] if n_classes > 2 else [-9.0, 1.5, 650.0])
-    theta = rng.choice(kinds[:n_kinds], len(net.other) // 2)
-    one, other = passes(net, scores, theta, in_parts, down)
+    coupling = rng.choice(kinds[:n_kinds], len(net.other) // 2)
+    one, other = passes(net, scores, coupling, in_parts, down)
     for found, expected in zip(other, one, strict=True):
         scale = 1.0 + np.abs(np.asarray(expected)).max()
         assert np.abs(np.asarray(found) - np.asarray(expected)).max() < 1e-12 * scale
@@ -87,12 +82,12 @@ def test_an_impossible_class_adds_nothing_to_the_expected_score() -> None:
 def test_messages_alone_are_the_same_without_beliefs(n_classes: int, backend: Any) -> None:
     rng = np.random.default_rng(0)
     net = hub_and_random(50, 30, rng)
-    scores, theta = rng.normal(size=(50, n_classes)), np.full(len(net.other) // 2, -1.0)
+    scores, coupling = rng.normal(size=(50, n_classes)), np.full(len(net.other) // 2, -1.0)
     said = []
     for believing in (False, True):
         messages = np.zeros((len(net.other), n_classes))
         belief = np.full_like(scores, 1.0 / n_classes)
-        fixed = scores, net, theta, messages, belief, (0, 50), 0.0
+        fixed = scores, net, coupling, messages, belief, (0, 50), 0.0
         found = backend.pass_messages(*fixed, down=False, believing=believing)
         assert (belief == 1.0 / n_classes).all() == (not believing)
         assert (found == (0.0, 0.0)) == (not believing)
@@ -118,12 +113,12 @@ def test_parts_keep_back_what_goes_to_others() -> None:
 def test_messages_in_parts_have_the_same_bits_for_any_number_of_threads() -> None:
     rng = np.random.default_rng(0)
     net = hub_and_random(2_000, 4_000, rng)
-    scores, theta = rng.normal(0.0, 3.0, (2_000, 4)), np.full(len(net.other) // 2, -np.inf)
+    scores, coupling = rng.normal(0.0, 3.0, (2_000, 4)), np.full(len(net.other) // 2, -np.inf)
     results = []
     for n_threads in (1, 2):
         messages, belief = np.ones((len(net.other), 4)), np.full((2_000, 4), 0.25)
         for down in (True, False, True):
-            fixed = scores, net, theta, messages, belief, parts(net, 0, 4), 0.3
+            fixed = scores, net, coupling, messages, belief, parts(net, 0, 4), 0.3
             found = compiled.pass_in_parts(*fixed, down=down, n_threads=n_threads)
         results.append((messages, belief, *found))
     for one, two in zip(*results, strict=True):
@@ -135,12 +130,12 @@ def test_both_ways_of_passing_settle_at_the_same_beliefs() -> None:
     pairs = np.unique(np.sort(rng.integers(0, 200, (150, 2)), axis=1), axis=0).astype(np.int32)
     left, right = pairs[pairs[:, 0] != pairs[:, 1]].T
     net = network(200, left.copy(), right.copy())
-    scores, theta = rng.normal(0.0, 2.0, (200, 4)), np.full(len(left), -np.inf)
+    scores, coupling = rng.normal(0.0, 2.0, (200, 4)), np.full(len(left), -np.inf)
     one, two = np.full((200, 4), 0.25), np.full((200, 4), 0.25)
     cut = parts(net, 0, 4)
     logs, shares = np.zeros((len(net.other), 4)), np.ones((len(net.other), 4))
     for turn in range(400):
-        fixed, down = (scores, net, theta), turn % 2 == 0
+        fixed, down = (scores, net, coupling), turn % 2 == 0
         _, found = compiled.pass_messages(*fixed, logs, one, (0, 200), 0.3, down=down)
         change, value = compiled.pass_in_parts(*fixed, shares, two, cut, 0.3, down=down)
         value += compiled.expected_score(two, scores)
@@ -167,7 +162,7 @@ def test_trees_are_cut_between_components(monkeypatch: pytest.MonkeyPatch) -> No
 def test_no_nodes_change_nothing() -> None:
     none, zero = np.empty((0, 3)), np.empty(0, dtype=np.int32)
     net = network(0, zero, zero)
-    theta = np.empty(0)
-    found = compiled.pass_messages(none, net, theta, none, none, (0, 0), 0.0, down=True)
+    coupling = np.empty(0)
+    found = compiled.pass_messages(none, net, coupling, none, none, (0, 0), 0.0, down=True)
     assert found == (0.0, 0.0)
     assert compiled.expected_score(none, none) == 0.0

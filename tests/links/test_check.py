@@ -10,12 +10,12 @@ from links.graphs import Rows, cannot_graphs, codes, graphs, labellings, that_ke
 from tiebreak import link_graph
 from tiebreak.errors import InputNote, LinkError, OptionError
 from tiebreak.gold import GoldCodes
+from tiebreak.ids import Ids, Source
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links import Links, check
-from tiebreak.names import Names, Source
 
 FILE = Source("links.csv", lambda row: row + 2)
-CLASSES = Names(["cat", "dog", "emu", "fox", "gnu"])
+CLASSES = Ids(["cat", "dog", "emu", "fox", "gnu"])
 
 
 def from_file(*rows: tuple[str, str, str]) -> Links:
@@ -210,7 +210,7 @@ def test_links_pass_where_a_labelling_keeps_them_all(
     task, label = np.array([*known.items()], dtype=np.int32).reshape(-1, 2).T
     kept = that_keep(labellings(n_tasks, n_classes), links)
     kept = kept[(kept[:, task] == label).all(axis=1)]
-    tasks = Names(map(str, range(n_tasks)))
+    tasks = Ids(map(str, range(n_tasks)))
     if len(kept):
         assert check(links, tasks, n_classes, gold=GoldCodes(task, label)) is links
     else:
@@ -225,7 +225,7 @@ def test_what_dropping_leaves_does_not_contradict(graph: tuple[int, Rows]) -> No
     closure = link_graph.close(n_tasks, links)
     if not len(closure.conflicts):
         return
-    tasks = Names(map(str, range(n_tasks)))
+    tasks = Ids(map(str, range(n_tasks)))
     with pytest.warns(InputNote):
         kept = check(links, tasks, n_tasks, on_contradiction="drop")
     again = link_graph.close(n_tasks, kept)

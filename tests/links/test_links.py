@@ -16,8 +16,8 @@ from links.graphs import GOLDEN, Rows, graphs
 
 from tiebreak.errors import InputNote, LinkError
 from tiebreak.gold import Gold
+from tiebreak.ids import Ids, Source
 from tiebreak.links import Links, links_from_gold
-from tiebreak.names import Names, Source
 
 FILE = Source("links.csv", lambda row: row + 2)
 
@@ -103,7 +103,7 @@ def test_links_come_from_pairs_and_from_rows() -> None:
 @pytest.mark.parametrize("ids", [list, pa.array])
 def test_links_speak_the_codes_of_a_crowd(ids: Any) -> None:
     links = Links.from_columns(ids(["x", "z"]), ids(["y", "x"]), [True, False])
-    codes = links.on(Names(ids(["w", "z", "y", "x"])))
+    codes = links.on(Ids(ids(["w", "z", "y", "x"])))
     rows = zip(codes.left, codes.right, codes.must, codes.row, strict=True)
     assert list(rows) == [(1, 3, False, 1), (2, 3, True, 0)]
 
@@ -111,7 +111,7 @@ def test_links_speak_the_codes_of_a_crowd(ids: Any) -> None:
 def test_unknown_tasks_are_refused_with_their_lines() -> None:
     links = Links.from_columns("abcde", "vwxyw", [True] * 5, source=FILE)
     with pytest.raises(LinkError) as error:
-        links.on(Names("abcdev"))
+        links.on(Ids("abcdev"))
     assert str(error.value) == (
         "3 tasks of links are not among the responses: 'w' (links.csv, line 3); "
         "'x' (links.csv, line 4); 'y' (links.csv, line 5).\n"
@@ -125,24 +125,24 @@ def test_lines_survive_a_selection() -> None:
     assert last.pairs() == [("c", "x", "cannot")]
     assert repr(last) == "Links(0 must, 1 cannot, 2 tasks)"
     with pytest.raises(LinkError, match=r"1 tasks .* 'x' \(links.csv, line 4\)"):
-        last.on(Names("abc"))
-    assert links.select(np.array([0, 1])).on(Names("abc")).n_links == 2
+        last.on(Ids("abc"))
+    assert links.select(np.array([0, 1])).on(Ids("abc")).n_links == 2
 
 
 def test_a_task_linked_to_itself_is_dropped_or_refused() -> None:
     links = Links.from_pairs(must=pairs("ab aa bc"), cannot=pairs("ac"))
     with pytest.warns(InputNote, match="1 must-links join a task to itself"):
-        codes = links.on(Names("abc"))
+        codes = links.on(Ids("abc"))
     assert codes.row.tolist() == [0, 3, 2]
     wrong = Links.from_columns("abc", "bbc", [True, False, False], source=FILE)
     message = r"2 tasks are cannot-linked to themselves: 'b' \(links.csv, line 3\); 'c'"
     with pytest.raises(LinkError, match=message):
-        wrong.on(Names("abc"))
+        wrong.on(Ids("abc"))
 
 
 def test_repeated_links_count_once() -> None:
     links = Links.from_pairs(must=pairs("ab ba ab"), cannot=pairs("ab"))
-    codes = links.on(Names("ab"))
+    codes = links.on(Ids("ab"))
     assert sorted(zip(codes.must.tolist(), codes.row.tolist(), strict=True)) == [
         (False, 3),
         (True, 0),
@@ -151,7 +151,7 @@ def test_repeated_links_count_once() -> None:
 
 def test_weights_of_one_pair_are_added() -> None:
     links = weighted(("a", "b", "must", 2.0), ("b", "a", "cannot", 3.0), ("a", "c", "must", 1.0))
-    codes = links.on(Names("abc"))
+    codes = links.on(Ids("abc"))
     assert codes.weight is not None
     assert codes.weight.tolist() == [1.0, 1.0]
     assert codes.must.tolist() == [False, True]
@@ -165,7 +165,7 @@ def test_weights_that_cancel_leave_no_link() -> None:
         ("b", "c", "must", 1.0),
     )
     with pytest.warns(InputNote, match="weights of 1 pairs of tasks cancel"):
-        codes = links.on(Names("abc"))
+        codes = links.on(Ids("abc"))
     assert codes.row.tolist() == [3]
 
 
@@ -176,7 +176,7 @@ def test_links_of_different_people_stay_apart() -> None:
         ("b", "a", "must", 1.0, "ann"),
         ("b", "a", "must", 1.0, None),
     )
-    codes = links.on(Names("ab"))
+    codes = links.on(Ids("ab"))
     assert codes.who is not None
     assert codes.weight is not None
     assert list(zip(codes.who.tolist(), codes.weight.tolist(), strict=True)) == [
@@ -194,7 +194,7 @@ def test_order_and_direction_of_rows_do_not_matter(
     named = [(str(a), str(b), "must" if must else "cannot") for a, b, must in rows]
     other = [(b, a, link) if rng.random() < 0.5 else (a, b, link) for a, b, link in named]
     rng.shuffle(other)
-    tasks = Names(map(str, range(n_tasks)))
+    tasks = Ids(map(str, range(n_tasks)))
     first, second = (Links.from_rows(given).on(tasks) for given in (named, other))
     for name in ("left", "right", "must"):
         assert getattr(first, name).tolist() == getattr(second, name).tolist()

@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tiebreak.gold import GoldCodes
+from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.link_graph import LinkCodes
-from tiebreak.names import Names
 from tiebreak.responses import Responses
 
 
@@ -48,7 +48,7 @@ def crowds(draw: st.DrawFn, max_tasks: int = 6, max_classes: int = 3) -> Crowd:
     noise = rng.integers(0, n_classes, len(task))
     label = np.where(rng.random(len(task)) < 0.6, truth[task], noise).astype(np.int32)
     responses = Responses.from_codes(
-        task, worker, label, Names(range(n_tasks)), Names(range(n_workers)), Names(range(n_classes))
+        task, worker, label, Ids(range(n_tasks)), Ids(range(n_workers)), Ids(range(n_classes))
     )
     ends = st.integers(0, n_tasks - 1)
     pairs = draw(st.lists(st.tuples(ends, ends, st.booleans()), max_size=6))

@@ -10,9 +10,11 @@ from properties.strategies import Crowd, crowds, problem_of
 from properties.test_bound import assert_never_falls, log_evidence
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import joint, link_errors, vb
-from tiebreak.inference.exact_links import ExactLinks
-from tiebreak.inference.link_errors import Answers, LearntLinks
+from tiebreak.inference import vb
+from tiebreak.inference.exact_links import fit as joint
+from tiebreak.inference.exact_links.infer import ExactLinks
+from tiebreak.inference.link_errors import learnt as link_errors
+from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
 from tiebreak.kernels import reference
 
 

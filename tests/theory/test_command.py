@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from tiebreak.cli.bounds import bounds
-from tiebreak.cli.ending import guarded
+from tiebreak.cli.errors import guarded
 from tiebreak.theory.assumption_file import EXAMPLE
 
 CROWD = """

@@ -12,11 +12,11 @@ from oracles.dense_vb import Posterior
 from theory.crowds import draw_data
 
 from tiebreak import link_graph, theory
+from tiebreak.ids import Ids
 from tiebreak.inference import priors, vb
 from tiebreak.inference.mean_field import MeanField, groups_of
 from tiebreak.kernels import reference
 from tiebreak.link_graph import LinkCodes
-from tiebreak.names import Names
 from tiebreak.responses import Responses
 from tiebreak.theory.crowd import Floats
 
@@ -52,7 +52,7 @@ def assumed(n_workers: int, n_tasks: int = 20_000) -> theory.Assumptions:
 
 def responses_of(answers: Floats) -> Responses:
     task, worker, label = (part.astype(np.int32) for part in np.nonzero(answers))
-    tasks, workers, classes = (Names(range(size)) for size in answers.shape)
+    tasks, workers, classes = (Ids(range(size)) for size in answers.shape)
     return Responses.from_codes(task, worker, label, tasks, workers, classes)
 
 

@@ -15,9 +15,9 @@ from tiebreak.ask.results import SIGNS, Answer, Contradiction, Said
 from tiebreak.ask.walks import Step, Walks
 from tiebreak.errors import LinkError
 from tiebreak.gold import GoldCodes
+from tiebreak.ids import Ids
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links import Links, check, links_from_gold
-from tiebreak.names import Names
 
 Indexes = npt.NDArray[np.int64]
 
@@ -112,7 +112,7 @@ def _all_links(job: Job, events: list[Event]) -> Links:
     left, right = (
         np.searchsorted(used, ends).astype(np.int32) for ends in (links.left, links.right)
     )
-    return replace(links, left=left, right=right, tasks=Names(tasks.take(used)), who=None)
+    return replace(links, left=left, right=right, tasks=Ids(tasks.take(used)), who=None)
 
 
 def _blamed(job: Job, links: Links) -> Indexes:

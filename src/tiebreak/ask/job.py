@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import files, names
+from tiebreak import files, ids
 from tiebreak.ask.log import Event
 from tiebreak.ask.results import Vote
 from tiebreak.ask.storage import Marks
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.files.columns import Kind, Role, find_columns
-from tiebreak.files.kinds import TASK
+from tiebreak.files.schemas import TASK
 from tiebreak.files.sources import as_table
 from tiebreak.gold import Gold
-from tiebreak.inference.estimator import take_in
+from tiebreak.ids import MISSING, Ids, Source
+from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.links import Links
-from tiebreak.names import MISSING, Names, Source
 from tiebreak.responses import Responses
 
 TEXTS = Kind("texts", InputError, (TASK, Role("text", frozenset({"content", "body", "snippet"}))))
@@ -70,7 +70,7 @@ class Job:
 
     def links_of(self, events: Sequence[Event]) -> Links:
         """Return answers as links; each says who gave it."""
-        who, sources = names.encode([event.who for event in events])
+        who, sources = ids.encode([event.who for event in events])
         left = [self.code[event.left or ""] for event in events]
         right = [self.code[event.right or ""] for event in events]
         return Links(
@@ -100,7 +100,7 @@ def take_job(
     Links that cannot all hold are refused, unless they may err.
     """
     crowd = files.read_responses(responses)
-    inputs = take_in(crowd, links, gold, soft_links=links_may_err)
+    inputs = read_and_check_inputs(crowd, links, gold, soft_links=links_may_err)
     tasks, key = crowd.tasks, _keys(crowd.tasks)
     return Job(
         inputs.responses,
@@ -114,7 +114,7 @@ def take_job(
     )
 
 
-def in_codes(links: Links, tasks: Names) -> Links:
+def in_codes(links: Links, tasks: Ids) -> Links:
     """Let links speak in the codes of these tasks."""
     code = tasks.codes(links.tasks)
     return replace(links, left=code[links.left], right=code[links.right], tasks=tasks)
@@ -125,12 +125,12 @@ def _without_loops(links: Links) -> Links:
     return links.select(links.left != links.right)
 
 
-def read_texts(source: Any, tasks: Names) -> dict[int, str]:
+def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
     """Read what tasks look like: a mapping of task to text, or a table of task, text.
 
     Returns texts by code of task.
 
-    >>> read_texts({"a": "A cat.", "b": "A dog."}, Names(["b", "a"]))
+    >>> read_texts({"a": "A cat.", "b": "A dog."}, Ids(["b", "a"]))
     {1: 'A cat.', 0: 'A dog.'}
     """
     if isinstance(source, Mapping) and not _is_columns(source):
@@ -151,10 +151,10 @@ def read_texts(source: Any, tasks: Names) -> dict[int, str]:
     }
 
 
-def tasks_among(tasks: Names, among: Any) -> tuple[Hashable, ...]:
+def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:
     """Read the tasks that may be asked about: ids, or a table with a column task.
 
-    >>> tasks_among(Names([1, 2, 3]), ["3", "1"])
+    >>> tasks_among(Ids([1, 2, 3]), ["3", "1"])
     (3, 1)
     """
     wanted = names_list(files.read_tasks(among))
@@ -171,14 +171,14 @@ def tasks_among(tasks: Names, among: Any) -> tuple[Hashable, ...]:
 
 def names_list(column: Any) -> list[Any]:
     """Return a column as a list of Python values."""
-    return column.to_pylist() if names.is_arrow(column) else list(column)
+    return column.to_pylist() if ids.is_arrow(column) else list(column)
 
 
 def _is_columns(source: Mapping[Any, Any]) -> bool:
     return {"task", "text"} <= set(source) and not isinstance(source["task"], str)
 
 
-def _marks(key: tuple[str, ...], classes: Names) -> Marks:
+def _marks(key: tuple[str, ...], classes: Ids) -> Marks:
     """Return what tells this job from others: its tasks and classes, in any order."""
     tasks, labels = sorted(key), sorted(map(str, classes))
     parts = [str(len(tasks)), *tasks, *labels]
@@ -186,7 +186,7 @@ def _marks(key: tuple[str, ...], classes: Names) -> Marks:
     return Marks(digest.hexdigest(), f"{_some('task', tasks)} and {_some('class', labels)}")
 
 
-def _keys(tasks: Names) -> tuple[str, ...]:
+def _keys(tasks: Ids) -> tuple[str, ...]:
     """Return one text a task: as it prints, or, where two print alike, as Python writes them."""
     plain = tuple(map(str, tasks))
     return plain if len(set(plain)) == len(plain) else tuple(map(repr, tasks))

@@ -23,7 +23,7 @@ from tiebreak.cli import (
     select,
     simulate,
 )
-from tiebreak.cli.ending import guarded
+from tiebreak.cli.errors import guarded
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,

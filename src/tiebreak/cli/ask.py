@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
-from tiebreak.cli.ending import say, working
+from tiebreak.cli.errors import say, working
 from tiebreak.cli.options import (
     Columns,
     GoldFile,

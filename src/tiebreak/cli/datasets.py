@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.ending import say
+from tiebreak.cli.errors import say
 
 if TYPE_CHECKING:
     from tiebreak.datasets.fetching import Progress
@@ -57,7 +57,7 @@ def show_path(
 
 def fetch(
     names: Annotated[
-        list[str], typer.Argument(help="Names of datasets, or all.", metavar="NAME|all")
+        list[str], typer.Argument(help="Ids of datasets, or all.", metavar="NAME|all")
     ],
     base: Annotated[
         str | None,

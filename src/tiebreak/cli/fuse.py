@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files, number_or
-from tiebreak.cli.ending import say, working
+from tiebreak.cli.errors import say, working
 from tiebreak.cli.options import (
     Classes,
     Columns,

@@ -24,7 +24,7 @@ TasksFile = Annotated[
     str | None, typer.Option(help="Table of task: also those without responses.", metavar="FILE")
 ]
 Columns = Annotated[
-    str | None, typer.Option(help="Names of columns: task=…,worker=…,label=…", metavar="PAIRS")
+    str | None, typer.Option(help="Ids of columns: task=…,worker=…,label=…", metavar="PAIRS")
 ]
 Repeats = Annotated[
     Literal["last", "count", "error"],

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tiebreak.cli.arguments import STANDARD
-from tiebreak.cli.ending import say, working
+from tiebreak.cli.errors import say, working
 from tiebreak.cli.options import (
     Classes,
     Columns,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import make_folder, split_list
-from tiebreak.cli.ending import say
+from tiebreak.cli.errors import say
 
 if TYPE_CHECKING:
     from tiebreak.reproduce.experiments import Progress
@@ -57,7 +57,7 @@ def reproduce(
 def _show(results: Results, folder: Path, *, quiet: bool) -> None:
     """Write the claims and the figures, and say where they are."""
     from tiebreak import reproduce as room
-    from tiebreak.files.replacing import open_target
+    from tiebreak.files.atomic_write import open_target
     from tiebreak.reproduce import figures
 
     with open_target(folder / "claims.md") as page:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
-from tiebreak.cli.ending import say, working
+from tiebreak.cli.errors import say, working
 from tiebreak.cli.options import (
     Columns,
     GoldFile,
@@ -70,7 +70,7 @@ def select(
 
 def _write(out: str, pairs: Pairs, *, as_json: bool) -> None:
     from tiebreak import files
-    from tiebreak.files.replacing import open_target
+    from tiebreak.files.atomic_write import open_target
 
     if not as_json:
         columns = {"left": list(pairs.left), "right": list(pairs.right), "gain": pairs.gain}

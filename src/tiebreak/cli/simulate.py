@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tiebreak.cli.arguments import make_folder, split_list
-from tiebreak.cli.ending import say
+from tiebreak.cli.errors import say
 
 
 def simulate(

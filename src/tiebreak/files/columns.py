@@ -31,12 +31,12 @@ class Kind(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all roles, needed ones first."""
+        """Ids of all roles, needed ones first."""
         return tuple(role.name for role in self.roles)
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Names of the roles that must be there."""
+        """Ids of the roles that must be there."""
         return tuple(role.name for role in self.roles if role.is_needed)
 
 

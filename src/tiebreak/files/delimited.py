@@ -10,7 +10,7 @@ from tiebreak.errors import InputError
 from tiebreak.files import lines
 from tiebreak.files.content import BYTE_ORDER_MARK, Content, Format
 from tiebreak.files.table import Table
-from tiebreak.names import Column
+from tiebreak.ids import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa

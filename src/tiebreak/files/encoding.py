@@ -12,7 +12,7 @@ import numpy as np
 
 from tiebreak.errors import InputError
 from tiebreak.files.content import Format
-from tiebreak.names import Codes, Column, Names, is_arrow, is_missing
+from tiebreak.ids import Codes, Column, Ids, is_arrow, is_missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ GROUP = 1 << 20  # rows of a group in Parquet
 class Coded:
     """A column given by names and codes; its values are made some at a time."""
 
-    names: Names
+    names: Ids
     codes: Codes
 
     def __len__(self) -> int:
@@ -170,7 +170,7 @@ def _typed(column: Column) -> pa.Array | Coded:
     import pyarrow as pa
 
     if isinstance(column, Coded):
-        return Coded(Names(_typed(column.names.values)), column.codes)
+        return Coded(Ids(_typed(column.names.values)), column.codes)
     if is_arrow(column):
         return column
     if isinstance(column, np.ndarray) and column.dtype.kind in "iufbU":

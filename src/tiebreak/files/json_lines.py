@@ -9,7 +9,7 @@ from tiebreak.errors import InputError
 from tiebreak.files import lines
 from tiebreak.files.content import BYTE_ORDER_MARK, Content
 from tiebreak.files.table import Table
-from tiebreak.names import Column
+from tiebreak.ids import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.names import Column, Names, Source, is_arrow, is_missing
+from tiebreak.ids import Column, Ids, Source, is_arrow, is_missing
 
 Floats = npt.NDArray[np.float64]
 SHOWN = 3
@@ -30,7 +30,7 @@ def as_numbers(column: Column) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 def offenders(rows: npt.NDArray[np.int64], column: Column, source: Source) -> str:
     """Name the first few wrong values and their places."""
-    values = Names(
+    values = Ids(
         column.take(rows[:SHOWN]) if is_arrow(column) else [column[r] for r in rows[:SHOWN]]
     )
     shown = "; ".join(

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import FileError, InputError
-from tiebreak.names import Names, is_arrow
+from tiebreak.ids import Ids, is_arrow
 from tiebreak.responses import Responses
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _damaged(folder: Path, reason: str) -> FileError:
     )
 
 
-def _write_names(file: Path, what: str, names: Names) -> None:
+def _write_names(file: Path, what: str, names: Ids) -> None:
     import pyarrow as pa
 
     column = _as_arrow(what, names)
@@ -170,7 +170,7 @@ def _write_names(file: Path, what: str, names: Names) -> None:
         out.write_table(pa.table({what: column}))
 
 
-def _as_arrow(what: str, names: Names) -> pa.Array:
+def _as_arrow(what: str, names: Ids) -> pa.Array:
     import pyarrow as pa
 
     if is_arrow(names.values):
@@ -187,14 +187,14 @@ def _as_arrow(what: str, names: Names) -> pa.Array:
     return column
 
 
-def _read_names(file: Path) -> Names:
+def _read_names(file: Path) -> Ids:
     """Map ids into memory; Arrow takes what it needs from there."""
     import pyarrow as pa
 
     try:
         with pa.memory_map(str(file)) as source:
             (column,) = pa.ipc.open_file(source).read_all().columns
-        return Names(column.combine_chunks())
+        return Ids(column.combine_chunks())
     except pa.ArrowException as error:
         raise ValueError(f"{file.name}: {error}") from None
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tiebreak.errors import FileError
 from tiebreak.files.content import Content
 from tiebreak.files.table import Table
-from tiebreak.names import Column, Source
+from tiebreak.ids import Column, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import names
+from tiebreak import ids
 from tiebreak.errors import InputError
-from tiebreak.files import kinds
-from tiebreak.files.class_columns import as_probabilities, read_classes
+from tiebreak.files import schemas
 from tiebreak.files.columns import Kind, find_columns
-from tiebreak.files.link_words import as_must, as_weights
+from tiebreak.files.link_values import as_must, as_weights
 from tiebreak.files.packed import is_packed, read_packed
+from tiebreak.files.probability_columns import as_probabilities, read_classes
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
+from tiebreak.ids import MISSING, Codes, Column, Ids, is_arrow
 from tiebreak.labels import Labels
 from tiebreak.links import Links
-from tiebreak.names import MISSING, Codes, Column, Names, is_arrow
 from tiebreak.responses import Builder, Repeats, Responses
 
 ColumnNames = Mapping[str, object]
@@ -45,7 +45,7 @@ def read_responses(
         JSON lines, also packed with gzip; Parquet is typed. A folder ``x.tb``, written by
         `write_responses`, is read at once: its repeats are settled already.
     columns
-        Names of the columns, such as ``{"task": "item"}``, where they are not found.
+        Ids of the columns, such as ``{"task": "item"}``, where they are not found.
     repeats
         What counts if a worker labelled a task twice: the "last" label, each ("count"), or it
         is an "error".
@@ -65,13 +65,13 @@ def read_responses(
     >>> read_responses([("a", "ann", "cat"), ("b", "ann", "dog"), ("b", "bob", "dog")])
     Responses(3 responses, 2 tasks, 2 workers, 2 classes)
     >>> read_responses({"task": ["a", "b"], "worker": ["ann", "ann"], "label": [1, 0]}).classes
-    Names([0, 1], n=2)
+    Ids([0, 1], n=2)
     """
     if isinstance(source, Responses) or is_packed(source):
         ready = source if isinstance(source, Responses) else read_packed(source)
         return _extended(ready, tasks, classes)
-    table = as_table(source, kinds.RESPONSES.names, len(kinds.RESPONSES.needed), format)
-    positions = list(find_columns(table, kinds.RESPONSES, columns).values())
+    table = as_table(source, schemas.RESPONSES.names, len(schemas.RESPONSES.needed), format)
+    positions = list(find_columns(table, schemas.RESPONSES, columns).values())
     builder = Builder(repeats, table.source)
     for task, worker, label in table.batches(positions):
         builder.add(task, worker, label, is_large=table.stream is not None)
@@ -100,7 +100,7 @@ def read_links(
     """
     if isinstance(source, Links):
         return source
-    table, found = _load(source, kinds.LINKS, columns, format)
+    table, found = _load(source, schemas.LINKS, columns, format)
     weight = found.get("weight")
     return Links.from_columns(
         found["left"],
@@ -129,7 +129,7 @@ def read_gold(
     """
     if isinstance(source, Gold):
         return source
-    table, found = _load(_unfolded(source, kinds.GOLD), kinds.GOLD, columns, format)
+    table, found = _load(_unfolded(source, schemas.GOLD), schemas.GOLD, columns, format)
     return Gold.from_columns(found["task"], found["label"], source=table.source)
 
 
@@ -148,7 +148,7 @@ def read_labels(
     """
     if isinstance(source, Labels):
         return source
-    table, found = _load(_unfolded(source, kinds.LABELS), kinds.LABELS, columns, format)
+    table, found = _load(_unfolded(source, schemas.LABELS), schemas.LABELS, columns, format)
     task_code, tasks = _complete("task", found["task"], table)
     label, used = _complete("label", found["label"], table)
     _refuse_repeats(task_code, tasks, table)
@@ -173,7 +173,7 @@ def read_tasks(source: Any) -> Column:
     ['a', 'b']
     """
     if _is_table(source):
-        table, found = _load(source, kinds.TASKS, None, None)
+        table, found = _load(source, schemas.TASKS, None, None)
         column = found["task"]
     else:
         column = clean("task", source)
@@ -212,9 +212,9 @@ def _is_table(source: Any) -> bool:
     return any(hasattr(source, name) for name in ("columns", "column_names", "schema"))
 
 
-def _complete(what: str, column: Column, table: Table) -> tuple[Codes, Names]:
+def _complete(what: str, column: Column, table: Table) -> tuple[Codes, Ids]:
     """Encode a column in which no value may be missing."""
-    codes, found = names.encode(column)
+    codes, found = ids.encode(column)
     rows = np.flatnonzero(codes == MISSING)
     if len(rows):
         raise InputError(
@@ -224,7 +224,7 @@ def _complete(what: str, column: Column, table: Table) -> tuple[Codes, Names]:
     return codes, found
 
 
-def _refuse_repeats(codes: Codes, tasks: Names, table: Table) -> None:
+def _refuse_repeats(codes: Codes, tasks: Ids, table: Table) -> None:
     """Refuse a task that has two labels."""
     if len(tasks) == len(codes):
         return
@@ -241,10 +241,10 @@ def _extended(responses: Responses, tasks: Any, classes: Iterable[Any] | None) -
     """Add tasks without responses and classes that nobody chose."""
     if tasks is not None:
         more = _like(responses.tasks.values, read_tasks(tasks), "tasks")
-        responses = responses.with_tasks(names.encode(more)[1])
+        responses = responses.with_tasks(ids.encode(more)[1])
     if classes is not None:
         more = _like(responses.classes.values, clean("classes", classes), "classes")
-        responses = responses.with_classes(names.encode(more)[1])
+        responses = responses.with_classes(ids.encode(more)[1])
     return responses
 
 
@@ -260,5 +260,5 @@ def _like(known: Column, column: Column, what: str) -> Column:
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         raise InputError(
             f"{what}= holds ids that do not fit those of the table, which are {kind}: "
-            f"{Names(column)!r}. Give both the same type."
+            f"{Ids(column)!r}. Give both the same type."
         ) from None

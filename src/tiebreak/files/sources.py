@@ -14,7 +14,7 @@ from tiebreak.files.delimited import delimited_table
 from tiebreak.files.json_lines import json_table, table_of_records
 from tiebreak.files.parquet import parquet_table
 from tiebreak.files.table import Table
-from tiebreak.names import Column, is_arrow
+from tiebreak.ids import Column, is_arrow
 
 
 def as_table(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiebreak.errors import InputError
-from tiebreak.names import NOWHERE, Column, Names, Source, is_arrow, is_missing
+from tiebreak.ids import NOWHERE, Column, Ids, Source, is_arrow, is_missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +77,7 @@ def clean(name: str, column: Any) -> Column:
     >>> clean("task", np.array([1.0, np.nan])).to_pylist()
     [1.0, None]
     """
-    if isinstance(column, Names):
+    if isinstance(column, Ids):
         column = column.values
     kind = type(column).__module__.partition(".")[0]
     if isinstance(column, np.ndarray):

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import InputError
+from tiebreak.files.atomic_write import Target, open_target
 from tiebreak.files.content import Format, checked_format, format_of_name
 from tiebreak.files.encoding import Coded, encoded, write_parquet
 from tiebreak.files.packed import is_packed, write_packed
-from tiebreak.files.replacing import Target, open_target
 from tiebreak.gold import Gold
+from tiebreak.ids import MISSING, Codes, Column, Ids
 from tiebreak.labels import Labels
 from tiebreak.links import Links
-from tiebreak.names import MISSING, Codes, Column, Names
 from tiebreak.responses import Responses
 
 PIECE = 1 << 22  # responses counted at once
@@ -32,8 +32,8 @@ PIECE = 1 << 22  # responses counted at once
 class WithWorkers(Protocol):
     """A fitted estimator that knows what each worker confuses with what."""
 
-    workers_: Names
-    classes_: Names
+    workers_: Ids
+    classes_: Ids
     confusion_: npt.NDArray[np.float64]  # (n_workers, n_classes, n_classes): worker, truth, answer
     responses_: Responses
 
@@ -48,7 +48,7 @@ def write_labels(
     Examples
     --------
     >>> q = np.array([[0.9, 0.1], [0.25, 0.75]])
-    >>> labels = Labels.from_probabilities(Names(["a", "b"]), Names(["cat", "dog"]), q)
+    >>> labels = Labels.from_probabilities(Ids(["a", "b"]), Ids(["cat", "dog"]), q)
     >>> write_labels("-", labels)
     task,label,probability
     a,cat,0.9
@@ -155,7 +155,7 @@ def _count_answers(responses: Responses) -> npt.NDArray[np.int64]:
     return counts.reshape(responses.n_workers, responses.n_classes)
 
 
-def _take_known(known: Names, codes: Codes) -> Column:
+def _take_known(known: Ids, codes: Codes) -> Column:
     """Return the names for codes, nothing where a code is missing."""
     if not np.any(codes == MISSING):
         return known.take(codes)

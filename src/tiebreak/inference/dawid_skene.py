@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import acceleration, collapse, dirichlet, vb
-from tiebreak.inference.acceleration import Parameters, Sweep
-from tiebreak.inference.estimator import Estimator, require_tolerance, take_in
+from tiebreak.inference import dirichlet, response_patterns, squarem, vb
+from tiebreak.inference.estimator import Estimator, require_tolerance
+from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.inference.majority_vote import normalise, refuse_links
+from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import KNOWN, ByTask, Floats
 from tiebreak.kernels.threads import default_threads
@@ -55,7 +56,7 @@ def maximise(
     q = np.array(q, dtype=np.float64, order="C")
     none_linked = np.empty((0, q.shape[1]))
     everyone = np.ones(len(q), dtype=bool)
-    counted = backend.tally(collapse.weigh(q, copies), tasks, everyone, n_threads)
+    counted = backend.tally(response_patterns.weigh(q, copies), tasks, everyone, n_threads)
     likelihoods: list[float] = []
 
     def sweep(at: Parameters) -> Sweep:
@@ -63,14 +64,14 @@ def maximise(
         logs = _logs(estimates)
         swept = backend.sweep_tasks(q, none_linked, tasks, *logs, n_threads=n_threads)
         if copies is not None:
-            swept = collapse.recount(swept, q, tasks, copies, logs, backend, n_threads)
+            swept = response_patterns.recount(swept, q, tasks, copies, logs, backend, n_threads)
         likelihoods.append(swept.log_norm)
         bound = swept.log_norm + _log_prior(estimates, smoothing)
         return Sweep(estimate(swept.counts, swept.totals, smoothing), bound, swept.change)
 
     may_leap = accelerate and tol > 0.0 and smoothing > 0.0
     start = estimate(*counted, smoothing)
-    climbed = acceleration.climb(sweep, start, tol=tol, max_iter=max_iter, leap=may_leap)
+    climbed = squarem.climb(sweep, start, tol=tol, max_iter=max_iter, leap=may_leap)
     estimates = Estimates(*climbed.implied)
     likelihoods.append(log_likelihood(tasks, q, backend, estimates, copies))
     last = likelihoods[-1] + _log_prior(estimates, smoothing)
@@ -169,11 +170,11 @@ class DawidSkene(Estimator):
         require_tolerance(self.tol, self.max_iter)
         if not (np.isfinite(self.smoothing) and self.smoothing >= 0.0):
             raise OptionError(f"smoothing must be 0 or more; got {self.smoothing!r}.")
-        inputs = take_in(responses, None, gold)
+        inputs = read_and_check_inputs(responses, None, gold)
         crowd = inputs.responses
         tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
-        alone = collapse.special(crowd.n_tasks, None, inputs.gold_codes)
-        rows = collapse.rows_of(tasks, crowd.n_classes, alone)
+        alone = response_patterns.special(crowd.n_tasks, None, inputs.gold_codes)
+        rows = response_patterns.rows_of(tasks, crowd.n_classes, alone)
         run = maximise(
             rows.tasks,
             vb.clamp(vb.majority(rows.tasks, crowd.n_classes), rows.gold(inputs.gold_codes)),

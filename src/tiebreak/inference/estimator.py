@@ -1,42 +1,26 @@
-"""What every estimator does alike: store, take in, publish."""
+"""What every estimator does alike: store its options, publish its results."""
 
 from __future__ import annotations
 
 import inspect
-import os
 import warnings
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
-from tiebreak import files
-from tiebreak import links as links_room
 from tiebreak.errors import (
     ConvergenceWarning,
-    GoldError,
     NotFittedError,
     OptionError,
-    ResponseError,
-    note,
 )
-from tiebreak.gold import Gold, GoldCodes
+from tiebreak.gold import Gold
+from tiebreak.ids import Ids
+from tiebreak.inference.inputs import Inputs
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.labels import Labels
-from tiebreak.link_graph import LinkCodes, violated
-from tiebreak.links import Links, OnContradiction
-from tiebreak.names import Names
+from tiebreak.link_graph import violated
+from tiebreak.links import Links
 from tiebreak.responses import Responses
-
-
-class Inputs(NamedTuple):
-    """Responses, links and gold, read and translated into one set of codes."""
-
-    responses: Responses
-    links: Links | None
-    gold: Gold | None
-    given_codes: LinkCodes | None  # every link, as given
-    link_codes: LinkCodes | None  # the links to use: checked, contradictions dropped if asked
-    gold_codes: GoldCodes | None
 
 
 class Estimator:
@@ -47,9 +31,9 @@ class Estimator:
 
     labels_: Labels
     probabilities_: Floats
-    tasks_: Names
-    workers_: Names
-    classes_: Names
+    tasks_: Ids
+    workers_: Ids
+    classes_: Ids
     class_prior_: Floats
     confusion_: Floats
     bounds_: list[float]
@@ -128,47 +112,6 @@ class Estimator:
             )
 
 
-def take_in(
-    responses: Any,
-    links: Any,
-    gold: Any,
-    *,
-    on_contradiction: OnContradiction = "error",
-    soft_links: bool = False,
-    may_break: bool = False,
-) -> Inputs:
-    """Read whatever was handed over, translate it into codes, and check it.
-
-    Soft links may contradict each other and gold; they are not checked.
-    """
-    crowd = files.read_responses(responses)
-    known = None if gold is None else files.read_gold(gold)
-    pairs = None if links is None else files.read_links(links)
-    if known is not None:
-        crowd = _with_gold_classes(crowd, known)
-    _require_memory(crowd)
-    if crowd.n_classes == 1:
-        note(
-            f"All labels are {crowd.classes[0]!r}, so every task gets it. Are there other classes?"
-        )
-    gold_codes = None if known is None else known.on(crowd.tasks, crowd.classes)
-    given_codes = link_codes = None
-    if pairs is not None and len(pairs):
-        given_codes = link_codes = pairs.on(crowd.tasks)
-    if link_codes is not None and not soft_links:
-        link_codes = links_room.check(
-            link_codes,
-            crowd.tasks,
-            crowd.n_classes,
-            gold=gold_codes,
-            classes=crowd.classes,
-            links=pairs,
-            on_contradiction=on_contradiction,
-            may_break=may_break,
-        )
-    return Inputs(crowd, pairs, known, given_codes, link_codes, gold_codes)
-
-
 def require_tolerance(tol: float, max_iter: int) -> None:
     """Check the two numbers that end an ascent."""
     if not (np.isfinite(tol) and tol >= 0.0):
@@ -186,38 +129,6 @@ def start_from(given: Any, responses: Responses) -> Floats:
     if not (np.isfinite(q).all() and (q >= 0).all() and np.allclose(q.sum(axis=1), 1, atol=1e-6)):
         raise OptionError("init must hold probabilities: each row non-negative with sum 1.")
     return q
-
-
-def _with_gold_classes(responses: Responses, gold: Gold) -> Responses:
-    wider = responses.with_classes(gold.classes)
-    if wider.n_classes > responses.n_classes:
-        unseen = [str(name) for name in gold.classes if responses.classes.codes([name])[0] < 0]
-        note(f"No worker used {', '.join(unseen)}, which gold names: added to the classes.")
-        used = wider.classes.codes(gold.classes)
-        if (used < 0).any():
-            raise GoldError("The classes of gold and responses cannot be told apart by type.")
-    return wider
-
-
-def _require_memory(responses: Responses) -> None:
-    """Refuse more classes than memory can hold confusions for."""
-    n_classes = responses.n_classes
-    needed = 8 * n_classes * (4 * responses.n_workers * n_classes + 3 * responses.n_tasks)
-    limit = _memory_bytes()
-    if needed > limit or responses.n_workers * n_classes >= 2**31:
-        raise ResponseError(
-            f"{n_classes:,} classes and {responses.n_workers:,} workers need about "
-            f"{needed / 2**30:,.0f} GiB for confusion matrices; this machine has "
-            f"{limit / 2**30:,.0f} GiB.\n"
-            "Is the label column the right one? Text answers must be grouped into classes first."
-        )
-
-
-def _memory_bytes() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):  # pragma: no cover - not on this system
-        return 8 << 30
 
 
 def _same(value: object, default: object) -> bool:

@@ -8,7 +8,8 @@ import numpy as np
 
 from tiebreak.errors import OptionError
 from tiebreak.inference import vb
-from tiebreak.inference.estimator import Estimator, take_in
+from tiebreak.inference.estimator import Estimator
+from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats
 
@@ -32,7 +33,7 @@ class MajorityVote(Estimator):
     def fit(self, responses: Any, *, links: Any = None, gold: Any = None) -> Self:
         """Count votes; links cannot be used."""
         refuse_links(self, links)
-        inputs = take_in(responses, None, gold)
+        inputs = read_and_check_inputs(responses, None, gold)
         role = vb.roles(inputs.responses.n_tasks, inputs.gold_codes, None)
         tasks = vb.lay_out(inputs.responses, role)
         q = vb.clamp(vb.majority(tasks, inputs.responses.n_classes), inputs.gold_codes)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import joint, mean_field
+from tiebreak.inference import mean_field
 from tiebreak.inference.estimator import require_tolerance
+from tiebreak.inference.exact_links import fit as joint
 
 if TYPE_CHECKING:
     from tiebreak.inference.variational_bayes import VariationalBayes

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import OptionError
+from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.layout import Floats
-from tiebreak.names import MISSING, Names
 
 ClassPrior = float | Sequence[float] | Floats
 ConfusionPrior = str | Sequence[float] | Floats | Mapping[Any, npt.ArrayLike]
@@ -32,7 +32,7 @@ def class_prior(given: ClassPrior, n_classes: int) -> Floats:
     return np.array(np.broadcast_to(values, (n_classes,)))
 
 
-def confusion_prior(given: ConfusionPrior, workers: Names, n_classes: int) -> Floats:
+def confusion_prior(given: ConfusionPrior, workers: Ids, n_classes: int) -> Floats:
     """Return Dirichlet parameters of the confusions, (n_workers or 1, answer, truth).
 
     "diagonal" is the paper's: K for the right answer, 1 for each wrong one,
@@ -40,7 +40,7 @@ def confusion_prior(given: ConfusionPrior, workers: Names, n_classes: int) -> Fl
     (worker, truth, answer). A mapping gives arrays for some workers (what they did in earlier
     jobs, as pseudo-counts); the others get "diagonal".
 
-    >>> confusion_prior("diagonal", Names(["ann"]), 2).tolist()
+    >>> confusion_prior("diagonal", Ids(["ann"]), 2).tolist()
     [[[2.0, 1.0], [1.0, 2.0]]]
     """
     if isinstance(given, str):
@@ -71,7 +71,7 @@ def _right_wrong(right: float, wrong: float, n_classes: int) -> Floats:
     return table[None]
 
 
-def _by_worker(given: Mapping[Any, npt.ArrayLike], workers: Names, n_classes: int) -> Floats:
+def _by_worker(given: Mapping[Any, npt.ArrayLike], workers: Ids, n_classes: int) -> Floats:
     table = np.repeat(_right_wrong(float(n_classes), 1.0, n_classes), len(workers), axis=0)
     codes = workers.codes(list(given))
     for name, w, value in zip(given, codes, given.values(), strict=True):

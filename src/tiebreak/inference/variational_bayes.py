@@ -9,22 +9,24 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.errors import NotFittedError, OptionError, note
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import collapse, dirichlet, joint, mean_field, priors, spectral, vb
-from tiebreak.inference.collapse import Rows
-from tiebreak.inference.doubt import DoubtfulLinks, LinkErrors, doubtful, errors_by_source
-from tiebreak.inference.ended import Ended
-from tiebreak.inference.estimator import (
-    Estimator,
-    Inputs,
-    start_from,
-    take_in,
+from tiebreak.inference import dirichlet, mean_field, priors, response_patterns, spectral, vb
+from tiebreak.inference.estimator import Estimator, start_from
+from tiebreak.inference.exact_links import fit as joint
+from tiebreak.inference.exact_links.fit import JointOptions, Start
+from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.link_errors.suspect import (
+    DoubtfulLinks,
+    LinkErrors,
+    doubtful,
+    errors_by_source,
 )
-from tiebreak.inference.joint import JointOptions, Start
 from tiebreak.inference.mean_field import GridPoint, MeanField
 from tiebreak.inference.options import check_options
-from tiebreak.inference.planning import LinkReport
 from tiebreak.inference.priors import ClassPrior, ConfusionPrior
+from tiebreak.inference.response_patterns import Rows
 from tiebreak.inference.vb import Problem, Run
+from tiebreak.inference.warm_start import Ended
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
@@ -182,7 +184,7 @@ class VariationalBayes(Estimator):
     def fit(self, responses: Any, *, links: Any = None, gold: Any = None) -> Self:
         """Fit to responses and, if given, links and gold."""
         check_options(self)
-        inputs = take_in(
+        inputs = read_and_check_inputs(
             responses,
             links,
             gold,
@@ -249,8 +251,8 @@ class VariationalBayes(Estimator):
             q = spectral.start(self._problem(whole, inputs), self.random_state)
         if begin is not None and begin.saw(crowd) and not begin.collapses:
             return whole, q
-        alone = collapse.special(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)
-        rows = collapse.rows_of(whole.tasks, crowd.n_classes, alone, q)
+        alone = response_patterns.special(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)
+        rows = response_patterns.rows_of(whole.tasks, crowd.n_classes, alone, q)
         return rows, None if q is None else rows.gather(q)
 
     def _problem(self, rows: Rows, inputs: Inputs) -> Problem:

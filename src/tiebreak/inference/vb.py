@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import acceleration, collapse, dirichlet
-from tiebreak.inference.acceleration import Parameters, Sweep
+from tiebreak.inference import dirichlet, response_patterns, squarem
+from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import (
@@ -188,7 +188,7 @@ def first_beliefs(problem: Problem, q: Floats) -> Beliefs:
 
 
 def _tally(problem: Problem, q: Floats, chosen: Mask) -> tuple[Floats, Floats]:
-    weighed = collapse.weigh(q, problem.copies)
+    weighed = response_patterns.weigh(q, problem.copies)
     return problem.backend.tally(weighed, problem.tasks, chosen, problem.n_threads)
 
 
@@ -226,7 +226,7 @@ def update_tasks(problem: Problem, q: Floats, beliefs: Beliefs) -> Swept:
     u = np.empty((tasks.n_tasks if has_scores else 0, problem.n_classes))
     swept = backend.sweep_tasks(q, u, tasks, *logs, n_threads=n_threads)
     if problem.copies is not None:
-        swept = collapse.recount(swept, q, tasks, problem.copies, logs, backend, n_threads)
+        swept = response_patterns.recount(swept, q, tasks, problem.copies, logs, backend, n_threads)
     if links is None:
         return swept
     linked = links.sweep(problem, q, u, logs)
@@ -293,7 +293,7 @@ def _ascend_by_leaps(problem: Problem, q: Floats, start: Beliefs, tol: float, ma
         implied = update_beliefs(problem, swept.counts, swept.totals)
         return Sweep(implied, bound_after_update(problem, implied, swept.entropy), swept.change)
 
-    climbed = acceleration.climb(sweep, start, tol=tol, max_iter=max_iter)
+    climbed = squarem.climb(sweep, start, tol=tol, max_iter=max_iter)
     implied, bounds, converged = climbed
     return Run(q, Beliefs(*implied), bounds, len(bounds), converged)
 
@@ -303,7 +303,7 @@ def value_of_tasks(problem: Problem, q: Floats) -> float | None:
     linked = 0.0 if problem.links is None else problem.links.value(q)
     if linked is None:
         return None
-    return collapse.counted_entropy(q, problem.tasks.role == FREE, problem.copies) + linked
+    return response_patterns.counted_entropy(q, problem.tasks.role == FREE, problem.copies) + linked
 
 
 def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float) -> float:

@@ -63,7 +63,7 @@ class Backend(Protocol):
         self,
         scores: Floats,
         network: Network,
-        theta: Floats,
+        coupling: Floats,
         messages: Floats,
         belief: Floats,
         span: tuple[int, int],
@@ -78,7 +78,7 @@ class Backend(Protocol):
         self,
         scores: Floats,
         network: Network,
-        theta: Floats,
+        coupling: Floats,
         messages: Floats,
         belief: Floats,
         parts: Parts,
@@ -90,26 +90,33 @@ class Backend(Protocol):
         """Pass messages in parts that take no notice of each other; return change and value."""
 
     def agreement(
-        self, scores: Floats, network: Network, theta: Floats, messages: Floats
+        self, scores: Floats, network: Network, coupling: Floats, messages: Floats
     ) -> Floats:
         """Return for each edge the probability that its ends agree."""
 
     def eliminate(
-        self, scores: Floats, cliques: Cliques, theta: Floats, belief: Floats, agree: Floats
+        self, scores: Floats, cliques: Cliques, coupling: Floats, belief: Floats, agree: Floats
     ) -> tuple[float, float]:
         """Sum out small loopy components; return the largest change and the log partition."""
 
     def decode_forest(
-        self, scores: Floats, network: Network, theta: Floats, span: tuple[int, int], label: Codes
+        self,
+        scores: Floats,
+        network: Network,
+        coupling: Floats,
+        span: tuple[int, int],
+        label: Codes,
     ) -> None:
         """Set the likeliest joint labels of nodes without loops."""
 
     def decode_greedily(
-        self, wish: Floats, network: Network, theta: Floats, order: Codes, label: Codes
+        self, wish: Floats, network: Network, coupling: Floats, order: Codes, label: Codes
     ) -> None:
         """Give nodes, in order, their best class of those that break fewest hard links."""
 
-    def decode_cliques(self, scores: Floats, cliques: Cliques, theta: Floats, label: Codes) -> None:
+    def decode_cliques(
+        self, scores: Floats, cliques: Cliques, coupling: Floats, label: Codes
+    ) -> None:
         """Set the likeliest joint labels of small loopy components."""
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.ids import Codes
 from tiebreak.link_graph.codes import (
     AnyCodes,
     Ints,
@@ -15,7 +16,6 @@ from tiebreak.link_graph.codes import (
     pair_keys,
     places_in,
 )
-from tiebreak.names import Codes
 
 
 class Closure(NamedTuple):

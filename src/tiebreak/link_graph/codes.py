@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.names import Codes
+from tiebreak.ids import Codes
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

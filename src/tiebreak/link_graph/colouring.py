@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiebreak.ids import Codes
 from tiebreak.link_graph.closure import (
     Closure,
     Lists,
@@ -18,7 +19,6 @@ from tiebreak.link_graph.closure import (
 from tiebreak.link_graph.codes import AnyCodes, Bools, Ints, each_once, places_in
 from tiebreak.link_graph.parity import odd_cycle, parity
 from tiebreak.link_graph.search import Puzzle, Verdict, inside, restrict, smallest_core, solve
-from tiebreak.names import Codes
 
 STEPS_FOR_BLAME = 10_000
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiebreak.ids import Codes
 from tiebreak.link_graph.closure import Closure, between_groups, neighbours
 from tiebreak.link_graph.codes import Ints, each_once, pair_keys
 from tiebreak.link_graph.parity import parity
-from tiebreak.names import Codes
 
 Conflict = tuple[str, *tuple[int, ...]]
 

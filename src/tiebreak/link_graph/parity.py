@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.ids import Codes
 from tiebreak.link_graph.closure import components, first_members, shortest_chain
 from tiebreak.link_graph.codes import AnyCodes, Bools, Ints, LinkCodes, pair_keys, places_in
-from tiebreak.names import Codes
 
 Parities = npt.NDArray[np.int8]
 

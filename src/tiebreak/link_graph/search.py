@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from tiebreak.ids import Codes
 from tiebreak.link_graph.closure import Lists, by_owner
 from tiebreak.link_graph.codes import Bools, Ints
-from tiebreak.names import Codes
 
 Verdict = Literal["feasible", "infeasible", "unknown"]
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from tiebreak import link_graph
 from tiebreak.errors import LinkError, OptionError, note
 from tiebreak.gold import GoldCodes
+from tiebreak.ids import Ids
 from tiebreak.link_graph import Closure, LinkCodes
 from tiebreak.links.table import Links
-from tiebreak.names import Names
 
 OnContradiction = Literal["error", "drop"]
 CONTRADICTIONS: tuple[OnContradiction, ...] = ("error", "drop")
@@ -27,19 +27,19 @@ class _Given(NamedTuple):
     """What is checked: links in the codes of linked tasks, and what is needed to speak of them."""
 
     codes: LinkCodes
-    tasks: Names
+    tasks: Ids
     n_classes: int
-    classes: Names | None
+    classes: Ids | None
     links: Links | None
 
 
 def check(
     codes: LinkCodes,
-    tasks: Names,
+    tasks: Ids,
     n_classes: int,
     *,
     gold: GoldCodes | None = None,
-    classes: Names | None = None,
+    classes: Ids | None = None,
     links: Links | None = None,
     on_contradiction: OnContradiction = "error",
     may_break: bool = False,
@@ -67,7 +67,7 @@ def check(
     if not codes.is_hard.any():
         return codes
     linked = codes.tasks()  # of many tasks, usually few
-    given = _Given(codes.among(linked), Names(tasks.take(linked)), n_classes, classes, links)
+    given = _Given(codes.among(linked), Ids(tasks.take(linked)), n_classes, classes, links)
     closure = link_graph.close(len(linked), given.codes)
     if len(closure.conflicts):
         if on_contradiction == "error":

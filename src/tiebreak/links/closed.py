@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tiebreak import link_graph
+from tiebreak.ids import Ids
 from tiebreak.link_graph import Closure, LinkCodes
-from tiebreak.names import Names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,7 +19,7 @@ class ClosedLinks:
     `codes` and `closure` are the same in numbers, for the functions of `tiebreak.link_graph`.
     """
 
-    tasks: Names
+    tasks: Ids
     codes: LinkCodes = field(repr=False)
     closure: Closure = field(repr=False)
 

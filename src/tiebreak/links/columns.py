@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import names
+from tiebreak import ids
 from tiebreak.errors import LinkError
-from tiebreak.names import MISSING, Codes, Column, Names, Source
+from tiebreak.ids import MISSING, Codes, Column, Ids, Source
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -25,14 +25,14 @@ def check_lengths(**columns: Column | None) -> None:
         raise LinkError(f"The columns of links must be equally long; got {lengths}.")
 
 
-def encode_ends(left: Column, right: Column, source: Source) -> tuple[Codes, Codes, Names]:
+def encode_ends(left: Column, right: Column, source: Source) -> tuple[Codes, Codes, Ids]:
     """Turn both columns of ids into codes of one list of tasks, in order of first appearance."""
     try:
-        left_code, tasks = names.encode(left)
-        right_code, others = names.encode(right)
+        left_code, tasks = ids.encode(left)
+        right_code, others = ids.encode(right)
         _refuse_nameless("left", left_code, source)
         _refuse_nameless("right", right_code, source)
-        tasks = names.merge(tasks, others)
+        tasks = ids.merge(tasks, others)
     except (TypeError, ValueError) as error:
         if isinstance(error, LinkError):
             raise
@@ -43,7 +43,7 @@ def encode_ends(left: Column, right: Column, source: Source) -> tuple[Codes, Cod
     new = np.empty(len(found), dtype=np.int32)
     new[order] = np.arange(len(found), dtype=np.int32)
     code = new[inverse].reshape(-1, 2)
-    return code[:, 0].copy(), code[:, 1].copy(), Names(tasks.take(found[order]))
+    return code[:, 0].copy(), code[:, 1].copy(), Ids(tasks.take(found[order]))
 
 
 def read_kinds(link: Column, source: Source) -> Bools:
@@ -80,16 +80,16 @@ def read_weights(weight: Column, source: Source) -> Floats | None:
     return None if np.isnan(weights).all() else weights
 
 
-def encode_sources(who: Column) -> tuple[Codes | None, Names | None]:
+def encode_sources(who: Column) -> tuple[Codes | None, Ids | None]:
     """Turn the column that says where links come from into codes, -1 where it is empty."""
     try:
-        codes, sources = names.encode(who)
+        codes, sources = ids.encode(who)
     except TypeError as error:
         raise LinkError(f"A value of who cannot be used as a name: {error}.") from None
     return (codes, sources) if len(sources) else (None, None)
 
 
-def recode_sources(who: Codes | None, old: Names | None, new: Names, n_links: int) -> Codes:
+def recode_sources(who: Codes | None, old: Ids | None, new: Ids, n_links: int) -> Codes:
     """Translate codes of one list of sources into those of another."""
     if who is None or old is None:
         return np.full(n_links, MISSING, dtype=np.int32)
@@ -103,7 +103,7 @@ def show_weights(weight: Floats) -> Column:
     return [None if value != value else value for value in weight.tolist()]
 
 
-def show_sources(sources: Names, who: Codes) -> Column:
+def show_sources(sources: Ids, who: Codes) -> Column:
     """Return sources as a column, empty where none is given."""
     if (who != MISSING).all():
         return sources.take(who)
@@ -112,7 +112,7 @@ def show_sources(sources: Names, who: Codes) -> Column:
 
 def _as_array(column: Column) -> npt.NDArray[Any]:
     """Return a column as an array whose values are as given."""
-    if names.is_arrow(column) or hasattr(column, "__array__"):
+    if ids.is_arrow(column) or hasattr(column, "__array__"):
         return np.asarray(column)
     return np.fromiter(column, dtype=object, count=len(column))
 
@@ -126,7 +126,7 @@ def _kind(value: Hashable) -> bool | None:
 
 def _number(value: object) -> float:
     """Return a number, nan for nothing, and 0, which no weight may be, for anything else."""
-    if names.is_missing(value):
+    if ids.is_missing(value):
         return np.nan
     try:
         return float(value)  # type: ignore[arg-type]  # what cannot be read is caught

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import link_graph, names
+from tiebreak import ids, link_graph
 from tiebreak.errors import LinkError, note
 from tiebreak.gold import Gold
+from tiebreak.ids import MISSING, NOWHERE, Codes, Column, Ids, Source
 from tiebreak.labels import as_frame
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links.closed import ClosedLinks
@@ -25,7 +26,6 @@ from tiebreak.links.columns import (
     show_sources,
     show_weights,
 )
-from tiebreak.names import MISSING, NOWHERE, Codes, Column, Names, Source
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -49,11 +49,11 @@ class Links:
     left: Codes
     right: Codes
     must: Bools
-    tasks: Names
+    tasks: Ids
     row: Ints = field(repr=False)
     weight: Floats | None = None
     who: Codes | None = None
-    sources: Names | None = None
+    sources: Ids | None = None
     source: Source = field(default=NOWHERE, repr=False)
     frame: str = field(default="pyarrow", repr=False)
 
@@ -150,7 +150,7 @@ class Links:
         """Append the links of another table; errors then count rows of both together."""
         if not isinstance(other, Links):
             return NotImplemented
-        tasks = names.merge(self.tasks, other.tasks)
+        tasks = ids.merge(self.tasks, other.tasks)
         code = tasks.codes(other.tasks)
         who, sources = _join_who(self, other)
         both = np.concatenate
@@ -177,7 +177,7 @@ class Links:
         >>> Links.from_pairs(cannot=[("a", "b")]).pairs()
         [('a', 'b', 'cannot')]
         """
-        left, right = Names(self.tasks.take(self.left)), Names(self.tasks.take(self.right))
+        left, right = Ids(self.tasks.take(self.left)), Ids(self.tasks.take(self.right))
         return list(zip(left, right, (WORDS[must] for must in self.must.tolist()), strict=True))
 
     def columns(self) -> dict[str, Column]:
@@ -197,7 +197,7 @@ class Links:
         """Return left, right, link … as the caller's kind of table, else pyarrow."""
         return as_frame(self.columns(), self.frame)
 
-    def on(self, tasks: Names) -> LinkCodes:
+    def on(self, tasks: Ids) -> LinkCodes:
         """Translate into the codes of a crowd that has these tasks, each pair once.
 
         Links without weight that say the same collapse; the weights of one pair are added, must
@@ -302,10 +302,10 @@ def _join_weights(first: Links, second: Links) -> Floats | None:
     )
 
 
-def _join_who(first: Links, second: Links) -> tuple[Codes | None, Names | None]:
+def _join_who(first: Links, second: Links) -> tuple[Codes | None, Ids | None]:
     if first.sources is None and second.sources is None:
         return None, None
-    sources = names.merge(first.sources or Names(()), second.sources or Names(()))
+    sources = ids.merge(first.sources or Ids(()), second.sources or Ids(()))
     first_who = recode_sources(first.who, first.sources, sources, len(first))
     second_who = recode_sources(second.who, second.sources, sources, len(second))
     return np.concatenate([first_who, second_who]), sources

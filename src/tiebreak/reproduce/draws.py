@@ -15,10 +15,10 @@ import numpy as np
 from tiebreak import datasets
 from tiebreak.errors import FileError
 from tiebreak.gold import Gold, GoldCodes
+from tiebreak.ids import Ids
 from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Links, links_from_gold
-from tiebreak.names import Names
 from tiebreak.reproduce.quiet import quietly
 from tiebreak.responses import Responses
 from tiebreak.selection.draws import Indexes, PairCodes, bvsb_pairs, random_pairs
@@ -114,7 +114,7 @@ def draw(name: str, expected: str, backend: str, run: int) -> Draw:
 def labels_given(of: Crowd, drawn: Draw, n: int) -> Gold:
     """Return the first n labels of a draw."""
     at = drawn.labels[:n]
-    return Gold(Names(of.gold.tasks.take(at)), of.gold.label[at], of.gold.classes, at)
+    return Gold(Ids(of.gold.tasks.take(at)), of.gold.label[at], of.gold.classes, at)
 
 
 def links_given(of: Crowd, pairs: PairCodes, n: int) -> Links:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from tiebreak import datasets
 from tiebreak._version import __version__
 from tiebreak.errors import FileError, OptionError
-from tiebreak.files.replacing import open_target
+from tiebreak.files.atomic_write import open_target
 from tiebreak.reproduce import draws, methods
 
 RUNS = "runs.jsonl"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.errors import FileError
-from tiebreak.files.replacing import open_target
+from tiebreak.files.atomic_write import open_target
 from tiebreak.kernels.layout import Floats
 from tiebreak.reproduce.experiments import Plan, Row
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tiebreak.kernels.intake import reference
-from tiebreak.kernels.intake.reference import Arranged, Part
-from tiebreak.names import Codes
-from tiebreak.names.coding import LARGE
+from tiebreak.ids import Codes
+from tiebreak.ids.encoding import LARGE
+from tiebreak.kernels.ingest import reference
+from tiebreak.kernels.ingest.reference import Arranged, Part
 
 INT32_END = 2**31
 
@@ -17,6 +17,6 @@ def arrange(
     n_responses = sum(len(part.task) for part in parts)
     if n_responses < LARGE or n_workers * len(new_label) >= INT32_END:
         return reference.arrange(parts, n_tasks, new_label, keep_last=keep_last)
-    from tiebreak.kernels.intake import arranging
+    from tiebreak.kernels.ingest import sort_by_task
 
-    return arranging.arrange(parts, n_tasks, new_label, keep_last=keep_last)
+    return sort_by_task.arrange(parts, n_tasks, new_label, keep_last=keep_last)

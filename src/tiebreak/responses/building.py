@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import names
+from tiebreak import ids
 from tiebreak.errors import OptionError, ResponseError, note
-from tiebreak.kernels.intake.reference import Part
+from tiebreak.ids import MISSING, NOWHERE, Coder, Codes, Column, Source
+from tiebreak.ids.encoding import LARGE
+from tiebreak.kernels.ingest.reference import Part
 from tiebreak.kernels.threads import default_threads, for_each
-from tiebreak.names import MISSING, NOWHERE, Coder, Codes, Column, Source
-from tiebreak.names.coding import LARGE
 from tiebreak.responses.arranging import arrange
 from tiebreak.responses.table import REPEATS, Repeats, Responses, sorted_classes
 
@@ -47,7 +47,7 @@ class Builder:
         columns = task, worker, label
         if not self._coders:
             n_rows = LARGE if is_large else None
-            self._coders = tuple(names.coder_for(column, n_rows) for column in columns)
+            self._coders = tuple(ids.coder_for(column, n_rows) for column in columns)
         task_code, worker_code, label_code = self._encode(columns)
         self._find_nameless("task", task_code)
         self._find_nameless("worker", worker_code)
@@ -76,9 +76,9 @@ class Builder:
         task_names, worker_names, class_names = (coder.names() for coder in self._coders)
         self._coders = ()  # their tables may be large, and are done with
         if tasks is not None:
-            task_names = names.merge(task_names, names.encode(tasks)[1])
+            task_names = ids.merge(task_names, ids.encode(tasks)[1])
         if classes is not None:
-            class_names = names.merge(class_names, names.encode(classes)[1])
+            class_names = ids.merge(class_names, ids.encode(classes)[1])
         if not len(class_names):
             raise ResponseError(
                 f"{self._source.name or 'The table'} holds no label at all. "

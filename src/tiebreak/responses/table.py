@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import names
+from tiebreak import ids
 from tiebreak.errors import ResponseError
-from tiebreak.kernels.intake.reference import Part
-from tiebreak.names import NOWHERE, Codes, Column, Names, Source
+from tiebreak.ids import NOWHERE, Codes, Column, Ids, Source
+from tiebreak.kernels.ingest.reference import Part
 from tiebreak.responses.arranging import INT32_END, arrange
 
 Repeats = Literal["last", "count", "error"]
@@ -32,9 +32,9 @@ class Responses:
 
     start: Offsets
     code: Codes
-    tasks: Names
-    workers: Names
-    classes: Names
+    tasks: Ids
+    workers: Ids
+    classes: Ids
     n_empty: int = 0
     n_repeats: int = 0
     frame: str = field(default="pyarrow", repr=False)
@@ -54,15 +54,13 @@ class Responses:
         task: npt.ArrayLike,
         worker: npt.ArrayLike,
         label: npt.ArrayLike,
-        tasks: Names,
-        workers: Names,
-        classes: Names,
+        tasks: Ids,
+        workers: Ids,
+        classes: Ids,
     ) -> Responses:
         """Build from codes, one row a response, and the names that they stand for.
 
-        >>> crowd = Responses.from_codes(
-        ...     [1, 0], [0, 0], [1, 0], Names("ab"), Names("w"), Names("xy")
-        ... )
+        >>> crowd = Responses.from_codes([1, 0], [0, 0], [1, 0], Ids("ab"), Ids("w"), Ids("xy"))
         >>> crowd.task.tolist(), crowd.label.tolist()
         ([0, 1], [0, 1])
         """
@@ -154,15 +152,15 @@ class Responses:
             f"{self.n_workers:,} workers, {self.n_classes:,} classes)"
         )
 
-    def with_tasks(self, others: Names) -> Responses:
+    def with_tasks(self, others: Ids) -> Responses:
         """Add tasks that nobody answered."""
-        tasks = names.merge(self.tasks, others)
+        tasks = ids.merge(self.tasks, others)
         more = np.full(len(tasks) - len(self.tasks), len(self.code), dtype=np.int64)
         return replace(self, tasks=tasks, start=np.concatenate([self.start, more]))
 
-    def with_classes(self, others: Names) -> Responses:
+    def with_classes(self, others: Ids) -> Responses:
         """Add classes that no worker used (a known label may name one)."""
-        merged = names.merge(self.classes, others)
+        merged = ids.merge(self.classes, others)
         if len(merged) == len(self.classes):
             return self
         classes, new_code = sorted_classes(merged)
@@ -172,10 +170,10 @@ class Responses:
         return replace(self, code=code if is_wide else code.astype(np.int32), classes=classes)
 
 
-def sorted_classes(classes: Names) -> tuple[Names, Codes]:
+def sorted_classes(classes: Ids) -> tuple[Ids, Codes]:
     """Sort classes; labels that cannot be compared with each other are refused."""
     try:
-        return names.sort(classes)
+        return ids.sort(classes)
     except TypeError:
         kinds = sorted({type(value).__name__ for value in classes})
         raise ResponseError(

@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tiebreak.errors import OptionError
+from tiebreak.ids import Ids
 from tiebreak.inference import VariationalBayes
 from tiebreak.inference.calibration import expected_temperature
 from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.kernels.reference import softmax
 from tiebreak.labels import as_frame
-from tiebreak.names import Names
 from tiebreak.selection import adaptive, draws, value
 from tiebreak.selection.adaptive import Crowd
 from tiebreak.selection.draws import Indexes, Seed
@@ -43,8 +43,8 @@ class Pairs:
     check, which guards later answers, may be small.
     """
 
-    left: Names
-    right: Names
+    left: Ids
+    right: Ids
     gain: Floats
     frame: str = field(default="pyarrow", repr=False)
 
@@ -196,5 +196,5 @@ def _columns(questions: list[adaptive.Question]) -> tuple[Indexes, Indexes, Floa
     return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64), np.array(gain, float)
 
 
-def _names(model: Estimator, codes: Indexes) -> Names:
-    return Names(model.tasks_.take(codes))
+def _names(model: Estimator, codes: Indexes) -> Ids:
+    return Ids(model.tasks_.take(codes))

@@ -9,7 +9,7 @@ from tiebreak.kernels.compiled.mean_field import (
     update_together,
 )
 from tiebreak.kernels.compiled.messages import pass_messages
-from tiebreak.kernels.compiled.parts import pass_in_parts
+from tiebreak.kernels.compiled.split_messages import pass_in_parts
 from tiebreak.kernels.compiled.sum_product import (
     agreement,
     decode_forest,

@@ -10,25 +10,25 @@ from tiebreak.kernels.network import Cliques
 
 
 def eliminate(
-    scores: Floats, cliques: Cliques, theta: Floats, belief: Floats, agree: Floats
+    scores: Floats, cliques: Cliques, coupling: Floats, belief: Floats, agree: Floats
 ) -> tuple[float, float]:
     """Sum out the nodes of all cliques: see `reference.eliminate`."""
     if not len(cliques.node):
         return 0.0, 0.0  # nothing is compiled in vain
     tables = np.zeros(cliques.table_start[-1])
     messages = np.zeros(cliques.message_start[-1])
-    _collect(scores, cliques, theta, tables, messages, False)
+    _collect(scores, cliques, coupling, tables, messages, False)
     log_partition = _give_back(scores.shape[1], cliques, tables, messages)
     return _read_off(scores.shape[1], cliques, tables, belief, agree), log_partition
 
 
-def decode_cliques(scores: Floats, cliques: Cliques, theta: Floats, label: Codes) -> None:
+def decode_cliques(scores: Floats, cliques: Cliques, coupling: Floats, label: Codes) -> None:
     """Set the likeliest joint labels of the nodes of all cliques: see `reference`."""
     if not len(cliques.node):
         return
     tables = np.zeros(cliques.table_start[-1])
     messages = np.zeros(cliques.message_start[-1])
-    _collect(scores, cliques, theta, tables, messages, True)
+    _collect(scores, cliques, coupling, tables, messages, True)
     _choose(scores.shape[1], cliques, tables, label)
 
 
@@ -57,7 +57,7 @@ def _heard(n: int, cliques: Cliques, child: int, entry_of: Offsets) -> Offsets:
 def _collect(
     scores: Floats,
     cliques: Cliques,
-    theta: Floats,
+    coupling: Floats,
     tables: Floats,
     messages: Floats,
     best: bool,
@@ -68,7 +68,7 @@ def _collect(
         table = tables[cliques.table_start[c] : cliques.table_start[c + 1]]
         score, sent = scores[cliques.node[c]], cliques.message_start[c]
         for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
-            add, n_same = theta[cliques.edge[e]], n ** cliques.edge_digit[e]
+            add, n_same = coupling[cliques.edge[e]], n ** cliques.edge_digit[e]
             for first in range(0, len(table), n * n_same):
                 for k in range(n):  # the entries where both ends have class k
                     low = first + k * n_same

@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import ir
 
 from tiebreak.kernels.compile import fused_kernel, kernel
-from tiebreak.kernels.compiled.lanes import (
+from tiebreak.kernels.compiled.simd import (
     fused,
     lane_by_lane,
     minus,

@@ -11,7 +11,13 @@ import numpy as np
 
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.compiled.exponential import exp_lanes, log_lanes
-from tiebreak.kernels.compiled.lanes import (
+from tiebreak.kernels.compiled.one_message import (
+    LARGEST_THETA,
+    SMALLEST_SUM,
+    exact_message,
+    message,
+)
+from tiebreak.kernels.compiled.simd import (
     MOST_LANES,
     Like,
     apart,
@@ -28,12 +34,6 @@ from tiebreak.kernels.compiled.lanes import (
     times,
     zeros,
 )
-from tiebreak.kernels.compiled.one_message import (
-    LARGEST_THETA,
-    SMALLEST_SUM,
-    exact_message,
-    message,
-)
 from tiebreak.kernels.compiled.softmax import softmax_into
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.network import LOWEST, Network
@@ -42,7 +42,7 @@ from tiebreak.kernels.network import LOWEST, Network
 def pass_messages(
     scores: Floats,
     network: Network,
-    theta: Floats,
+    coupling: Floats,
     messages: Floats,
     belief: Floats,
     span: tuple[int, int],
@@ -52,7 +52,7 @@ def pass_messages(
     believing: bool = True,
 ) -> tuple[float, float]:
     """Pass messages up or down: see `reference.pass_messages`."""
-    slots = network.start, network.other, network.mate, network.edge, theta
+    slots = network.start, network.other, network.mate, network.edge, coupling
     said = scores, *slots, messages, belief, span, damping, down, believing
     n_classes = scores.shape[1]
     if n_classes <= MOST_LANES:
@@ -68,7 +68,7 @@ def _pass_on_lanes(
     other: Codes,
     mate: Offsets,
     edge: Codes,
-    theta: Floats,
+    coupling: Floats,
     messages: Floats,
     belief: Floats,
     span: tuple[int, int],
@@ -90,7 +90,7 @@ def _pass_on_lanes(
                 continue
             n_spoken += 1
             cavity = minus(total, load(messages, e, 0, like))
-            new, scale = _message_on_lanes(like, cavity, theta[edge[e]])
+            new, scale = _message_on_lanes(like, cavity, coupling[edge[e]])
             log_partition += scale
             if damping > 0.0:
                 old = load(messages, mate[e], 0, like)
@@ -110,7 +110,7 @@ def _pass_on_lanes(
 
 
 @kernel
-def _message_on_lanes(like: Like, cavity: Any, theta: float) -> tuple[Any, float]:
+def _message_on_lanes(like: Like, cavity: Any, coupling: float) -> tuple[Any, float]:
     """Return log Σ_l exp(cavity_l + θ 1(k = l)) − scale of each k, and the scale: the largest.
 
     The sum over the others is never taken as the sum over all less one, so that nothing cancels;
@@ -119,20 +119,20 @@ def _message_on_lanes(like: Like, cavity: Any, theta: float) -> tuple[Any, float
     top = largest_lane(cavity)
     each = exp_lanes(minus(cavity, top))
     rest = others(each)
-    if smallest_lane(rest) < SMALLEST_SUM or theta > LARGEST_THETA:
-        return _exact_message_on_lanes(like, cavity, theta)
-    if theta > -np.inf:
-        rest = fused(each, np.exp(theta), rest)
+    if smallest_lane(rest) < SMALLEST_SUM or coupling > LARGEST_THETA:
+        return _exact_message_on_lanes(like, cavity, coupling)
+    if coupling > -np.inf:
+        rest = fused(each, np.exp(coupling), rest)
     new = log_lanes(rest)
     largest = largest_lane(new)
     return minus(new, largest), top + largest
 
 
 @kernel
-def _exact_message_on_lanes(like: Like, cavity: Any, theta: float) -> tuple[Any, float]:
+def _exact_message_on_lanes(like: Like, cavity: Any, coupling: float) -> tuple[Any, float]:
     written, new = np.empty(len(like)), np.empty(len(like))
     store(written, 0, 0, cavity)
-    scale = exact_message(written, theta, new)
+    scale = exact_message(written, coupling, new)
     return minus(load(new, 0, 0, like), scale), scale
 
 
@@ -143,7 +143,7 @@ def _pass(
     other: Codes,
     mate: Offsets,
     edge: Codes,
-    theta: Floats,
+    coupling: Floats,
     messages: Floats,
     belief: Floats,
     span: tuple[int, int],
@@ -169,7 +169,7 @@ def _pass(
             n_spoken += 1
             for k in range(n):
                 cavity[k] = total[k] - messages[e, k]
-            scale = message(cavity, theta[edge[e]], new)
+            scale = message(cavity, coupling[edge[e]], new)
             log_partition += scale
             top = -np.inf
             for k in range(n):

@@ -12,7 +12,7 @@ LARGEST_THETA = 600.0  # above, exp(θ) overflows
 
 
 @kernel
-def message(cavity: Floats, theta: float, out: Floats) -> float:
+def message(cavity: Floats, coupling: float, out: Floats) -> float:
     """Set out[k] = log Σ_l exp(cavity_l + θ 1(k = l)) and return the largest of them.
 
     Sums go over classes relative to the likeliest one, which is left out of the sum over the
@@ -28,9 +28,9 @@ def message(cavity: Floats, theta: float, out: Floats) -> float:
         if k != first:
             out[k] = np.exp(cavity[k] - top)
             rest += out[k]
-    if rest < SMALLEST_SUM or theta > LARGEST_THETA:
-        return exact_message(cavity, theta, out)
-    weight = np.exp(theta) if theta > -np.inf else 0.0
+    if rest < SMALLEST_SUM or coupling > LARGEST_THETA:
+        return exact_message(cavity, coupling, out)
+    weight = np.exp(coupling) if coupling > -np.inf else 0.0
     largest = -np.inf
     for k in range(n):
         if k == first:
@@ -42,13 +42,13 @@ def message(cavity: Floats, theta: float, out: Floats) -> float:
 
 
 @kernel
-def exact_message(cavity: Floats, theta: float, out: Floats) -> float:
+def exact_message(cavity: Floats, coupling: float, out: Floats) -> float:
     """Do what `_message` does, in logs throughout."""
     log_others(cavity, out)
     largest = -np.inf
     for k in range(len(cavity)):
-        if theta > -np.inf:
-            high, low = out[k], theta + cavity[k]
+        if coupling > -np.inf:
+            high, low = out[k], coupling + cavity[k]
             if low > high:
                 high, low = low, high
             out[k] = high + np.log1p(np.exp(low - high))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.compiled.lanes import (
+from tiebreak.kernels.compiled.simd import (
     Like,
     apart,
     larger,

@@ -26,26 +26,26 @@ def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
     return float(sums.sum())
 
 
-def agreement(scores: Floats, network: Network, theta: Floats, messages: Floats) -> Floats:
+def agreement(scores: Floats, network: Network, coupling: Floats, messages: Floats) -> Floats:
     """Return for each edge the probability that its two ends agree: see `reference.agreement`."""
-    agree = np.zeros(len(theta))
-    _agreement(scores, network, theta, messages, agree)
+    agree = np.zeros(len(coupling))
+    _agreement(scores, network, coupling, messages, agree)
     return agree
 
 
 def decode_forest(
-    scores: Floats, network: Network, theta: Floats, span: tuple[int, int], label: Codes
+    scores: Floats, network: Network, coupling: Floats, span: tuple[int, int], label: Codes
 ) -> None:
     """Set the likeliest joint labels of nodes without loops: see `reference.decode_forest`."""
     low, high = span
-    _decode_forest(scores.copy(), network, theta, low, high, label)
+    _decode_forest(scores.copy(), network, coupling, low, high, label)
 
 
 def decode_greedily(
-    wish: Floats, network: Network, theta: Floats, order: Codes, label: Codes
+    wish: Floats, network: Network, coupling: Floats, order: Codes, label: Codes
 ) -> None:
     """Give nodes, in order, the best class that breaks fewest: see `reference`."""
-    _decode_greedily(wish, network, theta, order, label)
+    _decode_greedily(wish, network, coupling, order, label)
 
 
 @kernel
@@ -69,7 +69,7 @@ def _total(i: int, scores: Floats, network: Network, messages: Floats, total: Fl
 
 @kernel
 def _agreement(
-    scores: Floats, network: Network, theta: Floats, messages: Floats, agree: Floats
+    scores: Floats, network: Network, coupling: Floats, messages: Floats, agree: Floats
 ) -> None:
     n = scores.shape[1]
     here, there, others = np.empty(n), np.empty(n), np.empty(n)
@@ -85,7 +85,7 @@ def _agreement(
                 here[k] = totals[i, k] - messages[e, k]
                 there[k] = totals[j, k] - messages[back, k]
             log_others(there, others)
-            same = theta[network.edge[e]] + _log_dot(here, there)
+            same = coupling[network.edge[e]] + _log_dot(here, there)
             agree[network.edge[e]] = 1.0 / (1.0 + np.exp(_log_dot(here, others) - same))
 
 
@@ -103,7 +103,7 @@ def _log_dot(a: Floats, b: Floats) -> float:
 
 @kernel
 def _decode_forest(
-    best: Floats, network: Network, theta: Floats, low: int, high: int, label: Codes
+    best: Floats, network: Network, coupling: Floats, low: int, high: int, label: Codes
 ) -> None:
     n = best.shape[1]
     for i in range(high - 1, low - 1, -1):
@@ -112,7 +112,7 @@ def _decode_forest(
             if j > i:
                 continue
             for k in range(n):
-                message = best[i, k] + theta[network.edge[e]]
+                message = best[i, k] + coupling[network.edge[e]]
                 for other in range(n):
                     if other != k:
                         message = max(message, best[i, other])
@@ -121,13 +121,13 @@ def _decode_forest(
         for e in range(network.start[i], network.start[i + 1]):
             j = network.other[e]
             if j < i:
-                best[i, label[j]] += theta[network.edge[e]]
+                best[i, label[j]] += coupling[network.edge[e]]
         label[i] = best[i].argmax()
 
 
 @kernel
 def _decode_greedily(
-    wish: Floats, network: Network, theta: Floats, order: Codes, label: Codes
+    wish: Floats, network: Network, coupling: Floats, order: Codes, label: Codes
 ) -> None:
     n = wish.shape[1]
     broken = np.empty(n)
@@ -135,7 +135,7 @@ def _decode_greedily(
         broken[:] = 0.0
         for e in range(network.start[i], network.start[i + 1]):
             other = label[network.other[e]]
-            if other >= 0 and theta[network.edge[e]] == -np.inf:
+            if other >= 0 and coupling[network.edge[e]] == -np.inf:
                 broken[other] += 1.0
         best = -1
         for k in range(n):

@@ -19,13 +19,13 @@ from tiebreak.kernels.compiled.blocks import (
     settle,
     settle_odds,
 )
-from tiebreak.kernels.compiled.lanes import Like, lanes_for
 from tiebreak.kernels.compiled.rows import (
     Scoring,
     count_codes,
     count_rows,
     score_listed,
 )
+from tiebreak.kernels.compiled.simd import Like, lanes_for
 from tiebreak.kernels.layout import (
     FREE,
     KNOWN,

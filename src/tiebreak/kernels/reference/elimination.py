@@ -9,7 +9,7 @@ from tiebreak.kernels.network import Cliques
 
 
 def eliminate(
-    scores: Floats, cliques: Cliques, theta: Floats, belief: Floats, agree: Floats
+    scores: Floats, cliques: Cliques, coupling: Floats, belief: Floats, agree: Floats
 ) -> tuple[float, float]:
     """Sum out the nodes of all cliques; set their beliefs and the agreement of their edges.
 
@@ -19,7 +19,7 @@ def eliminate(
     -------
     The largest change of any belief, and the log partition of these components.
     """
-    tables, messages = _collect(scores, cliques, theta, np.logaddexp)
+    tables, messages = _collect(scores, cliques, coupling, np.logaddexp)
     log_partition = sum(
         float(message.sum()) for c, message in enumerate(messages) if cliques.parent[c] < 0
     )
@@ -41,9 +41,9 @@ def eliminate(
     return change, log_partition
 
 
-def decode_cliques(scores: Floats, cliques: Cliques, theta: Floats, label: Codes) -> None:
+def decode_cliques(scores: Floats, cliques: Cliques, coupling: Floats, label: Codes) -> None:
     """Set the likeliest joint labels of the nodes of all cliques: [eq:decode]."""
-    tables, _ = _collect(scores, cliques, theta, np.maximum)
+    tables, _ = _collect(scores, cliques, coupling, np.maximum)
     for c in range(len(cliques.node) - 1, -1, -1):
         rest = cliques.rest[cliques.rest_start[c] : cliques.rest_start[c + 1]]
         given = np.moveaxis(tables[c], 0, -1)[tuple(label[rest].tolist())]
@@ -51,7 +51,7 @@ def decode_cliques(scores: Floats, cliques: Cliques, theta: Floats, label: Codes
 
 
 def _collect(
-    scores: Floats, cliques: Cliques, theta: Floats, add: np.ufunc
+    scores: Floats, cliques: Cliques, coupling: Floats, add: np.ufunc
 ) -> tuple[list[Floats], list[Floats]]:
     """Return each clique's table, axis j its digit j, and the message that it sends."""
     n_classes = scores.shape[1]
@@ -61,7 +61,9 @@ def _collect(
         table = np.zeros((n_classes,) * (width + 1))
         table += scores[cliques.node[c]].reshape((-1,) + (1,) * width)
         for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
-            table += _diagonal(theta[cliques.edge[e]], n_classes, int(cliques.edge_digit[e]), width)
+            table += _diagonal(
+                coupling[cliques.edge[e]], n_classes, int(cliques.edge_digit[e]), width
+            )
         tables.append(table)
     messages: list[Floats] = []
     for c in range(len(cliques.node)):
@@ -77,10 +79,10 @@ def _places(cliques: Cliques, c: int) -> list[int]:
     return [int(p) for p in cliques.place[cliques.rest_start[c] : cliques.rest_start[c + 1]]]
 
 
-def _diagonal(theta: float, n_classes: int, digit: int, width: int) -> Floats:
+def _diagonal(coupling: float, n_classes: int, digit: int, width: int) -> Floats:
     """Return θ where digit 0 equals `digit`, 0 elsewhere."""
     pair = np.zeros((n_classes, n_classes))
-    np.fill_diagonal(pair, theta)
+    np.fill_diagonal(pair, coupling)
     shape = [1] * (width + 1)
     shape[0] = shape[digit] = n_classes
     return pair.reshape(shape)

@@ -18,7 +18,7 @@ def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
 def pass_messages(
     scores: Floats,
     network: Network,
-    theta: Floats,
+    coupling: Floats,
     messages: Floats,
     belief: Floats,
     span: tuple[int, int],
@@ -39,7 +39,7 @@ def pass_messages(
 
     Parameters
     ----------
-    theta
+    coupling
         (n_edges,) log-odds that the two ends agree; −∞ where they cannot.
     messages
         (2 · n_edges, n_classes) logs, largest 0 and none below `LOWEST`. Overwritten.
@@ -58,7 +58,7 @@ def pass_messages(
         total = scores[i] + messages[slots].sum(axis=0)
         spoken = slots[(network.other[slots] > i) == down]
         for e in spoken:
-            new = _message(total - messages[e], theta[network.edge[e]])
+            new = _message(total - messages[e], coupling[network.edge[e]])
             log_partition += new.max()
             back = network.mate[e]
             told = damping * messages[back] + (1.0 - damping) * (new - new.max())
@@ -76,7 +76,7 @@ def pass_messages(
 def pass_in_parts(
     scores: Floats,
     network: Network,
-    theta: Floats,
+    coupling: Floats,
     messages: Floats,
     belief: Floats,
     parts: Parts,
@@ -109,7 +109,7 @@ def pass_in_parts(
             for e in slots:
                 if (network.other[e] > i) != down:
                     continue
-                log_odds = min(theta[network.edge[e]], -np.log(SMALLEST))
+                log_odds = min(coupling[network.edge[e]], -np.log(SMALLEST))
                 told = _message(total - log_norm - np.log(messages[e]), log_odds)
                 value += told.max()
                 told = np.maximum(np.exp(told - told.max()), SMALLEST)
@@ -124,9 +124,9 @@ def pass_in_parts(
     return change, float(value)
 
 
-def _message(cavity: Floats, theta: float) -> Floats:
+def _message(cavity: Floats, coupling: float) -> Floats:
     """Return log Σ_l exp(cavity_l + θ 1(k = l)) for each k."""
-    return np.logaddexp(_others(cavity), theta + cavity)
+    return np.logaddexp(_others(cavity), coupling + cavity)
 
 
 def _others(cavity: Floats) -> Floats:
@@ -136,9 +136,9 @@ def _others(cavity: Floats) -> Floats:
     return np.asarray(np.logaddexp.reduce(without.reshape(n_classes, -1), axis=1))
 
 
-def agreement(scores: Floats, network: Network, theta: Floats, messages: Floats) -> Floats:
+def agreement(scores: Floats, network: Network, coupling: Floats, messages: Floats) -> Floats:
     """Return for each edge the probability that its two ends agree: [eq:agreement]."""
-    agree = np.zeros(len(theta))
+    agree = np.zeros(len(coupling))
     totals = scores.copy()
     owner = np.repeat(np.arange(network.n_nodes), np.diff(network.start))
     np.add.at(totals, owner, messages)
@@ -148,14 +148,14 @@ def agreement(scores: Floats, network: Network, theta: Floats, messages: Floats)
             continue
         here, there = totals[i] - messages[e], totals[j] - messages[network.mate[e]]
         edge = network.edge[e]
-        same = theta[edge] + np.logaddexp.reduce(here + there)
+        same = coupling[edge] + np.logaddexp.reduce(here + there)
         differ = np.logaddexp.reduce(here + _others(there))
         agree[edge] = np.exp(same - np.logaddexp(same, differ))
     return agree
 
 
 def decode_forest(
-    scores: Floats, network: Network, theta: Floats, span: tuple[int, int], label: Codes
+    scores: Floats, network: Network, coupling: Floats, span: tuple[int, int], label: Codes
 ) -> None:
     """Set the likeliest joint labels of nodes in components without loops: [eq:decode].
 
@@ -166,18 +166,18 @@ def decode_forest(
     for i in range(high - 1, low - 1, -1):
         for e in range(network.start[i], network.start[i + 1]):
             if network.other[e] < i:
-                best[network.other[e]] += _best_message(best[i], theta[network.edge[e]])
+                best[network.other[e]] += _best_message(best[i], coupling[network.edge[e]])
     for i in range(low, high):
         choice = best[i].copy()
         for e in range(network.start[i], network.start[i + 1]):
             if network.other[e] < i:
-                choice[label[network.other[e]]] += theta[network.edge[e]]
+                choice[label[network.other[e]]] += coupling[network.edge[e]]
         label[i] = choice.argmax()
 
 
-def _best_message(total: Floats, theta: float) -> Floats:
+def _best_message(total: Floats, coupling: float) -> Floats:
     """Return max_l (total_l + θ 1(k = l)) for each k."""
-    message = total + theta
+    message = total + coupling
     for k in range(len(total)):
         others = np.delete(total, k)
         if len(others):
@@ -186,7 +186,7 @@ def _best_message(total: Floats, theta: float) -> Floats:
 
 
 def decode_greedily(
-    wish: Floats, network: Network, theta: Floats, order: Codes, label: Codes
+    wish: Floats, network: Network, coupling: Floats, order: Codes, label: Codes
 ) -> None:
     """Give nodes, in order, their best class of those that break fewest hard links.
 
@@ -196,7 +196,7 @@ def decode_greedily(
         broken = np.zeros(wish.shape[1])
         for e in range(network.start[i], network.start[i + 1]):
             other = label[network.other[e]]
-            if other >= 0 and theta[network.edge[e]] == -np.inf:
+            if other >= 0 and coupling[network.edge[e]] == -np.inf:
                 broken[other] += 1.0
         broken[np.isneginf(wish[i])] = np.inf
         label[i] = np.where(broken == broken.min(), wish[i], -np.inf).argmax()

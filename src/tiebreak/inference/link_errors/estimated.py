@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from tiebreak.inference.calibration import LOG_RANGE, expected_temperature
-from tiebreak.inference.exact_links import ExactLinks
-from tiebreak.inference.link_errors import Rates
+from tiebreak.inference.exact_links.infer import ExactLinks
+from tiebreak.inference.link_errors.learnt import Rates
 from tiebreak.inference.vb import Logs
 from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.kernels.reference import softmax

@@ -14,9 +14,9 @@ from properties.test_bound import assert_never_falls
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.inference import acceleration, dawid_skene, vb
-from tiebreak.inference.acceleration import Parameters, Sweep, climb
+from tiebreak.inference import dawid_skene, squarem, vb
 from tiebreak.inference.estimator import Estimator
+from tiebreak.inference.squarem import Parameters, Sweep, climb
 from tiebreak.kernels import reference
 
 LIMIT, RATE = 3.0, 0.9
@@ -40,7 +40,7 @@ def towards_a_limit(bound: Callable[[int, float], float], visited: list[float]) 
 
 def run_towards_a_limit(
     bound: Callable[[int, float], float], *, tol: float = 1e-9, max_iter: int = 300
-) -> tuple[acceleration.Climb, list[float]]:
+) -> tuple[squarem.Climb, list[float]]:
     visited: list[float] = []
     sweep = towards_a_limit(bound, visited)
     found = climb(sweep, (np.ones(1),), tol=tol, max_iter=max_iter)  # type: ignore[arg-type]

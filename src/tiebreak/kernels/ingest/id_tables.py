@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.intake.text import HALF, SPREAD, Bytes, hash_text, same_text
+from tiebreak.kernels.ingest.text import HALF, SPREAD, Bytes, hash_text, same_text
 from tiebreak.kernels.layout import Codes, Mask, Offsets
 
 Wholes = npt.NDArray[np.int64]

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import tiebreak as tb
-from tiebreak import names
-from tiebreak.names import Names
+from tiebreak import ids
+from tiebreak.ids import Ids
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from tiebreak.names import Names
     ],
 )
 def test_codes_are_found_across_types(known: Any, asked: Any, expected: list[int]) -> None:
-    assert Names(known).codes(asked).tolist() == expected
+    assert Ids(known).codes(asked).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -36,25 +36,25 @@ def test_codes_are_found_across_types(known: Any, asked: Any, expected: list[int
     [["b", "a", "b", None], pa.array(["b", "a", "b", None]), [("x", 1), 2, ("x", 1), float("nan")]],
 )
 def test_encoding_keeps_the_order_of_first_appearance(column: Any) -> None:
-    codes, found = names.encode(column)
+    codes, found = ids.encode(column)
     assert codes.tolist() == [0, 1, 0, -1]
     assert len(found) == 2
     assert next(iter(found)) in ("b", ("x", 1))
 
 
 def test_a_column_of_nothing_names_nothing() -> None:
-    codes, found = names.encode(pa.nulls(2))
+    codes, found = ids.encode(pa.nulls(2))
     assert codes.tolist() == [-1, -1]
     assert len(found) == 0
 
 
 def test_merging_refuses_a_name_of_another_type_kindly() -> None:
     with pytest.raises(tb.InputError, match="'cat' is no int64, as 1 and the others are"):
-        names.merge(Names(pa.array([1, 2])), Names(["cat"]))
+        ids.merge(Ids(pa.array([1, 2])), Ids(["cat"]))
 
 
 def test_taking_gives_back_what_was_given() -> None:
-    found = Names((1, "x", ("y", 2)))
+    found = Ids((1, "x", ("y", 2)))
     assert found.take(np.array([2, 0])) == [("y", 2), 1]
     assert found[1:] == ["x", ("y", 2)]
     assert "x" in found

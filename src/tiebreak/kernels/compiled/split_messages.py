@@ -12,7 +12,7 @@ import numpy as np
 
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.compiled.exponential import exp_lanes
-from tiebreak.kernels.compiled.lanes import (
+from tiebreak.kernels.compiled.simd import (
     MOST_LANES,
     Like,
     apart,
@@ -42,7 +42,7 @@ FAR = 1e100  # factors beyond, and products beyond its square, become logarithms
 def pass_in_parts(
     scores: Floats,
     network: Network,
-    theta: Floats,
+    coupling: Floats,
     messages: Floats,
     belief: Floats,
     parts: Parts,
@@ -52,9 +52,9 @@ def pass_in_parts(
     n_threads: int = 1,
 ) -> tuple[float, float]:
     """Pass messages in parts: see `reference.pass_in_parts`."""
-    if len(theta) and (theta == theta[0]).all():
-        theta = theta[:1]  # hard links alone: nothing to look up
-    odds = np.exp(np.minimum(theta, -np.log(SMALLEST)))
+    if len(coupling) and (coupling == coupling[0]).all():
+        coupling = coupling[:1]  # hard links alone: nothing to look up
+    odds = np.exp(np.minimum(coupling, -np.log(SMALLEST)))
     n_parts, like = len(parts.edges) - 1, (0,) * scores.shape[1]
     figures, on_lanes = np.zeros((n_parts, 2)), len(like) <= MOST_LANES
     heard = parts.down if down else parts.up

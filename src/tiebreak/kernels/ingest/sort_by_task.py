@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.intake.reference import Arranged, Numbers, Part
+from tiebreak.kernels.ingest.reference import Arranged, Numbers, Part
 from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.kernels.threads import default_threads, for_each
 

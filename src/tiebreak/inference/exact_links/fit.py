@@ -8,12 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import calibration, decoding, error_rates, link_errors, merging, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Evidence
-from tiebreak.inference.error_rates import Scored
-from tiebreak.inference.exact_links import ExactLinks
-from tiebreak.inference.link_errors import Answers, LearntLinks, Rates
-from tiebreak.inference.planning import LinkReport
+from tiebreak.inference.exact_links import decode as decoding
+from tiebreak.inference.exact_links import merge as merging
+from tiebreak.inference.exact_links.infer import ExactLinks
+from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.inference.link_errors import estimated as error_rates
+from tiebreak.inference.link_errors import learnt as link_errors
+from tiebreak.inference.link_errors.estimated import Scored
+from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
 from tiebreak.inference.vb import Beliefs, Logs, Problem, Run
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import Codes, Floats, Mask

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import names
+from tiebreak import ids
 from tiebreak.errors import LinkError, note
 from tiebreak.files.columns import squashed
 from tiebreak.files.numbers import Floats, as_numbers, offenders
-from tiebreak.names import MISSING, NOWHERE, Column, Source
+from tiebreak.ids import MISSING, NOWHERE, Column, Source
 
 MUST_WORDS = frozenset({"must", "mustlink", "same", "ml", "1", "+1", "1.0", "true"})
 CANNOT_WORDS = frozenset({"cannot", "cannotlink", "different", "cl", "-1", "-1.0", "false"})
@@ -25,7 +25,7 @@ def as_must(column: Column, source: Source = NOWHERE) -> npt.NDArray[np.bool_]:
     >>> as_must(["must", "Cannot", "must"]).tolist()
     [True, False, True]
     """
-    codes, words = names.encode(column)
+    codes, words = ids.encode(column)
     meanings = [_meaning(word) for word in words]
     unknown = [code for code, is_must in enumerate(meanings) if is_must is None]
     rows = np.flatnonzero(np.isin(codes, [MISSING, *unknown]))

@@ -1,4 +1,4 @@
-"""Equal rows collapse, and nobody can tell from the result."""
+"""Equal rows response_patterns, and nobody can tell from the result."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.inference import collapse, vb
-from tiebreak.inference.collapse import Rows
+from tiebreak.ids import Ids
+from tiebreak.inference import response_patterns, vb
 from tiebreak.inference.estimator import Estimator
+from tiebreak.inference.response_patterns import Rows
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask
-from tiebreak.names import Names
 from tiebreak.responses import Responses
 
 CLOSE = 1e-9
@@ -29,7 +29,7 @@ CLOSE = 1e-9
 def collapsing(least_tasks: int) -> Iterator[list[int]]:
     """Collapse equal rows from so many tasks on, however few; note how many rows are left."""
     n_rows: list[int] = []
-    rows_of = collapse.rows_of
+    rows_of = response_patterns.rows_of
 
     def watch(*arguments: Any) -> Rows:
         rows = rows_of(*arguments)
@@ -37,10 +37,10 @@ def collapsing(least_tasks: int) -> Iterator[list[int]]:
         return rows
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collapse, "LEAST_TASKS", least_tasks)
-        patch.setattr(collapse, "LARGEST_SHARE", 1.0)
-        patch.setattr(collapse, "SAMPLE_SHARE", 1.0)
-        patch.setattr(collapse, "rows_of", watch)
+        patch.setattr(response_patterns, "LEAST_TASKS", least_tasks)
+        patch.setattr(response_patterns, "LARGEST_SHARE", 1.0)
+        patch.setattr(response_patterns, "SAMPLE_SHARE", 1.0)
+        patch.setattr(response_patterns, "rows_of", watch)
         yield n_rows
 
 
@@ -78,7 +78,7 @@ def jury(n_tasks: int, n_workers: int, n_classes: int, seed: int) -> tuple[Respo
     )
     noise = rng.integers(0, n_classes, len(task))
     label = np.where(rng.random(len(task)) < 0.7, truth[task], noise).astype(np.int32)
-    names = Names(range(n_tasks)), Names(range(n_workers)), Names(range(n_classes))
+    names = Ids(range(n_tasks)), Ids(range(n_workers)), Ids(range(n_classes))
     return Responses.from_codes(task, worker, label, *names), truth
 
 
@@ -145,7 +145,7 @@ def test_every_term_of_the_bound_counts_all_tasks(backend: Backend) -> None:
     responses, _ = jury(400, 4, 3, 5)
     tasks = vb.lay_out(responses, vb.roles(400, None, None))
     with collapsing(0):
-        rows = collapse.rows_of(tasks, 3, np.zeros(400, dtype=bool))
+        rows = response_patterns.rows_of(tasks, 3, np.zeros(400, dtype=bool))
     assert rows.tasks.n_tasks < 200
     assert rows.copies is not None
     whole = vb.Problem(tasks, np.ones(3), np.ones((1, 3, 3)) + np.eye(3), backend)
@@ -170,7 +170,7 @@ def test_rows_keep_the_order_of_tasks_and_those_alone_stay_alone() -> None:
     alone = np.zeros(8, dtype=bool)
     alone[2] = True
     with collapsing(0):
-        rows = collapse.rows_of(tasks, 3, alone)
+        rows = response_patterns.rows_of(tasks, 3, alone)
     assert rows.row is not None
     assert rows.row.tolist() == [0, 1, 2, 3, 0, 1, 3, 4]
     assert rows.head is not None
@@ -185,18 +185,20 @@ def test_rows_keep_the_order_of_tasks_and_those_alone_stay_alone() -> None:
 def test_equal_keys_are_no_proof(rows: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
     tasks, alone = lay_out(rows), np.zeros(3, dtype=bool)
     with collapsing(0):
-        assert collapse.rows_of(tasks, 3, alone).tasks.n_tasks == 2
-        monkeypatch.setattr(collapse, "_salt", lambda n_codes: np.zeros(n_codes, dtype=np.uint64))
-        assert collapse.rows_of(tasks, 3, alone).row is None
+        assert response_patterns.rows_of(tasks, 3, alone).tasks.n_tasks == 2
+        monkeypatch.setattr(
+            response_patterns, "_salt", lambda n_codes: np.zeros(n_codes, dtype=np.uint64)
+        )
+        assert response_patterns.rows_of(tasks, 3, alone).row is None
 
 
 def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     responses, _ = jury(500, 3, 3, 1)
     tasks, alone = vb.lay_out(responses, vb.roles(500, None, None)), np.zeros(500, dtype=bool)
     with collapsing(0):
-        expected = collapse.rows_of(tasks, 3, alone)
-        monkeypatch.setattr(collapse, "BLOCK", 7)
-        found = collapse.rows_of(tasks, 3, alone)
+        expected = response_patterns.rows_of(tasks, 3, alone)
+        monkeypatch.setattr(response_patterns, "BLOCK", 7)
+        found = response_patterns.rows_of(tasks, 3, alone)
     assert expected.row is not None
     assert found.row is not None
     assert (found.row == expected.row).all()
@@ -211,11 +213,11 @@ def test_rows_collapse_by_themselves_only_where_that_pays() -> None:
     many = simulate.crowd(20_000, 500, 3, responses_per_task=4, random_state=0)
     for crowd, collapses in ((few, True), (many, False)):
         tasks = vb.lay_out(crowd.responses, vb.roles(20_000, None, None))
-        rows = collapse.rows_of(tasks, 3, np.zeros(20_000, dtype=bool))
+        rows = response_patterns.rows_of(tasks, 3, np.zeros(20_000, dtype=bool))
         assert (rows.row is not None) == collapses
     small = simulate.crowd(200, 4, 3, responses_per_task=4, random_state=0)
     tasks = vb.lay_out(small.responses, vb.roles(200, None, None))
-    assert collapse.rows_of(tasks, 3, np.zeros(200, dtype=bool)).row is None
+    assert response_patterns.rows_of(tasks, 3, np.zeros(200, dtype=bool)).row is None
 
 
 def test_a_start_that_tells_equal_rows_apart_is_kept() -> None:

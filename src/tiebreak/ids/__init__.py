@@ -1,16 +1,16 @@
-"""Names: ids in a fixed order, so that arrays can speak in codes.
+"""Ids: ids in a fixed order, so that arrays can speak in codes.
 
 Ids are whatever the caller uses: text, numbers, tuples. Columns of a typed table stay Arrow
 arrays, everything else stays Python objects; both come back as they went in.
 """
 
-from tiebreak.names.coding import Coder, coder_for, encode
-from tiebreak.names.ids import (
+from tiebreak.ids.encoding import Coder, coder_for, encode
+from tiebreak.ids.table import (
     MISSING,
     NOWHERE,
     Codes,
     Column,
-    Names,
+    Ids,
     Source,
     is_arrow,
     is_missing,
@@ -24,7 +24,7 @@ __all__ = [
     "Coder",
     "Codes",
     "Column",
-    "Names",
+    "Ids",
     "Source",
     "coder_for",
     "encode",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.errors import InputNote
-from tiebreak.inference.link_errors import Rates
+from tiebreak.inference.link_errors.learnt import Rates
 from tiebreak.kernels.layout import Floats
 from tiebreak.labels import as_frame
 from tiebreak.link_graph import LinkCodes

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiebreak.kernels.intake import arranging, reference
-from tiebreak.kernels.intake.reference import Part
+from tiebreak.kernels.ingest import reference, sort_by_task
+from tiebreak.kernels.ingest.reference import Part
 
 rows = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 2)), max_size=60)
 
@@ -39,7 +39,7 @@ def test_compiled_and_plain_sorting_agree(
     new_label = np.array(new, dtype=np.int32)
     parts = parts_of(given_rows, cuts, worker, label)
     plain = reference.arrange(parts, 7, new_label, keep_last=keep_last)
-    fast = arranging.arrange(parts, 7, new_label, keep_last=keep_last)
+    fast = sort_by_task.arrange(parts, 7, new_label, keep_last=keep_last)
     assert fast.start.tolist() == plain.start.tolist()
     assert fast.code.tolist() == plain.code.tolist()
     assert fast.n_repeats == plain.n_repeats
@@ -67,7 +67,7 @@ def test_a_task_with_many_responses_is_sorted_too(keep_last: bool) -> None:
     columns = [rng.integers(0, n, 5000, dtype=np.int32) for n in (3, 900, 4)]
     same = np.arange(4, dtype=np.int32)
     plain = reference.arrange([Part(*columns)], 3, same, keep_last=keep_last)
-    fast = arranging.arrange([Part(*columns)], 3, same, keep_last=keep_last)
+    fast = sort_by_task.arrange([Part(*columns)], 3, same, keep_last=keep_last)
     assert plain.n_repeats > 0
     assert np.array_equal(fast.start, plain.start)
     assert np.array_equal(fast.code, plain.code)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.inference.merging import OPEN, Merged
-from tiebreak.inference.planning import Plan
+from tiebreak.inference.exact_links.merge import OPEN, Merged
+from tiebreak.inference.exact_links.plan import Plan
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import FREE, LINKED, ByTask, Codes, Floats, Mask, Offsets

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak import link_graph
-from tiebreak.inference.merging import OPEN, Merged, SoftLinks
-from tiebreak.inference.planning import Plan
+from tiebreak.inference.exact_links.merge import OPEN, Merged, SoftLinks
+from tiebreak.inference.exact_links.plan import Plan
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.link_graph.codes import Ints
 
@@ -27,17 +27,17 @@ class Placement(NamedTuple):
     node_class: Codes  # where on_node: the class of the open end that makes the tasks agree
     opposite: Mask  # where on_edge: the tasks agree when the nodes differ
     fixed: Mask  # elsewhere: whether the tasks agree
-    hard_theta: Floats  # (n_edges,) −∞ where the ends cannot agree, else 0
+    hard_coupling: Floats  # (n_edges,) −∞ where the ends cannot agree, else 0
     struck: tuple[Codes, Codes]  # open nodes and the classes that known neighbours forbid them
 
-    def theta(self, log_odds: Floats) -> Floats:
+    def coupling(self, log_odds: Floats) -> Floats:
         """Return the log-odds that the ends of each edge are equal."""
         if not len(log_odds):
-            return self.hard_theta
-        theta = self.hard_theta.copy()
+            return self.hard_coupling
+        coupling = self.hard_coupling.copy()
         signed = np.where(self.opposite, -log_odds, log_odds)
-        np.add.at(theta, self.edge[self.on_edge], signed[self.on_edge])
-        return theta
+        np.add.at(coupling, self.edge[self.on_edge], signed[self.on_edge])
+        return coupling
 
     def constant(self, log_odds: Floats) -> float:
         """Return what soft links add to the log partition whatever the open nodes do."""
@@ -79,7 +79,7 @@ def place(merged: Merged, soft: SoftLinks, plan: Plan) -> Placement:
     edge[on_edge] = _edges_between(plan, a[on_edge], b[on_edge])
     known = np.where(class_a != OPEN, class_a, class_b)
     agree_known = (class_a == class_b) != soft.opposite
-    hard_theta, struck = _hard(merged, plan, all_hard=not on_edge.any())
+    hard_coupling, struck = _hard(merged, plan, all_hard=not on_edge.any())
     return Placement(
         on_edge,
         (a != OPEN) ^ (b != OPEN),
@@ -88,7 +88,7 @@ def place(merged: Merged, soft: SoftLinks, plan: Plan) -> Placement:
         (known ^ soft.opposite).astype(np.int32),
         soft.opposite,
         np.where(soft.a == soft.b, ~soft.opposite, agree_known),
-        hard_theta,
+        hard_coupling,
         struck,
     )
 
@@ -96,15 +96,15 @@ def place(merged: Merged, soft: SoftLinks, plan: Plan) -> Placement:
 def _hard(merged: Merged, plan: Plan, *, all_hard: bool) -> tuple[Floats, tuple[Codes, Codes]]:
     """Return which edges are hard, and which classes known neighbours strike."""
     a, b = plan.visit[merged.left], plan.visit[merged.right]
-    theta = np.full(len(plan.left), -np.inf)
+    coupling = np.full(len(plan.left), -np.inf)
     if not all_hard:
         both = (a != OPEN) & (b != OPEN)
-        theta[:] = 0.0
-        theta[_edges_between(plan, a[both], b[both])] = -np.inf
+        coupling[:] = 0.0
+        coupling[_edges_between(plan, a[both], b[both])] = -np.inf
     one = (a != OPEN) ^ (b != OPEN)
     class_a, class_b = merged.node_class[merged.left], merged.node_class[merged.right]
     node = np.where(a != OPEN, a, b)[one]
-    return theta, (node, np.where(class_a != OPEN, class_a, class_b)[one])
+    return coupling, (node, np.where(class_a != OPEN, class_a, class_b)[one])
 
 
 def _edges_between(plan: Plan, a: Codes, b: Codes) -> Ints:

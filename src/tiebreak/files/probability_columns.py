@@ -9,7 +9,7 @@ import numpy as np
 from tiebreak.errors import InputError
 from tiebreak.files.numbers import Floats, as_numbers, offenders
 from tiebreak.files.table import Table
-from tiebreak.names import MISSING, Codes, Column, Names, Source, is_arrow
+from tiebreak.ids import MISSING, Codes, Column, Ids, Source, is_arrow
 from tiebreak.responses import sorted_classes
 
 PREFIX = "probability_"
@@ -18,12 +18,12 @@ PREFIX = "probability_"
 class Classes(NamedTuple):
     """The sorted classes of a file, the code of each label used, and (n_tasks, n_classes)."""
 
-    names: Names
+    names: Ids
     code_of_used: Codes
     probabilities: Floats | None
 
 
-def read_classes(table: Table, used: Names) -> Classes:
+def read_classes(table: Table, used: Ids) -> Classes:
     """Find the classes: those of the probability columns, else those that some label uses."""
     positions = [i for i, name in enumerate(table.names) if name.casefold().startswith(PREFIX)]
     if not positions:
@@ -59,7 +59,7 @@ def as_probabilities(name: str, column: Column, source: Source) -> Floats:
     return numbers
 
 
-def _typed_like(used: Names, texts: list[str]) -> Names:
+def _typed_like(used: Ids, texts: list[str]) -> Ids:
     """Give classes that stand in column names, hence as text, the type of the labels."""
     by_text = {str(value): value for value in used}
     column: Column = used.values
@@ -67,7 +67,7 @@ def _typed_like(used: Names, texts: list[str]) -> Names:
         import pyarrow as pa
 
         try:
-            return Names(pa.array(texts).cast(column.type))
+            return Ids(pa.array(texts).cast(column.type))
         except pa.ArrowException:
             pass  # a type that cannot be read from text: known classes get their values back
-    return Names([by_text.get(text, text) for text in texts])
+    return Ids([by_text.get(text, text) for text in texts])

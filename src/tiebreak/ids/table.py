@@ -1,4 +1,4 @@
-"""Names: distinct ids, and how they are found, sorted and joined."""
+"""Ids: distinct ids, and how they are found, sorted and joined."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Source(NamedTuple):
 NOWHERE = Source()
 
 
-class Names(Sequence[Hashable]):
+class Ids(Sequence[Hashable]):
     """Distinct ids in a fixed order; code i stands for names[i].
 
-    >>> Names(("x", "y")).codes(["y", "z", "x"]).tolist()
+    >>> Ids(("x", "y")).codes(["y", "z", "x"]).tolist()
     [1, -1, 0]
     """
 
@@ -51,10 +51,10 @@ class Names(Sequence[Hashable]):
     @overload
     def __getitem__(self, i: int) -> Hashable: ...
     @overload
-    def __getitem__(self, i: slice) -> Names: ...
-    def __getitem__(self, i: int | slice) -> Hashable | Names:
+    def __getitem__(self, i: slice) -> Ids: ...
+    def __getitem__(self, i: int | slice) -> Hashable | Ids:
         if isinstance(i, slice):
-            return Names(self.values[i])
+            return Ids(self.values[i])
         value = self.values[i]
         return cast(Hashable, value.as_py() if is_arrow(self.values) else value)
 
@@ -65,7 +65,7 @@ class Names(Sequence[Hashable]):
         return iter(self.values.to_pylist() if is_arrow(self.values) else self.values)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Names) and other.values is self.values:
+        if isinstance(other, Ids) and other.values is self.values:
             return True
         if isinstance(other, Sequence) and not isinstance(other, str):
             return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
@@ -75,10 +75,10 @@ class Names(Sequence[Hashable]):
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(name) for name in self[:6])
-        return f"Names([{shown}{', …' if len(self) > 6 else ''}], n={len(self)})"
+        return f"Ids([{shown}{', …' if len(self) > 6 else ''}], n={len(self)})"
 
-    def __reduce__(self) -> tuple[type[Names], tuple[Column]]:
-        return Names, (self.values,)
+    def __reduce__(self) -> tuple[type[Ids], tuple[Column]]:
+        return Ids, (self.values,)
 
     def codes(self, values: Column) -> Codes:
         """Return the code of each value, -1 where it is not among the names.
@@ -86,7 +86,7 @@ class Names(Sequence[Hashable]):
         Text and whole numbers are compared as text where one side is text (a CSV file beside a
         typed table), so that task "7" of a file is task 7 of a frame.
         """
-        if isinstance(values, Names):
+        if isinstance(values, Ids):
             values = values.values
         if values is self.values:
             return np.arange(len(self), dtype=np.int32)
@@ -109,7 +109,7 @@ class Names(Sequence[Hashable]):
         return [self.values[i] for i in codes.tolist()]
 
 
-def sort(names: Names) -> tuple[Names, Codes]:
+def sort(names: Ids) -> tuple[Ids, Codes]:
     """Sort names; return them and, for each old code, its new code.
 
     Raises TypeError where the names cannot be compared with each other.
@@ -123,22 +123,22 @@ def sort(names: Names) -> tuple[Names, Codes]:
         order = np.array(sorted(range(len(plain)), key=lambda i: plain[i]), dtype=np.int64)
     new = np.empty(len(names), dtype=np.int32)
     new[order] = np.arange(len(names), dtype=np.int32)
-    return Names(names.take(order)), new
+    return Ids(names.take(order)), new
 
 
-def merge(first: Names, others: Names) -> Names:
+def merge(first: Ids, others: Ids) -> Ids:
     """Append to `first` the names of `others` that it does not have, in their order."""
     new = np.flatnonzero(first.codes(others) == MISSING)
     if not len(new):
         return first
     extra = others.take(new)
     if not is_arrow(first.values):
-        return Names((*first, *(extra.to_pylist() if is_arrow(extra) else extra)))
+        return Ids((*first, *(extra.to_pylist() if is_arrow(extra) else extra)))
     import pyarrow as pa
 
     try:
         like_first = extra if is_arrow(extra) else pa.array(extra, type=first.values.type)
-        return Names(pa.concat_arrays([first.values, like_first.cast(first.values.type)]))
+        return Ids(pa.concat_arrays([first.values, like_first.cast(first.values.type)]))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         plain = extra.to_pylist() if is_arrow(extra) else extra
         raise InputError(

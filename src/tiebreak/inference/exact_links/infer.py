@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tiebreak.inference.merging import Merged, SoftLinks
-from tiebreak.inference.placement import Placement, place
-from tiebreak.inference.planning import LinkReport, Plan, plan
-from tiebreak.inference.pooling import Pool, pool
+from tiebreak.inference.exact_links.merge import Merged, SoftLinks
+from tiebreak.inference.exact_links.network_layout import HUGE_NODES, parts, tree_spans
+from tiebreak.inference.exact_links.place import Placement, place
+from tiebreak.inference.exact_links.plan import LinkReport, Plan, plan
+from tiebreak.inference.exact_links.pool import Pool, pool
 from tiebreak.inference.vb import LinkStep, Logs, Problem
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import LINKED, ByGroup, ByTask, Codes, Floats, Swept
-from tiebreak.kernels.network import HUGE_NODES, parts, tree_spans
 from tiebreak.kernels.threads import for_each
 
 DAMPING = 0.3
@@ -86,9 +86,9 @@ class ExactLinks:
         """Return the linked tasks' part of the bound at the last update; None before it."""
         return self.last_value
 
-    def theta(self) -> Floats:
+    def coupling(self) -> Floats:
         """Return the log-odds that the ends of each edge are equal."""
-        return self.placement.theta(self.log_odds)
+        return self.placement.coupling(self.log_odds)
 
     def set_log_odds(self, log_odds: Floats) -> None:
         """Change the log-odds that the two tasks of each soft link agree."""
@@ -118,18 +118,18 @@ class ExactLinks:
 
     def settle(self) -> LinkStep:
         """Infer the tied nodes jointly from their scores."""
-        theta = self.theta()
+        coupling = self.coupling()
         self.placement.weigh(self.scores, self.log_odds)
-        change, forest = self._settle_trees(theta)
+        change, forest = self._settle_trees(coupling)
         moved, small = self.backend.eliminate(
-            self.scores, self.plan.cliques, theta, self.belief, self._equal_in_cliques
+            self.scores, self.plan.cliques, coupling, self.belief, self._equal_in_cliques
         )
         large, self._residual = 0.0, 0.0
         change = max(change, moved)
         if self.remembers:
             for _ in range(FIRST_PASSES if self.last_value is None else 1):
                 self._down = not self._down
-                self._residual, large = self._pass_large(DAMPING, theta, down=self._down)
+                self._residual, large = self._pass_large(DAMPING, coupling, down=self._down)
                 change = max(change, self._residual)
                 if self._residual < SETTLED:
                     break
@@ -142,9 +142,9 @@ class ExactLinks:
         rows = slice(self.plan.n_exact if self._parts else len(self.belief))
         return self.backend.expected_score(self.belief[rows], self.scores[rows], self.n_threads)
 
-    def _settle_trees(self, theta: Floats) -> tuple[float, float]:
+    def _settle_trees(self, coupling: Floats) -> tuple[float, float]:
         """Set the beliefs of nodes in components without loops; return change, log partition."""
-        fixed = self.scores, self.plan.network, theta, self.messages, self.belief
+        fixed = self.scores, self.plan.network, coupling, self.messages, self.belief
         figures = np.zeros((len(self._trees), 2))
 
         def settle(t: int) -> None:
@@ -155,10 +155,10 @@ class ExactLinks:
         for_each(settle, len(self._trees), self.n_threads)
         return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1].sum())
 
-    def _pass_large(self, damping: float, theta: Floats, *, down: bool) -> tuple[float, float]:
+    def _pass_large(self, damping: float, coupling: Floats, *, down: bool) -> tuple[float, float]:
         """Pass messages once in large components; in huge ones in parts, on several threads."""
         span = self.plan.n_exact, len(self.belief)
-        fixed = self.scores, self.plan.network, theta, self.messages, self.belief
+        fixed = self.scores, self.plan.network, coupling, self.messages, self.belief
         if self._parts is None:
             return self.backend.pass_messages(*fixed, span, damping, down=down)
         return self.backend.pass_in_parts(
@@ -191,15 +191,15 @@ class ExactLinks:
         """
         if self._residual < SETTLED:
             return self.plan.report
-        theta = self.theta()
+        coupling = self.coupling()
         for damping in LAST_DAMPINGS:
             if self._residual < SETTLED:
                 break
             for turn in range(LAST_PASSES):
-                self._residual, _ = self._pass_large(damping, theta, down=turn % 2 == 1)
+                self._residual, _ = self._pass_large(damping, coupling, down=turn % 2 == 1)
         if self._residual >= SETTLED:
             network = self.plan.network
-            weight = np.clip(theta[network.edge], -LARGEST_WEIGHT, LARGEST_WEIGHT)
+            weight = np.clip(coupling[network.edge], -LARGEST_WEIGHT, LARGEST_WEIGHT)
             nodes = np.arange(len(self.belief), dtype=np.int32)
             alone = ByGroup(nodes, nodes, 0.0, network.start, network.other, weight)
             turns = nodes[self.plan.n_exact :].astype(np.int64)
@@ -221,7 +221,7 @@ class ExactLinks:
         if self._parts is not None:
             messages = messages.copy()
             messages[-len(self._probabilities) :] = np.log(self._probabilities)
-        equal = self.backend.agreement(self.scores, self.plan.network, self.theta(), messages)
+        equal = self.backend.agreement(self.scores, self.plan.network, self.coupling(), messages)
         in_cliques = self.plan.cliques.edge
         equal[in_cliques] = self._equal_in_cliques[in_cliques]
         return self.placement.agreement(equal, self.belief)

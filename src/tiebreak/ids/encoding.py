@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.names.ids import MISSING, Codes, Column, Names, is_arrow, is_missing
+from tiebreak.ids.table import MISSING, Codes, Column, Ids, is_arrow, is_missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,19 +26,19 @@ class Coder(Protocol):
     def add(self, column: Any) -> Codes:
         """Return the codes of a batch, -1 where a value is missing."""
 
-    def names(self) -> Names:
+    def names(self) -> Ids:
         """Return the ids met so far, by code."""
 
     def __len__(self) -> int:
         """Return how many ids were met so far."""
 
 
-def encode(column: Column) -> tuple[Codes, Names]:
+def encode(column: Column) -> tuple[Codes, Ids]:
     """Turn a column of ids into codes and names in order of first appearance; missing is -1.
 
     >>> codes, names = encode(["b", "a", None, "b"])
     >>> codes.tolist(), names
-    ([0, 1, -1, 0], Names(['b', 'a'], n=2))
+    ([0, 1, -1, 0], Ids(['b', 'a'], n=2))
     """
     coder = coder_for(column)
     codes = coder.add(column)
@@ -72,8 +72,8 @@ class _PlainCoder:
             count=len(column),
         )
 
-    def names(self) -> Names:
-        return Names(self._index)
+    def names(self) -> Ids:
+        return Ids(self._index)
 
     def __len__(self) -> int:
         return len(self._index)
@@ -99,8 +99,8 @@ class _ArrowCoder:
         codes: Codes = encoded.indices.fill_null(MISSING).to_numpy()[len(known and known[0]) :]
         return codes.astype(np.int32, copy=False)
 
-    def names(self) -> Names:
-        return Names(() if self._names is None else self._names)
+    def names(self) -> Ids:
+        return Ids(() if self._names is None else self._names)
 
     def __len__(self) -> int:
         return 0 if self._names is None else len(self._names)
@@ -110,7 +110,7 @@ class _TextCoder:
     """Codes text by a compiled table; where ids are few, Arrow first makes each batch short."""
 
     def __init__(self, kind: pa.DataType) -> None:
-        from tiebreak.kernels.intake.id_tables import TextTable
+        from tiebreak.kernels.ingest.id_tables import TextTable
 
         self._kind = kind
         self._table = TextTable()
@@ -146,7 +146,7 @@ class _TextCoder:
         text = np.frombuffer(data or b"", dtype=np.uint8)
         return self._table.add(offsets, text, _validity(batch))
 
-    def names(self) -> Names:
+    def names(self) -> Ids:
         import pyarrow as pa
 
         table = self._table
@@ -155,7 +155,7 @@ class _TextCoder:
         offsets = start.astype(np.int64 if large else np.int32)
         kind = pa.large_string() if large else pa.string()
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(table.data[:n_bytes].copy())]
-        return Names(pa.Array.from_buffers(kind, table.n, buffers))
+        return Ids(pa.Array.from_buffers(kind, table.n, buffers))
 
     def __len__(self) -> int:
         return self._table.n
@@ -165,7 +165,7 @@ class _WholeCoder:
     """Codes whole numbers by a compiled table."""
 
     def __init__(self, kind: pa.DataType) -> None:
-        from tiebreak.kernels.intake.id_tables import WholeTable
+        from tiebreak.kernels.ingest.id_tables import WholeTable
 
         self._kind = kind
         self._table = WholeTable()
@@ -174,11 +174,11 @@ class _WholeCoder:
         parts = [self._table.add(_wholes(b), _validity(b)) for b in _batches(column)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def names(self) -> Names:
+    def names(self) -> Ids:
         import pyarrow as pa
 
         keys = pa.array(self._table.keys[: self._table.n])
-        return Names(keys.view(self._kind) if self._kind == pa.uint64() else keys.cast(self._kind))
+        return Ids(keys.view(self._kind) if self._kind == pa.uint64() else keys.cast(self._kind))
 
     def __len__(self) -> int:
         return self._table.n

@@ -12,17 +12,23 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import link_graph
-from tiebreak.inference.merging import OPEN, Merged, SoftLinks
-from tiebreak.kernels import network as networks
-from tiebreak.kernels.layout import Codes
-from tiebreak.kernels.network import FOREST, LARGE, SMALL, Cliques, Network
-from tiebreak.link_graph.elimination import (
+from tiebreak.inference.exact_links.elimination_order import (
     Clique,
     Edges,
     cliques_of,
     elimination_order,
     worth_a_try,
 )
+from tiebreak.inference.exact_links.merge import OPEN, Merged, SoftLinks
+from tiebreak.inference.exact_links.network_layout import (
+    FOREST,
+    LARGE,
+    SMALL,
+    network,
+    visiting_order,
+)
+from tiebreak.kernels.layout import Codes
+from tiebreak.kernels.network import Cliques, Network
 
 Kinds = npt.NDArray[np.int8]
 Orders = list[tuple[list[Clique], Edges]]
@@ -77,7 +83,7 @@ def plan(merged: Merged, soft: SoftLinks, n_classes: int) -> Plan:
     left, right = (end.astype(np.int32) for end in np.divmod(pairs, max(len(nodes), 1)))
     component = link_graph.components(len(nodes), left, right)
     kind, orders, report = _kinds(component, left, right, n_classes)
-    order = networks.visiting_order(len(nodes), left, right, component, kind)
+    order = visiting_order(len(nodes), left, right, component, kind)
     rank = np.empty(len(nodes), dtype=np.int32)
     rank[order] = np.arange(len(nodes), dtype=np.int32)
     visit = np.full(merged.n_nodes, OPEN, dtype=np.int32)
@@ -86,7 +92,7 @@ def plan(merged: Merged, soft: SoftLinks, n_classes: int) -> Plan:
     return Plan(
         visit,
         n_free,
-        networks.network(len(nodes), rank[left], rank[right]),
+        network(len(nodes), rank[left], rank[right]),
         rank[left],
         rank[right],
         _renumbered(orders, rank, n_classes),

@@ -1,4 +1,4 @@
-"""Arranging in plain NumPy: the oracle of `arranging`, and what small inputs use."""
+"""Arranging in plain NumPy: the oracle of `sort_by_task`, and what small inputs use."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak import link_graph
-from tiebreak.inference.exact_links import ExactLinks
+from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.kernels.network import Network
 from tiebreak.link_graph import Closure
@@ -19,17 +19,17 @@ REPAIR_ROUNDS = 200
 
 def decode(links: ExactLinks) -> Codes:
     """Return the class of each linked task of `links.task`, decoded jointly: [eq:decode]."""
-    plan, theta, backend = links.plan, links.theta(), links.backend
+    plan, coupling, backend = links.plan, links.coupling(), links.backend
     labels, _ = backend.likeliest(links.q)
     label = labels[links.pool.n_alone :]
-    backend.decode_forest(links.scores, plan.network, theta, (0, plan.n_forest), label)
-    backend.decode_cliques(links.scores, plan.cliques, theta, label)
+    backend.decode_forest(links.scores, plan.network, coupling, (0, plan.n_forest), label)
+    backend.decode_cliques(links.scores, plan.cliques, coupling, label)
     if links.remembers:
-        _decode_loopy(links, theta, label)
+        _decode_loopy(links, coupling, label)
     return np.asarray(labels[links.pool.members.node] ^ links.pool.members.flip)
 
 
-def _decode_loopy(links: ExactLinks, theta: Floats, label: Codes) -> None:
+def _decode_loopy(links: ExactLinks, coupling: Floats, label: Codes) -> None:
     """Give the surest nodes their class first, then repair what is broken."""
     with np.errstate(divide="ignore"):
         wish = np.log(links.belief)
@@ -37,31 +37,31 @@ def _decode_loopy(links: ExactLinks, theta: Floats, label: Codes) -> None:
     order = nodes[np.argsort(-links.belief[nodes].max(axis=1), kind="stable")]
     label[nodes] = -1
     network = links.plan.network
-    links.backend.decode_greedily(wish, network, theta, order, label)
+    links.backend.decode_greedily(wish, network, coupling, order, label)
     rng = np.random.default_rng(0)  # breaks ties, so that two nodes cannot chase each other
     for _ in range(REPAIR_ROUNDS):
-        broken = _on_broken_links(network, theta, label)
+        broken = _on_broken_links(network, coupling, label)
         if not len(broken):
             return
         shaken = wish + rng.gumbel(size=wish.shape)
-        links.backend.decode_greedily(shaken, network, theta, rng.permutation(broken), label)
-    _take_witness(links, theta, label)
+        links.backend.decode_greedily(shaken, network, coupling, rng.permutation(broken), label)
+    _take_witness(links, coupling, label)
 
 
-def _on_broken_links(network: Network, theta: Floats, label: Codes) -> Codes:
+def _on_broken_links(network: Network, coupling: Floats, label: Codes) -> Codes:
     """Return the nodes at an end of a hard link that labels break."""
     owner = np.repeat(np.arange(network.n_nodes, dtype=np.int32), np.diff(network.start))
-    hard = theta[network.edge] == -np.inf
+    hard = coupling[network.edge] == -np.inf
     return np.unique(owner[hard & (label[owner] == label[network.other])])
 
 
-def _take_witness(links: ExactLinks, theta: Floats, label: Codes) -> None:
+def _take_witness(links: ExactLinks, coupling: Floats, label: Codes) -> None:
     """Take, in components still broken, any labelling that breaks nothing, if one is found."""
     n_nodes, plan = len(label), links.plan
-    hard = theta == -np.inf
+    hard = coupling == -np.inf
     ends = plan.left[hard], plan.right[hard]
     component = link_graph.components(n_nodes, *ends)
-    broken = np.isin(component, component[_on_broken_links(plan.network, theta, label)])
+    broken = np.isin(component, component[_on_broken_links(plan.network, coupling, label)])
     inside = broken[ends[0]]
     alone = np.arange(n_nodes, dtype=np.int32)
     none = np.empty(0, dtype=np.int64)

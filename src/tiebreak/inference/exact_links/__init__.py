@@ -1,0 +1,1 @@
+"""Exact links: linked tasks are inferred jointly, component by component."""

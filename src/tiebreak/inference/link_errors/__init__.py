@@ -1,0 +1,1 @@
+"""Links that may be wrong: how often each source errs, and which links are suspect."""
