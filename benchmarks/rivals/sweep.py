@@ -70,7 +70,7 @@ def measure(n_classes: int) -> dict[str, Any]:
     problem = vb.Problem(tasks, class_prior, prior, compiled, default_threads())
     sparse = SparseIbcc(tasks, class_prior, prior)
     q = vb.majority(tasks, n_classes)
-    state = [vb.first_beliefs(problem, q)]
+    state = [vb.implied_beliefs(problem, q)]
 
     def sweep() -> None:
         """Do all that `vb.ascend` does in a sweep: tables, tasks, beliefs, the bound."""

@@ -49,7 +49,7 @@ def measure(n_classes: int) -> dict[str, Any]:
             np.arange(len(left)),
         )
         start = time.perf_counter()
-        model = VariationalBayes(init=model, tol=BETWEEN_BATCHES).fit(responses, links=links)
+        model = VariationalBayes(tol=BETWEEN_BATCHES).fit(responses, links=links, start=model)
         again.append(time.perf_counter() - start)
     return {
         "classes": n_classes,

@@ -40,14 +40,14 @@ def measure(responses_per_task: int) -> dict[str, Any]:
     exact = ExactLinks(plain.tasks, merged, soft, log_odds[~hard], *fixed, takes_everyone=True)
     linked = vb.with_nodes(plain, exact, exact.task, exact.merged.known())
     q = vb.majority(plain.tasks, N_CLASSES)
-    beliefs = vb.first_beliefs(plain, q)
+    beliefs = vb.implied_beliefs(plain, q)
     r = q.copy()
     for _ in range(WARM_UP):
-        vb.update_tasks(plain, q, beliefs)
+        vb.update_tasks(plain, plain.open(q), beliefs)
         swept = vb.update_tasks(linked, r, beliefs)
         beliefs = vb.update_beliefs(linked, swept.counts, swept.totals)
     pairs = interleaved(
-        lambda: vb.update_tasks(plain, q, beliefs),
+        lambda: vb.update_tasks(plain, plain.open(q), beliefs),
         lambda: vb.update_tasks(linked, r, beliefs),
         PAIRS,
     )

@@ -45,7 +45,13 @@ if TYPE_CHECKING:
         write_workers,
     )
     from tiebreak.gold import Gold
-    from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
+    from tiebreak.inference import (
+        DawidSkene,
+        ExactLinkOptions,
+        MajorityVote,
+        MeanFieldOptions,
+        VariationalBayes,
+    )
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.responses import Responses
@@ -53,6 +59,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ConvergenceWarning",
     "DawidSkene",
+    "ExactLinkOptions",
     "FileError",
     "Gold",
     "GoldError",
@@ -62,6 +69,7 @@ __all__ = [
     "LinkError",
     "Links",
     "MajorityVote",
+    "MeanFieldOptions",
     "MissingExtraError",
     "NotFittedError",
     "OptionError",

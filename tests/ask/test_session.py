@@ -461,7 +461,7 @@ def test_a_fit_between_batches_is_a_fit_from_scratch(
         model = session.model()
     assert session.model() is model
     assert model.init == "majority"  # holds on to no earlier model
-    scratch = tb.VariationalBayes(link_error=model.link_error)
+    scratch = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=model.link_error))
     scratch.fit(crowd.responses, links=session.links())
     assert model.probabilities_ == pytest.approx(scratch.probabilities_, abs=1e-4)
     assert model.temperature_ == pytest.approx(scratch.temperature_, abs=1e-3)

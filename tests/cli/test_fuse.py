@@ -164,7 +164,9 @@ def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> N
     options = "--links", "doubtful-links.csv", "--link-error", "auto", "--doubtful", "wrong.csv"
     result = run("fuse", "responses.csv", *options, "-o", "labels.csv")
     assert result.exit_code == 0, result.stderr
-    model = tb.VariationalBayes(link_error="auto").fit("responses.csv", links="doubtful-links.csv")
+    model = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error="auto")).fit(
+        "responses.csv", links="doubtful-links.csv"
+    )
     found = model.doubtful_links_
     assert found is not None
     header, *rows = rows_of(Path("wrong.csv").read_text())

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from tiebreak.ids import Ids
-from tiebreak.inference import priors, vb
+from tiebreak.inference import vb
+from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import Floats
@@ -37,8 +39,8 @@ def problem(name: str, prior: str = "diag", backend: Backend = reference) -> vb.
     word = "diagonal" if prior == "diag" else prior
     return vb.Problem(
         vb.lay_out(responses, vb.roles(responses.n_tasks, None, None)),
-        np.ones(responses.n_classes),
-        priors.confusion_prior(word, responses.workers, responses.n_classes),
+        ClassPrior(np.ones(responses.n_classes)),
+        ConfusionMatrices.from_prior(word, responses.workers, responses.n_classes),
         backend,
     )
 

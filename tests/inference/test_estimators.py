@@ -19,8 +19,10 @@ LINKS = simulate.links(CROWD.gold, 20, random_state=1)
 EVERY: list[Estimator] = [
     tb.MajorityVote(),
     tb.DawidSkene(smoothing=0.1),
+    tb.DawidSkene(worker_model="coin"),
     tb.VariationalBayes(confusion_prior=(4.0, 1.0)),
-    tb.VariationalBayes(link_inference="mean-field", schedule="parallel"),
+    tb.VariationalBayes(worker_model="coin"),
+    tb.VariationalBayes(link_options=tb.MeanFieldOptions(schedule="parallel")),
 ]
 ESTIMATORS = pytest.mark.parametrize("model", EVERY, ids=lambda model: repr(model)[:40])
 
@@ -34,7 +36,46 @@ def test_clone_pickle_and_repr_keep_the_parameters(model: Estimator) -> None:
 
 
 def _names() -> dict[str, Any]:
-    return {name: getattr(tb, name) for name in ("MajorityVote", "DawidSkene", "VariationalBayes")}
+    named = ("MajorityVote", "DawidSkene", "VariationalBayes", "MeanFieldOptions")
+    return {name: getattr(tb, name) for name in named}
+
+
+@ESTIMATORS
+def test_a_fitted_and_a_warm_started_model_can_be_cloned(model: Estimator) -> None:
+    fitted = clone(model).fit(CROWD.responses)
+    models = [fitted]
+    if not isinstance(model, tb.MajorityVote):
+        models.append(clone(model).fit(CROWD.responses, start=fitted))
+    for each in models:
+        again = clone(each).fit(CROWD.responses)
+        assert (again.probabilities_ == fitted.probabilities_).all()
+
+
+@ESTIMATORS
+def test_a_start_may_know_other_tasks_and_workers(model: Estimator) -> None:
+    """New tasks and workers start as in a cold fit, and the same optimum is found."""
+    if isinstance(model, tb.MajorityVote):
+        with pytest.raises(tb.OptionError, match="needs no start"):
+            clone(model).fit(CROWD.responses, start=clone(model).fit(CROWD.responses))
+        return
+    rows = [
+        (task, worker, label)
+        for task, worker, label in _rows_of(CROWD.responses)
+        if task not in ("t01", "t02") and worker != "w3"
+    ]
+    first = clone(model).fit(rows)
+    assert len(first.tasks_) < 60
+    warm = clone(model).set_params(tol=1e-10).fit(CROWD.responses, start=first)
+    cold = clone(model).set_params(tol=1e-10).fit(CROWD.responses)
+    assert np.abs(warm.probabilities_ - cold.probabilities_).max() < 1e-4
+    assert list(warm.tasks_) == list(cold.tasks_)
+
+
+def _rows_of(responses: tb.Responses) -> list[tuple[Hashable, Hashable, Hashable]]:
+    return [
+        (responses.tasks[int(i)], responses.workers[int(w)], responses.classes[int(k)])
+        for i, w, k in zip(responses.task, responses.worker, responses.label, strict=True)
+    ]
 
 
 @ESTIMATORS
@@ -93,17 +134,14 @@ def test_unsettled_fits_warn_unless_their_length_was_asked_for() -> None:
     [
         ({"tol": -1.0}, "tol must be"),
         ({"max_iter": 0}, "max_iter must be"),
-        ({"link_inference": "magic"}, "link_inference must be one of 'exact', 'mean-field'"),
-        ({"schedule": "random"}, "schedule must be one of"),
-        ({"decode": "best"}, "decode must be one of"),
+        ({"link_options": "magic"}, "link_options must be tb.ExactLinkOptions"),
+        ({"worker_model": "magic"}, "worker_model must be one of 'confusion', 'coin'"),
         ({"init": "random"}, "init must be one of"),
         ({"init": np.ones((2, 2))}, "init must have shape"),
-        ({"link_strength": 3.0}, "for link_inference='mean-field'"),
-        ({"link_strength": "some", "link_inference": "mean-field"}, "a number or 'grid'"),
-        ({"link_error": 0.7}, "between 0 and 0.5"),
-        ({"link_error": "guess"}, "'auto', 'asked', 'learn' or None"),
-        ({"link_error": 0.1, "link_inference": "mean-field"}, "needs link_inference='exact'"),
-        ({"link_error_prior": (3.0, 1.0)}, "wrong < right"),
+        ({"link_inference": "exact"}, "link_options=tb.ExactLinkOptions"),
+        ({"link_error": 0.1}, "link_options=tb.ExactLinkOptions\\(error=…\\)"),
+        ({"link_strength": 3.0}, "link_options=tb.MeanFieldOptions\\(strength=…\\)"),
+        ({"calibrate": True, "link_options": tb.MeanFieldOptions()}, "needs exact links"),
         ({"class_prior": [1.0, 2.0]}, "one number or 3 numbers"),
         ({"class_prior": 0.0}, "positive and finite"),
         ({"confusion_prior": "flat"}, "confusion_prior must be one of"),
@@ -116,6 +154,23 @@ def test_unsettled_fits_warn_unless_their_length_was_asked_for() -> None:
 def test_wrong_options_say_what_is_right(options: dict[str, Any], message: str) -> None:
     with pytest.raises(tb.OptionError, match=message):
         tb.VariationalBayes(**options).fit(CROWD.responses)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (tb.MeanFieldOptions, {"schedule": "random"}, "schedule must be one of"),
+        (tb.MeanFieldOptions, {"strength": "some"}, "a number or 'grid'"),
+        (tb.MeanFieldOptions, {"strength": -1.0}, "0 or more"),
+        (tb.ExactLinkOptions, {"decode": "best"}, "decode must be one of"),
+        (tb.ExactLinkOptions, {"error": 0.7}, "between 0 and 0.5"),
+        (tb.ExactLinkOptions, {"error": "guess"}, "'auto', 'asked', 'learn' or None"),
+        (tb.ExactLinkOptions, {"error_prior": (3.0, 1.0)}, "wrong < right"),
+    ],
+)
+def test_options_of_links_check_themselves(kind: Any, options: Any, message: str) -> None:
+    with pytest.raises(tb.OptionError, match=message):
+        kind(**options)
 
 
 def test_priors_of_all_shapes_say_the_same_thing() -> None:
@@ -153,8 +208,8 @@ def test_a_warm_start_ends_where_the_first_fit_did() -> None:
 def test_links_and_gold_together_imply_labels() -> None:
     tasks = list(CROWD.responses.tasks)
     links = tb.Links.from_pairs(must=[(tasks[0], tasks[1])], cannot=[(tasks[1], tasks[2])])
-    for inference in ("exact", "mean-field"):
-        model = tb.VariationalBayes(link_inference=inference)
+    for options in (tb.ExactLinkOptions(), tb.MeanFieldOptions()):
+        model = tb.VariationalBayes(link_options=options)
         model.fit(CROWD.responses, links=links, gold={tasks[0]: "c1"})
         labels = model.labels_.best()
         assert labels[tasks[0]] == labels[tasks[1]] == "c1"
@@ -168,7 +223,9 @@ def test_doubtful_links_are_ranked_and_sources_compared() -> None:
     both = [(*row, "ann") for row in good.pairs()] + [(*row, "bob") for row in bad.pairs()]
     left, right, kind, who = (list(column) for column in zip(*both, strict=True))
     links = {"left": left, "right": right, "link": kind, "who": who}
-    model = tb.VariationalBayes(link_error="learn").fit(crowd.responses, links=links)
+    model = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error="learn")).fit(
+        crowd.responses, links=links
+    )
     assert model.link_errors_ is not None
     rate = {who: max(errors) for who, errors in model.link_errors_.items()}
     assert rate["ann"] < 0.1 < 0.25 < rate["bob"]
@@ -180,7 +237,9 @@ def test_doubtful_links_are_ranked_and_sources_compared() -> None:
     pairs = doubtful.links.pairs()
     wrong = [(truth[a] == truth[b]) != (kind == "must") for a, b, kind in pairs]
     assert np.mean(wrong) > 0.9
-    estimated = tb.VariationalBayes(link_error="auto").fit(crowd.responses, links=links)
+    estimated = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error="auto")).fit(
+        crowd.responses, links=links
+    )
     assert estimated.link_errors_ is not None
     assert 0.05 < estimated.link_errors_[None].says_same_of_different < 0.3
 
@@ -189,7 +248,9 @@ def test_a_source_worse_than_a_coin_is_said_aloud() -> None:
     crowd = simulate.crowd(400, 15, 2, responses_per_task=6, accuracy=0.85, random_state=5)
     links = simulate.links(crowd.gold, 200, wrong=0.9, random_state=2)
     with pytest.warns(tb.InputNote, match="worse than a coin"):
-        tb.VariationalBayes(link_error="learn").fit(crowd.responses, links=links)
+        tb.VariationalBayes(link_options=tb.ExactLinkOptions(error="learn")).fit(
+            crowd.responses, links=links
+        )
 
 
 def test_answers_to_chosen_questions_overrule_a_crowd_that_is_sure_and_wrong() -> None:
@@ -199,7 +260,9 @@ def test_answers_to_chosen_questions_overrule_a_crowd_that_is_sure_and_wrong() -
     links = tb.Links.from_pairs(must=[("odd", "c"), ("odd", "d"), ("odd", "e"), ("c", "d")])
 
     def label(link_error: float | str) -> Hashable:
-        model = tb.VariationalBayes(link_error=link_error).fit(votes, links=links)
+        model = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=link_error)).fit(
+            votes, links=links
+        )
         return model.labels_.best()["odd"]
 
     assert label(0.02) == "x"
@@ -210,15 +273,19 @@ def test_answers_to_chosen_questions_overrule_a_crowd_that_is_sure_and_wrong() -
 def test_weights_and_found_rates_exclude_each_other(link_error: str) -> None:
     left, right = list(CROWD.responses.tasks)[:2]
     links = {"left": [left], "right": [right], "link": ["must"], "weight": [2.0]}
-    with pytest.raises(tb.OptionError, match=f"link_error='{link_error}' has nothing to find"):
-        tb.VariationalBayes(link_error=link_error).fit(CROWD.responses, links=links)
+    with pytest.raises(tb.OptionError, match=f"error='{link_error}' has nothing to find"):
+        tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=link_error)).fit(
+            CROWD.responses, links=links
+        )
 
 
 def test_temperature_is_fitted_only_where_links_or_gold_are_trusted() -> None:
     gold = dict(list(CROWD.gold.to_dict().items())[:20])
     hard = tb.VariationalBayes().fit(CROWD.responses, links=LINKS)
     known = tb.VariationalBayes().fit(CROWD.responses, gold=gold)
-    soft = tb.VariationalBayes(link_error=0.02).fit(CROWD.responses, links=LINKS)
+    soft = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=0.02)).fit(
+        CROWD.responses, links=LINKS
+    )
     off = tb.VariationalBayes(calibrate=False).fit(CROWD.responses, links=LINKS)
     plain = tb.VariationalBayes().fit(CROWD.responses)
     assert hard.temperature_ is not None

@@ -11,6 +11,7 @@ from golden.vectors import link_codes as hard_codes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
+from oracles.bound import bound_terms
 
 import tiebreak as tb
 from tiebreak import simulate
@@ -176,12 +177,12 @@ def climb(model: ExactLinks, task: vb.Problem, n_iter: int) -> tuple[vb.Run, lis
     """Ascend from the VB result; return also the bound after each update of the tasks."""
     task = vb.with_nodes(task, model, model.task, model.merged.known())
     q = np.array(vector("vb_diag")[1]["q"])
-    beliefs = vb.first_beliefs(task, q)
+    beliefs = vb.implied_beliefs(task, q)
     traces = []
     for _ in range(n_iter):
-        swept = vb.update_tasks(task, q, beliefs)
+        swept = vb.update_tasks(task, task.open(q), beliefs)
         model.spread(q)
-        traces.append(vb.bound_terms(task, q, beliefs).total)
+        traces.append(bound_terms(task, q, beliefs).total)
         beliefs = vb.update_beliefs(task, swept.counts, swept.totals)
     bound = vb.bound_after_update(task, beliefs, swept.entropy)
     return vb.Run(q, beliefs, [bound], n_iter, True), traces
@@ -272,9 +273,9 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
     else:
         task = task._replace(tasks=task.tasks._replace(role=role), links=model)
     q = np.array(vector("vb_diag")[1]["q"])
-    beliefs = vb.first_beliefs(task, q)
+    beliefs = vb.implied_beliefs(task, q)
     for _ in range(given["n_iter"]):
-        swept = vb.update_tasks(task, q, beliefs)
+        swept = vb.update_tasks(task, task.open(q), beliefs)
         beliefs = vb.update_beliefs(task, swept.counts, swept.totals)
         bounds.append(vb.bound_after_update(task, beliefs, swept.entropy))
     if is_exact:
@@ -320,7 +321,9 @@ def test_huge_components_settle_where_large_ones_do(
     found = []
     for huge in (10**9, 100):
         monkeypatch.setattr(exact_links, "HUGE_NODES", huge)
-        model = tb.VariationalBayes(link_error=link_error, tol=1e-10, backend="numba")
+        model = tb.VariationalBayes(
+            link_options=tb.ExactLinkOptions(error=link_error), tol=1e-10, backend="numba"
+        )
         found.append(model.fit(crowd.responses, links=links))
     one, two = found
     assert one.link_report_ is not None

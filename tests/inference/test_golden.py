@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from golden.vectors import close, crowd, link_codes, problem, vector
 from oracles import enumeration
+from oracles.bound import bound_terms
 
 from tiebreak import link_graph
 from tiebreak.gold import GoldCodes
@@ -73,7 +74,7 @@ def test_variational_bayes_and_every_term_of_its_bound(name: str, backend: Any) 
     close(run.beliefs.alpha, expected["alpha"])
     close(run.beliefs.beta.transpose(0, 2, 1), expected["beta"])
     close(np.array(run.bounds), expected["elbo_trace"])
-    terms, wanted = vb.bound_terms(task, run.q, run.beliefs), expected["elbo_terms"]
+    terms, wanted = bound_terms(task, run.q, run.beliefs), expected["elbo_terms"]
     keys = ("E_ln_p_y", "E_ln_p_resp", "E_ln_p_pi", "E_ln_p_gamma", "H_y", "H_pi", "H_gamma")
     close(np.array(terms), [wanted[key] for key in keys])
     close(terms.total, wanted["total"])
@@ -86,9 +87,9 @@ def test_bound_after_two_hundred_sweeps() -> None:
     close(run.bounds[-1], expected["elbo"])
     responses = crowd(given["dataset"])
     rows = list(zip(responses.task, responses.worker, responses.label, strict=True))
-    prior = np.repeat(task.confusion_prior.transpose(0, 2, 1), responses.n_workers, axis=0)
+    prior = np.repeat(task.workers.prior.transpose(0, 2, 1), responses.n_workers, axis=0)
     posterior, evidence = enumeration.marginals(
-        lambda y: enumeration.log_joint(y, rows, task.class_prior, prior),
+        lambda y: enumeration.log_joint(y, rows, task.classes.prior, prior),
         responses.n_tasks,
         responses.n_classes,
     )

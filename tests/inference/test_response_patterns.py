@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.bound import bound_terms
 
 import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.ids import Ids
 from tiebreak.inference import response_patterns, vb
+from tiebreak.inference.class_prior import ClassPrior
 from tiebreak.inference.estimator import Estimator
-from tiebreak.inference.response_patterns import Rows
+from tiebreak.inference.response_patterns import Patterns
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask
@@ -29,10 +32,10 @@ CLOSE = 1e-9
 def collapsing(least_tasks: int) -> Iterator[list[int]]:
     """Collapse equal rows from so many tasks on, however few; note how many rows are left."""
     n_rows: list[int] = []
-    rows_of = response_patterns.rows_of
+    find_patterns = response_patterns.find_patterns
 
-    def watch(*arguments: Any) -> Rows:
-        rows = rows_of(*arguments)
+    def watch(*arguments: Any) -> Patterns:
+        rows = find_patterns(*arguments)
         n_rows.append(rows.tasks.n_tasks)
         return rows
 
@@ -40,7 +43,7 @@ def collapsing(least_tasks: int) -> Iterator[list[int]]:
         patch.setattr(response_patterns, "LEAST_TASKS", least_tasks)
         patch.setattr(response_patterns, "LARGEST_SHARE", 1.0)
         patch.setattr(response_patterns, "SAMPLE_SHARE", 1.0)
-        patch.setattr(response_patterns, "rows_of", watch)
+        patch.setattr(response_patterns, "find_patterns", watch)
         yield n_rows
 
 
@@ -108,10 +111,10 @@ MODELS: list[Estimator] = [
 ]
 LINK_MODELS: list[tb.VariationalBayes] = [
     tb.VariationalBayes(),
-    tb.VariationalBayes(link_error=0.05),
-    tb.VariationalBayes(link_error="learn", tol=0.0, max_iter=8),
-    tb.VariationalBayes(link_inference="mean-field", link_strength=1.0, tol=0.0, max_iter=8),
-    tb.VariationalBayes(link_inference="mean-field", schedule="parallel", link_strength=0.5),
+    tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=0.05)),
+    tb.VariationalBayes(link_options=tb.ExactLinkOptions(error="learn"), tol=0.0, max_iter=8),
+    tb.VariationalBayes(link_options=tb.MeanFieldOptions(strength=1.0), tol=0.0, max_iter=8),
+    tb.VariationalBayes(link_options=tb.MeanFieldOptions(schedule="parallel", strength=0.5)),
 ]
 
 
@@ -145,16 +148,17 @@ def test_every_term_of_the_bound_counts_all_tasks(backend: Backend) -> None:
     responses, _ = jury(400, 4, 3, 5)
     tasks = vb.lay_out(responses, vb.roles(400, None, None))
     with collapsing(0):
-        rows = response_patterns.rows_of(tasks, 3, np.zeros(400, dtype=bool))
+        rows = response_patterns.find_patterns(tasks, 3, np.zeros(400, dtype=bool))
     assert rows.tasks.n_tasks < 200
     assert rows.copies is not None
-    whole = vb.Problem(tasks, np.ones(3), np.ones((1, 3, 3)) + np.eye(3), backend)
+    workers = ConfusionMatrices(np.ones((1, 3, 3)) + np.eye(3), responses.n_workers)
+    whole = vb.Problem(tasks, ClassPrior(np.ones(3)), workers, backend)
     small = whole._replace(tasks=rows.tasks, copies=rows.copies)
     terms = []
     for problem in (whole, small):
         run = vb.ascend(problem, vb.majority(problem.tasks, 3), tol=0.0, max_iter=5)
-        swept = vb.update_tasks(problem, run.q.copy(), run.beliefs)
-        terms.append([*vb.bound_terms(problem, run.q, run.beliefs), swept.entropy, swept.log_norm])
+        swept = vb.update_tasks(problem, problem.open(run.q.copy()), run.beliefs)
+        terms.append([*bound_terms(problem, run.q, run.beliefs), swept.entropy, swept.log_norm])
     assert np.abs(np.subtract(terms[0], terms[1])).max() < CLOSE * np.abs(terms).max()
 
 
@@ -170,11 +174,11 @@ def test_rows_keep_the_order_of_tasks_and_those_alone_stay_alone() -> None:
     alone = np.zeros(8, dtype=bool)
     alone[2] = True
     with collapsing(0):
-        rows = response_patterns.rows_of(tasks, 3, alone)
-    assert rows.row is not None
-    assert rows.row.tolist() == [0, 1, 2, 3, 0, 1, 3, 4]
-    assert rows.head is not None
-    assert rows.head.tolist() == [0, 1, 2, 3, 7]
+        rows = response_patterns.find_patterns(tasks, 3, alone)
+    assert rows.pattern is not None
+    assert rows.pattern.tolist() == [0, 1, 2, 3, 0, 1, 3, 4]
+    assert rows.representative is not None
+    assert rows.representative.tolist() == [0, 1, 2, 3, 7]
     assert rows.copies is not None
     assert rows.copies.tolist() == [2, 2, 1, 2, 1]
     assert rows.tasks.start.tolist() == [0, 2, 2, 4, 5, 8]
@@ -185,27 +189,27 @@ def test_rows_keep_the_order_of_tasks_and_those_alone_stay_alone() -> None:
 def test_equal_keys_are_no_proof(rows: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
     tasks, alone = lay_out(rows), np.zeros(3, dtype=bool)
     with collapsing(0):
-        assert response_patterns.rows_of(tasks, 3, alone).tasks.n_tasks == 2
+        assert response_patterns.find_patterns(tasks, 3, alone).tasks.n_tasks == 2
         monkeypatch.setattr(
             response_patterns, "_salt", lambda n_codes: np.zeros(n_codes, dtype=np.uint64)
         )
-        assert response_patterns.rows_of(tasks, 3, alone).row is None
+        assert response_patterns.find_patterns(tasks, 3, alone).pattern is None
 
 
 def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     responses, _ = jury(500, 3, 3, 1)
     tasks, alone = vb.lay_out(responses, vb.roles(500, None, None)), np.zeros(500, dtype=bool)
     with collapsing(0):
-        expected = response_patterns.rows_of(tasks, 3, alone)
+        expected = response_patterns.find_patterns(tasks, 3, alone)
         monkeypatch.setattr(response_patterns, "BLOCK", 7)
-        found = response_patterns.rows_of(tasks, 3, alone)
-    assert expected.row is not None
-    assert found.row is not None
-    assert (found.row == expected.row).all()
+        found = response_patterns.find_patterns(tasks, 3, alone)
+    assert expected.pattern is not None
+    assert found.pattern is not None
+    assert (found.pattern == expected.pattern).all()
     # Against tuples, one task after the other:
     rows = [tuple(part) for part in np.split(tasks.code, tasks.start[1:-1])]
     numbered = {row: n for n, row in enumerate(dict.fromkeys(rows))}
-    assert found.row.tolist() == [numbered[row] for row in rows]
+    assert found.pattern.tolist() == [numbered[row] for row in rows]
 
 
 def test_rows_collapse_by_themselves_only_where_that_pays() -> None:
@@ -213,11 +217,11 @@ def test_rows_collapse_by_themselves_only_where_that_pays() -> None:
     many = simulate.crowd(20_000, 500, 3, responses_per_task=4, random_state=0)
     for crowd, collapses in ((few, True), (many, False)):
         tasks = vb.lay_out(crowd.responses, vb.roles(20_000, None, None))
-        rows = response_patterns.rows_of(tasks, 3, np.zeros(20_000, dtype=bool))
-        assert (rows.row is not None) == collapses
+        rows = response_patterns.find_patterns(tasks, 3, np.zeros(20_000, dtype=bool))
+        assert (rows.pattern is not None) == collapses
     small = simulate.crowd(200, 4, 3, responses_per_task=4, random_state=0)
     tasks = vb.lay_out(small.responses, vb.roles(200, None, None))
-    assert response_patterns.rows_of(tasks, 3, np.zeros(200, dtype=bool)).row is None
+    assert response_patterns.find_patterns(tasks, 3, np.zeros(200, dtype=bool)).pattern is None
 
 
 def test_a_start_that_tells_equal_rows_apart_is_kept() -> None:

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 import tiebreak as tb
 from tiebreak.inference import priors, spectral, tensor, vb
+from tiebreak.inference.class_prior import ClassPrior
 from tiebreak.inference.dawid_skene import Estimates
 from tiebreak.inference.tensor import Unsuited
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.responses import Responses
@@ -24,8 +26,8 @@ def problem_of(responses: Responses, backend: Backend = reference) -> vb.Problem
     n_classes = responses.n_classes
     return vb.Problem(
         vb.lay_out(responses, vb.roles(responses.n_tasks, None, None)),
-        priors.class_prior(1.0, n_classes),
-        priors.confusion_prior("diagonal", responses.workers, n_classes),
+        ClassPrior(priors.class_prior(1.0, n_classes)),
+        ConfusionMatrices.from_prior("diagonal", responses.workers, n_classes),
         backend,
     )
 
@@ -177,7 +179,7 @@ def test_a_start_with_swapped_classes_is_named_by_what_labels_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     crowd = tb.simulate.crowd(400, 9, 3, responses_per_task=9, random_state=0)
-    problem = problem_of(crowd.responses)._replace(confusion_prior=np.ones((1, 3, 3)))
+    problem = problem_of(crowd.responses)._replace(workers=ConfusionMatrices(np.ones((1, 3, 3)), 9))
     right = spectral.task_probabilities
 
     def swapped(problem: vb.Problem, estimates: Estimates) -> np.ndarray:
@@ -191,7 +193,7 @@ def test_a_start_with_swapped_classes_is_named_by_what_labels_say(
 
 def test_a_start_that_empties_a_class_is_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd = tb.simulate.crowd(400, 9, 3, responses_per_task=9, random_state=0)
-    problem = problem_of(crowd.responses)._replace(confusion_prior=np.ones((1, 3, 3)))
+    problem = problem_of(crowd.responses)._replace(workers=ConfusionMatrices(np.ones((1, 3, 3)), 9))
     right = spectral.task_probabilities
 
     def without_one(problem: vb.Problem, estimates: Estimates) -> np.ndarray:

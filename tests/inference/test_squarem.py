@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.bound import bound_terms
 from properties.strategies import Crowd, crowds, problem_of, with_roles
 from properties.test_bound import assert_never_falls
 
@@ -105,8 +106,8 @@ def test_bound_never_falls_and_belongs_to_what_is_returned(
     run = vb.ascend(problem, q, tol=tol, max_iter=max_iter, accelerate=True)
     assert_never_falls(run.bounds)
     assert len(run.bounds) == run.n_sweeps + 1 <= max_iter + 1
-    assert run.bounds[-1] == pytest.approx(vb.bound_terms(problem, run.q, run.beliefs).total)
-    for found, expected in zip(run.beliefs, vb.first_beliefs(problem, run.q), strict=True):
+    assert run.bounds[-1] == pytest.approx(bound_terms(problem, run.q, run.beliefs).total)
+    for found, expected in zip(run.beliefs, vb.implied_beliefs(problem, run.q), strict=True):
         assert np.abs(found - expected).max() < 1e-9
     if gold is not None:
         assert (run.q[gold.task, gold.label] == 1.0).all()

@@ -13,7 +13,7 @@ from properties.strategies import Crowd, crowds, problem_of
 import tiebreak as tb
 from tiebreak.inference import response_patterns, vb
 from tiebreak.inference.exact_links import fit as joint
-from tiebreak.inference.exact_links.fit import JointOptions
+from tiebreak.inference.options import ExactLinkOptions
 from tiebreak.kernels import compiled, reference
 from tiebreak.responses import Responses
 
@@ -53,10 +53,10 @@ def test_refits_end_where_a_fit_from_the_votes_does(
     model = tb.VariationalBayes(**options).fit(made.responses)
     for n in (6, 12, 18):
         so_far = links.select(np.arange(n))
-        model = tb.VariationalBayes(init=model, **options).fit(
-            made.responses, links=so_far, **given
+        model = tb.VariationalBayes(**options).fit(
+            made.responses, links=so_far, start=model, **given
         )
-        assert model._ended.q.shape == (400, n_classes)
+        assert model._warm_start.q.shape == (400, n_classes)
         cold = tb.VariationalBayes(**options).fit(made.responses, links=so_far, **given)
         assert_same(model, cold)
 
@@ -67,9 +67,9 @@ def test_a_refit_may_have_other_priors() -> None:
     first = tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links)
     options: dict[str, Any] = {"tol": 0.0, "max_iter": 1, "calibrate": False}
     other: dict[str, Any] = {"confusion_prior": (6.0, 0.5), "class_prior": 4.0}
-    warm = tb.VariationalBayes(init=first, **options, **other)
-    array = tb.VariationalBayes(init=first._ended.q, **options, **other)
-    warm.fit(made.responses, links=links)
+    warm = tb.VariationalBayes(**options, **other)
+    array = tb.VariationalBayes(init=first._warm_start.q, **options, **other)
+    warm.fit(made.responses, links=links, start=first)
     array.fit(made.responses, links=links)
     assert warm.bounds_ == pytest.approx(array.bounds_)
 
@@ -83,9 +83,9 @@ def test_what_was_counted_is_not_taken_for_that_of_other_votes() -> None:
     changed = Responses.from_codes(
         was.task, was.worker, label.astype(np.int32), was.tasks, was.workers, was.classes
     )
-    warm = tb.VariationalBayes(init=first, tol=0.0, max_iter=1, calibrate=False)
-    array = tb.VariationalBayes(init=first._ended.q, tol=0.0, max_iter=1, calibrate=False)
-    warm.fit(changed, links=links)
+    warm = tb.VariationalBayes(tol=0.0, max_iter=1, calibrate=False)
+    array = tb.VariationalBayes(init=first._warm_start.q, tol=0.0, max_iter=1, calibrate=False)
+    warm.fit(changed, links=links, start=first)
     array.fit(changed, links=links)
     assert warm.bounds_ == pytest.approx(array.bounds_)
 
@@ -101,9 +101,9 @@ def test_a_refit_finds_neither_counts_nor_equal_rows_again(
         raise AssertionError("was known before")
 
     monkeypatch.setattr(response_patterns, "_distinct_in_sample", refuse)
-    monkeypatch.setattr(vb, "first_beliefs", refuse)
+    monkeypatch.setattr(vb, "implied_beliefs", refuse)
     monkeypatch.setattr(vb, "lay_out", refuse)
-    tb.VariationalBayes(init=first).fit(made.responses, links=links)
+    tb.VariationalBayes().fit(made.responses, links=links, start=first)
 
 
 def test_a_refit_of_few_judges_still_collapses_equal_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,15 +111,15 @@ def test_a_refit_of_few_judges_still_collapses_equal_rows(monkeypatch: pytest.Mo
     links = links_of(made, 20)
     first = tb.VariationalBayes(tol=1e-9).fit(made.responses)
     n_rows: list[int] = []
-    rows_of = response_patterns.rows_of
+    find_patterns = response_patterns.find_patterns
 
     def watch(*arguments: Any) -> Any:
-        rows = rows_of(*arguments)
+        rows = find_patterns(*arguments)
         n_rows.append(rows.tasks.n_tasks)
         return rows
 
-    monkeypatch.setattr(response_patterns, "rows_of", watch)
-    warm = tb.VariationalBayes(init=first, tol=1e-9).fit(made.responses, links=links)
+    monkeypatch.setattr(response_patterns, "find_patterns", watch)
+    warm = tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links, start=first)
     assert n_rows[0] < 100
     assert_same(warm, tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links))
 
@@ -130,8 +130,10 @@ def test_new_links_alone_are_inferred_before_the_first_sweep() -> None:
     links = links_of(made, 20)
     first = tb.VariationalBayes().fit(made.responses)
     options: dict[str, Any] = {"tol": 1e-3, "accelerate": False}
-    warm = tb.VariationalBayes(init=first, **options).fit(made.responses, links=links)
-    array = tb.VariationalBayes(init=first._ended.q, **options).fit(made.responses, links=links)
+    warm = tb.VariationalBayes(**options).fit(made.responses, links=links, start=first)
+    array = tb.VariationalBayes(init=first._warm_start.q, **options).fit(
+        made.responses, links=links
+    )
     assert warm.n_iter_ == array.n_iter_ - 1
     assert warm.bounds_ == pytest.approx(array.bounds_[1:], rel=1e-9)
     assert (np.diff(warm.bounds_) > 0.0).all()
@@ -144,20 +146,20 @@ def test_updating_linked_tasks_alone_keeps_beliefs_in_step(
     if not len(drawn.links.left):
         return
     links = drawn.links._replace(weight=np.full(drawn.links.n_links, 1.5))
-    options = JointOptions(None, (1.0, 19.0), False, False, 1e-6, 100)
+    options = ExactLinkOptions()
     plain = problem_of(drawn)._replace(backend=backend)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(joint, "MANY", 2.0)  # linked tasks never take others with them
-        exact, _, known = joint._exact_links(plain, links, drawn.gold if knows else None, options)
+        exact, _, known = joint.set_up(plain, links, drawn.gold if knows else None, options)
     problem = vb.with_nodes(plain, exact, exact.task, known)
     q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)
-    before, start = vb.first_beliefs(problem, q), q.copy()
-    beliefs = joint._update_linked(problem, exact, q, before)
+    before, start = vb.implied_beliefs(problem, q), q.copy()
+    beliefs = joint._update_linked(problem, exact, problem.open(q), before)
     assert (q == start).all()
     exact.spread(q)
     alone = np.setdiff1d(np.arange(len(q)), exact.task)
     assert (q[alone] == start[alone]).all()
-    for found, expected in zip(beliefs, vb.first_beliefs(problem, q), strict=True):
+    for found, expected in zip(beliefs, vb.implied_beliefs(problem, q), strict=True):
         assert np.abs(found - expected).max() < 1e-9
 
 
@@ -169,21 +171,21 @@ def test_a_sweep_is_the_same_whoever_lies_beside_the_linked_tasks(
         return
     weight = None if hard else np.full(drawn.links.n_links, 1.5)
     links = drawn.links._replace(weight=weight)
-    options = JointOptions(None, (1.0, 19.0), False, False, 1e-6, 100)
+    options = ExactLinkOptions()
     plain = problem_of(drawn)._replace(backend=backend)
     results = []
     for many in (2.0, -1.0):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(joint, "MANY", many)
             gold = drawn.gold if knows else None
-            exact, _, known = joint._exact_links(plain, links, gold, options)
+            exact, _, known = joint.set_up(plain, links, gold, options)
         assert exact.takes_everyone == (many < 0.0)
         problem = vb.with_nodes(plain, exact, exact.task, known)
         q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)
-        beliefs = vb.first_beliefs(problem, q)
+        beliefs = vb.implied_beliefs(problem, q)
         exact.gather(q)
         for _ in range(2):
-            swept = vb.update_tasks(problem, q, beliefs)
+            swept = vb.update_tasks(problem, problem.open(q), beliefs)
             beliefs = vb.update_beliefs(problem, swept.counts, swept.totals)
         exact.spread(q)
         results.append((q, *beliefs, swept.entropy))

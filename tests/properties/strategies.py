@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
+from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.link_graph import LinkCodes
@@ -65,7 +67,8 @@ def crowds(draw: st.DrawFn, max_tasks: int = 6, max_classes: int = 3) -> Crowd:
 def problem_of(crowd: Crowd, backend: Backend = reference) -> vb.Problem:
     role = vb.roles(crowd.responses.n_tasks, None, None)
     tasks = vb.lay_out(crowd.responses, role)
-    return vb.Problem(tasks, crowd.class_prior, crowd.confusion_prior, backend)
+    workers = ConfusionMatrices(crowd.confusion_prior, crowd.responses.n_workers)
+    return vb.Problem(tasks, ClassPrior(crowd.class_prior), workers, backend)
 
 
 def with_roles(problem: vb.Problem, gold: GoldCodes | None, linked: object = None) -> vb.Problem:

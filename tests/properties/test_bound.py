@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
+from oracles.bound import bound_terms
 from properties.strategies import Crowd, crowds, problem_of, weighted, with_roles
 
 from tiebreak.gold import GoldCodes
@@ -20,13 +21,13 @@ STRENGTHS = st.sampled_from([0.1, 1.0, 5.0, 50.0])
 def half_steps(problem: vb.Problem, q: np.ndarray, n_sweeps: int = 6) -> list[float]:
     """Return the bound, term by term, after every half of every sweep."""
     q = q.copy()
-    beliefs = vb.first_beliefs(problem, q)
-    bounds = [vb.bound_terms(problem, q, beliefs).total]
+    beliefs = vb.implied_beliefs(problem, q)
+    bounds = [bound_terms(problem, q, beliefs).total]
     for _ in range(n_sweeps):
-        swept = vb.update_tasks(problem, q, beliefs)
-        bounds.append(vb.bound_terms(problem, q, beliefs).total)
+        swept = vb.update_tasks(problem, problem.open(q), beliefs)
+        bounds.append(bound_terms(problem, q, beliefs).total)
         beliefs = vb.update_beliefs(problem, swept.counts, swept.totals)
-        bounds.append(vb.bound_terms(problem, q, beliefs).total)
+        bounds.append(bound_terms(problem, q, beliefs).total)
         short = vb.bound_after_update(problem, beliefs, swept.entropy)
         assert abs(short - bounds[-1]) < 1e-8 * (1 + abs(short))
     return bounds

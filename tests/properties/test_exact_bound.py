@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inference.test_exact_links import exact
+from oracles.bound import bound_terms
 from properties.strategies import Crowd, crowds, problem_of
 from properties.test_bound import assert_never_falls, log_evidence
 
@@ -29,12 +30,12 @@ def bounds_of(
     known = joint._union(gold, model.merged.known())
     problem = vb.with_nodes(problem_of(crowd), learnt or model, model.task, known)
     q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)
-    beliefs = vb.first_beliefs(problem, q)
+    beliefs = vb.implied_beliefs(problem, q)
     bounds = []
     for _ in range(n_sweeps):
-        swept = vb.update_tasks(problem, q, beliefs)
+        swept = vb.update_tasks(problem, problem.open(q), beliefs)
         model.spread(q)
-        bounds.append(vb.bound_terms(problem, q, beliefs).total)
+        bounds.append(bound_terms(problem, q, beliefs).total)
         beliefs = vb.update_beliefs(problem, swept.counts, swept.totals)
         bounds.append(vb.bound_after_update(problem, beliefs, swept.entropy))
     return bounds

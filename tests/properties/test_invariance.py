@@ -92,7 +92,7 @@ def test_a_compiled_sweep_equals_the_reference(crowd: Crowd, knows: bool) -> Non
     linked = crowd.links.left if len(crowd.links.left) else None
     problem = with_roles(problem_of(crowd), gold, linked)
     q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), gold)
-    logs = vb.expected_logs(vb.first_beliefs(problem, q))
+    logs = vb.expected_logs(problem, vb.implied_beliefs(problem, q))
     ours, theirs = q.copy(), q.copy()
     u, v = np.zeros_like(q), np.zeros_like(q)
     found = compiled.sweep_tasks(ours, u, problem.tasks, *logs)

@@ -71,7 +71,7 @@ def test_the_paper_s_methods_are_the_estimators_started_from_vb() -> None:
     scores = methods.score_all(of, draw, 12)
     links = draws.links_given(of, draw.random, 12)
     paper = tb.VariationalBayes(
-        link_inference="mean-field", schedule="parallel", link_strength="grid", backend="numpy"
+        link_options=tb.MeanFieldOptions(schedule="parallel", strength="grid"), backend="numpy"
     )
     known = draws.labels_given(of, draw, 12)
     with_labels = tb.VariationalBayes(calibrate=False, backend="numpy")

@@ -39,7 +39,9 @@ def implied(model: Any, pair: list[int], links: tb.Links) -> bool:
 def test_no_pair_is_known_or_asked_twice(seed: int, k: int, strategy: Any, soft: bool) -> None:
     made = crowd(seed, k, n_tasks=25)
     links = links_of(made, 12, seed)
-    model = tb.VariationalBayes(link_error=0.05 if soft else None).fit(made.responses, links=links)
+    model = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=0.05 if soft else None)).fit(
+        made.responses, links=links
+    )
     pairs = list(tb.selection.pairs(model, 30, strategy, random_state=seed))
     asked = {frozenset(pair[:2]) for pair in pairs}
     assert len(asked) == len(pairs) > 0
@@ -109,7 +111,7 @@ def ask(made: Any, strategy: Any, n_rounds: int, n: int, seed: int) -> Any:
         for left, right, _gain in tb.selection.pairs(model, n, strategy, random_state=seed):
             (must if truth[left] == truth[right] else cannot).append((left, right))
         links = tb.Links.from_pairs(must, cannot)
-        model = tb.VariationalBayes(init=model).fit(made.responses, links=links)
+        model = tb.VariationalBayes().fit(made.responses, links=links, start=model)
     return model
 
 
@@ -148,7 +150,9 @@ def test_a_core_that_is_another_class_is_found_out() -> None:
         pairs: Any = tb.selection.pairs(model, 6, random_state=1)
         for left, right, _gain in pairs:
             (must if truth[left] == truth[right] else cannot).append((left, right))
-        model = tb.VariationalBayes(init=model).fit(made, links=tb.Links.from_pairs(must, cannot))
+        model = tb.VariationalBayes().fit(
+            made, links=tb.Links.from_pairs(must, cannot), start=model
+        )
     assert tb.evaluate.accuracy(model.labels_, gold) > before + 0.1
 
 
@@ -157,19 +161,18 @@ def test_a_model_can_go_on_from_another() -> None:
     links = links_of(made, 20, 5)
     cold = tb.VariationalBayes(tol=1e-10).fit(made.responses, links=links)
     first = tb.VariationalBayes(tol=1e-10).fit(made.responses, links=links.select(np.arange(12)))
-    warm = tb.VariationalBayes(tol=1e-10, init=first).fit(made.responses, links=links)
+    warm = tb.VariationalBayes(tol=1e-10).fit(made.responses, links=links, start=first)
     assert warm.temperature_ == pytest.approx(cold.temperature_, abs=1e-6)
     assert warm.labels_.best() == cold.labels_.best()
     assert np.abs(warm.probabilities_ - cold.probabilities_).max() < 1e-5
 
 
-def test_a_model_of_other_responses_is_no_start() -> None:
-    one, two = crowd(1, 2), crowd(2, 3, n_tasks=30)
-    model = tb.VariationalBayes().fit(one.responses)
-    with pytest.raises(OptionError, match="other responses"):
-        tb.VariationalBayes(init=model).fit(two.responses)
+def test_a_model_that_was_not_fitted_is_no_start() -> None:
+    one = crowd(1, 2)
     with pytest.raises(NotFittedError, match="not fitted"):
-        tb.VariationalBayes(init=tb.VariationalBayes()).fit(one.responses)
+        tb.VariationalBayes().fit(one.responses, start=tb.VariationalBayes())
+    with pytest.raises(OptionError, match="start=model"):
+        tb.VariationalBayes(init=tb.VariationalBayes()).fit(one.responses)  # type: ignore[arg-type]
 
 
 def test_votes_can_be_drawn_from_without_a_worker_model() -> None:

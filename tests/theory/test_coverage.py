@@ -13,8 +13,10 @@ from theory.crowds import draw_data
 
 from tiebreak import link_graph, theory
 from tiebreak.ids import Ids
-from tiebreak.inference import priors, vb
+from tiebreak.inference import vb
+from tiebreak.inference.class_prior import ClassPrior
 from tiebreak.inference.mean_field import MeanField, groups_of
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.link_graph import LinkCodes
 from tiebreak.responses import Responses
@@ -60,8 +62,8 @@ def problem_of(answers: Floats, linked: np.ndarray | None = None) -> vb.Problem:
     crowd = responses_of(answers)
     return vb.Problem(
         vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, linked)),
-        np.ones(crowd.n_classes),
-        priors.confusion_prior("diagonal", crowd.workers, crowd.n_classes),
+        ClassPrior(np.ones(crowd.n_classes)),
+        ConfusionMatrices.from_prior("diagonal", crowd.workers, crowd.n_classes),
         reference,
     )
 
@@ -105,7 +107,7 @@ def run_vb(
         kinds = theory.LinkedTasks.from_pairs(
             links.left, links.right, links.must, truth, n_classes=2, strength=strength
         )
-    check_start(crowd, truth, start, vb.first_beliefs(problem, start))
+    check_start(crowd, truth, start, vb.implied_beliefs(problem, start))
     seen: list[Errors] = []
     vb.ascend(
         problem,

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
 from tiebreak.errors import LinkError
-from tiebreak.inference import VariationalBayes
+from tiebreak.inference import ExactLinkOptions, VariationalBayes
 from tiebreak.selection.asking import tempered
-
-Start = VariationalBayes | Literal["majority"]
 
 BETWEEN_BATCHES = 1e-3  # tolerance of fits that only choose questions: an answer moves far more
 SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the others are
@@ -95,17 +93,18 @@ class Fits:
         if answers:
             said = self._job.links_of(answers)
             links = said if links is None else links + said
-        estimator = VariationalBayes(link_error=link_error, init=self._start(link_error, answers))
+        estimator = VariationalBayes(link_options=ExactLinkOptions(error=link_error))
         if not self._final:
             estimator.set_params(tol=BETWEEN_BATCHES)
-        estimator.fit(self._job.responses, links=links, gold=self._job.gold)
-        # The model would hold on to the one before, and that to all before it.
-        return estimator.set_params(init="majority")
+        start = self._start(link_error, answers)
+        return estimator.fit(self._job.responses, links=links, gold=self._job.gold, start=start)
 
-    def _start(self, link_error: float | str | None, answers: Sequence[Event]) -> Start:
+    def _start(
+        self, link_error: float | str | None, answers: Sequence[Event]
+    ) -> VariationalBayes | None:
         last = None if self._fit is None else self._fit.model
         grew = set(self._known) <= set(_ids(answers))
-        return last if last is not None and grew and last.link_error == link_error else "majority"
+        return last if last is not None and grew and last.link_error == link_error else None
 
 
 def _read(model: VariationalBayes, *, is_final: bool) -> Fit:

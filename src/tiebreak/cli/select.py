@@ -54,13 +54,14 @@ def select(
     check_files((responses, links, gold, tasks, among), (out,))
     from tiebreak import selection
     from tiebreak.ask.job import tasks_among
-    from tiebreak.inference import VariationalBayes
+    from tiebreak.inference import ExactLinkOptions, VariationalBayes
 
     error = error_rate(link_error)
     with working("reading and fitting", quiet=quiet):
         crowd = read_crowd(responses, columns, tasks)
         allowed = None if among is None else tasks_among(crowd.tasks, among)
-        model = VariationalBayes(link_error=error).fit(crowd, links=links, gold=gold)
+        options = ExactLinkOptions(error=error)
+        model = VariationalBayes(link_options=options).fit(crowd, links=links, gold=gold)
         pairs = selection.pairs(model, n, strategy=strategy, among=allowed, random_state=seed)
     _write(out, pairs, as_json=as_json)
     if not quiet:

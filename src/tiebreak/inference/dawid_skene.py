@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from tiebreak.errors import OptionError
 from tiebreak.inference import dirichlet, response_patterns, squarem, vb
-from tiebreak.inference.estimator import Estimator, require_tolerance
+from tiebreak.inference.estimator import (
+    Estimator,
+    normalise,
+    refuse_links,
+    require_tolerance,
+    start_from_model,
+)
 from tiebreak.inference.inputs import read_and_check_inputs
-from tiebreak.inference.majority_vote import normalise, refuse_links
 from tiebreak.inference.squarem import Parameters, Sweep
+from tiebreak.inference.worker_models import MODELS, require_model
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import KNOWN, ByTask, Floats
 from tiebreak.kernels.threads import default_threads
+
+Pool = Callable[[Floats], Floats]  # which counts share a parameter: see `WorkerModel`s
 
 
 class Estimates(NamedTuple):
@@ -29,7 +39,7 @@ class EmRun(NamedTuple):
 
     q: Floats
     estimates: Estimates
-    log_likelihoods: list[float]  # where each sweep started, also those in vain
+    log_likelihoods: list[float]  # where each sweep started, also wasted ones
     bounds: list[float]
     converged: bool
 
@@ -45,44 +55,43 @@ def maximise(
     n_threads: int = 1,
     accelerate: bool = False,
     copies: Floats | None = None,
+    pool: Pool = ConfusionMatrices.pool,
 ) -> EmRun:
     """Alternate estimates and tasks until no q moves by `tol`.
 
     Implements [eq:ds-counts] and [eq:ds-task], starting with the estimates that q implies. The
-    objective of [eq:ds-likelihood] never falls. `accelerate` lets sweeps leap ahead, towards a
+    objective of [eq:ds-likelihood] never falls. `accelerate` lets SQUAREM extrapolate, towards a
     tolerance and with smoothing: a count of zero has no logarithm. `copies` says for how many tasks
-    each row of `tasks` counts; None is one each.
+    each row of `tasks` counts; None is one each. `pool` says which counts share a parameter.
     """
-    q = np.array(q, dtype=np.float64, order="C")
-    none_linked = np.empty((0, q.shape[1]))
-    everyone = np.ones(len(q), dtype=bool)
-    counted = backend.tally(response_patterns.weigh(q, copies), tasks, everyone, n_threads)
+    sweeper = backend.open(tasks, np.array(q, dtype=np.float64, order="C"), n_threads, copies)
     likelihoods: list[float] = []
 
     def sweep(at: Parameters) -> Sweep:
         estimates = _normalised(*at)
-        logs = _logs(estimates)
-        swept = backend.sweep_tasks(q, none_linked, tasks, *logs, n_threads=n_threads)
-        if copies is not None:
-            swept = response_patterns.recount(swept, q, tasks, copies, logs, backend, n_threads)
+        swept = sweeper.sweep(_logs(estimates))
         likelihoods.append(swept.log_norm)
         bound = swept.log_norm + _log_prior(estimates, smoothing)
-        return Sweep(estimate(swept.counts, swept.totals, smoothing), bound, swept.change)
+        return Sweep(estimate(swept.counts, swept.totals, smoothing, pool), bound, swept.change)
 
-    may_leap = accelerate and tol > 0.0 and smoothing > 0.0
-    start = estimate(*counted, smoothing)
-    climbed = squarem.climb(sweep, start, tol=tol, max_iter=max_iter, leap=may_leap)
+    may_extrapolate = accelerate and tol > 0.0 and smoothing > 0.0
+    start = estimate(*sweeper.tally(), smoothing, pool)
+    climbed = squarem.climb(sweep, start, tol=tol, max_iter=max_iter, extrapolate=may_extrapolate)
     estimates = Estimates(*climbed.implied)
+    q = sweeper.q()
+    sweeper.close()
     likelihoods.append(log_likelihood(tasks, q, backend, estimates, copies))
     last = likelihoods[-1] + _log_prior(estimates, smoothing)
     return EmRun(q, estimates, likelihoods, [*climbed.bounds, last], climbed.converged)
 
 
-def estimate(counts: Floats, totals: Floats, smoothing: float) -> Estimates:
+def estimate(
+    counts: Floats, totals: Floats, smoothing: float, pool: Pool = ConfusionMatrices.pool
+) -> Estimates:
     """Return shares of what was counted, each count raised by `smoothing`: [eq:ds-counts]."""
     n_classes = len(totals)
     smoothed = totals + smoothing
-    confusion = normalise(counts + smoothing, len(counts) // n_classes)
+    confusion = normalise(pool(counts + smoothing), len(counts) // n_classes)
     return Estimates(smoothed / smoothed.sum(), confusion)
 
 
@@ -124,12 +133,14 @@ class DawidSkene(Estimator):
     ----------
     smoothing
         Added to every count, so that no answer is ever impossible; 0 is the classical estimator.
+    worker_model
+        "confusion": a confusion matrix per worker. "coin": one accuracy per worker.
     tol, max_iter
         Stop when no probability moves by `tol`, or after `max_iter` sweeps. With `tol=0` exactly
         `max_iter` sweeps are made.
     accelerate
-        Whether sweeps may leap ahead, so that fewer are needed; the objective never falls. Those
-        of `tol=0` or `smoothing=0` are plain.
+        Whether SQUAREM may extrapolate, so that fewer sweeps are needed; the objective never
+        falls. Sweeps of `tol=0` or `smoothing=0` are plain.
     backend, n_threads
         "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
 
@@ -151,6 +162,7 @@ class DawidSkene(Estimator):
         self,
         *,
         smoothing: float = 0.01,
+        worker_model: str = "confusion",
         tol: float = 1e-6,
         max_iter: int = 500,
         accelerate: bool = True,
@@ -158,37 +170,49 @@ class DawidSkene(Estimator):
         n_threads: int | None = None,
     ) -> None:
         self.smoothing = smoothing
+        self.worker_model = worker_model
         self.tol = tol
         self.max_iter = max_iter
         self.accelerate = accelerate
         self.backend = backend
         self.n_threads = n_threads
 
-    def fit(self, responses: Any, *, links: Any = None, gold: Any = None) -> Self:
-        """Fit to responses and, if given, gold; links cannot be used."""
+    def fit(
+        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+    ) -> Self:
+        """Fit to responses and, if given, gold, from the end of another model where one is given.
+
+        Links cannot be used.
+        """
         refuse_links(self, links)
         require_tolerance(self.tol, self.max_iter)
+        require_model(self.worker_model)
         if not (np.isfinite(self.smoothing) and self.smoothing >= 0.0):
             raise OptionError(f"smoothing must be 0 or more; got {self.smoothing!r}.")
         inputs = read_and_check_inputs(responses, None, gold)
         crowd = inputs.responses
         tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
-        alone = response_patterns.special(crowd.n_tasks, None, inputs.gold_codes)
-        rows = response_patterns.rows_of(tasks, crowd.n_classes, alone)
+        q = None if start is None else start_from_model(start, crowd, tasks)
+        single = response_patterns.must_stay_single(crowd.n_tasks, None, inputs.gold_codes)
+        patterns = response_patterns.find_patterns(tasks, crowd.n_classes, single, q)
+        votes = vb.majority(patterns.tasks, crowd.n_classes)
+        q = votes if q is None else patterns.to_patterns(q)
         run = maximise(
-            rows.tasks,
-            vb.clamp(vb.majority(rows.tasks, crowd.n_classes), rows.gold(inputs.gold_codes)),
-            choose_backend(self.backend, len(rows.tasks.code)),
+            patterns.tasks,
+            vb.clamp(q, patterns.gold(inputs.gold_codes)),
+            choose_backend(self.backend, len(patterns.tasks.code)),
             smoothing=self.smoothing,
             tol=self.tol,
             max_iter=self.max_iter,
             n_threads=self.n_threads or default_threads(),
             accelerate=self.accelerate,
-            copies=rows.copies,
+            copies=patterns.copies,
+            pool=MODELS[self.worker_model].pool,
         )
         self.class_prior_, self.confusion_ = run.estimates
-        self.bounds_, self.n_iter_ = run.bounds, len(run.bounds) - 1
+        self.bounds_ = run.bounds
+        self.n_iter_ = len(run.bounds) - 1
         self.converged_ = run.converged
-        self._publish(inputs, rows.spread(run.q))
+        self._publish(inputs, patterns.to_tasks(run.q))
         self._warn_unsettled(self.tol)
         return self

@@ -15,8 +15,11 @@ from tiebreak.errors import (
 )
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
+from tiebreak.inference import vb
 from tiebreak.inference.inputs import Inputs
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.inference.link_errors.suspect import DoubtfulLinks
+from tiebreak.inference.warm_start import q_from
+from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.link_graph import violated
 from tiebreak.links import Links
@@ -44,13 +47,29 @@ class Estimator:
     links_: Links | None
     gold_: Gold | None
 
-    def fit(self, responses: Any, *, links: Any = None, gold: Any = None) -> Self:
-        """Fit to responses and, if given, links and gold."""
+    temperature_: float | None = None
+    doubtful_links_: DoubtfulLinks | None = None
+
+    @property
+    def link_error(self) -> float | str | None:
+        """How often links without weight are wrong, as the options say; None: never."""
+        return None
+
+    def fit(
+        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+    ) -> Self:
+        """Fit to responses and, if given, links and gold; `start` is a fitted model to go on from.
+
+        The start may have been fitted to other responses: tasks and workers that it has not seen
+        start as in a cold fit.
+        """
         raise TypeError(f"{type(self).__name__} is a base; use one of the estimators.")
 
-    def fit_predict(self, responses: Any, *, links: Any = None, gold: Any = None) -> Labels:
+    def fit_predict(
+        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+    ) -> Labels:
         """Fit and return the labels."""
-        return self.fit(responses, links=links, gold=gold).labels_
+        return self.fit(responses, links=links, gold=gold, start=start).labels_
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name."""
@@ -133,3 +152,42 @@ def start_from(given: Any, responses: Responses) -> Floats:
 
 def _same(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
+
+
+def refuse_links(estimator: Estimator, links: Any) -> None:
+    """Say which estimator can use links."""
+    if links is not None:
+        name = type(estimator).__name__
+        raise OptionError(f"{name} cannot use links. VariationalBayes can: use it, or drop links.")
+
+
+def normalise(counts: Floats, n_workers: int) -> Floats:
+    """Turn counts by code into (worker, truth, answer) with rows that sum to 1.
+
+    A row that nothing was counted for becomes uniform.
+    """
+    n_classes = counts.shape[1]
+    table = counts.reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
+    total = table.sum(axis=2, keepdims=True)
+    return np.ascontiguousarray(
+        np.divide(table, total, out=np.full(table.shape, 1.0 / n_classes), where=total > 0.0)
+    )
+
+
+def start_from_model(start: Any, responses: Responses, tasks: ByTask) -> Floats:
+    """Return where a fitted model leaves the tasks of these responses."""
+    require_fitted(start)
+    former = start.responses_
+    votes = vb.majority(tasks, responses.n_classes)
+    return q_from(former, start.probabilities_, responses, votes)
+
+
+def require_fitted(start: Any) -> None:
+    """Refuse a start that is not a fitted model."""
+    if not isinstance(start, Estimator):
+        raise OptionError(
+            f"start must be a fitted model; got {type(start).__name__}. Probabilities to start "
+            "from are given as init=."
+        )
+    if "probabilities_" not in vars(start):
+        raise NotFittedError("start is a model that was not fitted yet. Call its fit first.")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-
 from tiebreak.errors import OptionError
 from tiebreak.inference import vb
-from tiebreak.inference.estimator import Estimator
+from tiebreak.inference.estimator import Estimator, normalise, refuse_links
 from tiebreak.inference.inputs import read_and_check_inputs
-from tiebreak.kernels import reference
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.threads import default_threads
 
 
 class MajorityVote(Estimator):
@@ -27,39 +25,29 @@ class MajorityVote(Estimator):
     {'a': 'x', 'b': 'y'}
     """
 
-    def __init__(self) -> None:
-        pass
+    def __init__(self, *, backend: str = "auto", n_threads: int | None = None) -> None:
+        self.backend = backend
+        self.n_threads = n_threads
 
-    def fit(self, responses: Any, *, links: Any = None, gold: Any = None) -> Self:
-        """Count votes; links cannot be used."""
+    def fit(
+        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+    ) -> Self:
+        """Count votes; links cannot be used, and there is nothing to start from."""
         refuse_links(self, links)
+        if start is not None:
+            raise OptionError("MajorityVote counts votes once: it needs no start. Leave it out.")
         inputs = read_and_check_inputs(responses, None, gold)
-        role = vb.roles(inputs.responses.n_tasks, inputs.gold_codes, None)
-        tasks = vb.lay_out(inputs.responses, role)
-        q = vb.clamp(vb.majority(tasks, inputs.responses.n_classes), inputs.gold_codes)
-        counts, totals = reference.tally(q, tasks, np.ones(len(q), dtype=bool))
+        crowd = inputs.responses
+        tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
+        q = vb.clamp(vb.majority(tasks, crowd.n_classes), inputs.gold_codes)
+        backend = choose_backend(self.backend, crowd.n_responses)
+        sweeper = backend.open(tasks, q, self.n_threads or default_threads())
+        counts, totals = sweeper.tally()
+        sweeper.close()
         self.class_prior_ = totals / totals.sum()
-        self.confusion_ = normalise(counts, inputs.responses.n_workers)
-        self.bounds_, self.n_iter_, self.converged_ = [], 0, True
+        self.confusion_ = normalise(counts, crowd.n_workers)
+        self.bounds_ = []
+        self.n_iter_ = 0
+        self.converged_ = True
         self._publish(inputs, q)
         return self
-
-
-def refuse_links(estimator: Estimator, links: Any) -> None:
-    """Say which estimator can use links."""
-    if links is not None:
-        name = type(estimator).__name__
-        raise OptionError(f"{name} cannot use links. VariationalBayes can: use it, or drop links.")
-
-
-def normalise(counts: Floats, n_workers: int) -> Floats:
-    """Turn counts by code into (worker, truth, answer) with rows that sum to 1.
-
-    A row that nothing was counted for becomes uniform.
-    """
-    n_classes = counts.shape[1]
-    table = counts.reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
-    total = table.sum(axis=2, keepdims=True)
-    return np.ascontiguousarray(
-        np.divide(table, total, out=np.full(table.shape, 1.0 / n_classes), where=total > 0.0)
-    )

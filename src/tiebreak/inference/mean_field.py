@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from tiebreak import link_graph
 from tiebreak.errors import OptionError
-from tiebreak.inference.vb import LinkStep, Logs, Problem, Run, swept_linked
+from tiebreak.gold import GoldCodes
+from tiebreak.inference import vb
+from tiebreak.inference.options import SCHEDULES, MeanFieldOptions
+from tiebreak.inference.results import Fit, GridPoint
+from tiebreak.inference.vb import LinkStep, Problem, Run, Stopping
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Roles, Swept
 from tiebreak.kernels.reference import entropy, softmax
+from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import LinkCodes
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 100.0, 500.0)
-SCHEDULES = ("in-turn", "parallel", "damped")
 ORDERS = ("margin", "index")
 SAFE_STRENGTH = 2.0  # up to here every schedule finds the same optimum
 
@@ -100,9 +103,11 @@ class MeanField:
         signed = self.given._replace(must=log_odds > 0.0, weight=np.abs(log_odds))
         self.groups = groups_of(signed, len(self.role), closure=False)
 
-    def sweep(self, problem: Problem, q: Floats, u: Floats, logs: Logs) -> Swept:
+    def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
         """Update the linked tasks in place, and count them."""
-        return swept_linked(problem, q, self.update(q, u))
+        step = self.update(sweeper.q(), scores)
+        counts, totals = sweeper.tally(sweeper.tasks.role == LINKED)
+        return Swept(counts, totals, step.change, step.value, 0.0)
 
     def update(self, q: Floats, u: Floats) -> LinkStep:
         """Update the linked tasks in place: [eq:link-update]."""
@@ -173,14 +178,6 @@ class MeanField:
         return np.asarray(order[waits[order]])
 
 
-class GridPoint(NamedTuple):
-    """One strength of the grid, and how its labels do."""
-
-    strength: float
-    violated: int  # given links that the labels break
-    converged: bool
-
-
 Ascent = Callable[[float, Floats], Run]
 
 
@@ -214,3 +211,41 @@ def approach_strength(ascent: Ascent, q: Floats, strength: float) -> Run:
         for smaller in (step for step in GRID if step < strength):
             q = ascent(smaller, q).q
     return ascent(strength, q)
+
+
+def fit(
+    plain: Problem,
+    start: Run,
+    links: LinkCodes,
+    gold: GoldCodes | None,
+    options: MeanFieldOptions,
+    stopping: Stopping,
+) -> Fit:
+    """Fit the paper's way from where plain VB ended, at one strength or at the best of the grid."""
+    n_tasks = plain.tasks.n_tasks
+    closure = options.closure and links.weight is None
+    if closure and gold is not None:
+        gold = _implied(link_graph.close(n_tasks, links), gold, plain.n_classes)
+    groups = groups_of(links, n_tasks, closure=closure)
+    role = vb.roles(n_tasks, gold, groups.task)
+    problem = plain._replace(tasks=plain.tasks._replace(role=role))
+
+    def ascent(strength: float, q: Floats) -> Run:
+        model = MeanField(groups, strength, role, plain.backend, options.schedule)
+        return vb.ascend(problem._replace(links=model), q, **stopping._asdict())
+
+    q = vb.clamp(start.q, gold)
+    in_turn = options.schedule == "in-turn"
+    if options.strength is None or isinstance(options.strength, str):
+        run, strength, grid = choose_strength(ascent, q, links, warm=in_turn)
+        return Fit(run, run.q, link_strength=strength, link_grid=grid)
+    strength = float(options.strength)
+    run = approach_strength(ascent, q, strength) if in_turn else ascent(strength, q)
+    return Fit(run, run.q, link_strength=strength)
+
+
+def _implied(closed: link_graph.Closure, gold: GoldCodes, n_classes: int) -> GoldCodes:
+    """Add to gold what links make of it: a known task settles its group, and so on."""
+    known = link_graph.propagate(closed, gold.task, gold.label, n_classes)
+    task = np.flatnonzero(known.group_class[closed.group] >= 0).astype(np.int32)
+    return GoldCodes(task, known.group_class[closed.group[task]].astype(np.int32))

@@ -1,67 +1,153 @@
-"""What a `VariationalBayes` may be told: its words and numbers, checked before any work."""
+"""Options of links: what belongs to exact links, and what to mean-field ones.
+
+Each class holds what its way of inferring links can be told, refuses what contradicts itself, and
+says in its metadata how the command line spells each option: an option is added here, and nowhere
+else.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import mean_field
-from tiebreak.inference.estimator import require_tolerance
-from tiebreak.inference.exact_links import fit as joint
 
-if TYPE_CHECKING:
-    from tiebreak.inference.variational_bayes import VariationalBayes
-
-LINK_INFERENCES = ("exact", "mean-field")
+SCHEDULES = ("in-turn", "parallel", "damped")
 DECODINGS = ("joint", "marginal")
-INITS = ("majority", "spectral")
+FOUND_RATES = ("auto", "asked", "learn")  # error rates that are found, not stated
 
 
-def check_options(model: VariationalBayes) -> None:
-    """Check the words and numbers that a model was made with."""
-    require_tolerance(model.tol, model.max_iter)
-    words = (
-        ("link_inference", LINK_INFERENCES),
-        ("schedule", mean_field.SCHEDULES),
-        ("decode", (None, *DECODINGS)),
+def option(
+    default: Any, flag: str, help: str, *, words: tuple[str, ...] = (), number: str = ""
+) -> Any:
+    """Declare an option: its spelling on the command line, its help, and what it takes.
+
+    `words` are the words it takes, `number` the name of a number that it takes too.
+    """
+    return field(
+        default=default, metadata={"flag": flag, "help": help, "words": words, "number": number}
     )
-    for name, allowed in words:
-        if getattr(model, name) not in allowed:
-            raise OptionError.unknown(name, getattr(model, name), [str(word) for word in allowed])
-    if isinstance(model.init, str) and model.init not in INITS:
-        others = "an array of probabilities", "a fitted model"
-        raise OptionError.unknown("init", model.init, (*INITS, *others))
-    strength = model.link_strength
-    if isinstance(strength, str):
-        if strength != "grid":
-            raise OptionError(f"link_strength must be a number or 'grid'; got {strength!r}.")
-    elif strength is not None and not (np.isfinite(strength) and strength >= 0.0):
-        raise OptionError(f"link_strength must be 0 or more and finite; got {strength!r}.")
-    _check_link_error(model)
 
 
-def _check_link_error(model: VariationalBayes) -> None:
-    error = model.link_error
-    if isinstance(error, str):
-        if error not in joint.FOUND:
+@dataclass(frozen=True)
+class ExactLinkOptions:
+    """Linked tasks are inferred jointly, and links without weight always hold unless they may err.
+
+    Parameters
+    ----------
+    error
+        How often links without weight are wrong. None: never, they are hard. A number such as
+        0.02: soft. "auto", the choice for doubtful links: two rates estimated before the fit, for
+        same tasks and for different ones; near 0.02 where links are few. "asked": the same for
+        answers to questions that `selection` chose, which count more. "learn": rates for each
+        source (`who` in links), learnt in the fit, to compare sources.
+    error_prior
+        Pseudo-answers (wrong, right) that learnt error rates start from.
+    decode
+        "joint": labels break no hard link. "marginal": the likeliest class of each task. None:
+        joint where links are hard.
+    """
+
+    error: float | str | None = option(
+        None,
+        "--link-error",
+        "How often links are wrong: a rate, auto, asked, learn.",
+        words=FOUND_RATES,
+        number="RATE",
+    )
+    error_prior: tuple[float, float] = (1.0, 19.0)
+    decode: str | None = option(
+        None,
+        "--decode",
+        "Labels that keep hard links, or each task's likeliest class.",
+        words=DECODINGS,
+    )
+
+    name = "exact"
+    may_break = False  # no labelling breaks a hard link
+
+    def __post_init__(self) -> None:
+        _require_word(self, "decode")
+        if isinstance(self.error, str):
+            if self.error not in FOUND_RATES:
+                raise OptionError(
+                    "ExactLinkOptions.error must be a number, 'auto', 'asked', 'learn' or None; "
+                    f"got {self.error!r}."
+                )
+        elif self.error is not None and not 0.0 < self.error < 0.5:
             raise OptionError(
-                f"link_error must be a number, 'auto', 'asked', 'learn' or None; got {error!r}."
+                "ExactLinkOptions.error must lie between 0 and 0.5, both excluded; "
+                f"got {self.error!r}."
             )
-    elif error is not None and not 0.0 < error < 0.5:
-        raise OptionError(f"link_error must lie between 0 and 0.5, both excluded; got {error!r}.")
-    if error is not None and model.link_inference != "exact":
-        raise OptionError("link_error needs link_inference='exact'; mean-field has link_strength.")
-    if model.calibrate and model.link_inference != "exact":
-        raise OptionError("calibrate needs link_inference='exact'.")
-    if model.link_strength is not None and model.link_inference == "exact":
-        raise OptionError(
-            "link_strength is for link_inference='mean-field'. Exact links are hard, or soft with "
-            "link_error or a weight column."
-        )
-    wrong, right = model.link_error_prior
-    if not (0.0 < wrong < right < np.inf):
-        raise OptionError(
-            f"link_error_prior must be (wrong, right) with 0 < wrong < right; got {(wrong, right)}."
-        )
+        wrong, right = self.error_prior
+        if not (0.0 < wrong < right < np.inf):
+            raise OptionError(
+                "ExactLinkOptions.error_prior must be (wrong, right) with 0 < wrong < right; "
+                f"got {(wrong, right)}."
+            )
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether links without weight may be wrong."""
+        return self.error is not None
+
+
+@dataclass(frozen=True)
+class MeanFieldOptions:
+    """Links pull and push with one strength, and linked labels are independent: the paper's way.
+
+    Parameters
+    ----------
+    strength
+        A number, or "grid" (also None): the strength of twelve whose labels break fewest links.
+    schedule
+        "in-turn" (the bound never falls), "parallel" (the paper's), "damped".
+    closure
+        Whether links imply others: a = b, b = c give a = c; a = b, b ≠ c give a ≠ c. Links with
+        weights are used as given.
+    """
+
+    strength: float | str | None = option(
+        None,
+        "--link-strength",
+        "Of mean-field links: a number, or grid.",
+        words=("grid",),
+        number="NUMBER",
+    )
+    schedule: str = "in-turn"
+    closure: bool = True
+
+    name = "mean-field"
+    may_break = True
+    is_soft = False
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise OptionError.unknown("MeanFieldOptions.schedule", self.schedule, SCHEDULES)
+        strength = self.strength
+        if isinstance(strength, str):
+            if strength != "grid":
+                raise OptionError(
+                    f"MeanFieldOptions.strength must be a number or 'grid'; got {strength!r}."
+                )
+        elif strength is not None and not (np.isfinite(strength) and strength >= 0.0):
+            raise OptionError(
+                f"MeanFieldOptions.strength must be 0 or more and finite; got {strength!r}."
+            )
+
+
+LinkOptions = ExactLinkOptions | MeanFieldOptions
+LINK_OPTIONS: dict[str, type[LinkOptions]] = {
+    "exact": ExactLinkOptions,
+    "mean-field": MeanFieldOptions,
+}
+
+
+def _require_word(options: ExactLinkOptions, name: str) -> None:
+    """Refuse a word that the option does not take."""
+    metadata = next(each.metadata for each in fields(options) if each.name == name)
+    value = getattr(options, name)
+    if value is not None and value not in metadata["words"]:
+        raise OptionError.unknown(f"ExactLinkOptions.{name}", value, metadata["words"])

@@ -1,7 +1,12 @@
-"""Equal rows: tasks with the same responses become one row that counts for all of them.
+"""Response patterns: tasks with the same responses become one, which counts for all of them.
 
-A jury of five judges and three classes can give 243 different rows, however many tasks it saw.
-Tasks with equal responses have equal q after every sweep, so that one of them says what all do.
+A jury of five judges and three classes can give 243 patterns, however many tasks it saw. Tasks with
+equal responses have equal q after every sweep, so that one of them says what all do.
+
+Example: tasks a, b, c, d with responses (x, y), (x, x), (x, y), (x, y) have two patterns, with the
+representatives a and b:
+
+    pattern = [0, 1, 0, 0]    copies = [3, 1]    representative = [0, 1]
 """
 
 from __future__ import annotations
@@ -15,131 +20,95 @@ import numpy.typing as npt
 
 from tiebreak.gold import GoldCodes
 from tiebreak.kernels import layout
-from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, Offsets, Swept
-from tiebreak.kernels.reference import entropy
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Offsets
 from tiebreak.link_graph import LinkCodes
 
 LEAST_TASKS = 10_000  # below, sweeps take no time
-LARGEST_SHARE = 0.25  # of rows among tasks: a row takes two passes where a task takes one
-WINDOWS, WINDOW = 16, 512  # of tasks: the sample that says whether to look at all of them
+LARGEST_SHARE = 0.25  # of patterns among tasks: a pattern takes two passes where a task takes one
+WINDOWS = 16  # of tasks: the sample that says whether to look at all of them
+WINDOW = 512  # tasks
 SAMPLE_SHARE = 0.5
 BLOCK = 1 << 20  # responses at a time: memory stays small beside the responses themselves
 
 Keys = npt.NDArray[np.uint64]
 
 
-class Rows(NamedTuple):
-    """Tasks by row. Where equal ones do not pay, each task is a row: the last three are None."""
+class Patterns(NamedTuple):
+    """Tasks by response pattern. Where patterns do not pay, each task is one: the rest is None."""
 
-    tasks: ByTask  # one a row
-    copies: Floats | None = None  # (n_rows,) how many tasks have this row
-    row: Codes | None = None  # (n_tasks,) the row of each task
-    head: Codes | None = None  # (n_rows,) the first task of each row
+    tasks: ByTask  # one per pattern
+    copies: Floats | None = None  # (n_patterns,) how many tasks have this pattern
+    pattern: Codes | None = None  # (n_tasks,) the pattern of each task
+    representative: Codes | None = None  # (n_patterns,) the first task of each pattern
 
-    def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return for each task the value of its row."""
-        return values if self.row is None else values[self.row]
+    def to_tasks(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return for each task the value of its pattern."""
+        return values if self.pattern is None else values[self.pattern]
 
-    def gather(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return for each row the value of its first task."""
-        return values if self.head is None else values[self.head]
+    def to_patterns(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return for each pattern the value of its representative."""
+        return values if self.representative is None else values[self.representative]
 
     def gold(self, gold: GoldCodes | None) -> GoldCodes | None:
-        """Return gold by row."""
-        if gold is None or self.row is None:
+        """Return gold by pattern."""
+        if gold is None or self.pattern is None:
             return gold
-        return gold._replace(task=self.row[gold.task])
+        return gold._replace(task=self.pattern[gold.task])
 
     def links(self, links: LinkCodes | None) -> LinkCodes | None:
-        """Return links by row; rows stand in the order of their tasks, so left stays left."""
-        if links is None or self.row is None:
+        """Return links by pattern; these stand in the order of their tasks, so left stays left."""
+        if links is None or self.pattern is None:
             return links
-        return links._replace(left=self.row[links.left], right=self.row[links.right])
+        return links._replace(left=self.pattern[links.left], right=self.pattern[links.right])
 
 
-def rows_of(tasks: ByTask, n_classes: int, alone: Mask, start: Floats | None = None) -> Rows:
-    """Collapse equal rows where that pays, decided on a sample first.
+def find_patterns(
+    tasks: ByTask, n_classes: int, single: Mask, start: Floats | None = None
+) -> Patterns:
+    """Find equal response patterns where that pays, decided on a sample first.
 
     Parameters
     ----------
     tasks
         Responses by task, sorted within each task.
-    alone
-        (n_tasks,) tasks that keep a row of their own: those with a link or a known class.
+    single
+        (n_tasks,) tasks that keep a pattern of their own: see `must_stay_single`.
     start
         (n_tasks, n_classes) where q starts, if it is not a function of the responses alone. Tasks
-        that start apart are not equal, and then nothing collapses.
+        that start apart are not equal, and then nothing is made one.
     """
-    whole = Rows(tasks)
-    if tasks.n_tasks < LEAST_TASKS:
+    whole = Patterns(tasks)
+    if tasks.n_tasks < LEAST_TASKS or tasks.weight is not None:
         return whole
     salt = _salt(tasks.n_codes)
     if _distinct_in_sample(tasks, salt) > SAMPLE_SHARE:
         return whole
-    rows = _by_head(tasks, n_classes, _heads(_keys(tasks, salt), alone))
-    if rows.tasks.n_tasks > LARGEST_SHARE * tasks.n_tasks or not _are_equal(tasks, rows):
+    found = _by_representative(tasks, n_classes, _representatives(_keys(tasks, salt), single))
+    if found.tasks.n_tasks > LARGEST_SHARE * tasks.n_tasks or not _are_equal(tasks, found):
         return whole
-    if start is not None and not np.array_equal(rows.spread(rows.gather(start)), start):
+    if start is not None and not np.array_equal(found.to_tasks(found.to_patterns(start)), start):
         return whole
-    return rows
+    return found
 
 
-def special(n_tasks: int, links: LinkCodes | None, gold: GoldCodes | None) -> Mask:
-    """Say which tasks have a link or a known class."""
+def must_stay_single(n_tasks: int, links: LinkCodes | None, gold: GoldCodes | None) -> Mask:
+    """Say which tasks have a link or a known class: these are like no other task."""
     found = np.zeros(n_tasks, dtype=bool)
     if links is not None:
-        found[links.left] = found[links.right] = True
+        found[links.left] = True
+        found[links.right] = True
     if gold is not None:
         found[gold.task] = True
     return found
 
 
-def recount(
-    swept: Swept,
-    q: Floats,
-    tasks: ByTask,
-    copies: Floats,
-    logs: tuple[Floats, Floats],
-    backend: Backend,
-    n_threads: int = 1,
-) -> Swept:
-    """Return what a sweep over rows gives when each counts for its tasks: [eq:equal-rows].
-
-    Σ log Σ exp(u) of the free tasks is Σ ⟨q, u⟩ + H(q), and Σ ⟨q, u⟩ is a sum over counts.
-    """
-    chosen = tasks.is_counted
-    counts, totals = backend.tally(weigh(q, copies), tasks, chosen, n_threads)
-    uncertainty = counted_entropy(q, tasks.role == FREE, copies)
-    expected = sum(_dot(n, log) for n, log in zip((totals, counts), logs, strict=True))
-    return Swept(counts, totals, swept.change, uncertainty, expected + uncertainty)
-
-
-def weigh(q: Floats, copies: Floats | None) -> Floats:
-    """Return q times the number of tasks that each row counts for."""
-    return q if copies is None else q * copies[:, None]
-
-
-def counted_entropy(q: Floats, chosen: Mask, copies: Floats | None) -> float:
-    """Return Σ H(q) over the tasks of the chosen rows."""
-    if copies is None:
-        return entropy(q[chosen])
-    logs = np.log(np.where(q[chosen] > 0.0, q[chosen], 1.0))
-    return float(-(weigh(q[chosen], copies[chosen]) * logs).sum())
-
-
-def _dot(counts: Floats, logs: Floats) -> float:
-    """Return Σ counts · logs, where what is impossible and was not counted adds nothing."""
-    return float((counts * np.where(np.isfinite(logs), logs, 0.0)).sum())
-
-
 def _salt(n_codes: int) -> Keys:
-    """Return one random number a code; a task's key is the sum over its responses."""
+    """Return one random number per code; a task's key is the sum over its responses."""
     return np.random.default_rng(0).integers(0, 2**64, n_codes, dtype=np.uint64)
 
 
 def _distinct_in_sample(tasks: ByTask, salt: Keys) -> float:
-    """Return the share of different rows in windows spread over all tasks."""
+    """Return the share of different patterns in windows spread over all tasks."""
     ends = np.linspace(min(WINDOW, tasks.n_tasks), tasks.n_tasks, WINDOWS).astype(np.int64)
     parts = [_keys_between(tasks, salt, max(0, end - WINDOW), end) for end in np.unique(ends)]
     sample = np.concatenate(parts)
@@ -165,38 +134,41 @@ def _blocks(start: Offsets) -> Iterator[tuple[int, int]]:
     yield from pairwise(edges)
 
 
-def _heads(keys: Keys, alone: Mask) -> Codes:
-    """Return for each task the first one with its key; itself where it stays alone."""
+def _representatives(keys: Keys, single: Mask) -> Codes:
+    """Return for each task the first one with its key; itself where it stays single."""
     import pyarrow as pa
 
-    head = np.arange(len(keys), dtype=np.int32)
-    together = head[~alone]
-    encoded = pa.array(keys[~alone]).dictionary_encode()
+    representative = np.arange(len(keys), dtype=np.int32)
+    others = representative[~single]
+    encoded = pa.array(keys[~single]).dictionary_encode()
     code = encoded.indices.to_numpy(zero_copy_only=False)
     first = np.empty(len(encoded.dictionary), dtype=np.int32)
-    first[code[::-1]] = together[::-1]  # of several values for one place the last one stays
-    head[~alone] = first[code]
-    return head
+    first[code[::-1]] = others[::-1]  # of several values for one place the last one stays
+    representative[~single] = first[code]
+    return representative
 
 
-def _by_head(tasks: ByTask, n_classes: int, head: Codes) -> Rows:
-    """Lay out one row for each task that is its own head, in the order of tasks."""
-    is_head = head == np.arange(len(head), dtype=np.int32)
-    heads = np.flatnonzero(is_head).astype(np.int32)
-    row = (np.cumsum(is_head, dtype=np.int32) - 1)[head]
-    small = layout.part_of(tasks, heads, n_classes)
-    return Rows(small, np.bincount(row).astype(np.float64), row, heads)
+def _by_representative(tasks: ByTask, n_classes: int, representative: Codes) -> Patterns:
+    """Lay out one pattern for each task that represents itself, in the order of tasks."""
+    is_own = representative == np.arange(len(representative), dtype=np.int32)
+    first = np.flatnonzero(is_own).astype(np.int32)
+    pattern = (np.cumsum(is_own, dtype=np.int32) - 1)[representative]
+    laid_out = layout.part_of(tasks, first, n_classes)
+    return Patterns(laid_out, np.bincount(pattern).astype(np.float64), pattern, first)
 
 
-def _are_equal(tasks: ByTask, rows: Rows) -> bool:
-    """Compare each task with its row, response by response: equal keys are no proof."""
-    assert rows.row is not None  # made by `_by_head`
-    small, length = rows.tasks, np.diff(rows.tasks.start)
+def _are_equal(tasks: ByTask, found: Patterns) -> bool:
+    """Compare each task with its pattern, response by response: equal keys are no proof."""
+    assert found.pattern is not None  # made by `_by_representative`
+    few = found.tasks
+    length = np.diff(few.start)
     for low, high in _blocks(tasks.start):
-        start, row = tasks.start[low : high + 1], rows.row[low:high]
-        if not np.array_equal(np.diff(start), length[row]):
+        start = tasks.start[low : high + 1]
+        pattern = found.pattern[low:high]
+        if not np.array_equal(np.diff(start), length[pattern]):
             return False
-        at = np.repeat(small.start[row] - start[:-1], length[row]) + np.arange(start[0], start[-1])
-        if not np.array_equal(small.code[at], tasks.code[start[0] : start[-1]]):
+        offset = np.repeat(few.start[pattern] - start[:-1], length[pattern])
+        place = offset + np.arange(start[0], start[-1])
+        if not np.array_equal(few.code[place], tasks.code[start[0] : start[-1]]):
             return False
     return True

@@ -102,7 +102,7 @@ def _try_split(problem: Problem, rng: np.random.Generator) -> Trial:
     """
     q = task_probabilities(problem, estimate(problem, rng))
     trial = _climb(problem, q)
-    _require_tasks(trial.beliefs.alpha - problem.class_prior)
+    _require_tasks(trial.beliefs.alpha - problem.classes.prior)
     part = tensor.assign(tensor.shares(trial.beliefs.beta.sum(axis=0)))
     if (part == np.arange(problem.n_classes)).all():
         return trial
@@ -255,7 +255,7 @@ def worker_confusions(
     [eq:spectral-lent], since moments of few responses are noise.
     """
     n_classes = problem.n_classes
-    theta = np.empty((problem.n_workers, n_classes, n_classes))
+    theta = np.empty((problem.workers.n_workers, n_classes, n_classes))
     everyone = np.ones(problem.tasks.n_tasks, dtype=bool)
     sized = groups.confusion * groups.size[:, None, None]
     for g in range(N_GROUPS):

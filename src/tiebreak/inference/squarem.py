@@ -1,7 +1,8 @@
-"""Fewer sweeps: leaps along the path that sweeps take, taken back where the bound would fall.
+"""SQUAREM: fewer sweeps by extrapolation, taken back where the bound would fall.
 
 Near an optimum each sweep goes a little less far than the one before, in nearly the same
-direction. Two sweeps in a row say how much less, and so where many more would lead.
+direction. Two sweeps in a row say how much less, and so where many more would lead (Varadhan and
+Roland 2008).
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 
 from tiebreak.kernels.layout import Floats
 
-NEAR = 0.1  # leaps begin when no q moves by more: until then sweeps still choose the optimum
-FARTHEST = 3.0  # that one leap may change the log of a parameter
+NEAR = 0.1  # extrapolate when no q moves by more: until then sweeps still choose the optimum
+FARTHEST = 3.0  # that one extrapolation may change the log of a parameter
 ROUNDING = 1e-14  # relative: a bound lower by less than this is not lower
 
 Parameters = tuple[Floats, ...]  # positive
@@ -42,40 +43,48 @@ def climb(
     *,
     tol: float,
     max_iter: int,
-    leap: bool = True,
+    extrapolate: bool = True,
 ) -> Climb:
-    """Sweep until no q moves by `tol` in a plain sweep; leap ahead after every two of them.
+    """Sweep until no q moves by `tol` in a plain sweep; extrapolate after every two of them.
 
-    A sweep from a leap that lowers the bound is made in vain: it counts, and sweeps go on where
-    they stood. So the last of `max_iter` sweeps never starts from a leap. The change that ends the
-    climb is that of a sweep which went on from where the one before ended.
+    A sweep from an extrapolation that lowers the bound is wasted: it counts, and sweeps go on where
+    they stood. So the last of `max_iter` sweeps never starts from an extrapolation. The change that
+    ends the climb is that of a sweep which went on from where the one before ended.
     """
-    at, implied, bounds = start, start, list[float]()
+    at = start
+    implied = start
+    bounds: list[float] = []
     path: list[Parameters] = []  # where the last plain sweeps in a row started
-    back: Parameters | None = None  # where to go on if the leap under way is taken back
+    fallback: Parameters | None = None  # where to go on if the extrapolation is taken back
     goes_on = True  # whether this sweep starts from what the q before it implies
     for n_sweeps in range(1, max_iter + 1):
         made = sweep(at)
-        if back is not None and not made.bound >= bounds[-1] - ROUNDING * abs(bounds[-1]):
+        if fallback is not None and not made.bound >= bounds[-1] - ROUNDING * abs(bounds[-1]):
             bounds.append(bounds[-1])
-            at, back, path, goes_on = back, None, [], False
+            at = fallback
+            fallback = None
+            path = []
+            goes_on = False
             continue
         bounds.append(made.bound)
         implied = made.implied
-        if back is None and goes_on and made.change < tol:
+        if fallback is None and goes_on and made.change < tol:
             return Climb(implied, bounds, converged=True)
-        path = [*path[-1:], at] if back is None else []
-        at, back, goes_on = implied, None, True
-        if leap and len(path) == 2 and made.change < NEAR and n_sweeps + 1 < max_iter:
-            at, back = leap_from(path[0], path[1], implied), implied
+        path = [*path[-1:], at] if fallback is None else []
+        at = implied
+        fallback = None
+        goes_on = True
+        if extrapolate and len(path) == 2 and made.change < NEAR and n_sweeps + 1 < max_iter:
+            at = extrapolated(path[0], path[1], implied)
+            fallback = implied
     return Climb(implied, bounds, converged=False)
 
 
-def leap_from(first: Parameters, second: Parameters, third: Parameters) -> Parameters:
-    """Return where three parameters in a row lead, [eq:leap].
+def extrapolated(first: Parameters, second: Parameters, third: Parameters) -> Parameters:
+    """Return where three parameters in a row lead, [eq:squarem].
 
     >>> sweeps = ([np.exp(2.0 - 2.0 * 0.5**n)] for n in range(3))
-    >>> float(np.log(leap_from(*sweeps)[0]).round(6))  # the limit of 0, 1, 1.5, …
+    >>> float(np.log(extrapolated(*sweeps)[0]).round(6))  # the limit of 0, 1, 1.5, …
     2.0
     """
     logs = [[np.log(part) for part in point] for point in (first, second, third)]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
-from tiebreak import link_graph
-from tiebreak.errors import NotFittedError, OptionError, note
-from tiebreak.gold import GoldCodes
-from tiebreak.inference import dirichlet, mean_field, priors, response_patterns, spectral, vb
-from tiebreak.inference.estimator import Estimator, start_from
-from tiebreak.inference.exact_links import fit as joint
-from tiebreak.inference.exact_links.fit import JointOptions, Start
+from tiebreak.errors import OptionError, note
+from tiebreak.inference import mean_field, priors, response_patterns, spectral, vb
+from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference.estimator import (
+    Estimator,
+    require_fitted,
+    require_tolerance,
+    start_from,
+)
+from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.link_errors.suspect import (
@@ -21,26 +24,29 @@ from tiebreak.inference.link_errors.suspect import (
     doubtful,
     errors_by_source,
 )
-from tiebreak.inference.mean_field import GridPoint, MeanField
-from tiebreak.inference.options import check_options
-from tiebreak.inference.priors import ClassPrior, ConfusionPrior
-from tiebreak.inference.response_patterns import Rows
-from tiebreak.inference.vb import Problem, Run
-from tiebreak.inference.warm_start import Ended
+from tiebreak.inference.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
+from tiebreak.inference.response_patterns import Patterns
+from tiebreak.inference.results import Fit, GridPoint
+from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
+from tiebreak.inference.warm_start import WarmStart, q_from
+from tiebreak.inference.worker_models import require_model, worker_model
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
-from tiebreak.link_graph import LinkCodes
 from tiebreak.links import OnContradiction
 from tiebreak.responses import Responses
 
+INITS = ("majority", "spectral")
 
-class Found(NamedTuple):
-    """What a fit found: where it ended, and linked tasks with labels that were decoded jointly."""
-
-    run: Run
-    decoded: GoldCodes | None
-    end: Floats  # q before any temperature
+RENAMED = {  # arguments of earlier versions, and what to write now
+    "link_inference": "link_options=tb.ExactLinkOptions() or tb.MeanFieldOptions()",
+    "link_error": "link_options=tb.ExactLinkOptions(error=…)",
+    "link_error_prior": "link_options=tb.ExactLinkOptions(error_prior=…)",
+    "decode": "link_options=tb.ExactLinkOptions(decode=…)",
+    "link_strength": "link_options=tb.MeanFieldOptions(strength=…)",
+    "schedule": "link_options=tb.MeanFieldOptions(schedule=…)",
+    "closure": "link_options=tb.MeanFieldOptions(closure=…)",
+}
 
 
 class VariationalBayes(Estimator):
@@ -49,54 +55,38 @@ class VariationalBayes(Estimator):
     Every worker has a confusion matrix with a Dirichlet prior; links pull the classes of two
     tasks together or push them apart; known labels stay fixed. Fitted by coordinate ascent on
     the bound [eq:bound]. Without links and gold this is the paper's VB, with gold its VB-LC, with
-    links its VB-ILC (as printed there: `schedule="parallel"`, `link_strength="grid"`).
+    links its VB-ILC (as printed there: `MeanFieldOptions(schedule="parallel", strength="grid")`).
 
     Parameters
     ----------
     class_prior
-        Pseudo-counts of the classes: one number, or one a class.
+        Pseudo-counts of the classes: one number, or one per class.
     confusion_prior
         "diagonal" (K for the right answer, 1 for each wrong one), "uniform", (right, wrong), an
         array (truth, answer) or (worker, truth, answer), or a mapping of worker to array: what
         they did in earlier jobs.
-    link_inference
-        "exact": linked tasks are inferred jointly, and links without weight always hold.
-        "mean-field": the paper's, where links pull and push with one strength.
-    link_error
-        How often links without weight are wrong (exact links only). None: never, they are hard.
-        A number such as 0.02: soft. "auto", the choice for doubtful links: two rates estimated
-        before the fit, for same tasks and for different ones; near 0.02 where links are few.
-        "asked": the same for answers to questions that `selection` chose, which count more.
-        "learn": rates for each source (`who` in links), learnt in the fit, to compare sources.
-    link_error_prior
-        Pseudo-answers (wrong, right) that learnt error rates start from.
-    decode
-        "joint": labels break no hard link. "marginal": the likeliest class of each task. None:
-        joint where links are hard.
+    worker_model
+        "confusion": a confusion matrix per worker, the paper's. "coin": one accuracy per worker.
+    link_options
+        `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
+        weight always hold, unless its `error` says that they may be wrong.
+        `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
     calibrate
         Whether to scale scores once at the end by a temperature fitted to links and gold. None:
         where they are trusted, that is without soft links.
-    link_strength
-        For mean-field: a number, or "grid" (also None), the strength of twelve whose labels break
-        fewest links.
-    schedule
-        For mean-field: "in-turn" (the bound never falls), "parallel" (the paper's), "damped".
-    closure
-        For mean-field: whether links imply others: a = b, b = c give a = c; a = b, b ≠ c give
-        a ≠ c. Links with weights are used as given. Exact links always imply what follows.
     on_contradiction
         "error", or "drop": leave out cannot-links whose tasks must-links join. Soft links may
         contradict each other.
     init
         "majority"; "spectral", from moments of the votes (majority where they do not suffice, with
-        a note that says why); probabilities (n_tasks, n_classes) in the order of `tasks_`; or a
-        model fitted to the same responses, with fewer links or labels, to go on from its end.
+        a note that says why); or probabilities (n_tasks, n_classes) in the order of `tasks_`. To
+        go on from a fitted model, give it to `fit` as `start`.
     tol, max_iter
         Stop when no probability moves by `tol`, or after `max_iter` sweeps. With `tol=0` exactly
         `max_iter` sweeps are made.
     accelerate
-        Whether sweeps may leap ahead, so that fewer are needed; the bound never falls. Sweeps
-        over links, and those of `tol=0`, are plain.
+        Whether SQUAREM may extrapolate, so that fewer sweeps are needed; the bound never falls.
+        Sweeps over links, and those of `tol=0`, are plain.
     backend, n_threads
         "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
     random_state
@@ -113,7 +103,7 @@ class VariationalBayes(Estimator):
     violations_
         The links that the labels break, or None without links.
     doubtful_links_
-        The soft links that are likelier wrong than right, most doubtful first, or None.
+        The soft links that are more likely wrong than right, most doubtful first, or None.
     link_report_
         How many components of linked tasks were settled exactly and how many approximately.
     link_errors_
@@ -138,23 +128,23 @@ class VariationalBayes(Estimator):
     link_errors_: LinkErrors | None
     doubtful_links_: DoubtfulLinks | None
     temperature_: float | None
-    _ended: Ended
+    _warm_start: WarmStart
+
+    def __new__(cls, **options: Any) -> Self:
+        """Refuse arguments of earlier versions with what to write now."""
+        _refuse_renamed(options)
+        return super().__new__(cls)
 
     def __init__(
         self,
         *,
-        class_prior: ClassPrior = 1.0,
-        confusion_prior: ConfusionPrior = "diagonal",
-        link_inference: str = "exact",
-        link_error: float | str | None = None,
-        link_error_prior: tuple[float, float] = (1.0, 19.0),
-        decode: str | None = None,
+        class_prior: priors.ClassPrior = 1.0,
+        confusion_prior: priors.ConfusionPrior = "diagonal",
+        worker_model: str = "confusion",
+        link_options: LinkOptions | None = None,
         calibrate: bool | None = None,
-        link_strength: float | str | None = None,
-        schedule: str = "in-turn",
-        closure: bool = True,
         on_contradiction: OnContradiction = "error",
-        init: str | Floats | VariationalBayes = "majority",
+        init: str | Floats = "majority",
         tol: float = 1e-6,
         max_iter: int = 500,
         accelerate: bool = True,
@@ -164,14 +154,9 @@ class VariationalBayes(Estimator):
     ) -> None:
         self.class_prior = class_prior
         self.confusion_prior = confusion_prior
-        self.link_inference = link_inference
-        self.link_error = link_error
-        self.link_error_prior = link_error_prior
-        self.decode = decode
+        self.worker_model = worker_model
+        self.link_options = link_options
         self.calibrate = calibrate
-        self.link_strength = link_strength
-        self.schedule = schedule
-        self.closure = closure
         self.on_contradiction = on_contradiction
         self.init = init
         self.tol = tol
@@ -181,197 +166,201 @@ class VariationalBayes(Estimator):
         self.n_threads = n_threads
         self.random_state = random_state
 
-    def fit(self, responses: Any, *, links: Any = None, gold: Any = None) -> Self:
-        """Fit to responses and, if given, links and gold."""
-        check_options(self)
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments by name."""
+        _refuse_renamed(params)
+        return super().set_params(**params)
+
+    @property
+    def link_error(self) -> float | str | None:
+        """How often links without weight are wrong, as the options say; None: never."""
+        options = self.link_options
+        return options.error if isinstance(options, ExactLinkOptions) else None
+
+    def fit(
+        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+    ) -> Self:
+        """Fit to responses and, if given, links and gold; `start` is a fitted model to go on from.
+
+        The start may have been fitted to other responses: tasks and workers that it has not seen
+        start as in a cold fit.
+        """
+        self._check_options()
+        options = self.link_options or ExactLinkOptions()
         inputs = read_and_check_inputs(
             responses,
             links,
             gold,
             on_contradiction=self.on_contradiction,
-            soft_links=self.link_error is not None,
-            may_break=self.link_inference == "mean-field",
+            soft_links=options.is_soft,
+            may_break=options.may_break,
         )
-        self._forget()
-        whole = self._lay_out(inputs.responses)
-        rows, q = self._rows(whole, inputs)
-        by_row = inputs._replace(
-            link_codes=rows.links(inputs.link_codes), gold_codes=rows.gold(inputs.gold_codes)
+        crowd = inputs.responses
+        warm = None if start is None else _warm_start_of(start)
+        same = warm is not None and warm.is_for(crowd)
+        whole = warm.tasks if warm is not None and same else _lay_out(crowd)
+        q = self._start_of_q(inputs, whole, start)
+        patterns = Patterns(whole)
+        if warm is None or not same or warm.has_patterns:
+            patterns = _find_patterns(inputs, whole, q)
+        problem = self._problem(patterns, inputs)
+        by_pattern = inputs._replace(
+            link_codes=patterns.links(inputs.link_codes),
+            gold_codes=patterns.gold(inputs.gold_codes),
         )
-        problem = self._problem(rows, inputs)
-        start = self._start(problem, q, by_row)
-        run, decoded, end = self._fit_rows(problem, start, by_row)
-        self._ended = Ended(
-            inputs.responses,
+        if q is not None:
+            q = patterns.to_patterns(q)
+        run, plain = self._plain(problem, q, by_pattern, warm if same else None)
+        found = self._fit_tasks(problem, run, plain, by_pattern, options, is_warm=start is not None)
+        self._warm_start = WarmStart(
+            crowd,
             whole,
-            start.plain,
-            rows.spread(end),
-            vb.counted(problem, run.beliefs),
-            rows.row is not None,
+            plain,
+            patterns.to_tasks(found.end),
+            vb.added(problem, found.run.beliefs),
+            self.worker_model,
+            patterns.pattern is not None,
         )
-        label, top = problem.backend.likeliest(run.q)
-        if decoded is not None:
-            label[decoded.task] = decoded.label
-            top[decoded.task] = run.q[decoded.task, decoded.label]
-        self._keep(run)
-        self._publish(inputs, *(rows.spread(each) for each in (run.q, label, top)))
-        if decoded is not None:
-            self._warn_broken()
+        self._publish_fit(inputs, by_pattern, problem, patterns, found)
         self._warn_unsettled(self.tol)
         return self
 
-    def _fit_rows(self, problem: Problem, start: Start, inputs: Inputs) -> Found:
-        if inputs.link_codes is not None and problem.n_classes > 1:
-            fit = self._fit_exact if self.link_inference == "exact" else self._fit_mean_field
-            return fit(problem, start, inputs, inputs.link_codes)
-        if inputs.gold_codes is not None:
-            return self._fit_gold(problem, start, inputs.gold_codes)
-        return Found(start.run, None, start.run.q)
+    def _check_options(self) -> None:
+        require_tolerance(self.tol, self.max_iter)
+        require_model(self.worker_model)
+        if isinstance(self.init, str) and self.init not in INITS:
+            raise OptionError.unknown("init", self.init, (*INITS, "an array of probabilities"))
+        if isinstance(self.init, Estimator):
+            raise OptionError("To go on from a fitted model, write fit(…, start=model), not init=.")
+        if not isinstance(self.link_options, LinkOptions | None):
+            raise OptionError(
+                "link_options must be tb.ExactLinkOptions(…), tb.MeanFieldOptions(…) or None; "
+                f"got {self.link_options!r}."
+            )
+        if self.calibrate and isinstance(self.link_options, MeanFieldOptions):
+            raise OptionError("calibrate needs exact links: ExactLinkOptions.")
 
-    def _forget(self) -> None:
-        self.link_strength_ = self.link_grid_ = self.link_report_ = None
-        self.link_errors_ = self.doubtful_links_ = self.temperature_ = None
+    def _start_of_q(self, inputs: Inputs, tasks: ByTask, start: Any) -> Floats | None:
+        """Return where q starts; None: at the votes."""
+        crowd = inputs.responses
+        if start is not None:
+            require_fitted(start)
+            end = getattr(start, "_warm_start", None)
+            q = start.probabilities_ if end is None else end.q
+            if end is not None and end.is_for(crowd):
+                return np.asarray(q)
+            return q_from(start.responses_, q, crowd, vb.majority(tasks, crowd.n_classes))
+        if not isinstance(self.init, str):
+            return start_from(self.init, crowd)
+        if self.init == "spectral":
+            return spectral.start(self._problem(Patterns(tasks), inputs), self.random_state)
+        return None
 
-    def _lay_out(self, crowd: Responses) -> ByTask:
-        """Lay out responses by task, unless an earlier model of the same ones did."""
-        begin = self._before(crowd)
-        if begin is not None and begin.saw(crowd):
-            return begin.tasks
-        return vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
-
-    def _rows(self, tasks: ByTask, inputs: Inputs) -> tuple[Rows, Floats | None]:
-        """Collapse equal rows; return also where q starts, if not by votes."""
-        crowd, whole = inputs.responses, Rows(tasks)
-        q, begin = None, self._before(crowd)
-        if begin is not None:
-            q = begin.q
-        elif not isinstance(self.init, str):
-            q = start_from(self.init, crowd)
-        elif self.init == "spectral":
-            q = spectral.start(self._problem(whole, inputs), self.random_state)
-        if begin is not None and begin.saw(crowd) and not begin.collapses:
-            return whole, q
-        alone = response_patterns.special(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)
-        rows = response_patterns.rows_of(whole.tasks, crowd.n_classes, alone, q)
-        return rows, None if q is None else rows.gather(q)
-
-    def _problem(self, rows: Rows, inputs: Inputs) -> Problem:
+    def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
         """Set up plain VB: no links, nothing known."""
         crowd = inputs.responses
         n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
         return Problem(
-            rows.tasks,
-            priors.class_prior(self.class_prior, crowd.n_classes),
-            priors.confusion_prior(self.confusion_prior, crowd.workers, crowd.n_classes),
-            choose_backend(self.backend, len(rows.tasks.code), n_linked),
+            patterns.tasks,
+            ClassPrior(priors.class_prior(self.class_prior, crowd.n_classes)),
+            worker_model(self.worker_model, self.confusion_prior, crowd),
+            choose_backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
-            copies=rows.copies,
+            copies=patterns.copies,
         )
 
-    def _start(self, problem: Problem, q: Floats | None, inputs: Inputs) -> Start:
+    @property
+    def _stopping(self) -> Stopping:
+        return Stopping(self.tol, self.max_iter, self.accelerate)
+
+    def _plain(
+        self, problem: Problem, q: Floats | None, inputs: Inputs, warm: WarmStart | None
+    ) -> tuple[Run, Beliefs]:
         """Fit plain VB: links and gold start from what it finds, as in the paper.
 
         Probabilities given as `init` are taken as they are where links or gold follow, and so is
-        the end of an earlier model, with what plain VB believed there.
+        the end of an earlier model, with what plain VB believed there where it saw these responses.
+
+        Returns
+        -------
+        Where links and gold start, and the beliefs of plain VB.
         """
-        plain = inputs.link_codes is None and inputs.gold_codes is None
+        is_alone = inputs.link_codes is None and inputs.gold_codes is None
+        is_given = q is not None and not (isinstance(self.init, str) and self.init == "spectral")
         if q is None:
             q = vb.majority(problem.tasks, problem.n_classes)
-        elif not isinstance(self.init, str) and not plain:
-            return self._start_at(problem, q, inputs.responses)
-        run = self._ascend(problem, q)
-        return Start(run, run.beliefs)
+        if is_given and not is_alone and warm is not None:
+            implied = warm.implied(problem, self.worker_model)
+            return Run(q, implied, [], 0, converged=True), warm.plain
+        if is_given and not is_alone and not isinstance(self.init, str):
+            implied = vb.implied_beliefs(problem, q)
+            return Run(q, implied, [], 0, converged=True), implied
+        run = vb.ascend(problem, q, **self._stopping._asdict())
+        if is_given and not is_alone:  # a model of other responses: its q, and plain VB from there
+            return Run(q, vb.implied_beliefs(problem, q), [], 0, converged=True), run.beliefs
+        return run, run.beliefs
 
-    def _start_at(self, problem: Problem, q: Floats, crowd: Responses) -> Start:
-        begin = self._before(crowd)
-        if begin is not None and begin.saw(crowd):
-            implied = begin.implied(problem)
-        else:
-            implied = vb.first_beliefs(problem, q)
-        run = Run(q, implied, [], 0, converged=True)
-        if begin is None:
-            return Start(run, implied)
-        return Start(run, begin.plain, is_warm=True)
-
-    def _before(self, crowd: Responses) -> Ended | None:
-        """Return where the model given as `init` ended; None where that is something else."""
-        if not isinstance(self.init, VariationalBayes):
-            return None
-        if not hasattr(self.init, "_ended"):
-            raise NotFittedError("init is a model that was not fitted yet. Call its fit first.")
-        self.init._ended.require_names(crowd)
-        return self.init._ended
-
-    def _ascend(self, problem: Problem, q: Floats) -> Run:
-        return vb.ascend(
-            problem, q, tol=self.tol, max_iter=self.max_iter, accelerate=self.accelerate
-        )
-
-    def _fit_gold(self, plain: Problem, start: Start, gold: GoldCodes) -> Found:
-        run = self._ascend(_with_known(plain, gold), vb.clamp(start.run.q, gold))
-        end = run.q
-        if self.calibrate is not False:
-            run, self.temperature_ = joint.calibrated(plain, start, run, gold)
-        return Found(run, None, end)
-
-    def _fit_exact(self, plain: Problem, start: Start, inputs: Inputs, links: LinkCodes) -> Found:
-        if self.link_error in joint.FOUND and links.weight is not None:
-            raise OptionError(
-                f"Weights already say how sure each link is, so link_error={self.link_error!r} "
-                "has nothing to find. Leave link_error out, or remove the weights."
-            )
-        all_hard = self.link_error is None and links.weight is None
-        some_hard = self.link_error is None and bool(links.is_hard.any())
-        options = JointOptions(
-            link_error=self.link_error,
-            error_prior=self.link_error_prior,
-            decode_jointly=some_hard if self.decode is None else self.decode == "joint",
-            calibrate=all_hard if self.calibrate is None else self.calibrate,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            accelerate=self.accelerate,
-        )
-        fit = joint.fit_joint(plain, start, links, inputs.gold_codes, options)
-        self.link_report_, self.temperature_ = fit.report, fit.temperature
-        self.doubtful_links_ = doubtful(inputs.links, links, fit.wrong)
-        if fit.rates is not None:
-            self.link_errors_ = errors_by_source(inputs.links, fit.rates)
-        return Found(fit.run, fit.decoded, fit.end)
-
-    def _fit_mean_field(
-        self, plain: Problem, begin: Start, inputs: Inputs, links: LinkCodes
-    ) -> Found:
-        n_tasks, n_classes = plain.tasks.n_tasks, plain.n_classes
-        closure = self.closure and links.weight is None
+    def _fit_tasks(
+        self,
+        problem: Problem,
+        run: Run,
+        plain: Beliefs,
+        inputs: Inputs,
+        options: LinkOptions,
+        *,
+        is_warm: bool,
+    ) -> Fit:
         gold = inputs.gold_codes
-        if closure and gold is not None:
-            gold = _implied(link_graph.close(n_tasks, links), gold, n_classes)
-        groups = mean_field.groups_of(links, n_tasks, closure=closure)
-        problem = _with_known(plain, gold, linked=groups.task)
+        if inputs.link_codes is not None and problem.n_classes > 1:
+            if isinstance(options, MeanFieldOptions):
+                return mean_field.fit(
+                    problem, run, inputs.link_codes, gold, options, self._stopping
+                )
+            return exact_links.fit(
+                problem,
+                run,
+                plain,
+                inputs.link_codes,
+                gold,
+                options,
+                self._stopping,
+                calibrate=self.calibrate,
+                is_warm=is_warm,
+            )
+        if gold is not None:
+            return exact_links.fit_gold(
+                problem, run, plain, gold, self._stopping, calibrate=self.calibrate
+            )
+        return Fit(run, run.q)
 
-        def ascent(strength: float, start: Floats) -> Run:
-            model = MeanField(groups, strength, problem.tasks.role, plain.backend, self.schedule)
-            return self._ascend(problem._replace(links=model), start)
-
-        start = vb.clamp(begin.run.q, gold)
-        in_turn = self.schedule == "in-turn"
-        if self.link_strength is None or isinstance(self.link_strength, str):
-            run, strength, grid = mean_field.choose_strength(ascent, start, links, warm=in_turn)
-            self.link_strength_, self.link_grid_ = strength, grid
-            return Found(run, None, run.q)
-        self.link_strength_ = float(self.link_strength)
-        if in_turn:
-            run = mean_field.approach_strength(ascent, start, self.link_strength_)
-        else:
-            run = ascent(self.link_strength_, start)
-        return Found(run, None, run.q)
-
-    def _keep(self, run: Run) -> None:
-        self.class_prior_ = dirichlet.mean(run.beliefs.alpha)
-        by_answer = dirichlet.mean(run.beliefs.beta, axis=1)
-        self.confusion_ = np.ascontiguousarray(by_answer.transpose(0, 2, 1))
-        self.bounds_, self.n_iter_ = run.bounds, run.n_sweeps
+    def _publish_fit(
+        self, inputs: Inputs, by_pattern: Inputs, problem: Problem, patterns: Patterns, found: Fit
+    ) -> None:
+        """Name what was found by the caller's ids."""
+        run = found.run
+        label, top = problem.backend.likeliest(run.q)
+        if found.decoded is not None:
+            task, decoded = found.decoded
+            label[task] = decoded
+            top[task] = run.q[task, decoded]
+        self.class_prior_ = problem.classes.mean(run.beliefs.alpha)
+        self.confusion_ = problem.workers.confusion(run.beliefs.beta)
+        self.bounds_ = run.bounds
+        self.n_iter_ = run.n_sweeps
         self.converged_ = run.converged
+        self.temperature_ = found.temperature
+        self.link_strength_ = found.link_strength
+        self.link_grid_ = found.link_grid
+        self.link_report_ = found.link_report
+        self.doubtful_links_ = None
+        if found.wrong is not None and by_pattern.link_codes is not None:
+            self.doubtful_links_ = doubtful(inputs.links, by_pattern.link_codes, found.wrong)
+        self.link_errors_ = None
+        if found.rates is not None:
+            self.link_errors_ = errors_by_source(inputs.links, found.rates)
+        self._publish(inputs, *(patterns.to_tasks(each) for each in (run.q, label, top)))
+        if found.decoded is not None:
+            self._warn_broken()
 
     def _warn_broken(self) -> None:
         """Say so where joint decoding found no labelling that breaks no hard link."""
@@ -382,14 +371,23 @@ class VariationalBayes(Estimator):
             note(f"No labelling was found that breaks no link: {len(self.violations_)} are broken.")
 
 
-def _with_known(problem: Problem, gold: GoldCodes | None, linked: Any = None) -> Problem:
-    """Return the problem with roles for known and linked tasks."""
-    role = vb.roles(problem.tasks.n_tasks, gold, linked)
-    return problem._replace(tasks=problem.tasks._replace(role=role))
+def _refuse_renamed(options: dict[str, Any]) -> None:
+    for name in options:
+        if name in RENAMED:
+            raise OptionError(f"{name} is now part of the options of links: {RENAMED[name]}.")
 
 
-def _implied(closed: link_graph.Closure, gold: GoldCodes, n_classes: int) -> GoldCodes:
-    """Add to gold what links make of it: a known task settles its group, and so on."""
-    known = link_graph.propagate(closed, gold.task, gold.label, n_classes)
-    task = np.flatnonzero(known.group_class[closed.group] >= 0).astype(np.int32)
-    return GoldCodes(task, known.group_class[closed.group[task]].astype(np.int32))
+def _warm_start_of(start: Any) -> WarmStart | None:
+    """Return where a fitted model ended; None where it is of another kind."""
+    require_fitted(start)
+    return getattr(start, "_warm_start", None)
+
+
+def _lay_out(crowd: Responses) -> ByTask:
+    return vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
+
+
+def _find_patterns(inputs: Inputs, tasks: ByTask, q: Floats | None) -> Patterns:
+    crowd = inputs.responses
+    single = response_patterns.must_stay_single(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)
+    return response_patterns.find_patterns(tasks, crowd.n_classes, single, q)

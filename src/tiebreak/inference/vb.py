@@ -1,8 +1,7 @@
 """Variational Bayes: prepare, start, ascend, bound. Pure functions on named tuples.
 
-Letters: q, class probabilities of tasks; α, Dirichlet of the class prior π; β, Dirichlet of the
-confusion matrices θ. β and every table of confusions lie as [worker, answer, truth] here, so that
-a response gathers neighbours in memory; results turn to [worker, truth, answer].
+Letters: q, class probabilities of tasks; α, parameters of the class prior π; β, parameters of the
+workers, as their model has them (`worker_models/`).
 """
 
 from __future__ import annotations
@@ -13,8 +12,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import dirichlet, response_patterns, squarem
+from tiebreak.inference import squarem
+from tiebreak.inference.class_prior import ClassPrior
 from tiebreak.inference.squarem import Parameters, Sweep
+from tiebreak.inference.worker_models import WorkerModel
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import (
@@ -25,15 +26,13 @@ from tiebreak.kernels.layout import (
     ByTask,
     Codes,
     Floats,
-    Mask,
     Roles,
     Swept,
 )
+from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.responses import Responses
 
 VOTES_AT_ONCE = 1 << 20  # tasks
-
-Logs = tuple[Floats, Floats]  # E[log π] and E[log θ]
 
 
 class LinkStep(NamedTuple):
@@ -54,11 +53,11 @@ class LinkModel(Protocol):
     def remembers(self) -> bool:
         """Whether an update depends on the ones before it, so that it cannot be taken back."""
 
-    def sweep(self, problem: Problem, q: Floats, u: Floats, logs: Logs) -> Swept:
-        """Update the linked tasks, whose scores are u, and return what they imply.
+    def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
+        """Update the linked tasks and return what they imply.
 
-        They are rows of q, or are kept apart by the model. `Swept.entropy` is their part of the
-        bound.
+        They are rows of the sweeper's q, with these scores, or are kept apart by the model.
+        `Swept.entropy` is their part of the bound.
         """
 
     def value(self, q: Floats) -> float | None:
@@ -68,12 +67,13 @@ class LinkModel(Protocol):
 class Problem(NamedTuple):
     """Everything that stays fixed while a model is fitted.
 
-    Where equal rows were collapsed, a task here is a row, and `copies` says for how many it counts.
+    Where equal response patterns were made one, a task here is a pattern, and `copies` says for how
+    many tasks it counts.
     """
 
     tasks: ByTask
-    class_prior: Floats  # (n_classes,)
-    confusion_prior: Floats  # (n_workers or 1, answer, truth)
+    classes: ClassPrior
+    workers: WorkerModel
     backend: Backend
     n_threads: int = 1
     links: LinkModel | None = None
@@ -81,20 +81,24 @@ class Problem(NamedTuple):
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
-        return len(self.class_prior)
+        """How many classes there are: what is said, and what is reported."""
+        return self.workers.n_classes
 
     @property
-    def n_workers(self) -> int:
-        """How many workers there are."""
-        return self.tasks.n_codes // self.n_classes
+    def n_states(self) -> int:
+        """How many states a task may be in: columns of q."""
+        return self.workers.n_states
+
+    def open(self, q: Floats) -> Sweeper:
+        """Open a sweeper on a start of q, which it then owns."""
+        return self.backend.open(self.tasks, q, self.n_threads, self.copies)
 
 
 class Beliefs(NamedTuple):
-    """Dirichlet parameters of the class prior and of the confusion matrices."""
+    """Parameters of the class prior and of the workers; all are positive."""
 
-    alpha: Floats  # (n_classes,)
-    beta: Floats  # (n_workers, answer, truth)
+    alpha: Floats  # (n_states,)
+    beta: Floats  # as the worker model has them
 
 
 class Run(NamedTuple):
@@ -111,21 +115,12 @@ class Run(NamedTuple):
     cycled: bool = False  # q alternates between two states (simultaneous updates only)
 
 
-class BoundTerms(NamedTuple):
-    """The bound of [eq:bound], term by term; nothing is dropped."""
+class Stopping(NamedTuple):
+    """When an ascent ends, and whether SQUAREM may shorten it."""
 
-    tasks: float  # E log p(y)
-    responses: float  # E log p(responses)
-    class_prior: float  # E log p(π)
-    confusion: float  # E log p(θ)
-    entropy_tasks: float  # H(y); with links, plus the expected link term
-    entropy_class_prior: float  # H(π)
-    entropy_confusion: float  # H(θ)
-
-    @property
-    def total(self) -> float:
-        """The bound."""
-        return float(sum(self))
+    tol: float
+    max_iter: int
+    accelerate: bool
 
 
 def roles(n_tasks: int, gold: GoldCodes | None, linked: Codes | None) -> Roles:
@@ -172,30 +167,23 @@ def clamp(q: Floats, gold: GoldCodes | None) -> Floats:
 
 def update_beliefs(problem: Problem, counts: Floats, totals: Floats) -> Beliefs:
     """Add what was counted to the priors: [eq:class-prior-update], [eq:confusion-update]."""
-    by_worker = counts.reshape(problem.n_workers, problem.n_classes, problem.n_classes)
-    return Beliefs(problem.class_prior + totals, problem.confusion_prior + by_worker)
+    return prior_plus(problem, (problem.workers.collect(counts), totals))
 
 
-def counted(problem: Problem, beliefs: Beliefs) -> tuple[Floats, Floats]:
-    """Return what was added to the priors: counts (n_workers, answer, truth), and totals."""
-    return beliefs.beta - problem.confusion_prior, beliefs.alpha - problem.class_prior
+def prior_plus(problem: Problem, added: tuple[Floats, Floats]) -> Beliefs:
+    """Add to the priors what `added` returned."""
+    of_workers, of_classes = added
+    return Beliefs(problem.classes.prior + of_classes, problem.workers.prior + of_workers)
 
 
-def first_beliefs(problem: Problem, q: Floats) -> Beliefs:
+def added(problem: Problem, beliefs: Beliefs) -> tuple[Floats, Floats]:
+    """Return what was added to the priors: of the workers, and of the classes."""
+    return beliefs.beta - problem.workers.prior, beliefs.alpha - problem.classes.prior
+
+
+def implied_beliefs(problem: Problem, q: Floats) -> Beliefs:
     """Return the beliefs that q implies."""
-    everyone = np.ones(problem.tasks.n_tasks, dtype=bool)
-    return update_beliefs(problem, *_tally(problem, q, everyone))
-
-
-def _tally(problem: Problem, q: Floats, chosen: Mask) -> tuple[Floats, Floats]:
-    weighed = response_patterns.weigh(q, problem.copies)
-    return problem.backend.tally(weighed, problem.tasks, chosen, problem.n_threads)
-
-
-def swept_linked(problem: Problem, q: Floats, step: LinkStep) -> Swept:
-    """Count the linked tasks after such a step."""
-    counts, totals = _tally(problem, q, problem.tasks.role == LINKED)
-    return Swept(counts, totals, step.change, step.value, 0.0)
+    return update_beliefs(problem, *problem.open(q).tally())
 
 
 def with_nodes(problem: Problem, links: LinkModel, pooled: Codes, known: GoldCodes) -> Problem:
@@ -205,38 +193,30 @@ def with_nodes(problem: Problem, links: LinkModel, pooled: Codes, known: GoldCod
     return problem._replace(tasks=problem.tasks._replace(role=role), links=links)
 
 
-def expected_logs(beliefs: Beliefs, n_threads: int = 1) -> Logs:
-    """Return E[log π], (n_classes,), and E[log θ], (n_codes, truth): [eq:expected-logs]."""
-    log_table = dirichlet.expected_log(beliefs.beta, axis=1, n_threads=n_threads)
-    return dirichlet.expected_log(beliefs.alpha), log_table.reshape(-1, len(beliefs.alpha))
+def expected_logs(problem: Problem, beliefs: Beliefs) -> Logs:
+    """Return E[log π], (n_states,), and E[log θ], (n_codes, n_states): [eq:expected-logs]."""
+    log_prior = problem.classes.expected_log(beliefs.alpha)
+    return log_prior, problem.workers.log_table(beliefs.beta, problem.n_threads)
 
 
-def update_tasks(problem: Problem, q: Floats, beliefs: Beliefs) -> Swept:
-    """Update q in place, given the beliefs; return what it implies.
+def update_tasks(problem: Problem, sweeper: Sweeper, beliefs: Beliefs) -> Swept:
+    """Update q, given the beliefs; return what it implies.
 
     The free tasks are updated and counted in one pass; linked tasks are scored in it, updated
     by the link model, and counted after. `Swept.entropy` holds the value of the linked tasks too.
     """
-    tasks, links = problem.tasks, problem.links
-    backend, n_threads = problem.backend, problem.n_threads
-    logs = expected_logs(beliefs, n_threads)
-    if links is not None and (tasks.role == POOLED).all():
-        return links.sweep(problem, q, q[:0], logs)
-    has_scores = links is not None and bool((tasks.role == LINKED).any())
-    u = np.empty((tasks.n_tasks if has_scores else 0, problem.n_classes))
-    swept = backend.sweep_tasks(q, u, tasks, *logs, n_threads=n_threads)
-    if problem.copies is not None:
-        swept = response_patterns.recount(swept, q, tasks, problem.copies, logs, backend, n_threads)
+    role = problem.tasks.role
+    links = problem.links
+    logs = expected_logs(problem, beliefs)
     if links is None:
-        return swept
-    linked = links.sweep(problem, q, u, logs)
-    return Swept(
-        swept.counts + linked.counts,
-        swept.totals + linked.totals,
-        max(swept.change, linked.change),
-        swept.entropy + linked.entropy,
-        swept.log_norm,
-    )
+        return sweeper.sweep(logs)
+    nobody = np.empty((0, problem.n_states))
+    if (role == POOLED).all():
+        return links.sweep(sweeper, nobody, logs)
+    has_scores = bool((role == LINKED).any())
+    scores = np.empty((len(role), problem.n_states)) if has_scores else nobody
+    swept = sweeper.sweep(logs, scores)
+    return swept.plus(links.sweep(sweeper, scores, logs))
 
 
 def ascend(
@@ -248,7 +228,7 @@ def ascend(
     watch: Callable[[Floats, Beliefs], None] | None = None,
     accelerate: bool = False,
     implied: Beliefs | None = None,
-    first: Callable[[Floats, Beliefs], Beliefs] | None = None,
+    first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
 ) -> Run:
     """Climb the bound by turns: tasks, then beliefs; stop when no q moves by `tol`.
 
@@ -256,54 +236,68 @@ def ascend(
     linked tasks swap between two states, the run stops there and says so (`cycled`).
     `implied` is what q implies, where that is known; `first` is a step before the first sweep, and
     returns the beliefs after it.
-    `accelerate` lets sweeps leap ahead where that is safe: towards a tolerance, without a watch and
-    without links whose model remembers more than beliefs.
+    `accelerate` lets SQUAREM extrapolate where that is safe: towards a tolerance, without a watch
+    and without links whose model remembers more than beliefs.
     """
-    q = np.array(q, dtype=np.float64, order="C")
-    beliefs = first_beliefs(problem, q) if implied is None else implied
-    value = value_of_tasks(problem, q)
+    sweeper = problem.open(np.array(q, dtype=np.float64, order="C"))
+    beliefs = implied_beliefs(problem, sweeper.q()) if implied is None else implied
+    value = value_of_tasks(problem, sweeper)
     bounds = [] if value is None else [bound_after_update(problem, beliefs, value)]
     if first is not None:
-        beliefs = first(q, beliefs)
+        beliefs = first(sweeper, beliefs)
     remembers = problem.links is not None and problem.links.remembers
     if accelerate and tol > 0.0 and not remembers and watch is None:
-        run = _ascend_by_leaps(problem, q, beliefs, tol, max_iter)
-        return run._replace(bounds=bounds + run.bounds)
+        run = _ascend_by_squarem(problem, sweeper, beliefs, tol, max_iter)
+    else:
+        run = _ascend_plainly(problem, sweeper, beliefs, tol, max_iter, watch)
+    sweeper.close()
+    return run._replace(bounds=bounds + run.bounds)
+
+
+def _ascend_plainly(
+    problem: Problem,
+    sweeper: Sweeper,
+    beliefs: Beliefs,
+    tol: float,
+    max_iter: int,
+    watch: Callable[[Floats, Beliefs], None] | None,
+) -> Run:
+    may_cycle = problem.links is not None and problem.links.may_cycle
+    bounds: list[float] = []
     before: list[Floats] = []  # q of the last two sweeps, kept only where a cycle can occur
-    for sweep in range(1, max_iter + 1):
-        if problem.links is not None and problem.links.may_cycle:
-            before = [*before[-1:], q.copy()]
-        swept = update_tasks(problem, q, beliefs)
+    for _ in range(max_iter):
+        if may_cycle:
+            before = [*before[-1:], sweeper.q().copy()]
+        swept = update_tasks(problem, sweeper, beliefs)
         beliefs = update_beliefs(problem, swept.counts, swept.totals)
         bounds.append(bound_after_update(problem, beliefs, swept.entropy))
         if watch is not None:
-            watch(q, beliefs)
+            watch(sweeper.q(), beliefs)
         if swept.change < tol:
-            return Run(q, beliefs, bounds, sweep, converged=True)
-        if len(before) == 2 and np.abs(q - before[0]).max() < tol:
-            return Run(q, beliefs, bounds, sweep, converged=False, cycled=True)
-    return Run(q, beliefs, bounds, max_iter, converged=False)
+            return Run(sweeper.q(), beliefs, bounds, len(bounds), converged=True)
+        if len(before) == 2 and np.abs(sweeper.q() - before[0]).max() < tol:
+            return Run(sweeper.q(), beliefs, bounds, len(bounds), converged=False, cycled=True)
+    return Run(sweeper.q(), beliefs, bounds, max_iter, converged=False)
 
 
-def _ascend_by_leaps(problem: Problem, q: Floats, start: Beliefs, tol: float, max_iter: int) -> Run:
-    """Climb the bound in fewer sweeps, as `acceleration` does; q is overwritten."""
+def _ascend_by_squarem(
+    problem: Problem, sweeper: Sweeper, start: Beliefs, tol: float, max_iter: int
+) -> Run:
+    """Climb the bound in fewer sweeps, as `squarem` does."""
 
     def sweep(at: Parameters) -> Sweep:
-        swept = update_tasks(problem, q, Beliefs(*at))
+        swept = update_tasks(problem, sweeper, Beliefs(*at))
         implied = update_beliefs(problem, swept.counts, swept.totals)
         return Sweep(implied, bound_after_update(problem, implied, swept.entropy), swept.change)
 
-    climbed = squarem.climb(sweep, start, tol=tol, max_iter=max_iter)
-    implied, bounds, converged = climbed
-    return Run(q, Beliefs(*implied), bounds, len(bounds), converged)
+    implied, bounds, converged = squarem.climb(sweep, start, tol=tol, max_iter=max_iter)
+    return Run(sweeper.q(), Beliefs(*implied), bounds, len(bounds), converged)
 
 
-def value_of_tasks(problem: Problem, q: Floats) -> float | None:
+def value_of_tasks(problem: Problem, sweeper: Sweeper) -> float | None:
     """Return H(y) and, with links, the expected link term; None before joint beliefs exist."""
-    linked = 0.0 if problem.links is None else problem.links.value(q)
-    if linked is None:
-        return None
-    return response_patterns.counted_entropy(q, problem.tasks.role == FREE, problem.copies) + linked
+    linked = 0.0 if problem.links is None else problem.links.value(sweeper.q())
+    return None if linked is None else sweeper.entropy() + linked
 
 
 def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float) -> float:
@@ -311,40 +305,6 @@ def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float
 
     log B(α) − log B(α₀) + Σ_wk [log B(β_wk) − log B(β₀_wk)] + H(y) (+ the link term)
     """
-    prior = dirichlet.log_beta(problem.confusion_prior, axis=1).sum()
-    if len(problem.confusion_prior) == 1:
-        prior *= problem.n_workers
-    return float(
-        dirichlet.log_beta(beliefs.alpha)
-        - dirichlet.log_beta(problem.class_prior)
-        + dirichlet.log_beta(beliefs.beta, axis=1, n_threads=problem.n_threads).sum()
-        - prior
-        + value_of_tasks
-    )
-
-
-def bound_terms(problem: Problem, q: Floats, beliefs: Beliefs) -> BoundTerms:
-    """Return every term of [eq:bound], for any q and beliefs."""
-    log_prior, log_table = expected_logs(beliefs)
-    counted = _tally(problem, q, np.ones(len(q), dtype=bool))
-    log_confusion = log_table.reshape(beliefs.beta.shape)
-    prior = np.broadcast_to(problem.confusion_prior, beliefs.beta.shape)
-    value = value_of_tasks(problem, q)
-    return BoundTerms(
-        tasks=float(counted[1] @ log_prior),
-        responses=float((counted[0] * log_table).sum()),
-        class_prior=float(
-            (problem.class_prior - 1) @ log_prior - dirichlet.log_beta(problem.class_prior)
-        ),
-        confusion=float(
-            ((prior - 1) * log_confusion).sum() - dirichlet.log_beta(prior, axis=1).sum()
-        ),
-        entropy_tasks=-np.inf if value is None else value,
-        entropy_class_prior=float(
-            dirichlet.log_beta(beliefs.alpha) - (beliefs.alpha - 1) @ log_prior
-        ),
-        entropy_confusion=float(
-            dirichlet.log_beta(beliefs.beta, axis=1).sum()
-            - ((beliefs.beta - 1) * log_confusion).sum()
-        ),
-    )
+    of_classes = problem.classes.log_evidence(beliefs.alpha)
+    of_workers = problem.workers.log_evidence(beliefs.beta, problem.n_threads)
+    return of_classes + of_workers + value_of_tasks

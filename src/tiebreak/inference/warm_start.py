@@ -1,39 +1,74 @@
-"""Where a fit ended: what a later one, with more links or labels, goes on from."""
+"""Warm starts: where a fitted model ended, as the start of a later fit.
+
+The later fit may have more links or labels, or other responses: tasks and workers that the model
+has not seen start as in a cold fit, from votes and from the prior.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from tiebreak.errors import OptionError
+import numpy as np
+
 from tiebreak.inference import vb
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.responses import Responses
 
 
-class Ended(NamedTuple):
+class WarmStart(NamedTuple):
     """The end of a fit, and what need not be found again for the very same responses."""
 
     responses: Responses
     tasks: ByTask  # how they lie
     plain: Beliefs  # of plain VB, which has seen neither links nor labels
-    q: Floats
-    counted: tuple[Floats, Floats]  # what q adds to the priors of confusions and classes
-    collapses: bool  # whether equal rows were worth collapsing
+    q: Floats  # (n_tasks, n_classes) where the ascent ended, before any temperature
+    added: tuple[Floats, Floats]  # what q adds to the priors of workers and classes
+    worker_model: str
+    has_patterns: bool  # whether equal response patterns were worth finding
 
-    def require_names(self, responses: Responses) -> None:
-        """Refuse responses whose tasks, workers or classes are others."""
-        mine = self.responses
-        same = mine.tasks == responses.tasks and mine.classes == responses.classes
-        if not same or mine.workers != responses.workers:
-            raise OptionError(
-                "init is a model of other responses: tasks, workers or classes differ."
-            )
+    def is_for(self, responses: Responses) -> bool:
+        """Whether these are the very same responses."""
+        return self.responses is responses or _are_equal(self.responses, responses)
 
-    def saw(self, responses: Responses) -> bool:
-        """Say whether these are the very responses, not others with the same names."""
-        return self.responses is responses
-
-    def implied(self, problem: Problem) -> Beliefs:
+    def implied(self, problem: Problem, worker_model: str) -> Beliefs:
         """Return the beliefs that q implies, under priors that may be others now."""
-        return vb.update_beliefs(problem, *self.counted)
+        if worker_model == self.worker_model:
+            return vb.prior_plus(problem, self.added)
+        return vb.implied_beliefs(problem, self.q)
+
+
+def _are_equal(one: Responses, other: Responses) -> bool:
+    """Compare arrays first: ids are compared one by one only where these are equal."""
+    return (
+        np.array_equal(one.start, other.start)
+        and np.array_equal(one.code, other.code)
+        and one.classes == other.classes
+        and one.workers == other.workers
+        and one.tasks == other.tasks
+    )
+
+
+def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) -> Floats:
+    """Return q of a model of other responses, by these tasks and classes.
+
+    Parameters
+    ----------
+    former, q
+        The responses of the model, and its q.
+    responses
+        Those to fit now.
+    votes
+        (n_tasks, n_classes) where tasks that the model has not seen start.
+    """
+    place = former.tasks.codes(responses.tasks)
+    column = responses.classes.codes(former.classes)
+    seen = np.flatnonzero(place >= 0)
+    kept = np.flatnonzero(column >= 0)
+    moved = np.zeros((len(seen), responses.n_classes))
+    moved[:, column[kept]] = q[np.ix_(place[seen], kept)]
+    total = moved.sum(axis=1)
+    has_mass = total > 0.0  # not where all that was likely is no class any more
+    start = votes.copy()
+    start[seen[has_mass]] = moved[has_mass] / total[has_mass, None]
+    return start

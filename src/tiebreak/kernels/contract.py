@@ -7,6 +7,7 @@ from typing import Protocol
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Mask, Offsets, Swept
 from tiebreak.kernels.network import Cliques, Network, Parts
+from tiebreak.kernels.sweeper import Sweeper
 
 BACKENDS = ("auto", "numpy", "numba")
 COMPILED_RESPONSES = 200_000  # below, importing numba costs more than it saves
@@ -15,6 +16,11 @@ COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled co
 
 class Backend(Protocol):
     """Kernels with one meaning: `reference` says which."""
+
+    def open(
+        self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
+    ) -> Sweeper:
+        """Open a sweeper on responses and a start of q, which it then owns."""
 
     def sweep_tasks(
         self,

@@ -53,6 +53,7 @@ class ByTask(NamedTuple):
     edges: Offsets  # (n_chunks + 1,)
     n_codes: int  # n_workers · K
     by_code: ByCode | None = None  # where chunks cannot afford accumulators of their own
+    weight: Floats | None = None  # (n_responses,) of each response; None: one each
 
     @property
     def n_tasks(self) -> int:
@@ -73,6 +74,16 @@ class Swept(NamedTuple):
     change: float  # largest change of any q
     entropy: float  # Σ H(q) over the free tasks
     log_norm: float  # Σ log Σ exp(score) over free tasks, the score of the class over known ones
+
+    def plus(self, other: Swept) -> Swept:
+        """Add up two passes over different tasks: always in the same order, for the same bits."""
+        return Swept(
+            self.counts + other.counts,
+            self.totals + other.totals,
+            max(self.change, other.change),
+            self.entropy + other.entropy,
+            self.log_norm + other.log_norm,
+        )
 
 
 class ByGroup(NamedTuple):

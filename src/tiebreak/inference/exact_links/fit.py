@@ -1,4 +1,4 @@
-"""Fitting with links done exactly: hard, soft, or with error rates learnt."""
+"""Fitting with exact links: set up joint inference, ascend, calibrate and decode at the end."""
 
 from __future__ import annotations
 
@@ -7,138 +7,197 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Evidence
 from tiebreak.inference.exact_links import decode as decoding
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.exact_links.plan import LinkReport
-from tiebreak.inference.link_errors import estimated as error_rates
-from tiebreak.inference.link_errors import learnt as link_errors
+from tiebreak.inference.link_errors import estimated, learnt
 from tiebreak.inference.link_errors.estimated import Scored
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
-from tiebreak.inference.vb import Beliefs, Logs, Problem, Run
+from tiebreak.inference.options import FOUND_RATES, ExactLinkOptions
+from tiebreak.inference.results import Fit
+from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import LinkCodes
 
-LEARN, AUTO, ASKED = "learn", "auto", "asked"
-FOUND = AUTO, ASKED, LEARN  # rates that are found, not stated
 MANY = 0.3  # of all tasks: so many linked ones take the others with them, to lie side by side
 
 
-class JointOptions(NamedTuple):
-    """How links are read and labels are decoded."""
+class Setup(NamedTuple):
+    """Joint inference, ready for the ascent."""
 
-    link_error: float | str | None
-    error_prior: tuple[float, float]  # of learnt error rates: wrong and right pseudo-answers
-    decode_jointly: bool
-    calibrate: bool
-    tol: float
-    max_iter: int
-    accelerate: bool = False
+    exact: ExactLinks
+    hard: Mask  # (n_links,) which links always hold
+    known: GoldCodes  # gold, and what follows from it
 
 
-class Start(NamedTuple):
-    """Where a fit with links or known labels starts."""
+def fit(
+    plain: Problem,
+    start: Run,
+    beliefs: Beliefs,
+    links: LinkCodes,
+    gold: GoldCodes | None,
+    options: ExactLinkOptions,
+    stopping: Stopping,
+    *,
+    calibrate: bool | None = None,
+    is_warm: bool = False,
+) -> Fit:
+    """Fit from where an ascent ended; decode and calibrate once at the end.
 
-    run: Run
-    plain: Beliefs  # of plain VB, which has seen neither links nor labels
-    is_warm: bool = False  # the run is that of a fit with fewer links or labels
-
-
-class JointFit(NamedTuple):
-    """Where a fit with links ended."""
-
-    run: Run
-    decoded: GoldCodes | None  # linked tasks and their labels, where those were decoded jointly
-    report: LinkReport
-    temperature: float | None
-    rates: Rates | None  # learnt error rates by source
-    end: Floats  # q where the ascent ended, before temperature
-    wrong: Floats  # (n_links,) probability that each link is wrong; 0 for hard ones
-
-
-def fit_joint(
-    plain: Problem, start: Start, links: LinkCodes, gold: GoldCodes | None, options: JointOptions
-) -> JointFit:
-    """Fit from what plain VB found; decode and calibrate once at the end."""
-    exact, hard, known = _exact_links(plain, links, gold, options)
-    estimated = None
-    if options.link_error in (AUTO, ASKED):
-        soft = links.keep(~hard)
-        tasks = soft.tasks()
-        crowd = Scored(*_scores(plain, start.plain, tasks), _votes(plain))
-        asked = options.link_error == ASKED
-        estimated = error_rates.estimate(exact, soft.among(tasks), crowd, asked=asked)
-    model = _learnt(exact, links, hard, options)
-    problem = vb.with_nodes(plain, model or exact, exact.task, known)
-    alone_first = start.is_warm and not exact.takes_everyone
-    q = vb.clamp(start.run.q, known)
-    exact.gather(q)
-    run = vb.ascend(
-        problem,
-        q,
-        tol=options.tol,
-        max_iter=options.max_iter,
-        accelerate=options.accelerate,
-        implied=None if len(known.task) else start.run.beliefs,
-        first=partial(_update_linked, problem, exact) if alone_first else None,
-    )
-    tau, end, rates = None, run.q, estimated if model is None else model.rates
-    if options.calibrate:
+    Parameters
+    ----------
+    plain
+        Without links, nothing known.
+    start
+        Where plain VB ended or, where `is_warm`, a fit with fewer links or labels.
+    beliefs
+        Those of plain VB, which has seen neither links nor labels.
+    calibrate
+        Whether to fit a temperature to links and gold; None: where all links are hard.
+    """
+    if options.error in FOUND_RATES and links.weight is not None:
+        raise OptionError(
+            f"Weights already say how sure each link is, so ExactLinkOptions.error="
+            f"{options.error!r} has nothing to find. Leave it out, or remove the weights."
+        )
+    if calibrate is None:
+        calibrate = options.error is None and links.weight is None
+    setup = set_up(plain, links, gold, options)
+    exact = setup.exact
+    rates = _estimated(plain, beliefs, links, setup, options)
+    model = _learnt(links, setup, options)
+    problem = vb.with_nodes(plain, model or exact, exact.task, setup.known)
+    run = _ascend(problem, setup, start, stopping, is_warm=is_warm)
+    if model is not None:
+        rates = model.rates
+    end = run.q
+    temperature = None
+    if calibrate:
         exact.spread(end)
-        evidence = _evidence(links, hard, gold, options, rates)
-        tau = _temperature(plain, start.plain, evidence)
-        run = _cooled(problem, exact, run, tau)
+        evidence = _evidence(links, setup.hard, gold, options, rates)
+        temperature = _temperature(plain, beliefs, evidence)
+        run = _tempered(problem, exact, run, temperature)
     report = exact.finish()
     exact.spread(run.q)
-    wrong = np.zeros(links.n_links)
-    if not hard.all():
-        agree = exact.agreement()
-        wrong[~hard] = np.where(links.must[~hard], 1.0 - agree, agree)
-    decoded = GoldCodes(exact.task, decoding.decode(exact)) if options.decode_jointly else None
-    return JointFit(run, decoded, report, tau, rates, end, wrong)
+    return Fit(
+        run,
+        end,
+        temperature,
+        decoded=_decoded(links, exact, options),
+        link_report=report,
+        rates=rates,
+        wrong=_wrong(links, setup),
+    )
 
 
-def calibrated(plain: Problem, start: Start, run: Run, gold: GoldCodes) -> tuple[Run, float]:
-    """Calibrate a fit with known labels alone, by those labels."""
-    tau = _temperature(plain, start.plain, Evidence(None, np.empty(0), gold))
-    q, _ = _inferred_again(plain, run, tau)
-    return run._replace(q=vb.clamp(q, gold)), tau
+def fit_gold(
+    plain: Problem,
+    start: Run,
+    beliefs: Beliefs,
+    gold: GoldCodes,
+    stopping: Stopping,
+    *,
+    calibrate: bool | None = None,
+) -> Fit:
+    """Fit with known labels alone; calibrate by those labels, unless `calibrate` is False."""
+    role = vb.roles(plain.tasks.n_tasks, gold, None)
+    problem = plain._replace(tasks=plain.tasks._replace(role=role))
+    run = vb.ascend(problem, vb.clamp(start.q, gold), **stopping._asdict())
+    if calibrate is False:
+        return Fit(run, run.q)
+    temperature = _temperature(plain, beliefs, Evidence(None, np.empty(0), gold))
+    q, _ = _inferred_again(plain, run, temperature)
+    return Fit(run._replace(q=vb.clamp(q, gold)), run.q, temperature)
 
 
-def _exact_links(
-    plain: Problem, links: LinkCodes, gold: GoldCodes | None, options: JointOptions
-) -> tuple[ExactLinks, Mask, GoldCodes]:
+def set_up(
+    plain: Problem, links: LinkCodes, gold: GoldCodes | None, options: ExactLinkOptions
+) -> Setup:
     """Set up joint inference; say which links are hard, and what is known or follows."""
     wrong, right = options.error_prior
     expected = wrong / (wrong + right)
-    error = expected if options.link_error in FOUND else options.link_error
-    assert not isinstance(error, str)  # checked by the estimator
+    error = expected if options.error in FOUND_RATES else options.error
+    assert not isinstance(error, str)  # checked by the options
     log_odds, hard = merging.log_odds_of(links, error)
     merged = merging.merge(links, hard, plain.n_classes, gold)
     soft = merging.soft_links(links, ~hard, merged)
     known = _union(gold, merged.known())
     tasks = plain.tasks._replace(role=vb.roles(plain.tasks.n_tasks, known, None))
-    fixed = plain.n_classes, plain.backend, plain.n_threads
-    many = plain.copies is None and len(merged.task) > MANY * tasks.n_tasks
-    model = ExactLinks(tasks, merged, soft, log_odds[~hard], *fixed, takes_everyone=many)
-    return model, hard, known
+    exact = ExactLinks(
+        tasks,
+        merged,
+        soft,
+        log_odds[~hard],
+        plain.n_classes,
+        plain.backend,
+        plain.n_threads,
+        takes_everyone=plain.copies is None and len(merged.task) > MANY * tasks.n_tasks,
+    )
+    return Setup(exact, hard, known)
 
 
-def _learnt(
-    exact: ExactLinks, links: LinkCodes, hard: Mask, options: JointOptions
-) -> LearntLinks | None:
-    """Wrap the links so that the error rates of their sources are learnt."""
-    if options.link_error != LEARN:
+def _ascend(
+    problem: Problem, setup: Setup, start: Run, stopping: Stopping, *, is_warm: bool
+) -> Run:
+    """Climb the bound; a warm start infers the linked tasks alone first."""
+    exact = setup.exact
+    q = vb.clamp(start.q, setup.known)
+    exact.gather(q)
+    alone_first = is_warm and not exact.takes_everyone
+    return vb.ascend(
+        problem,
+        q,
+        **stopping._asdict(),
+        implied=None if len(setup.known.task) else start.beliefs,
+        first=partial(_update_linked, problem, exact) if alone_first else None,
+    )
+
+
+def _estimated(
+    plain: Problem, beliefs: Beliefs, links: LinkCodes, setup: Setup, options: ExactLinkOptions
+) -> Rates | None:
+    """Estimate error rates before the ascent, where the options say so."""
+    if options.error not in ("auto", "asked"):
         return None
+    soft = links.keep(~setup.hard)
+    tasks = soft.tasks()
+    crowd = Scored(*_scores(plain, beliefs, tasks), _votes(plain))
+    is_asked = options.error == "asked"
+    return estimated.estimate(setup.exact, soft.among(tasks), crowd, asked=is_asked)
+
+
+def _learnt(links: LinkCodes, setup: Setup, options: ExactLinkOptions) -> LearntLinks | None:
+    """Wrap the links so that the error rates of their sources are learnt."""
+    if options.error != "learn":
+        return None
+    soft = ~setup.hard
     who = np.zeros(links.n_links, np.int32) if links.who is None else links.who + 1
     n_sources = int(who.max(initial=0)) + 1
-    answers = Answers(links.must[~hard], who[~hard], n_sources)
-    prior = link_errors.prior_rates(n_sources, *options.error_prior, tied=False)
-    return LearntLinks(exact, answers, prior)
+    answers = Answers(links.must[soft], who[soft], n_sources)
+    prior = learnt.prior_rates(n_sources, *options.error_prior)
+    return LearntLinks(setup.exact, answers, prior)
+
+
+def _decoded(links: LinkCodes, exact: ExactLinks, options: ExactLinkOptions) -> GoldCodes | None:
+    some_hard = options.error is None and bool(links.is_hard.any())
+    jointly = some_hard if options.decode is None else options.decode == "joint"
+    return GoldCodes(exact.task, decoding.decode(exact)) if jointly else None
+
+
+def _wrong(links: LinkCodes, setup: Setup) -> Floats:
+    """Return the probability that each link is wrong."""
+    wrong = np.zeros(links.n_links)
+    soft = ~setup.hard
+    if soft.any():
+        agree = setup.exact.agreement()
+        wrong[soft] = np.where(links.must[soft], 1.0 - agree, agree)
+    return wrong
 
 
 def _union(gold: GoldCodes | None, implied: GoldCodes) -> GoldCodes:
@@ -150,23 +209,26 @@ def _union(gold: GoldCodes | None, implied: GoldCodes) -> GoldCodes:
     return GoldCodes(task.astype(np.int32), label[first].astype(np.int32))
 
 
-def _update_linked(problem: Problem, exact: ExactLinks, q: Floats, beliefs: Beliefs) -> Beliefs:
+def _update_linked(
+    problem: Problem, exact: ExactLinks, sweeper: Sweeper, beliefs: Beliefs
+) -> Beliefs:
     """Infer the linked tasks alone; return the beliefs that are then implied.
 
     Where the free tasks have settled and only links are new, this does what a whole sweep would,
     at the cost of the linked tasks. The bound cannot fall: all else stays as it is.
     """
     assert problem.links is not None  # exact, or what learns its error rates
-    counts_before, totals_before = exact.counted(q)
-    swept = problem.links.sweep(problem, q, q[:0], vb.expected_logs(beliefs, problem.n_threads))
-    added = (swept.counts - counts_before).reshape(beliefs.beta.shape)
+    counts_before, totals_before = exact.counted(sweeper.q())
+    nobody = np.empty((0, problem.n_states))
+    swept = problem.links.sweep(sweeper, nobody, vb.expected_logs(problem, beliefs))
+    added = problem.workers.collect(swept.counts - counts_before)
     return Beliefs(beliefs.alpha + (swept.totals - totals_before), beliefs.beta + added)
 
 
 def _scores(problem: Problem, beliefs: Beliefs, tasks: Codes) -> tuple[Floats, Logs]:
     """Return the scores of these tasks, usually few, and the expected logs that they add up."""
-    logs = vb.expected_logs(beliefs, problem.n_threads)
-    part = layout.part_of(problem.tasks, tasks, problem.n_classes)
+    logs = vb.expected_logs(problem, beliefs)
+    part = layout.part_of(problem.tasks, tasks, problem.n_states)
     return problem.backend.score_tasks(part, *logs), logs
 
 
@@ -188,7 +250,7 @@ def _evidence(
     links: LinkCodes,
     hard: Mask,
     gold: GoldCodes | None,
-    options: JointOptions,
+    options: ExactLinkOptions,
     rates: Rates | None,
 ) -> Evidence:
     """Trust hard links; take soft ones at the error rate that is stated or was found."""
@@ -197,25 +259,26 @@ def _evidence(
         source = 0 if links.who is None or len(same) == 1 else links.who + 1
         error = np.where(links.must, different[source], same[source])
         return Evidence(links, error, gold)
-    stated = None if options.link_error is None else float(options.link_error)
+    stated = None if options.error is None else float(options.error)
     log_odds, _ = merging.log_odds_of(links, stated)
     error = np.where(hard, TRUSTED_ERROR, 1.0 / (1.0 + np.exp(np.abs(log_odds))))
     return Evidence(links, error, gold)
 
 
-def _cooled(problem: Problem, exact: ExactLinks, run: Run, tau: float) -> Run:
-    """Infer tasks once more with their scores times τ, beliefs as they are."""
-    q, cool = _inferred_again(problem, run, tau)
-    exact.infer(*cool, counting=False)
+def _tempered(problem: Problem, exact: ExactLinks, run: Run, temperature: float) -> Run:
+    """Infer tasks once more with their scores times the temperature, beliefs as they are."""
+    q, logs = _inferred_again(problem, run, temperature)
+    exact.infer(*logs, counting=False)
     return run._replace(q=q)
 
 
-def _inferred_again(problem: Problem, run: Run, tau: float) -> tuple[Floats, Logs]:
-    """Return q with the free tasks inferred from τ times their scores, and expected logs times τ.
+def _inferred_again(problem: Problem, run: Run, temperature: float) -> tuple[Floats, Logs]:
+    """Return q with the free tasks inferred from tempered scores, and the tempered expected logs.
 
     A score is a sum over responses, so that one sweep with such logs does it.
     """
-    q, (log_prior, log_table) = run.q.copy(), vb.expected_logs(run.beliefs, problem.n_threads)
-    cool = tau * log_prior, tau * log_table
-    problem.backend.sweep_tasks(q, q[:0], problem.tasks, *cool, problem.n_threads, counting=False)
-    return q, cool
+    log_prior, log_table = vb.expected_logs(problem, run.beliefs)
+    tempered = (temperature * log_prior, temperature * log_table)
+    sweeper = problem.open(run.q.copy())
+    sweeper.sweep(tempered, counting=False)
+    return sweeper.q(), tempered

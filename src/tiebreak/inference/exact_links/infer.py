@@ -16,9 +16,10 @@ from tiebreak.inference.exact_links.network_layout import HUGE_NODES, parts, tre
 from tiebreak.inference.exact_links.place import Placement, place
 from tiebreak.inference.exact_links.plan import LinkReport, Plan, plan
 from tiebreak.inference.exact_links.pool import Pool, pool
-from tiebreak.inference.vb import LinkStep, Logs, Problem
+from tiebreak.inference.vb import LinkStep
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import LINKED, ByGroup, ByTask, Codes, Floats, Swept
+from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.kernels.threads import for_each
 
 DAMPING = 0.3
@@ -94,8 +95,8 @@ class ExactLinks:
         """Change the log-odds that the two tasks of each soft link agree."""
         self.log_odds = log_odds
 
-    def sweep(self, problem: Problem, q: Floats, u: Floats, logs: Logs) -> Swept:
-        """Update the nodes; q and u are those of other tasks."""
+    def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
+        """Update the nodes; q and scores are those of other tasks."""
         return self.infer(*logs)
 
     def infer(self, log_prior: Floats, log_table: Floats, *, counting: bool = True) -> Swept:

@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import betaln, psi
 
-from tiebreak.inference.vb import Logs, Problem
 from tiebreak.kernels.layout import Codes, Floats, Mask, Swept
+from tiebreak.kernels.sweeper import Logs, Sweeper
 
 
 class SoftModel(Protocol):
@@ -24,7 +24,7 @@ class SoftModel(Protocol):
     def may_cycle(self) -> bool:
         """Whether updates can swap between two states for ever."""
 
-    def sweep(self, problem: Problem, q: Floats, u: Floats, logs: Logs) -> Swept:
+    def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
         """Update the linked tasks, and return what they imply."""
 
     def agreement(self, q: Floats) -> Floats:
@@ -61,7 +61,7 @@ class Rates(NamedTuple):
         return np.asarray(self.wrong / (self.wrong + self.right))
 
 
-def prior_rates(n_sources: int, wrong: float, right: float, *, tied: bool) -> Rates:
+def prior_rates(n_sources: int, wrong: float, right: float, *, tied: bool = False) -> Rates:
     """Return the same Beta(wrong, right) for every rate."""
     shape = (1 if tied else 2, n_sources)
     return Rates(np.full(shape, wrong), np.full(shape, right))
@@ -120,9 +120,10 @@ class LearntLinks:
         """Return the linked tasks' part of the bound at the last update; None before it."""
         return self.last_value
 
-    def sweep(self, problem: Problem, q: Floats, u: Floats, logs: Logs) -> Swept:
+    def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
         """Update the linked tasks, then the error rates: [eq:link-errors]."""
-        swept = self.links.sweep(problem, q, u, logs)
+        swept = self.links.sweep(sweeper, scores, logs)
+        q = sweeper.q()
         uncertainty = self.links.entropy(q)
         self.rates = learn_rates(self.prior, self.answers, self.links.agreement(q))
         self.links.set_log_odds(log_odds(self.rates, self.answers))

@@ -1,5 +1,6 @@
 """Compiled kernels: same names and signatures as the reference."""
 
+from tiebreak.kernels.compiled import tasks as task_kernels
 from tiebreak.kernels.compiled.elimination import decode_cliques, eliminate
 from tiebreak.kernels.compiled.mean_field import (
     group_sums,
@@ -17,6 +18,8 @@ from tiebreak.kernels.compiled.sum_product import (
     expected_score,
 )
 from tiebreak.kernels.compiled.tasks import likeliest, score_tasks, sweep_tasks, tally
+from tiebreak.kernels.layout import ByTask, Floats
+from tiebreak.kernels.sweeper import HostSweeper, Sweeper
 
 __all__ = [
     "agreement",
@@ -29,6 +32,7 @@ __all__ = [
     "likeliest",
     "link_field",
     "link_term",
+    "open",
     "pass_in_parts",
     "pass_messages",
     "score_tasks",
@@ -37,3 +41,8 @@ __all__ = [
     "update_in_turn",
     "update_together",
 ]
+
+
+def open(tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None) -> Sweeper:
+    """Open a sweeper on responses and a start of q, which it then owns."""
+    return HostSweeper(task_kernels, tasks, q, n_threads, copies)

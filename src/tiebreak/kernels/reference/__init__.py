@@ -3,6 +3,8 @@
 Below about 2e5 responses they are also the fastest choice, since nothing has to be compiled.
 """
 
+from tiebreak.kernels.layout import ByTask, Floats
+from tiebreak.kernels.reference import tasks as task_kernels
 from tiebreak.kernels.reference.elimination import decode_cliques, eliminate
 from tiebreak.kernels.reference.mean_field import (
     group_sums,
@@ -27,6 +29,7 @@ from tiebreak.kernels.reference.tasks import (
     sweep_tasks,
     tally,
 )
+from tiebreak.kernels.sweeper import HostSweeper, Sweeper
 
 __all__ = [
     "agreement",
@@ -40,6 +43,7 @@ __all__ = [
     "likeliest",
     "link_field",
     "link_term",
+    "open",
     "pass_in_parts",
     "pass_messages",
     "score_tasks",
@@ -49,3 +53,8 @@ __all__ = [
     "update_in_turn",
     "update_together",
 ]
+
+
+def open(tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None) -> Sweeper:
+    """Open a sweeper on responses and a start of q, which it then owns."""
+    return HostSweeper(task_kernels, tasks, q, n_threads, copies)

@@ -1,0 +1,139 @@
+"""Sweepers: where sweeps run, and who owns responses and q between them.
+
+A backend opens a sweeper on laid-out responses and a start of q; from then on q is the sweeper's.
+Here both lie in this process's memory. A sweeper elsewhere (a GPU, a cluster) has the same methods
+and keeps q there, so that only tables go in and sums come out.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from tiebreak.kernels.layout import FREE, ByTask, Floats, Mask, Swept
+
+Logs = tuple[Floats, Floats]  # the expected logs: of the class prior, and the table [code, state]
+
+
+class Sweeper(Protocol):
+    """Owns the responses and q between sweeps."""
+
+    @property
+    def tasks(self) -> ByTask:
+        """The responses by task, with the role of each task."""
+
+    def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
+        """Update the free tasks, and return what they and the known ones say.
+
+        Rows of linked tasks in `scores` are overwritten with their scores.
+        """
+
+    def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
+        """Return Σ q by code and over tasks, of the chosen tasks; None: of all."""
+
+    def entropy(self) -> float:
+        """Return Σ H(q) over the free tasks."""
+
+    def q(self) -> Floats:
+        """Return q, (n_tasks, n_states); on this machine the very array that sweeps overwrite."""
+
+    def close(self) -> None:
+        """Give back what the sweeper holds."""
+
+
+class SweepKernels(Protocol):
+    """The kernels that a sweep needs: `reference` says what they mean."""
+
+    def sweep_tasks(
+        self,
+        q: Floats,
+        u: Floats,
+        tasks: ByTask,
+        log_prior: Floats,
+        log_table: Floats,
+        n_threads: int = 1,
+        *,
+        counting: bool = True,
+    ) -> Swept:
+        """Update the free tasks, score the linked ones, and, if asked, count by code."""
+
+    def tally(
+        self, q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1
+    ) -> tuple[Floats, Floats]:
+        """Return Σ q by code and over tasks, of the chosen tasks."""
+
+
+class HostSweeper:
+    """A sweeper in this process's memory, on the kernels of one backend.
+
+    `copies` says for how many tasks each row of `tasks` counts, where equal response patterns were
+    made one: (n_tasks,), or None, one each.
+    """
+
+    def __init__(
+        self,
+        kernels: SweepKernels,
+        tasks: ByTask,
+        q: Floats,
+        n_threads: int = 1,
+        copies: Floats | None = None,
+    ) -> None:
+        self._kernels = kernels
+        self._tasks = tasks
+        self._q = q
+        self._n_threads = n_threads
+        self._copies = copies
+
+    @property
+    def tasks(self) -> ByTask:
+        """The responses by task."""
+        return self._tasks
+
+    def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
+        """Update the free tasks, and return what they and the known ones say."""
+        u = self._q[:0] if scores is None else scores
+        swept = self._kernels.sweep_tasks(
+            self._q, u, self._tasks, *logs, self._n_threads, counting=counting
+        )
+        if self._copies is None or not counting:
+            return swept
+        return self._recount(swept, logs)
+
+    def _recount(self, swept: Swept, logs: Logs) -> Swept:
+        """Return what a sweep gives when each row counts for its tasks: [eq:equal-rows].
+
+        Σ log Σ exp(u) of the free tasks is Σ ⟨q, u⟩ + H(q), and Σ ⟨q, u⟩ is a sum over counts.
+        """
+        counts, totals = self.tally(self._tasks.is_counted)
+        uncertainty = self.entropy()
+        log_prior, log_table = logs
+        expected = _dot(totals, log_prior) + _dot(counts, log_table)
+        return Swept(counts, totals, swept.change, uncertainty, expected + uncertainty)
+
+    def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
+        """Return Σ q by code and over tasks, of the chosen tasks; None: of all."""
+        if chosen is None:
+            chosen = np.ones(self._tasks.n_tasks, dtype=bool)
+        weighed = self._q if self._copies is None else self._q * self._copies[:, None]
+        return self._kernels.tally(weighed, self._tasks, chosen, self._n_threads)
+
+    def entropy(self) -> float:
+        """Return Σ H(q) over the free tasks."""
+        free = self._tasks.role == FREE
+        q = self._q[free]
+        logs = np.log(np.where(q > 0.0, q, 1.0))
+        weighed = q if self._copies is None else q * self._copies[free, None]
+        return float(-(weighed * logs).sum())
+
+    def q(self) -> Floats:
+        """Return q: the very array that sweeps overwrite."""
+        return self._q
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def _dot(counts: Floats, logs: Floats) -> float:
+    """Return Σ counts · logs, where what is impossible and was not counted adds nothing."""
+    return float((counts * np.where(np.isfinite(logs), logs, 0.0)).sum())

@@ -1,0 +1,200 @@
+"""Worker models: one list of checks for all of them, and exact answers for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from properties.strategies import Crowd, crowds
+from scipy.special import betaln, gammaln
+
+import tiebreak as tb
+from tiebreak.ids import Ids
+from tiebreak.inference import vb
+from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference.worker_models import MODELS, WorkerModel
+from tiebreak.kernels import reference
+from tiebreak.kernels.layout import Floats
+from tiebreak.responses import Responses
+
+EVERY = pytest.mark.parametrize("name", MODELS)
+
+
+def problem_of(crowd: Crowd, name: str) -> vb.Problem:
+    responses = crowd.responses
+    workers = MODELS[name].from_prior((2.5, 1.5), responses.workers, responses.n_classes)
+    tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
+    return vb.Problem(tasks, ClassPrior(crowd.class_prior), workers, reference)
+
+
+@EVERY
+@given(crowd=crowds())
+def test_the_bound_never_falls(name: str, crowd: Crowd) -> None:
+    problem = problem_of(crowd, name)
+    run = vb.ascend(problem, vb.majority(problem.tasks, problem.n_classes), tol=0.0, max_iter=25)
+    assert np.diff(run.bounds).min() >= -1e-9
+
+
+@EVERY
+@given(crowd=crowds())
+def test_parameters_are_the_prior_plus_what_is_counted(name: str, crowd: Crowd) -> None:
+    problem = problem_of(crowd, name)
+    q = vb.majority(problem.tasks, problem.n_classes)
+    beliefs = vb.implied_beliefs(problem, q)
+    assert (beliefs.beta > 0.0).all()
+    again = vb.prior_plus(problem, vb.added(problem, beliefs))
+    assert np.allclose(again.beta, beliefs.beta)
+    logs = problem.workers.log_table(beliefs.beta)
+    assert logs.shape == (problem.tasks.n_codes, problem.n_states)
+    confusion = problem.workers.confusion(beliefs.beta)
+    assert np.allclose(confusion.sum(axis=2), 1.0)
+    assert (np.exp(logs) <= confusion.transpose(0, 2, 1).reshape(logs.shape) + 1e-12).all()
+
+
+@EVERY
+@given(crowd=crowds())
+def test_the_bound_of_a_labelling_is_its_integrated_probability(name: str, crowd: Crowd) -> None:
+    """Where q is certain, nothing is approximate: parameters are integrated out exactly."""
+    problem = problem_of(crowd, name)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        labelling = rng.integers(0, problem.n_classes, problem.tasks.n_tasks)
+        q = np.eye(problem.n_classes)[labelling]
+        bound = vb.bound_after_update(problem, vb.implied_beliefs(problem, q), 0.0)
+        assert bound == pytest.approx(_log_joint(problem, crowd, name, labelling), abs=1e-9)
+
+
+@EVERY
+@given(crowd=crowds())
+def test_the_bound_stays_below_the_evidence(name: str, crowd: Crowd) -> None:
+    """All labellings are enumerated; workers and class prior are integrated out exactly."""
+    problem = problem_of(crowd, name)
+    if problem.tasks.n_tasks * np.log(problem.n_classes) > np.log(5_000):
+        return
+    run = vb.ascend(problem, vb.majority(problem.tasks, problem.n_classes), tol=1e-9)
+    evidence = _log_evidence(problem, crowd, name)
+    assert run.bounds[-1] <= evidence + 1e-9
+
+
+def _log_evidence(problem: vb.Problem, crowd: Crowd, name: str) -> float:
+    every = product(range(problem.n_classes), repeat=problem.tasks.n_tasks)
+    return float(np.logaddexp.reduce([_log_joint(problem, crowd, name, each) for each in every]))
+
+
+def _log_joint(problem: vb.Problem, crowd: Crowd, name: str, labelling: Any) -> float:
+    responses = crowd.responses
+    rows = list(zip(responses.task, responses.worker, responses.label, strict=True))
+    counts = np.zeros((responses.n_workers, problem.n_classes, problem.n_classes))
+    for task, worker, label in rows:
+        counts[worker, labelling[task], label] += 1.0  # [worker, truth, answer]
+    of_class = np.bincount(labelling, minlength=problem.n_classes).astype(float)
+    return _dirichlet(crowd.class_prior, of_class) + sum(map(INTEGRATED[name], counts))
+
+
+def _dirichlet(prior: Floats, counts: Floats) -> float:
+    """Return the log probability of what was counted, with shares integrated out."""
+    after = prior + counts
+    return float(
+        (gammaln(after) - gammaln(prior)).sum() + gammaln(prior.sum()) - gammaln(after.sum())
+    )
+
+
+def _matrix(counts: Floats) -> float:
+    n_classes = len(counts)
+    prior = np.full((n_classes, n_classes), 1.5) + np.eye(n_classes)
+    return sum(_dirichlet(*row) for row in zip(prior, counts, strict=True))
+
+
+def _coin(counts: Floats) -> float:
+    n_classes = len(counts)
+    right = float(np.trace(counts))
+    wrong = float(counts.sum()) - right
+    prior = (2.5, 1.5 * (n_classes - 1))
+    gain = betaln(prior[0] + right, prior[1] + wrong) - betaln(*prior)
+    return float(gain - wrong * np.log(n_classes - 1))
+
+
+INTEGRATED: dict[str, Callable[[Floats], float]] = {"confusion": _matrix, "coin": _coin}
+
+
+def test_one_task_without_a_free_parameter_is_inferred_exactly() -> None:
+    """With one response the bound is the evidence: every labelling has the same counts' weight."""
+    responses = Responses.from_rows([("a", "ann", "x"), ("b", "bob", "y")])
+    model = tb.VariationalBayes(worker_model="coin", class_prior=[1e9, 1e9]).fit(responses)
+    # E[p] is 2/3 before any answer; one answer says x with odds of about 2 to 1.
+    assert model.labels_.best() == {"a": "x", "b": "y"}
+    assert model.labels_.probability is not None
+    assert 0.6 < model.labels_.probability[0] < 0.75
+
+
+def test_a_coin_is_one_accuracy_per_worker() -> None:
+    crowd = tb.simulate.crowd(300, 6, 4, responses_per_task=5, random_state=3)
+    confusion = tb.VariationalBayes(worker_model="coin").fit(crowd.responses).confusion_
+    diagonal = confusion[:, np.arange(4), np.arange(4)]
+    assert np.ptp(diagonal, axis=1).max() < 1e-12
+    off = confusion[:, ~np.eye(4, dtype=bool)]
+    assert np.ptp(off, axis=1).max() < 1e-12
+    truth = (crowd.confusion[:, np.arange(4), np.arange(4)] @ np.full(4, 0.25))[:6]
+    assert np.abs(diagonal[:, 0] - truth).max() < 0.15
+
+
+@EVERY
+def test_links_gold_and_asking_work_with_every_model(name: str) -> None:
+    crowd = tb.simulate.crowd(80, 6, 3, responses_per_task=4, random_state=2)
+    links = tb.simulate.links(crowd.gold, 30, random_state=2)
+    known = {crowd.gold.tasks[i]: crowd.gold.classes[crowd.gold.label[i]] for i in range(10)}
+    for options in (tb.ExactLinkOptions(), tb.ExactLinkOptions(error=0.05), tb.MeanFieldOptions()):
+        model = tb.VariationalBayes(worker_model=name, link_options=options)
+        model.fit(crowd.responses, links=links, gold=known)
+        assert np.diff(model.bounds_).min() >= -1e-9
+        assert tb.evaluate.accuracy(model.labels_, crowd.gold) > 0.8
+    exact = tb.VariationalBayes(worker_model=name).fit(crowd.responses, links=links)
+    assert len(tb.selection.pairs(exact, 5, random_state=0)) == 5
+
+
+def em_one_coin(responses: Responses, n_sweeps: int) -> Floats:
+    """Maximum likelihood with one accuracy per worker, written plainly: an oracle."""
+    rows = list(zip(responses.task, responses.worker, responses.label, strict=True))
+    n_classes = responses.n_classes
+    q = np.zeros((responses.n_tasks, n_classes))
+    for task, _, label in rows:
+        q[task, label] += 1.0
+    q /= q.sum(axis=1, keepdims=True)
+    for _ in range(n_sweeps):
+        prior = q.mean(axis=0)
+        right = np.zeros(responses.n_workers)
+        given = np.zeros(responses.n_workers)
+        for task, worker, label in rows:
+            right[worker] += q[task, label]
+            given[worker] += 1.0
+        accuracy = np.clip(right / given, 1e-12, 1.0 - 1e-12)
+        score = np.tile(np.log(prior), (responses.n_tasks, 1))
+        for task, worker, label in rows:
+            wrong = np.log((1.0 - accuracy[worker]) / (n_classes - 1))
+            score[task] += wrong
+            score[task, label] += np.log(accuracy[worker]) - wrong
+        q = np.exp(score - score.max(axis=1, keepdims=True))
+        q /= q.sum(axis=1, keepdims=True)
+    return q
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_one_coin_dawid_skene_is_maximum_likelihood(n_classes: int) -> None:
+    crowd = tb.simulate.crowd(60, 6, n_classes, responses_per_task=4, random_state=n_classes)
+    model = tb.DawidSkene(worker_model="coin", smoothing=0.0, tol=0.0, max_iter=30)
+    model.fit(crowd.responses)
+    expected = em_one_coin(crowd.responses, 30)
+    assert np.abs(model.probabilities_ - expected).max() < 1e-6
+
+
+def test_a_model_is_made_with_any_shape_of_prior() -> None:
+    workers = Ids(["ann", "bob"])
+    shapes: list[Any] = ["diagonal", (3.0, 1.0), np.ones((3, 3)) + 2.0 * np.eye(3)]
+    for name in MODELS:
+        made: list[WorkerModel] = [MODELS[name].from_prior(each, workers, 3) for each in shapes]
+        for model in made:
+            assert np.allclose(model.prior, made[0].prior)

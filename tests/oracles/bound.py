@@ -1,0 +1,55 @@
+"""The bound of [eq:bound], term by term, for any q and beliefs: nothing is dropped."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.inference import dirichlet, vb
+from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.kernels.layout import Floats
+
+
+class BoundTerms(NamedTuple):
+    """The terms of the bound, with confusion matrices as the worker model."""
+
+    tasks: float  # E log p(y)
+    responses: float  # E log p(responses)
+    class_prior: float  # E log p(π)
+    confusion: float  # E log p(θ)
+    entropy_tasks: float  # H(y); with links, plus the expected link term
+    entropy_class_prior: float  # H(π)
+    entropy_confusion: float  # H(θ)
+
+    @property
+    def total(self) -> float:
+        """The bound."""
+        return float(sum(self))
+
+
+def bound_terms(problem: Problem, q: Floats, beliefs: Beliefs) -> BoundTerms:
+    """Return every term of [eq:bound]."""
+    log_prior, log_table = vb.expected_logs(problem, beliefs)
+    sweeper = problem.open(q)
+    counts, totals = sweeper.tally()
+    log_confusion = log_table.reshape(beliefs.beta.shape)
+    prior = np.broadcast_to(problem.workers.prior, beliefs.beta.shape)
+    value = vb.value_of_tasks(problem, sweeper)
+    of_classes = problem.classes.prior
+    return BoundTerms(
+        tasks=float(totals @ log_prior),
+        responses=float((counts * log_table).sum()),
+        class_prior=float((of_classes - 1) @ log_prior - dirichlet.log_beta(of_classes)),
+        confusion=float(
+            ((prior - 1) * log_confusion).sum() - dirichlet.log_beta(prior, axis=1).sum()
+        ),
+        entropy_tasks=-np.inf if value is None else value,
+        entropy_class_prior=float(
+            dirichlet.log_beta(beliefs.alpha) - (beliefs.alpha - 1) @ log_prior
+        ),
+        entropy_confusion=float(
+            dirichlet.log_beta(beliefs.beta, axis=1).sum()
+            - ((beliefs.beta - 1) * log_confusion).sum()
+        ),
+    )
