@@ -34,12 +34,12 @@ and all tasks of gold are scored. Compared are
 | grid | the paper's VB-ILC: mean field, in parallel, the best of twelve strengths |
 | hard | the default: exact, hard links, one temperature |
 | uncalibrated | the same without the temperature |
-| soft | exact, error rates estimated: `link_error="auto"` |
+| soft | exact, error rates estimated: `ExactLinkOptions(error="auto")` |
 
 The grid drops cannot-links that contradict must-links. A figure is the mean over draws; "±" is one
 standard error of a paired difference over draws.
 
-**Soft was chosen on some of these datasets.** The constants inside `link_error="auto"` (its
+**Soft was chosen on some of these datasets.** The constants inside `ExactLinkOptions(error="auto")` (its
 priors, its rounds, and what more than six votes a task are worth) were chosen in trials on draws
 of links with seeds below 260. The draws scored here, from seed {first_seed} on, are others. The
 last such trial was made because soft fell short on two cells of these, by less than 0.002.

@@ -88,8 +88,8 @@ On ten real datasets, questions are asked about tasks of gold and answered from 
 
 A label of a task with many classes says more than the answer to a link question, which says yes or
 no. The settings of the adaptive strategy were chosen on trials with other seeds on these datasets.
-With wrong answers, exact links have `link_error="auto"`, those that the adaptive strategy chose
-`link_error="asked"`; the model is not told the rate.
+With wrong answers, exact links have `ExactLinkOptions(error="auto")`, those that the adaptive strategy chose
+`ExactLinkOptions(error="asked")`; the model is not told the rate.
 """
 
 
