@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from golden.link_models import GivenLinks, TiedRates
 from golden.vectors import close, problem, vector
 from golden.vectors import link_codes as hard_codes
 from hypothesis import given, settings
@@ -21,8 +22,7 @@ from tiebreak.inference.exact_links import infer as exact_links
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.link_errors import learnt as link_errors
-from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
-from tiebreak.inference.mean_field import MeanField
+from tiebreak.inference.link_errors.learnt import Answers
 from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.layout import ByTask, Swept
 from tiebreak.link_graph import LinkCodes
@@ -54,12 +54,11 @@ def exact(
     """Set up joint inference of tasks with responses, or of so many with one each: code i on i."""
     log_odds, hard = merging.log_odds_of(links, None)
     merged = merging.merge(links, hard, n_classes, gold)
-    soft = merging.soft_links(links, ~hard, merged)
     if isinstance(tasks, int):
         one = np.arange(tasks + 1)
         role = vb.roles(tasks, joint._union(gold, merged.known()), None)
         tasks = layout.lay_out(one, one[:-1].astype(np.int32), role, tasks, n_classes)
-    fixed = merged, soft, log_odds[~hard], n_classes, backend
+    fixed = (merged, links.keep(~hard), log_odds[~hard], n_classes, backend)
     return ExactLinks(tasks, *fixed, takes_everyone=everyone)
 
 
@@ -258,18 +257,16 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
     task = problem(given["dataset"], given["prior"], backend)
     linked = np.arange(6, dtype=np.int32)
     joint_links = exact(links, task.tasks, 3, None, backend)
-    inner: Any = joint_links
     is_exact = name == "noisy_links_exact"
-    if not is_exact:
-        groups = mean_field.groups_of(links, 6, closure=False)
-        role = vb.roles(6, None, linked)
-        inner = MeanField(groups, 1.0, role, backend, order="index", given=links)
-    prior = link_errors.prior_rates(2, given["a0"], given["b0"], tied=True)
-    model = LearntLinks(inner, answers, prior)
+    prior = link_errors.prior_rates(2, given["a0"], given["b0"])
     bounds = []
     if is_exact:
+        model = TiedRates(joint_links, answers, prior)
         task = vb.with_nodes(task, model, joint_links.task, joint_links.merged.known())
     else:
+        groups = mean_field.groups_of(links, 6, closure=False)
+        role = vb.roles(6, None, linked)
+        model = TiedRates(GivenLinks(groups, 1.0, role, backend, given=links), answers, prior)
         task = task._replace(tasks=task.tasks._replace(role=role), links=model)
     q = np.array(vector("vb_diag")[1]["q"])
     beliefs = vb.first_beliefs(task, q)
@@ -349,7 +346,7 @@ def test_compiled_elimination_equals_the_reference(seed: int, n_classes: int, ha
     for backend in (reference, compiled):
         model = exact(link_codes(rows), 24, n_classes, None, backend)
         model.scores = np.random.default_rng(seed).normal(0, 3, model.scores.shape)
-        equal = np.zeros(len(model.plan.left))
+        equal = np.zeros(len(model.plan.left_visit))
         fixed = model.scores, model.plan.cliques, model.coupling()
         found = backend.eliminate(*fixed, model.belief, equal)
         label = np.zeros(len(model.belief), dtype=np.int32)

@@ -53,7 +53,7 @@ def test_bound_of_soft_links_never_falls_and_stays_below_the_evidence(
     gold = crowd.gold if knows else None
     model = exact(links, problem_of(crowd).tasks, n_classes, gold, reference)
     answers = Answers(links.must, np.zeros(len(weight), np.int32), 1)
-    prior = link_errors.prior_rates(1, 1.0, 9.0, tied=False)
+    prior = link_errors.prior_rates(1, 1.0, 9.0)
     learnt = LearntLinks(model, answers, prior) if learn else None
     bounds = bounds_of(crowd, model, gold, learnt)
     assert_never_falls(bounds)

@@ -18,8 +18,8 @@ from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.link_errors.suspect import (
     DoubtfulLinks,
     LinkErrors,
-    doubtful,
     errors_by_source,
+    suspect_links,
 )
 from tiebreak.inference.mean_field import GridPoint, MeanField
 from tiebreak.inference.options import check_options
@@ -333,7 +333,7 @@ class VariationalBayes(Estimator):
         )
         fit = joint.fit_joint(plain, start, links, inputs.gold_codes, options)
         self.link_report_, self.temperature_ = fit.report, fit.temperature
-        self.doubtful_links_ = doubtful(inputs.links, links, fit.wrong)
+        self.doubtful_links_ = suspect_links(inputs.links, links, fit.wrong)
         if fit.rates is not None:
             self.link_errors_ = errors_by_source(inputs.links, fit.rates)
         return Found(fit.run, fit.decoded, fit.end)

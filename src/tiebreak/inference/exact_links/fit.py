@@ -119,7 +119,7 @@ def _exact_links(
     assert not isinstance(error, str)  # checked by the estimator
     log_odds, hard = merging.log_odds_of(links, error)
     merged = merging.merge(links, hard, plain.n_classes, gold)
-    soft = merging.soft_links(links, ~hard, merged)
+    soft = links.keep(~hard)
     known = _union(gold, merged.known())
     tasks = plain.tasks._replace(role=vb.roles(plain.tasks.n_tasks, known, None))
     fixed = plain.n_classes, plain.backend, plain.n_threads
@@ -137,7 +137,7 @@ def _learnt(
     who = np.zeros(links.n_links, np.int32) if links.who is None else links.who + 1
     n_sources = int(who.max(initial=0)) + 1
     answers = Answers(links.must[~hard], who[~hard], n_sources)
-    prior = link_errors.prior_rates(n_sources, *options.error_prior, tied=False)
+    prior = link_errors.prior_rates(n_sources, *options.error_prior)
     return LearntLinks(exact, answers, prior)
 
 
