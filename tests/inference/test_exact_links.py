@@ -18,8 +18,9 @@ from tiebreak import simulate
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import mean_field, vb
 from tiebreak.inference.exact_links import fit as joint
-from tiebreak.inference.exact_links import infer as exact_links
+from tiebreak.inference.exact_links import infer as inferring
 from tiebreak.inference.exact_links import merge as merging
+from tiebreak.inference.exact_links import network_layout
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.link_errors import learnt as link_errors
 from tiebreak.inference.link_errors.learnt import Answers
@@ -287,7 +288,8 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
 @pytest.mark.parametrize("down", [False, True])
 def test_compiled_passes_equal_the_reference(down: bool) -> None:
     rng = np.random.default_rng(4)
-    n_tasks, n_classes = 40, 3
+    n_tasks = 40
+    n_classes = 3
     truth = rng.integers(0, n_classes, n_tasks)
     pairs = {(min(p), max(p)) for p in rng.integers(0, n_tasks, (90, 2)).tolist() if p[0] != p[1]}
     rows = [(i, j, bool(truth[i] == truth[j]), 2.0) for i, j in sorted(pairs)]
@@ -316,7 +318,7 @@ def test_huge_components_settle_where_large_ones_do(
     links = simulate.links(crowd.gold, 800, wrong=0.05 if link_error else 0.0, random_state=1)
     found = []
     for huge in (10**9, 100):
-        monkeypatch.setattr(exact_links, "HUGE_NODES", huge)
+        monkeypatch.setattr(inferring, "HUGE_NODES", huge)
         model = tb.VariationalBayes(link_error=link_error, tol=1e-10, backend="numba")
         found.append(model.fit(crowd.responses, links=links))
     one, two = found
@@ -354,3 +356,15 @@ def test_compiled_elimination_equals_the_reference(seed: int, n_classes: int, ha
         results.append((*found, model.belief, equal, label))
     for one, other in zip(*results, strict=True):
         assert np.abs(np.asarray(one) - np.asarray(other)).max(initial=0.0) < 1e-10
+
+
+def test_the_worked_path_is_cut_into_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example in the docstring of `network_layout.parts`."""
+    monkeypatch.setattr(network_layout, "PARTS", 2)
+    path = network_layout.network(3, np.array([0, 1], np.int32), np.array([1, 2], np.int32))
+    starts, target, down, up, kept_back = network_layout.parts(path, 0, 4)
+    assert starts.tolist() == [0, 1, 3]
+    assert target.tolist() == [-1, -1, 3, 2]
+    assert down.tolist() == [1]
+    assert up.tolist() == [0]
+    assert kept_back.shape == (1, 4)

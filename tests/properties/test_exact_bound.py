@@ -67,8 +67,8 @@ def test_bound_of_soft_links_never_falls_and_stays_below_the_evidence(
 @settings(max_examples=60, deadline=None)
 @given(crowds(max_tasks=6), st.integers(0, 1000))
 def test_bound_of_hard_links_never_falls(crowd: Crowd, seed: int) -> None:
-    n_tasks, n_classes = crowd.responses.n_tasks, crowd.responses.n_classes
-    truth = np.random.default_rng(seed).integers(0, n_classes, n_tasks)
+    n_classes = crowd.responses.n_classes
+    truth = np.random.default_rng(seed).integers(0, n_classes, crowd.responses.n_tasks)
     links = crowd.links._replace(must=truth[crowd.links.left] == truth[crowd.links.right])
     if not len(links.left):
         return

@@ -2,9 +2,9 @@
 
 Host-side planning for belief propagation (`kernels/network.py`): arrays in, arrays out.
 
-Take the path 0 – 2 – 1 of tied nodes. Breadth first from node 0, they are visited as 0, 2, 1, so
-that node 1 has visit 2 and node 2 has visit 1, and the edges join visits 0 – 1 and 1 – 2. Each
-edge has a slot at both of its ends, and slots lie sorted by visit, then by neighbour:
+Take the path 0 – 2 – 1 of nodes. Breadth first from node 0, they are visited as 0, 2, 1: node 1
+has visit 2, node 2 has visit 1, and the edges join visits 0 – 1 and 1 – 2. Each edge has a slot at
+both of its ends; slots are sorted by visit, then by neighbour:
 
     visit   0 | 1     | 2
     slot    0 | 1  2  | 3
@@ -64,7 +64,14 @@ def visiting_order(
 
 
 def network(n_nodes: int, left: Codes, right: Codes) -> Network:
-    """Lay out edges (left[e], right[e]) between nodes that are already numbered by visits."""
+    """Lay out edges (left[e], right[e]) between nodes that are already numbered by visits.
+
+    >>> path = network(3, np.array([0, 1], np.int32), np.array([1, 2], np.int32))
+    >>> path.other.tolist(), path.mate.tolist(), path.edge.tolist()
+    ([1, 0, 2, 1], [1, 0, 3, 2], [0, 0, 1, 1])
+    >>> path.start.tolist(), path.later.tolist()
+    ([0, 1, 3, 4], [0, 2, 4])
+    """
     n_edges = len(left)
     ends = np.concatenate([left, right])
     others = np.concatenate([right, left])
@@ -106,9 +113,10 @@ def parts(network: Network, first_visit: int, n_classes: int) -> Parts:
     """Cut the visits from `first_visit` on into parts that threads pass messages in.
 
     A message within a part goes straight to its slot at the other end. One to another part is
-    kept back until the pass is over. With parts {0, 1} and {2} of the path above, slot 2 (visit 1
-    to visit 2) sends down to another part and slot 3 up: their targets are the places −1 − 0 of
-    messages kept back, to be delivered at slots down = [3] or up = [2].
+    kept back until the pass is over. In the path above, cut into visits {0} and {1, 2}, slot 0
+    sends down to the other part and slot 1 up. Both messages are kept back as number 0, which is
+    written −1 − 0: the targets of slots are [−1, −1, 3, 2]. When the pass is over, number 0 is
+    delivered at slot 1 where messages went down, at slot 0 where they went up.
     """
     edges = np.linspace(first_visit, network.n_nodes, PARTS + 1).astype(np.int64)
     slots = np.arange(network.start[first_visit], network.start[-1])
