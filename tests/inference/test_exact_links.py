@@ -12,6 +12,7 @@ from golden.vectors import link_codes as hard_codes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
+from scipy.special import betaln, psi
 
 import tiebreak as tb
 from tiebreak import simulate
@@ -23,7 +24,7 @@ from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links import network_layout
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.link_errors import learnt as link_errors
-from tiebreak.inference.link_errors.learnt import Answers
+from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
 from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.layout import ByTask, Swept
 from tiebreak.link_graph import LinkCodes
@@ -283,6 +284,36 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
     close(link_errors.log_odds(model.rates, answers)[[0, 3]], np.array(expected["eta"]) * [1, -1])
     if expected["elbo_trace"]:
         close(np.array(bounds), expected["elbo_trace"])
+
+
+@BACKENDS
+def test_the_value_of_learnt_error_rates_is_the_sum_of_its_terms(backend: Any) -> None:
+    """Entropy, the expected log probability of the answers, and minus KL(rates, prior)."""
+    given, expected = vector("noisy_links_exact")
+    links = link_codes([(i, j, sign > 0, 1.0) for i, j, sign, _ in given["links"]])
+    source = np.array([expected["sources"].index(who) for *_, who in given["links"]], np.int32)
+    task = problem(given["dataset"], given["prior"], backend)
+    joint_links = exact(links, task.tasks, 3, None, backend)
+    prior = link_errors.prior_rates(2, 1.0, 9.0)
+    model = LearntLinks(joint_links, Answers(links.must, source, 2), prior)
+    task = vb.with_nodes(task, model, joint_links.task, joint_links.merged.known())
+    q = np.array(vector("vb_diag")[1]["q"])
+    for _ in range(3):
+        log_odds = joint_links.log_odds
+        vb.update_tasks(task, q, vb.first_beliefs(task, q))
+        joint_links.set_log_odds(log_odds)  # as they were in the sweep
+        agree = joint_links.agreement()
+        entropy = joint_links.entropy()
+        joint_links.set_log_odds(link_errors.log_odds(model.rates, model.answers))
+        wrong, right = model.rates
+        log_wrong = psi(wrong) - psi(wrong + right)
+        log_right = psi(right) - psi(wrong + right)
+        if_same = np.where(links.must, log_right[0, source], log_wrong[0, source])
+        if_different = np.where(links.must, log_wrong[1, source], log_right[1, source])
+        answers = agree @ if_same + (1.0 - agree) @ if_different
+        kl = betaln(prior.wrong, prior.right) - betaln(wrong, right)
+        kl += (wrong - prior.wrong) * log_wrong + (right - prior.right) * log_right
+        assert model.last_value == pytest.approx(entropy + answers - kl.sum(), abs=1e-9)
 
 
 @pytest.mark.parametrize("down", [False, True])

@@ -14,7 +14,6 @@ from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tiebreak.kernels.layout import Codes, Mask, Offsets
 from tiebreak.kernels.network import Cliques
@@ -29,9 +28,7 @@ Edges = dict[tuple[int, int], int]  # ends, the smaller first, to the number of 
 Clique = tuple[int, list[int]]  # a node and the later nodes it is tied to
 
 
-def worth_a_try(
-    n_nodes: npt.NDArray[np.int64], n_edges: npt.NDArray[np.int64], n_classes: int
-) -> Mask:
+def worth_a_try(n_nodes: Offsets, n_edges: Offsets, n_classes: int) -> Mask:
     """Say which components, by their sizes alone, might be summed out cheaply."""
     return (n_nodes * n_classes**2 <= LARGEST_COMPONENT) & (n_edges - n_nodes < MOST_LOOPS)
 
@@ -161,5 +158,5 @@ def _sum_out(neighbours: dict[int, set[int]], node: int) -> None:
         neighbours[right].add(left)
 
 
-def _starts(sizes: npt.NDArray[np.int64]) -> Offsets:
+def _starts(sizes: Offsets) -> Offsets:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

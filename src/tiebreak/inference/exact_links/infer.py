@@ -25,7 +25,7 @@ from tiebreak.link_graph import LinkCodes
 
 DAMPING = 0.3
 FIRST_PASSES = 40  # of messages in large components in the first sweep; later one per sweep
-SETTLED = 1e-3  # change of beliefs below which messages count as converged
+CONVERGED = 1e-3  # change of beliefs below which messages count as converged
 LAST_DAMPINGS = (0.5, 0.8)  # tried where messages still move at the end,
 LAST_PASSES = 200  # so many passes each
 FALLBACK_SWEEPS = 100
@@ -117,7 +117,7 @@ class ExactLinks:
             self.n_threads,
             counting=counting and pool.n_alone > 0,
         )
-        step = self.settle()
+        step = self.infer_tied()
         change = max(alone.change, step.change)
         self.last_value = alone.entropy + step.value
         if not counting:
@@ -129,7 +129,7 @@ class ExactLinks:
         counts, totals = pool.by_plain_code(counts, totals + alone.totals)
         return Swept(counts, totals, change, self.last_value, 0.0)
 
-    def settle(self) -> LinkStep:
+    def infer_tied(self) -> LinkStep:
         """Infer the tied nodes jointly from their scores."""
         coupling = self.coupling()
         self.placement.weigh(self.scores, self.log_odds)
@@ -173,7 +173,7 @@ class ExactLinks:
                 change, log_partition = self._pass_large(DAMPING, coupling, down=self._down)
                 self._residual = change
                 largest_change = max(largest_change, change)
-                if change < SETTLED:
+                if change < CONVERGED:
                     break
         return largest_change, log_partition
 
@@ -210,15 +210,15 @@ class ExactLinks:
 
         More damping is tried first, then mean field.
         """
-        if self._residual < SETTLED:
+        if self._residual < CONVERGED:
             return self.plan.report
         coupling = self.coupling()
         for damping in LAST_DAMPINGS:
-            if self._residual < SETTLED:
+            if self._residual < CONVERGED:
                 break
             for turn in range(LAST_PASSES):
                 self._residual, _ = self._pass_large(damping, coupling, down=turn % 2 == 1)
-        if self._residual >= SETTLED:
+        if self._residual >= CONVERGED:
             self._fall_back_to_mean_field(coupling)
         return self.plan.report._replace(by_mean_field=self._by_mean_field)
 
@@ -231,7 +231,7 @@ class ExactLinks:
         turns = visits[self.plan.n_exact :].astype(np.int64)
         for _ in range(FALLBACK_SWEEPS):
             change = self.backend.update_in_turn(self.belief, self.scores, groups, 1.0, turns)
-            if change < SETTLED:
+            if change < CONVERGED:
                 break
         self._by_mean_field = True
 

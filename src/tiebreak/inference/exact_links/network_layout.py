@@ -31,13 +31,14 @@ HUGE_NODES = 100_000  # of components with loops: messages are then passed in pa
 PARTS = 16
 
 # How a component is inferred; visits are sorted by it.
+Kinds = npt.NDArray[np.int8]
 FOREST = 0
 SMALL = 1
 LARGE = 2
 
 
 def visiting_order(
-    n_tied: int, left: TiedCodes, right: TiedCodes, component: Codes, kind: npt.NDArray[np.int8]
+    n_tied: int, left: TiedCodes, right: TiedCodes, component: Codes, kind: Kinds
 ) -> VisitCodes:
     """Return the visit of each tied node; kind[c] says how component c is inferred.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tiebreak import link_graph
 from tiebreak.inference.exact_links.elimination_order import (
@@ -25,6 +24,7 @@ from tiebreak.inference.exact_links.network_layout import (
     FOREST,
     LARGE,
     SMALL,
+    Kinds,
     network,
     visiting_order,
 )
@@ -33,7 +33,6 @@ from tiebreak.kernels.layout import Codes
 from tiebreak.kernels.network import Cliques, Network
 from tiebreak.link_graph import LinkCodes
 
-Kinds = npt.NDArray[np.int8]
 Orders = list[tuple[list[Clique], Edges]]
 
 
