@@ -35,7 +35,7 @@ def measure(responses_per_task: int) -> dict[str, Any]:
     )
     log_odds, hard = merging.log_odds_of(links, None)
     merged = merging.merge(links, hard, N_CLASSES, None)
-    soft = merging.soft_links(links, ~hard, merged)
+    soft = links.keep(~hard)
     fixed = N_CLASSES, compiled, default_threads()
     exact = ExactLinks(plain.tasks, merged, soft, log_odds[~hard], *fixed, takes_everyone=True)
     linked = vb.with_nodes(plain, exact, exact.task, exact.merged.known())

@@ -18,10 +18,10 @@ from matplotlib import pyplot as plt
 
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.mean_field import MeanField, groups_of
+from tiebreak.inference.mean_field import groups_of
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.layout import LINKED, lay_out
+from tiebreak.kernels.layout import lay_out
 from tiebreak.link_graph import LinkCodes
 
 HERE = Path(__file__).parent
@@ -57,12 +57,12 @@ ALIKE = Pair(np.log([[0.6, 0.4], [0.6, 0.4]]), must=False)
 
 def exact(pair: Pair, strength: float) -> np.ndarray:
     """Return both tasks' probability of the first class, inferred jointly."""
-    log_odds, hard = merging.log_odds_of(pair.link(strength), None)
-    merged = merging.merge(pair.link(strength), hard, 2, None)
-    soft = merging.soft_links(pair.link(strength), ~hard, merged)
+    link = pair.link(strength)
+    log_odds, hard = merging.log_odds_of(link, None)
+    merged = merging.merge(link, hard, 2, None)
     one = np.arange(3)  # a response each, whose row of the table is the score
     tasks = lay_out(one, one[:-1].astype(np.int32), np.zeros(2, np.int8), 2, 2)
-    model = ExactLinks(tasks, merged, soft, log_odds, 2, BACKEND)
+    model = ExactLinks(tasks, merged, link, log_odds, 2, BACKEND)
     model.infer(np.zeros(2), pair.scores)
     q = np.empty((2, 2))
     model.spread(q)
@@ -74,19 +74,20 @@ def mean_field(pair: Pair, strength: float, schedule: str, first: int = 0) -> np
 
     The two sweeps differ where updates swap for ever. `first` is the task whose turn comes first.
     """
-    turns = [first, 1 - first]
+    both = np.arange(2, dtype=np.int32)
+    turns = np.array([first, 1 - first])
     groups = groups_of(pair.link(), 2, closure=False)
-    role = np.full(2, LINKED, np.int8)
-    model = MeanField(groups, strength, role, BACKEND, schedule, order="index")
-    u = pair.scores[turns]
-    q = reference.softmax(u)
+    q = reference.softmax(pair.scores)
     last = [q.copy()]
     for _ in range(SWEEPS):
-        model.update(q, u)
+        if schedule == "in-turn":
+            BACKEND.update_in_turn(q, pair.scores, groups, strength, turns)
+        else:
+            BACKEND.update_together(q, pair.scores, groups, strength, both)
         last = [*last[-2:], q.copy()]
         if len(last) == 3 and np.abs(last[2] - last[0]).max() < SETTLED:
             break
-    return np.array(last)[-2:, turns, 0]
+    return np.array(last)[-2:, :, 0]
 
 
 def main() -> None:

@@ -46,7 +46,8 @@ def test_the_decoded_labelling_is_the_likeliest(backend: Any, drawn: Drawn) -> N
 @pytest.mark.parametrize("seed", range(4))
 def test_large_loopy_components_are_decoded_without_a_broken_link(seed: int, backend: Any) -> None:
     rng = np.random.default_rng(seed)
-    n_tasks, n_classes = 150, 4
+    n_tasks = 150
+    n_classes = 4
     truth = rng.integers(0, n_classes, n_tasks)
     pairs = rng.integers(0, n_tasks, (450, 2))
     apart = {(min(p), max(p)) for p in pairs.tolist() if truth[p[0]] != truth[p[1]]}

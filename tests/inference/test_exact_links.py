@@ -6,24 +6,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from golden.link_models import GivenLinks, TiedRates
 from golden.vectors import close, problem, vector
 from golden.vectors import link_codes as hard_codes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.bound import bound_terms
+from scipy.special import betaln, psi
 
 import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import mean_field, vb
 from tiebreak.inference.exact_links import fit as joint
-from tiebreak.inference.exact_links import infer as exact_links
+from tiebreak.inference.exact_links import infer as inferring
 from tiebreak.inference.exact_links import merge as merging
+from tiebreak.inference.exact_links import network_layout
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.link_errors import learnt as link_errors
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
-from tiebreak.inference.mean_field import MeanField
 from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.layout import ByTask, Swept
 from tiebreak.link_graph import LinkCodes
@@ -55,12 +57,11 @@ def exact(
     """Set up joint inference of tasks with responses, or of so many with one each: code i on i."""
     log_odds, hard = merging.log_odds_of(links, None)
     merged = merging.merge(links, hard, n_classes, gold)
-    soft = merging.soft_links(links, ~hard, merged)
     if isinstance(tasks, int):
         one = np.arange(tasks + 1)
         role = vb.roles(tasks, joint._union(gold, merged.known()), None)
         tasks = layout.lay_out(one, one[:-1].astype(np.int32), role, tasks, n_classes)
-    fixed = merged, soft, log_odds[~hard], n_classes, backend
+    fixed = (merged, links.keep(~hard), log_odds[~hard], n_classes, backend)
     return ExactLinks(tasks, *fixed, takes_everyone=everyone)
 
 
@@ -259,18 +260,16 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
     task = problem(given["dataset"], given["prior"], backend)
     linked = np.arange(6, dtype=np.int32)
     joint_links = exact(links, task.tasks, 3, None, backend)
-    inner: Any = joint_links
     is_exact = name == "noisy_links_exact"
-    if not is_exact:
-        groups = mean_field.groups_of(links, 6, closure=False)
-        role = vb.roles(6, None, linked)
-        inner = MeanField(groups, 1.0, role, backend, order="index", given=links)
-    prior = link_errors.prior_rates(2, given["a0"], given["b0"], tied=True)
-    model = LearntLinks(inner, answers, prior)
+    prior = link_errors.prior_rates(2, given["a0"], given["b0"])
     bounds = []
     if is_exact:
+        model = TiedRates(joint_links, answers, prior)
         task = vb.with_nodes(task, model, joint_links.task, joint_links.merged.known())
     else:
+        groups = mean_field.groups_of(links, 6, closure=False)
+        role = vb.roles(6, None, linked)
+        model = TiedRates(GivenLinks(groups, 1.0, role, backend, given=links), answers, prior)
         task = task._replace(tasks=task.tasks._replace(role=role), links=model)
     q = np.array(vector("vb_diag")[1]["q"])
     beliefs = vb.implied_beliefs(task, q)
@@ -288,10 +287,41 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
         close(np.array(bounds), expected["elbo_trace"])
 
 
+@BACKENDS
+def test_the_value_of_learnt_error_rates_is_the_sum_of_its_terms(backend: Any) -> None:
+    """Entropy, the expected log probability of the answers, and minus KL(rates, prior)."""
+    given, expected = vector("noisy_links_exact")
+    links = link_codes([(i, j, sign > 0, 1.0) for i, j, sign, _ in given["links"]])
+    source = np.array([expected["sources"].index(who) for *_, who in given["links"]], np.int32)
+    task = problem(given["dataset"], given["prior"], backend)
+    joint_links = exact(links, task.tasks, 3, None, backend)
+    prior = link_errors.prior_rates(2, 1.0, 9.0)
+    model = LearntLinks(joint_links, Answers(links.must, source, 2), prior)
+    task = vb.with_nodes(task, model, joint_links.task, joint_links.merged.known())
+    q = np.array(vector("vb_diag")[1]["q"])
+    for _ in range(3):
+        log_odds = joint_links.log_odds
+        vb.update_tasks(task, task.open(q), vb.implied_beliefs(task, q))
+        joint_links.set_log_odds(log_odds)  # as they were in the sweep
+        agree = joint_links.agreement()
+        entropy = joint_links.entropy()
+        joint_links.set_log_odds(link_errors.log_odds(model.rates, model.answers))
+        wrong, right = model.rates
+        log_wrong = psi(wrong) - psi(wrong + right)
+        log_right = psi(right) - psi(wrong + right)
+        if_same = np.where(links.must, log_right[0, source], log_wrong[0, source])
+        if_different = np.where(links.must, log_wrong[1, source], log_right[1, source])
+        answers = agree @ if_same + (1.0 - agree) @ if_different
+        kl = betaln(prior.wrong, prior.right) - betaln(wrong, right)
+        kl += (wrong - prior.wrong) * log_wrong + (right - prior.right) * log_right
+        assert model.last_value == pytest.approx(entropy + answers - kl.sum(), abs=1e-9)
+
+
 @pytest.mark.parametrize("down", [False, True])
 def test_compiled_passes_equal_the_reference(down: bool) -> None:
     rng = np.random.default_rng(4)
-    n_tasks, n_classes = 40, 3
+    n_tasks = 40
+    n_classes = 3
     truth = rng.integers(0, n_classes, n_tasks)
     pairs = {(min(p), max(p)) for p in rng.integers(0, n_tasks, (90, 2)).tolist() if p[0] != p[1]}
     rows = [(i, j, bool(truth[i] == truth[j]), 2.0) for i, j in sorted(pairs)]
@@ -320,7 +350,7 @@ def test_huge_components_settle_where_large_ones_do(
     links = simulate.links(crowd.gold, 800, wrong=0.05 if link_error else 0.0, random_state=1)
     found = []
     for huge in (10**9, 100):
-        monkeypatch.setattr(exact_links, "HUGE_NODES", huge)
+        monkeypatch.setattr(inferring, "HUGE_NODES", huge)
         model = tb.VariationalBayes(
             link_options=tb.ExactLinkOptions(error=link_error), tol=1e-10, backend="numba"
         )
@@ -352,7 +382,7 @@ def test_compiled_elimination_equals_the_reference(seed: int, n_classes: int, ha
     for backend in (reference, compiled):
         model = exact(link_codes(rows), 24, n_classes, None, backend)
         model.scores = np.random.default_rng(seed).normal(0, 3, model.scores.shape)
-        equal = np.zeros(len(model.plan.left))
+        equal = np.zeros(len(model.plan.left_visit))
         fixed = model.scores, model.plan.cliques, model.coupling()
         found = backend.eliminate(*fixed, model.belief, equal)
         label = np.zeros(len(model.belief), dtype=np.int32)
@@ -360,3 +390,15 @@ def test_compiled_elimination_equals_the_reference(seed: int, n_classes: int, ha
         results.append((*found, model.belief, equal, label))
     for one, other in zip(*results, strict=True):
         assert np.abs(np.asarray(one) - np.asarray(other)).max(initial=0.0) < 1e-10
+
+
+def test_the_worked_path_is_cut_into_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example in the docstring of `network_layout.parts`."""
+    monkeypatch.setattr(network_layout, "PARTS", 2)
+    path = network_layout.network(3, np.array([0, 1], np.int32), np.array([1, 2], np.int32))
+    starts, target, down, up, kept_back = network_layout.parts(path, 0, 4)
+    assert starts.tolist() == [0, 1, 3]
+    assert target.tolist() == [-1, -1, 3, 2]
+    assert down.tolist() == [1]
+    assert up.tolist() == [0]
+    assert kept_back.shape == (1, 4)

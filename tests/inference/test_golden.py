@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from golden.link_models import InTaskOrder
 from golden.vectors import close, crowd, link_codes, problem, vector
 from oracles import enumeration
 from oracles.bound import bound_terms
@@ -120,7 +121,7 @@ def test_links_by_mean_field(name: str, backend: Any) -> None:
     groups = mean_field.groups_of(link_codes(given["ml"], given["cl"]), 6, closure=True)
     task = known(task, gold, groups.task)
     schedule = ORDERS[given["schedule"]]
-    model = MeanField(groups, given["eta"], task.tasks.role, backend, schedule, order="index")
+    model = InTaskOrder(groups, given["eta"], task.tasks.role, backend, schedule)
     start = vb.clamp(vb_start(), gold)
     run = vb.ascend(task._replace(links=model), start, tol=0.0, max_iter=given["n_iter"])
     close(run.q, expected["q"])
@@ -155,7 +156,7 @@ def test_updates_in_turn_settle_where_simultaneous_ones_swing(backend: Any) -> N
     u = np.array(given["u"])
     groups = mean_field.groups_of(link_codes([], given["cl"]), 2, closure=True)
     role = vb.roles(2, None, groups.task)
-    model = MeanField(groups, given["eta"], role, backend, "in-turn", "index")
+    model = InTaskOrder(groups, given["eta"], role, backend)
     q = reference.softmax(u)
     while model.update(q, u).change > 1e-14:
         pass
@@ -195,7 +196,7 @@ def test_grid_keeps_the_smallest_strength_that_breaks_fewest_links() -> None:
     closed_counts = []
 
     def ascent(strength: float, start: Floats) -> vb.Run:
-        model = MeanField(groups, strength, task.tasks.role, reference, "in-turn", "index")
+        model = InTaskOrder(groups, strength, task.tasks.role, reference)
         run = vb.ascend(task._replace(links=model), start, tol=0.0, max_iter=given["n_iter"])
         closed = link_graph.close(6, links)
         label = run.q.argmax(axis=1).astype(np.int32)

@@ -54,7 +54,7 @@ def test_bound_of_soft_links_never_falls_and_stays_below_the_evidence(
     gold = crowd.gold if knows else None
     model = exact(links, problem_of(crowd).tasks, n_classes, gold, reference)
     answers = Answers(links.must, np.zeros(len(weight), np.int32), 1)
-    prior = link_errors.prior_rates(1, 1.0, 9.0, tied=False)
+    prior = link_errors.prior_rates(1, 1.0, 9.0)
     learnt = LearntLinks(model, answers, prior) if learn else None
     bounds = bounds_of(crowd, model, gold, learnt)
     assert_never_falls(bounds)
@@ -68,8 +68,8 @@ def test_bound_of_soft_links_never_falls_and_stays_below_the_evidence(
 @settings(max_examples=60, deadline=None)
 @given(crowds(max_tasks=6), st.integers(0, 1000))
 def test_bound_of_hard_links_never_falls(crowd: Crowd, seed: int) -> None:
-    n_tasks, n_classes = crowd.responses.n_tasks, crowd.responses.n_classes
-    truth = np.random.default_rng(seed).integers(0, n_classes, n_tasks)
+    n_classes = crowd.responses.n_classes
+    truth = np.random.default_rng(seed).integers(0, n_classes, crowd.responses.n_tasks)
     links = crowd.links._replace(must=truth[crowd.links.left] == truth[crowd.links.right])
     if not len(links.left):
         return

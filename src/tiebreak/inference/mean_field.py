@@ -26,7 +26,6 @@ from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import LinkCodes
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 100.0, 500.0)
-ORDERS = ("margin", "index")
 SAFE_STRENGTH = 2.0  # up to here every schedule finds the same optimum
 
 
@@ -67,14 +66,10 @@ class MeanField:
     role: Roles
     backend: Backend
     schedule: str = "in-turn"
-    order: str = "margin"
-    given: LinkCodes | None = None  # the links as given, where their weights are learnt
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise OptionError.unknown("schedule", self.schedule, SCHEDULES)
-        if self.order not in ORDERS:
-            raise OptionError.unknown("order", self.order, ORDERS)
 
     remembers = True  # updated from the q before
 
@@ -86,22 +81,7 @@ class MeanField:
     def value(self, q: Floats) -> float:
         """Return the entropy of the linked tasks plus η Σ w_ij ⟨q_i, q_j⟩: [eq:link-bound]."""
         link_term = self.backend.link_term(q, self.groups)
-        return self.entropy(q) + self.strength * link_term
-
-    def entropy(self, q: Floats) -> float:
-        """Return the entropy of the linked tasks."""
-        return entropy(q[self.role == LINKED])
-
-    def agreement(self, q: Floats) -> Floats:
-        """Return for each given link the probability that its two tasks agree."""
-        assert self.given is not None  # asked for where weights are learnt
-        return np.asarray((q[self.given.left] * q[self.given.right]).sum(axis=1))
-
-    def set_log_odds(self, log_odds: Floats) -> None:
-        """Change the weights of the given links."""
-        assert self.given is not None  # asked for where weights are learnt
-        signed = self.given._replace(must=log_odds > 0.0, weight=np.abs(log_odds))
-        self.groups = groups_of(signed, len(self.role), closure=False)
+        return entropy(q[self.role == LINKED]) + self.strength * link_term
 
     def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
         """Update the linked tasks in place, and count them."""
@@ -112,7 +92,7 @@ class MeanField:
     def update(self, q: Floats, u: Floats) -> LinkStep:
         """Update the linked tasks in place: [eq:link-update]."""
         if self.schedule == "in-turn":
-            turns = self._turns(q)
+            turns = self.turns(q)
             change = self.backend.update_in_turn(q, u, self.groups, self.strength, turns)
         elif self.schedule == "parallel":
             waits = self._waiting()
@@ -158,20 +138,17 @@ class MeanField:
         ends = np.repeat(np.arange(groups.n_groups, dtype=np.int32), np.diff(groups.start))
         return link_graph.components(groups.n_groups, ends, groups.other)[groups.group]
 
-    def _turns(self, q: Floats) -> Offsets:
-        """Return the order of turns: the most doubtful group first, its members together.
+    def turns(self, q: Floats) -> Offsets:
+        """Return the order of turns: the least sure group first, its members together.
 
         Margins are rounded to 1e-9, ties go by index, so that rounding does not decide. Members
-        of one group follow each other, so that each tells its neighbours only once.
+        of one group follow each other, so that neighbours are updated from all of them.
         """
         groups = self.groups
         waits = self.role[groups.task] == LINKED
-        if self.order == "index":
-            by_task = np.argsort(groups.task, kind="stable")
-            return np.asarray(by_task[waits[by_task]])
         top_two = np.partition(q[groups.task], -2, axis=1)[:, -2:]
         margin = np.round(top_two[:, 1] - top_two[:, 0], 9)
-        margin[~waits] = 2.0  # a known task does not make its group doubtful
+        margin[~waits] = 2.0  # a known task does not make its group unsure
         of_group = np.full(groups.n_groups, 2.0)
         np.minimum.at(of_group, groups.group, margin)
         order = np.lexsort((margin, groups.group, of_group[groups.group]))

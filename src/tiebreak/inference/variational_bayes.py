@@ -21,8 +21,8 @@ from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.link_errors.suspect import (
     DoubtfulLinks,
     LinkErrors,
-    doubtful,
     errors_by_source,
+    suspect_links,
 )
 from tiebreak.inference.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.inference.response_patterns import Patterns
@@ -354,7 +354,7 @@ class VariationalBayes(Estimator):
         self.link_report_ = found.link_report
         self.doubtful_links_ = None
         if found.wrong is not None and by_pattern.link_codes is not None:
-            self.doubtful_links_ = doubtful(inputs.links, by_pattern.link_codes, found.wrong)
+            self.doubtful_links_ = suspect_links(inputs.links, by_pattern.link_codes, found.wrong)
         self.link_errors_ = None
         if found.rates is not None:
             self.link_errors_ = errors_by_source(inputs.links, found.rates)

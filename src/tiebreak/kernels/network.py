@@ -1,9 +1,10 @@
-"""How a network of nodes lies: tasks that must agree are one node, links are edges.
+"""How a network of nodes lies for belief propagation: merged tasks are nodes, links are edges.
 
 Nodes are numbered in the order of visits: by kind of component, then by component, then breadth
 first. In a component without loops every node but the first then has exactly one earlier
-neighbour, so that one pass up and one pass down settle it exactly. So it has depth first, which is
-how huge networks are visited: most neighbours lie close to each other in memory then.
+neighbour, so that one pass of messages up and one down are exact. The same holds depth first, which
+is how huge networks are visited: most neighbours lie close to each other in memory then.
+`inference/exact_links/network_layout.py` makes these arrays and shows them for three nodes.
 """
 
 from __future__ import annotations

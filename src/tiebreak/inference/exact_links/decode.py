@@ -10,63 +10,71 @@ import numpy as np
 
 from tiebreak import link_graph
 from tiebreak.inference.exact_links.infer import ExactLinks
+from tiebreak.inference.exact_links.numbers import VisitCodes
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.kernels.network import Network
 from tiebreak.link_graph import Closure
 
 REPAIR_ROUNDS = 200
+NO_LABEL = -1
 
 
 def decode(links: ExactLinks) -> Codes:
     """Return the class of each linked task of `links.task`, decoded jointly: [eq:decode]."""
-    plan, coupling, backend = links.plan, links.coupling(), links.backend
-    labels, _ = backend.likeliest(links.q)
-    label = labels[links.pool.n_alone :]
-    backend.decode_forest(links.scores, plan.network, coupling, (0, plan.n_forest), label)
-    backend.decode_cliques(links.scores, plan.cliques, coupling, label)
+    plan = links.plan
+    coupling = links.coupling()
+    pool_label, _ = links.backend.likeliest(links.q)
+    label = pool_label[links.pool.n_alone :]  # a view, by visit
+    links.backend.decode_forest(links.scores, plan.network, coupling, (0, plan.n_forest), label)
+    links.backend.decode_cliques(links.scores, plan.cliques, coupling, label)
     if links.remembers:
-        _decode_loopy(links, coupling, label)
-    return np.asarray(labels[links.pool.members.node] ^ links.pool.members.flip)
+        _decode_large(links, coupling, label)
+    return np.asarray(pool_label[links.pool.node] ^ links.pool.flip)
 
 
-def _decode_loopy(links: ExactLinks, coupling: Floats, label: Codes) -> None:
+def _decode_large(links: ExactLinks, coupling: Floats, label: Codes) -> None:
     """Give the surest nodes their class first, then repair what is broken."""
     with np.errstate(divide="ignore"):
-        wish = np.log(links.belief)
-    nodes = np.arange(links.plan.n_exact, len(label), dtype=np.int32)
-    order = nodes[np.argsort(-links.belief[nodes].max(axis=1), kind="stable")]
-    label[nodes] = -1
+        log_belief = np.log(links.belief)
+    visits = np.arange(links.plan.n_exact, len(label), dtype=np.int32)
+    surest_first = visits[np.argsort(-links.belief[visits].max(axis=1), kind="stable")]
+    label[visits] = NO_LABEL
     network = links.plan.network
-    links.backend.decode_greedily(wish, network, coupling, order, label)
-    rng = np.random.default_rng(0)  # breaks ties, so that two nodes cannot chase each other
+    links.backend.decode_greedily(log_belief, network, coupling, surest_first, label)
+    rng = np.random.default_rng(0)  # breaks ties, so that two nodes do not swap for ever
     for _ in range(REPAIR_ROUNDS):
         broken = _on_broken_links(network, coupling, label)
         if not len(broken):
             return
-        shaken = wish + rng.gumbel(size=wish.shape)
-        links.backend.decode_greedily(shaken, network, coupling, rng.permutation(broken), label)
-    _take_witness(links, coupling, label)
+        noisy = log_belief + rng.gumbel(size=log_belief.shape)
+        links.backend.decode_greedily(noisy, network, coupling, rng.permutation(broken), label)
+    _label_by_search(links, coupling, label)
 
 
-def _on_broken_links(network: Network, coupling: Floats, label: Codes) -> Codes:
+def _on_broken_links(network: Network, coupling: Floats, label: Codes) -> VisitCodes:
     """Return the nodes at an end of a hard link that labels break."""
     owner = np.repeat(np.arange(network.n_nodes, dtype=np.int32), np.diff(network.start))
     hard = coupling[network.edge] == -np.inf
-    return np.unique(owner[hard & (label[owner] == label[network.other])])
+    return VisitCodes(np.unique(owner[hard & (label[owner] == label[network.other])]))
 
 
-def _take_witness(links: ExactLinks, coupling: Floats, label: Codes) -> None:
+def _label_by_search(links: ExactLinks, coupling: Floats, label: Codes) -> None:
     """Take, in components still broken, any labelling that breaks nothing, if one is found."""
-    n_nodes, plan = len(label), links.plan
+    plan = links.plan
+    n_nodes = len(label)
     hard = coupling == -np.inf
-    ends = plan.left[hard], plan.right[hard]
-    component = link_graph.components(n_nodes, *ends)
+    left = plan.left_visit[hard]
+    right = plan.right_visit[hard]
+    component = link_graph.components(n_nodes, left, right)
     broken = np.isin(component, component[_on_broken_links(plan.network, coupling, label)])
-    inside = broken[ends[0]]
-    alone = np.arange(n_nodes, dtype=np.int32)
-    none = np.empty(0, dtype=np.int64)
+    inside = broken[left]
     apart = Closure(
-        alone, n_nodes, np.ones(n_nodes, np.int64), ends[0][inside], ends[1][inside], none
+        group=np.arange(n_nodes, dtype=np.int32),
+        n_groups=n_nodes,
+        size=np.ones(n_nodes, np.int64),
+        left=left[inside],
+        right=right[inside],
+        conflicts=np.empty(0, dtype=np.int64),
     )
     allowed = links.scores > -np.inf
     found = link_graph.feasibility(apart, links.n_classes, allowed=allowed)

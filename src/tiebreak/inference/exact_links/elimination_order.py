@@ -1,25 +1,34 @@
-"""Elimination: the order in which to sum out the nodes of a small loopy component."""
+"""Elimination order by min-fill: in which order to sum out the nodes of a small loopy component.
+
+Summing out a node makes one table over the node and its remaining neighbours (a clique), and ties
+those neighbours to each other. Min-fill takes next the node that adds the fewest such ties.
+
+A square 0 – 1 – 2 – 3 – 0: node 0 goes first, with the clique {0, 1, 3}, and ties 1 to 3. Then 1
+goes with {1, 2, 3}, 2 with {2, 3}, and 3 alone. Tables have K³, K³, K² and K entries.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
+from itertools import chain, combinations
+from typing import NamedTuple
 
 import numpy as np
 
+from tiebreak.kernels.layout import Codes, Mask, Offsets
 from tiebreak.kernels.network import Cliques
-from tiebreak.link_graph.codes import Bools, Ints
 
 LARGEST_TABLE = 10_000  # entries of one clique, K^(width + 1)
-LARGEST_COMPONENT = 20_000  # entries of all cliques of a component: some milliseconds a sweep
+LARGEST_COMPONENT = 20_000  # entries of all cliques of a component: some milliseconds per sweep
 LARGEST_CORE = 150  # nodes with three neighbours or more that are worth a search
 MOST_LOOPS = 2_000  # independent loops of a component that is worth a look
+NO_PARENT = -1  # of a clique whose node is the last of its component
 
 Edges = dict[tuple[int, int], int]  # ends, the smaller first, to the number of the edge
 Clique = tuple[int, list[int]]  # a node and the later nodes it is tied to
 
 
-def worth_a_try(n_nodes: Ints, n_edges: Ints, n_classes: int) -> Bools:
+def worth_a_try(n_nodes: Offsets, n_edges: Offsets, n_classes: int) -> Mask:
     """Say which components, by their sizes alone, might be summed out cheaply."""
     return (n_nodes * n_classes**2 <= LARGEST_COMPONENT) & (n_edges - n_nodes < MOST_LOOPS)
 
@@ -27,102 +36,127 @@ def worth_a_try(n_nodes: Ints, n_edges: Ints, n_classes: int) -> Bools:
 def elimination_order(edges: Edges, n_classes: int) -> list[Clique] | None:
     """Return a good order to sum out the nodes of one component, or None where none is cheap.
 
-    Nodes with at most two neighbours go first, which is never worse; the rest go by least fill.
+    Nodes with at most two neighbours go first, which is never worse; the rest go by min-fill.
 
-    >>> elimination_order({(0, 1): 0, (1, 2): 1, (0, 2): 2}, 3)
-    [(0, [1, 2]), (1, [2]), (2, [])]
+    >>> elimination_order({(0, 1): 0, (1, 2): 1, (2, 3): 2, (0, 3): 3}, 3)
+    [(0, [1, 3]), (1, [2, 3]), (2, [3]), (3, [])]
     """
-    near = _neighbours(edges)
+    neighbours = _neighbours(edges)
     order: list[Clique] = []
-    entries = 0
+    n_entries = 0
     searched = False
-    light = sorted((node for node in near if len(near[node]) <= 2), reverse=True)
-    while near:
+    light = sorted((v for v in neighbours if len(neighbours[v]) <= 2), reverse=True)
+    while neighbours:
         if light:
             node = light.pop()
-        elif not searched and len(near) > LARGEST_CORE:
+        elif not searched and len(neighbours) > LARGEST_CORE:
             return None
         else:
             searched = True
-            node = min(near, key=lambda v: (_fill(near, v), len(near[v]), v))
-        if node not in near:
+            node = min(neighbours, key=lambda v: (_fill(neighbours, v), len(neighbours[v]), v))
+        if node not in neighbours:
             continue
-        rest = sorted(near[node])
-        size = n_classes ** (len(rest) + 1)
-        entries += size
-        if size > LARGEST_TABLE or entries > LARGEST_COMPONENT:
+        later = sorted(neighbours[node])
+        table_size = n_classes ** (len(later) + 1)
+        n_entries += table_size
+        if table_size > LARGEST_TABLE or n_entries > LARGEST_COMPONENT:
             return None
-        order.append((node, rest))
-        _take_out(near, node)
-        light.extend(v for v in reversed(rest) if len(near[v]) <= 2)
+        order.append((node, later))
+        _sum_out(neighbours, node)
+        light.extend(v for v in reversed(later) if len(neighbours[v]) <= 2)
     return order
 
 
 def cliques_of(orders: Iterable[tuple[list[Clique], Edges]], n_classes: int) -> Cliques:
-    """Lay out the cliques of several components for the kernels."""
-    node: list[int] = []
-    parent: list[int] = []
-    rest: list[int] = []
-    place: list[int] = []
-    edge: list[int] = []
-    digit: list[int] = []
-    widths: list[int] = []
-    n_edges: list[int] = []
+    """Lay out the cliques of several components for the kernels.
+
+    The message of a clique goes to the clique that sums out the next of its nodes: in the square
+    above, that of {0, 1, 3} over (1, 3) goes to {1, 2, 3}, where 1 is digit 0 and 3 is digit 2.
+
+    >>> edges = {(0, 1): 0, (1, 2): 1, (2, 3): 2, (0, 3): 3}
+    >>> cliques = cliques_of([(elimination_order(edges, 3), edges)], 3)
+    >>> cliques.parent.tolist(), cliques.rest.tolist(), cliques.place.tolist()
+    ([1, 2, 3, -1], [1, 3, 2, 3, 3], [0, 2, 0, 1, 0])
+    >>> cliques.edge.tolist(), cliques.edge_start.tolist()  # 1 – 3 is a tie, not an edge
+    ([0, 3, 1, 2], [0, 2, 3, 4, 4])
+    """
+    rows: list[_Row] = []
     for order, edges in orders:
-        turn = {v: len(node) + at for at, (v, _) in enumerate(order)}
-        tied = dict(order)
-        for v, later in order:
-            up = min((turn[x] for x in later), default=-1)
-            node.append(v)
-            parent.append(up)
-            widths.append(len(later))
-            rest += later
-            if later:
-                first = min(later, key=turn.__getitem__)
-                digits = {x: at for at, x in enumerate([first, *tied[first]])}
-                place += [digits[x] for x in later]
-            real = [(at, (min(v, x), max(v, x))) for at, x in enumerate(later, start=1)]
-            found = [(at, edges[pair]) for at, pair in real if pair in edges]
-            digit += [at for at, _ in found]
-            edge += [number for _, number in found]
-            n_edges.append(len(found))
-    width = np.array(widths, dtype=np.int64)
+        rows += _rows_of(order, edges, len(rows))
+    width = np.array([len(row.later) for row in rows], dtype=np.int64)
+    n_edges = np.array([len(row.edge) for row in rows], dtype=np.int64)
     return Cliques(
-        np.array(node, dtype=np.int32),
-        np.array(parent, dtype=np.int32),
+        np.array([row.node for row in rows], dtype=np.int32),
+        np.array([row.parent for row in rows], dtype=np.int32),
         _starts(width),
-        np.array(rest, dtype=np.int32),
-        np.array(place, dtype=np.int32),
-        _starts(np.array(n_edges, dtype=np.int64)),
-        np.array(edge, dtype=np.int32),
-        np.array(digit, dtype=np.int32),
+        _end_to_end(row.later for row in rows),
+        _end_to_end(row.place for row in rows),
+        _starts(n_edges),
+        _end_to_end(row.edge for row in rows),
+        _end_to_end(row.edge_digit for row in rows),
         _starts(n_classes ** (width + 1)),
         _starts(n_classes**width),
     )
 
 
+class _Row(NamedTuple):
+    """One clique: the fields of `Cliques`."""
+
+    node: int
+    parent: int
+    later: list[int]
+    place: list[int]
+    edge: list[int]
+    edge_digit: list[int]
+
+
+def _rows_of(order: list[Clique], edges: Edges, first: int) -> list[_Row]:
+    """Return the cliques of one component, which are numbered from `first` on."""
+    number_of = {node: first + turn for turn, (node, _) in enumerate(order)}
+    later_of = dict(order)
+    rows: list[_Row] = []
+    for node, later in order:
+        parent = NO_PARENT
+        place: list[int] = []
+        if later:
+            next_node = min(later, key=number_of.__getitem__)
+            parent = number_of[next_node]
+            parent_nodes = [next_node, *later_of[next_node]]
+            place = [parent_nodes.index(other) for other in later]
+        pairs = [(min(node, other), max(node, other)) for other in later]
+        edge = [edges[pair] for pair in pairs if pair in edges]
+        edge_digit = [digit for digit, pair in enumerate(pairs, start=1) if pair in edges]
+        rows.append(_Row(node, parent, later, place, edge, edge_digit))
+    return rows
+
+
+def _end_to_end(lists: Iterable[list[int]]) -> Codes:
+    return np.fromiter(chain.from_iterable(lists), dtype=np.int32)
+
+
 def _neighbours(edges: Edges) -> dict[int, set[int]]:
-    near: dict[int, set[int]] = {}
-    for a, b in edges:
-        near.setdefault(a, set()).add(b)
-        near.setdefault(b, set()).add(a)
-    return near
+    neighbours: dict[int, set[int]] = {}
+    for left, right in edges:
+        neighbours.setdefault(left, set()).add(right)
+        neighbours.setdefault(right, set()).add(left)
+    return neighbours
 
 
-def _fill(near: dict[int, set[int]], node: int) -> int:
+def _fill(neighbours: dict[int, set[int]], node: int) -> int:
     """Return how many pairs of a node's neighbours are not yet tied."""
-    return sum(b not in near[a] for a, b in combinations(near[node], 2))
+    pairs = combinations(neighbours[node], 2)
+    return sum(right not in neighbours[left] for left, right in pairs)
 
 
-def _take_out(near: dict[int, set[int]], node: int) -> None:
+def _sum_out(neighbours: dict[int, set[int]], node: int) -> None:
     """Remove a node and tie its neighbours to each other."""
-    around = near.pop(node)
+    around = neighbours.pop(node)
     for v in around:
-        near[v].discard(node)
-    for a, b in combinations(around, 2):
-        near[a].add(b)
-        near[b].add(a)
+        neighbours[v].discard(node)
+    for left, right in combinations(around, 2):
+        neighbours[left].add(right)
+        neighbours[right].add(left)
 
 
-def _starts(sizes: Ints) -> Ints:
+def _starts(sizes: Offsets) -> Offsets:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

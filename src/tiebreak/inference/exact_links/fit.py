@@ -126,13 +126,12 @@ def set_up(
     assert not isinstance(error, str)  # checked by the options
     log_odds, hard = merging.log_odds_of(links, error)
     merged = merging.merge(links, hard, plain.n_classes, gold)
-    soft = merging.soft_links(links, ~hard, merged)
     known = _union(gold, merged.known())
     tasks = plain.tasks._replace(role=vb.roles(plain.tasks.n_tasks, known, None))
     exact = ExactLinks(
         tasks,
         merged,
-        soft,
+        links.keep(~hard),
         log_odds[~hard],
         plain.n_classes,
         plain.backend,

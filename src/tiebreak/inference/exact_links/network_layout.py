@@ -1,6 +1,18 @@
-"""Network layout: nodes in the order of visits, and how huge networks are cut into parts.
+"""Network layout: when nodes are visited, and how huge networks are cut into parts.
 
-Host-side planning for the kernels of `kernels/network.py`: arrays in, arrays out.
+Host-side planning for belief propagation (`kernels/network.py`): arrays in, arrays out.
+
+Take the path 0 – 2 – 1 of nodes. Breadth first from node 0, they are visited as 0, 2, 1: node 1
+has visit 2, node 2 has visit 1, and the edges join visits 0 – 1 and 1 – 2. Each edge has a slot at
+both of its ends; slots are sorted by visit, then by neighbour:
+
+    visit   0 | 1     | 2
+    slot    0 | 1  2  | 3
+    other   1 | 0  2  | 1       the visit at the other end
+    mate    1 | 0  3  | 2       the slot of the same edge at the other end
+    edge    0 | 0  1  | 1
+    start   0, 1, 3, 4          where the slots of each visit begin
+    later   0, 2, 4             the first slot of each visit that leads to a later one
 """
 
 from __future__ import annotations
@@ -10,83 +22,117 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.inference.exact_links.numbers import TiedCodes, VisitCodes
 from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Mask
 from tiebreak.kernels.network import Network, Parts
 
 TREE_NODES_PER_CHUNK = 5_000
 HUGE_NODES = 100_000  # of components with loops: messages are then passed in parts
 PARTS = 16
-FOREST, SMALL, LARGE = 0, 1, 2  # how a component is settled
 
-
-def tree_spans(network: Network, n_forest: int) -> list[tuple[int, int]]:
-    """Cut the nodes without loops, 0 … n_forest − 1, between components.
-
-    A component begins at a node without an earlier neighbour. The slots of a node are sorted by
-    neighbour, so that its first one tells.
-    """
-    n_spans = max(1, min(MAX_CHUNKS, n_forest // TREE_NODES_PER_CHUNK))
-    start = network.start[: n_forest + 1]
-    tied = np.flatnonzero(np.diff(start))
-    is_first = np.ones(n_forest, dtype=bool)
-    is_first[tied] = network.other[start[tied]] > tied
-    first = np.append(np.flatnonzero(is_first), n_forest)
-    wanted = np.linspace(0, n_forest, n_spans + 1).astype(np.int64)
-    cuts = first[np.searchsorted(first, wanted)].tolist()
-    return [(low, high) for low, high in pairwise(cuts) if low < high]
-
-
-def network(n_nodes: int, left: Codes, right: Codes) -> Network:
-    """Lay out edges (left[e], right[e]) between nodes that are already numbered by visits."""
-    n_edges = len(left)
-    ends, others = np.concatenate([left, right]), np.concatenate([right, left])
-    order = np.argsort(ends * np.int64(n_nodes) + others)  # no two are equal
-    start = np.zeros(n_nodes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(ends, minlength=n_nodes), out=start[1:])
-    slot_of = np.empty(2 * n_edges, dtype=np.int64)
-    slot_of[order] = np.arange(2 * n_edges)
-    opposite = (order + n_edges) % (2 * n_edges) if n_edges else order
-    return Network(
-        start,
-        start[:-1] + np.bincount(np.maximum(left, right), minlength=n_nodes),
-        others[order].astype(np.int32),
-        slot_of[opposite],
-        (order % n_edges if n_edges else order).astype(np.int32),
-    )
-
-
-def parts(network: Network, first: int, n_classes: int) -> Parts:
-    """Cut the nodes from `first` on into parts."""
-    edges = np.linspace(first, network.n_nodes, PARTS + 1).astype(np.int64)
-    slots = np.arange(network.start[first], network.start[-1])
-    ends = network.start[edges[1:]]
-    part, to = (np.searchsorted(ends, at, side="right") for at in (slots, network.mate[slots]))
-    hear = network.mate.astype(np.int32)
-
-    def keep(told: Mask) -> Codes:
-        heard = np.sort(network.mate[slots[told]])
-        hear[slots[told]] = -1 - np.searchsorted(heard, network.mate[slots[told]])
-        return heard.astype(np.int32)
-
-    down, up = keep(to > part), keep(to < part)
-    return Parts(edges, hear, down, up, np.empty((max(len(down), len(up)), n_classes)))
+# How a component is inferred; visits are sorted by it.
+Kinds = npt.NDArray[np.int8]
+FOREST = 0
+SMALL = 1
+LARGE = 2
 
 
 def visiting_order(
-    n_nodes: int, left: Codes, right: Codes, component: Codes, kind: npt.NDArray[np.int8]
-) -> Codes:
-    """Return nodes in the order of visits; kind[c] says how component c is settled."""
+    n_tied: int, left: TiedCodes, right: TiedCodes, component: Codes, kind: Kinds
+) -> VisitCodes:
+    """Return the visit of each tied node; kind[c] says how component c is inferred.
+
+    Nodes are visited by kind of component, then by component, then breadth first, or depth first
+    where a component is huge (`kernels/network.py` says why).
+    """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order, depth_first_order
 
-    # One more node, tied to the first node of each component, lets one search visit them all.
+    # One more node, tied to the first node of each component, lets one search reach them all.
     _, first = np.unique(component, return_index=True)
-    rows = np.concatenate([left, np.full(len(first), n_nodes)])
+    rows = np.concatenate([left, np.full(len(first), n_tied)])
     columns = np.concatenate([right, first])
-    graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_nodes + 1, n_nodes + 1))
+    graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_tied + 1, n_tied + 1))
     is_huge = (np.bincount(component)[kind == LARGE] >= HUGE_NODES).any()
     search = depth_first_order if is_huge else breadth_first_order
-    visited = search(graph, n_nodes, directed=False, return_predecessors=False)
-    rank = np.empty(n_nodes + 1, dtype=np.int64)
-    rank[visited] = np.arange(n_nodes + 1)
-    return np.lexsort((rank[:n_nodes], component, kind[component])).astype(np.int32)
+    found = search(graph, n_tied, directed=False, return_predecessors=False)
+    turn = np.empty(n_tied + 1, dtype=np.int64)
+    turn[found] = np.arange(n_tied + 1)
+    by_visit = np.lexsort((turn[:n_tied], component, kind[component]))
+    visit = np.empty(n_tied, dtype=np.int32)
+    visit[by_visit] = np.arange(n_tied, dtype=np.int32)
+    return VisitCodes(visit)
+
+
+def network(n_nodes: int, left: Codes, right: Codes) -> Network:
+    """Lay out edges (left[e], right[e]) between nodes that are already numbered by visits.
+
+    >>> path = network(3, np.array([0, 1], np.int32), np.array([1, 2], np.int32))
+    >>> path.other.tolist(), path.mate.tolist(), path.edge.tolist()
+    ([1, 0, 2, 1], [1, 0, 3, 2], [0, 0, 1, 1])
+    >>> path.start.tolist(), path.later.tolist()
+    ([0, 1, 3, 4], [0, 2, 4])
+    """
+    n_edges = len(left)
+    ends = np.concatenate([left, right])
+    others = np.concatenate([right, left])
+    # A half edge h < n_edges is edge h seen from its left end, h + n_edges from its right end.
+    half_of_slot = np.argsort(ends * np.int64(n_nodes) + others)  # no two are equal
+    start = np.zeros(n_nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(ends, minlength=n_nodes), out=start[1:])
+    slot_of_half = np.empty(2 * n_edges, dtype=np.int64)
+    slot_of_half[half_of_slot] = np.arange(2 * n_edges)
+    mate_half = (half_of_slot + n_edges) % max(2 * n_edges, 1)
+    n_earlier = np.bincount(np.maximum(left, right), minlength=n_nodes)
+    return Network(
+        start,
+        start[:-1] + n_earlier,
+        others[half_of_slot].astype(np.int32),
+        slot_of_half[mate_half],
+        (half_of_slot % max(n_edges, 1)).astype(np.int32),
+    )
+
+
+def tree_spans(network: Network, n_forest: int) -> list[tuple[int, int]]:
+    """Cut the visits without loops, 0 … n_forest − 1, between components.
+
+    A component begins at a node without an earlier neighbour. The slots of a node are sorted by
+    neighbour, so that the first one shows it.
+    """
+    n_spans = max(1, min(MAX_CHUNKS, n_forest // TREE_NODES_PER_CHUNK))
+    start = network.start[: n_forest + 1]
+    with_slots = np.flatnonzero(np.diff(start))
+    begins = np.ones(n_forest, dtype=bool)
+    begins[with_slots] = network.other[start[with_slots]] > with_slots
+    first_visits = np.append(np.flatnonzero(begins), n_forest)
+    wanted = np.linspace(0, n_forest, n_spans + 1).astype(np.int64)
+    cuts = first_visits[np.searchsorted(first_visits, wanted)].tolist()
+    return [(low, high) for low, high in pairwise(cuts) if low < high]
+
+
+def parts(network: Network, first_visit: int, n_classes: int) -> Parts:
+    """Cut the visits from `first_visit` on into parts that threads pass messages in.
+
+    A message within a part goes straight to its slot at the other end. One to another part is
+    kept back until the pass is over. In the path above, cut into visits {0} and {1, 2}, slot 0
+    sends down to the other part and slot 1 up. Both messages are kept back as number 0, which is
+    written −1 − 0: the targets of slots are [−1, −1, 3, 2]. When the pass is over, number 0 is
+    delivered at slot 1 where messages went down, at slot 0 where they went up.
+    """
+    edges = np.linspace(first_visit, network.n_nodes, PARTS + 1).astype(np.int64)
+    slots = np.arange(network.start[first_visit], network.start[-1])
+    last_slots = network.start[edges[1:]]
+    from_part = np.searchsorted(last_slots, slots, side="right")
+    to_part = np.searchsorted(last_slots, network.mate[slots], side="right")
+    target = network.mate.astype(np.int32)
+
+    def keep_back(crosses: Mask) -> Codes:
+        mates = network.mate[slots[crosses]]
+        delivered = np.sort(mates)
+        target[slots[crosses]] = -1 - np.searchsorted(delivered, mates)
+        return delivered.astype(np.int32)
+
+    down = keep_back(to_part > from_part)
+    up = keep_back(to_part < from_part)
+    kept_back = np.empty((max(len(down), len(up)), n_classes))
+    return Parts(edges, target, down, up, kept_back)

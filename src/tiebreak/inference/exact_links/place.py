@@ -1,7 +1,7 @@
 """Placement: where each link acts on the open nodes.
 
 Between two open nodes a link weighs an edge; between an open and a known node it weighs one class
-of the open one; inside a node, or between known ones, it says nothing new.
+of the open one; inside a node, or between known ones, it adds a constant.
 """
 
 from __future__ import annotations
@@ -11,24 +11,29 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak import link_graph
-from tiebreak.inference.exact_links.merge import OPEN, Merged, SoftLinks
+from tiebreak.inference.exact_links.merge import OPEN, Merged
+from tiebreak.inference.exact_links.numbers import NO_VISIT, VisitCodes
 from tiebreak.inference.exact_links.plan import Plan
-from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.link_graph.codes import Ints
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
+from tiebreak.link_graph import LinkCodes
 
 
 class Placement(NamedTuple):
-    """Where soft links act (one entry a link), and what hard ones forbid."""
+    """Where soft links act (one entry per link), and what hard ones forbid.
+
+    `log_odds` weighs the event that the two tasks of a soft link agree. Seen from the nodes that
+    event is "equal" or, where just one of the tasks is flipped, "opposite".
+    """
 
     on_edge: Mask
     on_node: Mask
-    edge: Ints  # where on_edge
-    node: Codes  # where on_node: the open end
-    node_class: Codes  # where on_node: the class of the open end that makes the tasks agree
+    edge: Offsets  # where on_edge: the number of the edge
+    visit: VisitCodes  # where on_node: the open end
+    agreeing_class: Codes  # where on_node: the class of the open end that makes the tasks agree
     opposite: Mask  # where on_edge: the tasks agree when the nodes differ
-    fixed: Mask  # elsewhere: whether the tasks agree
+    agrees: Mask  # elsewhere: whether the tasks agree
     hard_coupling: Floats  # (n_edges,) −∞ where the ends cannot agree, else 0
-    struck: tuple[Codes, Codes]  # open nodes and the classes that known neighbours forbid them
+    forbidden: tuple[VisitCodes, Codes]  # open nodes, and classes that known neighbours forbid
 
     def coupling(self, log_odds: Floats) -> Floats:
         """Return the log-odds that the ends of each edge are equal."""
@@ -40,79 +45,91 @@ class Placement(NamedTuple):
         return coupling
 
     def constant(self, log_odds: Floats) -> float:
-        """Return what soft links add to the log partition whatever the open nodes do."""
-        settled = ~self.on_edge & ~self.on_node & self.fixed
+        """Return what soft links add to the log partition whatever the open nodes are."""
+        always = ~self.on_edge & ~self.on_node & self.agrees
         opposite = self.on_edge & self.opposite
-        return float(log_odds[settled].sum() + log_odds[opposite].sum())
+        return float(log_odds[always].sum() + log_odds[opposite].sum())
 
     def weigh(self, scores: Floats, log_odds: Floats) -> None:
-        """Add to the scores of open nodes what links to known ones say."""
+        """Add to the scores of open nodes what links to known nodes imply."""
         on = self.on_node
-        np.add.at(scores, (self.node[on], self.node_class[on]), log_odds[on])
-        scores[self.struck] = -np.inf
+        np.add.at(scores, (self.visit[on], self.agreeing_class[on]), log_odds[on])
+        scores[self.forbidden] = -np.inf
 
     def expected(self, belief: Floats, log_odds: Floats) -> float:
         """Return what `weigh` added to the expected scores of open nodes."""
         on = self.on_node
-        return float(belief[self.node[on], self.node_class[on]] @ log_odds[on])
+        return float(belief[self.visit[on], self.agreeing_class[on]] @ log_odds[on])
 
     def agreement(self, equal: Floats, belief: Floats) -> Floats:
         """Return for each soft link the probability that its tasks agree.
 
         `equal` is the probability that the ends of each edge are equal.
         """
-        agree = self.fixed.astype(np.float64)
+        agree = self.agrees.astype(np.float64)
         on = self.on_edge
-        of_edge = equal[self.edge[on]]
-        agree[on] = np.where(self.opposite[on], 1.0 - of_edge, of_edge)
+        edge_equal = equal[self.edge[on]]
+        agree[on] = np.where(self.opposite[on], 1.0 - edge_equal, edge_equal)
         on = self.on_node
-        agree[on] = belief[self.node[on], self.node_class[on]]
+        agree[on] = belief[self.visit[on], self.agreeing_class[on]]
         return agree
 
 
-def place(merged: Merged, soft: SoftLinks, plan: Plan) -> Placement:
+def place(merged: Merged, soft: LinkCodes, plan: Plan) -> Placement:
     """Find where each link acts."""
-    a, b = plan.visit[soft.a], plan.visit[soft.b]
-    class_a, class_b = merged.node_class[soft.a], merged.node_class[soft.b]
-    on_edge = (a != OPEN) & (b != OPEN) & (a != b)
-    edge = np.zeros(len(a), dtype=np.int64)
-    edge[on_edge] = _edges_between(plan, a[on_edge], b[on_edge])
-    known = np.where(class_a != OPEN, class_a, class_b)
-    agree_known = (class_a == class_b) != soft.opposite
-    hard_coupling, struck = _hard(merged, plan, all_hard=not on_edge.any())
+    left_node, right_node, opposite = merged.ends(soft)
+    left = plan.visits_of(left_node)
+    right = plan.visits_of(right_node)
+    on_edge = (left != NO_VISIT) & (right != NO_VISIT) & (left != right)
+    edge = np.zeros(len(left), dtype=np.int64)
+    edge[on_edge] = _edges_between(plan, left, right, on_edge)
+    left_class = merged.node_class[left_node]
+    right_class = merged.node_class[right_node]
+    known_class = np.where(left_class != OPEN, left_class, right_class)
+    equal = (left_node == right_node) | (left_class == right_class)
     return Placement(
         on_edge,
-        (a != OPEN) ^ (b != OPEN),
+        (left != NO_VISIT) ^ (right != NO_VISIT),
         edge,
-        np.where(a != OPEN, a, b),
-        (known ^ soft.opposite).astype(np.int32),
-        soft.opposite,
-        np.where(soft.a == soft.b, ~soft.opposite, agree_known),
-        hard_coupling,
-        struck,
+        VisitCodes(np.where(left != NO_VISIT, left, right)),
+        (known_class ^ opposite).astype(np.int32),
+        opposite,
+        equal != opposite,
+        _hard_coupling(merged, plan, all_hard=not on_edge.any()),
+        _forbidden(merged, plan),
     )
 
 
-def _hard(merged: Merged, plan: Plan, *, all_hard: bool) -> tuple[Floats, tuple[Codes, Codes]]:
-    """Return which edges are hard, and which classes known neighbours strike."""
-    a, b = plan.visit[merged.left], plan.visit[merged.right]
-    coupling = np.full(len(plan.left), -np.inf)
-    if not all_hard:
-        both = (a != OPEN) & (b != OPEN)
-        coupling[:] = 0.0
-        coupling[_edges_between(plan, a[both], b[both])] = -np.inf
-    one = (a != OPEN) ^ (b != OPEN)
-    class_a, class_b = merged.node_class[merged.left], merged.node_class[merged.right]
-    node = np.where(a != OPEN, a, b)[one]
-    return coupling, (node, np.where(class_a != OPEN, class_a, class_b)[one])
+def _hard_coupling(merged: Merged, plan: Plan, *, all_hard: bool) -> Floats:
+    """Return −∞ for each edge that is a hard cannot-link, 0 for the others."""
+    if all_hard:
+        return np.full(len(plan.left_visit), -np.inf)
+    coupling = np.zeros(len(plan.left_visit))
+    left = plan.visits_of(merged.left_node)
+    right = plan.visits_of(merged.right_node)
+    both_open = (left != NO_VISIT) & (right != NO_VISIT)
+    coupling[_edges_between(plan, left, right, both_open)] = -np.inf
+    return coupling
 
 
-def _edges_between(plan: Plan, a: Codes, b: Codes) -> Ints:
-    """Return the number of the edge between each pair of nodes."""
-    if not len(a):
+def _forbidden(merged: Merged, plan: Plan) -> tuple[VisitCodes, Codes]:
+    """Return open nodes beside known ones, and the classes that those forbid them."""
+    left = plan.visits_of(merged.left_node)
+    right = plan.visits_of(merged.right_node)
+    one_open = (left != NO_VISIT) ^ (right != NO_VISIT)
+    left_class = merged.node_class[merged.left_node]
+    right_class = merged.node_class[merged.right_node]
+    visit = np.where(left != NO_VISIT, left, right)
+    known_class = np.where(left_class != OPEN, left_class, right_class)
+    return VisitCodes(visit[one_open]), known_class[one_open]
+
+
+def _edges_between(plan: Plan, left: VisitCodes, right: VisitCodes, chosen: Mask) -> Offsets:
+    """Return the number of the edge between each chosen pair of visits."""
+    if not chosen.any():
         return np.empty(0, dtype=np.int64)
     n_nodes = plan.network.n_nodes
-    keys = link_graph.pair_keys(plan.left, plan.right, n_nodes)
-    order = np.argsort(keys)
-    found = np.searchsorted(keys, link_graph.pair_keys(a, b, n_nodes), sorter=order)
-    return np.asarray(order[found])
+    keys = link_graph.pair_keys(plan.left_visit, plan.right_visit, n_nodes)
+    by_key = np.argsort(keys)
+    wanted = link_graph.pair_keys(left[chosen], right[chosen], n_nodes)
+    return np.asarray(by_key[np.searchsorted(keys, wanted, sorter=by_key)])

@@ -1,7 +1,8 @@
-"""Planning: how each component of linked nodes is settled.
+"""Planning: which algorithm infers each component of linked nodes.
 
-A component without loops takes one pass of messages up and down; a small loopy one is summed out
-node by node; a large loopy one takes damped sum-product, approximately.
+- A component without loops: belief propagation, one pass of messages up and one down; exact.
+- A small one with loops: variable elimination, node by node; exact.
+- A large one with loops: damped loopy belief propagation; approximate.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tiebreak import link_graph
 from tiebreak.inference.exact_links.elimination_order import (
@@ -19,103 +19,130 @@ from tiebreak.inference.exact_links.elimination_order import (
     elimination_order,
     worth_a_try,
 )
-from tiebreak.inference.exact_links.merge import OPEN, Merged, SoftLinks
+from tiebreak.inference.exact_links.merge import OPEN, Merged
 from tiebreak.inference.exact_links.network_layout import (
     FOREST,
     LARGE,
     SMALL,
+    Kinds,
     network,
     visiting_order,
 )
+from tiebreak.inference.exact_links.numbers import NO_VISIT, NodeCodes, TiedCodes, VisitCodes
 from tiebreak.kernels.layout import Codes
 from tiebreak.kernels.network import Cliques, Network
+from tiebreak.link_graph import LinkCodes
 
-Kinds = npt.NDArray[np.int8]
 Orders = list[tuple[list[Clique], Edges]]
 
 
 class LinkReport(NamedTuple):
-    """How linked tasks were settled, in components of each kind."""
+    """How linked tasks were inferred: the number of components of each kind."""
 
     merged: int  # one node alone: hard links made its tasks one; exact
     forest: int  # no loop: exact
     small: int  # loops, but few enough to sum out: exact
-    large: int  # many loops: approximate, by damped sum-product
-    by_mean_field: bool = False  # messages in large components never settled: mean field instead
+    large: int  # many loops: approximate, by damped loopy belief propagation
+    by_mean_field: bool = False  # messages in large components never converged: mean field instead
 
     @property
     def exact(self) -> int:
-        """How many components were settled exactly."""
+        """How many components were inferred exactly."""
         return self.merged + self.forest + self.small
 
     @property
     def approximate(self) -> int:
-        """How many components were settled approximately."""
+        """How many components were inferred approximately."""
         return self.large
 
 
 class Plan(NamedTuple):
-    """The open nodes that links tie to others, numbered by visits, and how each is settled."""
+    """The open nodes that links tie to others, numbered by visits, and how each is inferred.
 
-    visit: Codes  # (n_nodes of Merged,) number of each such node, or OPEN
-    n_free: int  # open nodes that no link ties to others: settled alone
-    network: Network
-    left: Codes  # ends of each edge
-    right: Codes
+    Visits 0 … n_forest − 1 are in components without loops, those up to n_exact − 1 in components
+    that are inferred exactly, the rest in large ones.
+    """
+
+    visit: VisitCodes  # (n_nodes of Merged,) of each node, or NO_VISIT
+    n_free: int  # open nodes that no link ties to others: each is inferred alone
+    network: Network  # its nodes are visits
+    left_visit: VisitCodes  # (n_edges,) ends of each edge
+    right_visit: VisitCodes
     cliques: Cliques
-    n_forest: int  # nodes 0 … n_forest − 1 are in components without loops
-    n_exact: int  # nodes up to n_exact − 1 are in components settled exactly
+    n_forest: int
+    n_exact: int
     report: LinkReport
 
+    def visits_of(self, node: NodeCodes) -> VisitCodes:
+        """Return the visits of nodes, NO_VISIT where they have none."""
+        return VisitCodes(self.visit[node])
 
-def plan(merged: Merged, soft: SoftLinks, n_classes: int) -> Plan:
-    """Number the tied open nodes and choose how to settle each component."""
-    a, b = np.concatenate([merged.left, soft.a]), np.concatenate([merged.right, soft.b])
-    is_open, is_tied = merged.node_class == OPEN, np.zeros(merged.n_nodes, dtype=bool)
-    is_tied[a] = is_tied[b] = True
-    nodes = np.flatnonzero(is_open & is_tied).astype(np.int32)
-    n_free = int(is_open.sum()) - len(nodes)
-    number = np.full(merged.n_nodes, OPEN, dtype=np.int32)
-    number[nodes] = np.arange(len(nodes), dtype=np.int32)
-    a, b = number[a], number[b]
-    between = (a != OPEN) & (b != OPEN) & (a != b)
-    pairs = link_graph.each_once(link_graph.pair_keys(a[between], b[between], len(nodes)))
-    left, right = (end.astype(np.int32) for end in np.divmod(pairs, max(len(nodes), 1)))
-    component = link_graph.components(len(nodes), left, right)
+
+def plan(merged: Merged, soft: LinkCodes, n_classes: int) -> Plan:
+    """Number the tied open nodes and choose how to infer each component."""
+    tied_node, left, right = _tied_nodes(merged, soft)
+    n_tied = len(tied_node)
+    n_free = int((merged.node_class == OPEN).sum()) - n_tied
+    component = link_graph.components(n_tied, left, right)
     kind, orders, report = _kinds(component, left, right, n_classes)
-    order = visiting_order(len(nodes), left, right, component, kind)
-    rank = np.empty(len(nodes), dtype=np.int32)
-    rank[order] = np.arange(len(nodes), dtype=np.int32)
-    visit = np.full(merged.n_nodes, OPEN, dtype=np.int32)
-    visit[nodes] = rank
-    counts = np.bincount(kind[component], minlength=3)
+    visit_of_tied = visiting_order(n_tied, left, right, component, kind)
+    visit = np.full(merged.n_nodes, NO_VISIT, dtype=np.int32)
+    visit[tied_node] = visit_of_tied
+    left_visit = VisitCodes(visit_of_tied[left])
+    right_visit = VisitCodes(visit_of_tied[right])
+    n_nodes_of = np.bincount(kind[component], minlength=3)
     return Plan(
-        visit,
+        VisitCodes(visit),
         n_free,
-        network(len(nodes), rank[left], rank[right]),
-        rank[left],
-        rank[right],
-        _renumbered(orders, rank, n_classes),
-        int(counts[FOREST]),
-        int(counts[FOREST] + counts[SMALL]),
+        network(n_tied, left_visit, right_visit),
+        left_visit,
+        right_visit,
+        _cliques_by_visit(orders, visit_of_tied, n_classes),
+        int(n_nodes_of[FOREST]),
+        int(n_nodes_of[FOREST] + n_nodes_of[SMALL]),
         report._replace(merged=report.merged + n_free),
     )
 
 
+def _tied_nodes(merged: Merged, soft: LinkCodes) -> tuple[NodeCodes, TiedCodes, TiedCodes]:
+    """Return the open nodes with links to others, and the edges between them, each once."""
+    soft_left, soft_right, _ = merged.ends(soft)
+    left_node = np.concatenate([merged.left_node, soft_left])
+    right_node = np.concatenate([merged.right_node, soft_right])
+    is_tied = np.zeros(merged.n_nodes, dtype=bool)
+    is_tied[left_node] = True
+    is_tied[right_node] = True
+    tied_node = np.flatnonzero(is_tied & (merged.node_class == OPEN)).astype(np.int32)
+    n_tied = len(tied_node)
+    not_tied = -1
+    tied_of_node = np.full(merged.n_nodes, not_tied, dtype=np.int32)
+    tied_of_node[tied_node] = np.arange(n_tied, dtype=np.int32)
+    left = tied_of_node[left_node]
+    right = tied_of_node[right_node]
+    is_edge = (left != not_tied) & (right != not_tied) & (left != right)
+    pairs = link_graph.each_once(link_graph.pair_keys(left[is_edge], right[is_edge], n_tied))
+    low, high = np.divmod(pairs, max(n_tied, 1))
+    return (
+        NodeCodes(tied_node),
+        TiedCodes(low.astype(np.int32)),
+        TiedCodes(high.astype(np.int32)),
+    )
+
+
 def _kinds(
-    component: Codes, left: Codes, right: Codes, n_classes: int
+    component: Codes, left: TiedCodes, right: TiedCodes, n_classes: int
 ) -> tuple[Kinds, Orders, LinkReport]:
-    """Say how each component is settled, with the order of elimination of small loopy ones."""
+    """Say how each component is inferred, with the elimination order of small loopy ones."""
     n_nodes = np.bincount(component)
     n_edges = np.bincount(component[left], minlength=len(n_nodes))
     kind = np.where(n_edges >= n_nodes, LARGE, FOREST).astype(np.int8)
     orders: Orders = []
-    loopy = np.flatnonzero((kind == LARGE) & worth_a_try(n_nodes, n_edges, n_classes))
+    maybe_small = np.flatnonzero((kind == LARGE) & worth_a_try(n_nodes, n_edges, n_classes))
     by_component = np.argsort(component[left], kind="stable")
     first = np.searchsorted(component[left], np.arange(len(n_nodes) + 1), sorter=by_component)
-    for c in loopy.tolist():
-        places = by_component[first[c] : first[c + 1]].tolist()
-        edges = {(int(left[e]), int(right[e])): e for e in places}
+    for c in maybe_small.tolist():
+        edge_numbers = by_component[first[c] : first[c + 1]].tolist()
+        edges = {(int(left[e]), int(right[e])): e for e in edge_numbers}
         order = elimination_order(edges, n_classes)
         if order is not None:
             kind[c] = SMALL
@@ -129,6 +156,6 @@ def _kinds(
     return kind, orders, report
 
 
-def _renumbered(orders: Orders, rank: Codes, n_classes: int) -> Cliques:
+def _cliques_by_visit(orders: Orders, visit_of_tied: VisitCodes, n_classes: int) -> Cliques:
     cliques = cliques_of(orders, n_classes)
-    return cliques._replace(node=rank[cliques.node], rest=rank[cliques.rest])
+    return cliques._replace(node=visit_of_tied[cliques.node], rest=visit_of_tied[cliques.rest])

@@ -1,6 +1,6 @@
 """Error rates of links, estimated before the fit, and how much links then count.
 
-Fitted together with a temperature, the rates are not blamed for a crowd that is too sure of itself.
+Rates are fitted together with a temperature: else links would look wrong where scores are too sure.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tiebreak.link_graph import LinkCodes
 
 LOGIT_RANGE = (-9.0, 0.0)  # of an error rate: never worse than a coin
 ROUNDS = 5  # of joint inference that refine the rates
-ENOUGH_VOTES = 6.0  # a task: more make the crowd surer, hardly righter
-ASKED_POWER = 0.75  # of the temperature, in what links count that answer chosen questions
+ENOUGH_VOTES = 6.0  # per task: more make the crowd surer, but hardly more accurate
+ASKED_POWER = 0.75  # of 1/τ: how many times an answer to a chosen question counts
 
 
 class Scored(NamedTuple):
-    """What the crowd says before links are heard, as plain VB sees it."""
+    """The responses as plain VB scores them, before any link is used."""
 
-    u: Floats  # (n_tasks, n_classes) scores of the tasks that links name
-    logs: Logs  # that they were scored with
-    votes: float  # mean number of responses of a task
+    u: Floats  # (n_soft_linked, n_classes) one row per task that soft links name
+    logs: Logs  # expected logs that make up the scores
+    votes: float  # mean number of responses per task
 
 
 class RatePrior(NamedTuple):
@@ -43,7 +43,7 @@ class RatePrior(NamedTuple):
 
 
 def rate_prior(n_classes: int, votes: float, *, asked: bool = False) -> RatePrior:
-    """Return the prior of error rates for so many classes and votes a task.
+    """Return the prior of error rates for so many classes and votes per task.
 
     With two classes a crowd that is sure and wrong looks much like wrong links, so both the rates
     and the temperature need many links to move. With more, "same" is rare, and a few wrong ones
@@ -57,7 +57,7 @@ def rate_prior(n_classes: int, votes: float, *, asked: bool = False) -> RatePrio
 
 
 class ErrorRates(NamedTuple):
-    """How often links are wrong, and the temperature that this was found beside."""
+    """How often links are wrong, and the temperature that was fitted with that."""
 
     same: float  # says "different" of tasks that are the same
     different: float  # says "same" of tasks that differ
@@ -74,9 +74,9 @@ class ErrorRates(NamedTuple):
         """Return the rates that these probabilities of agreement imply, prior included."""
         wrong, right = self.prior.same
         same = (wrong + agree[~must].sum()) / (wrong + right + agree.sum())
-        apart = 1.0 - agree
+        differ = 1.0 - agree
         wrong, right = self.prior.different
-        different = (wrong + apart[must].sum()) / (wrong + right + apart.sum())
+        different = (wrong + differ[must].sum()) / (wrong + right + differ.sum())
         return self._replace(same=float(same), different=float(different))
 
 
@@ -84,29 +84,29 @@ def estimate(exact: ExactLinks, links: LinkCodes, crowd: Scored, *, asked: bool)
     """Estimate how often soft links are wrong, and set their log-odds for the ascent.
 
     Rates and a temperature are fitted to the scores of plain VB, then refined by joint inference
-    on the tempered scores, where links also speak about each other. `links` name tasks by the rows
-    of the scores.
+    on the tempered scores, where links also bear on each other. `links` name tasks by their rows of
+    `crowd.u`.
     """
     rates = fit_rates(links, crowd, rate_prior(crowd.u.shape[1], crowd.votes, asked=asked))
     log_prior, log_table = crowd.logs
-    cool = rates.temperature * log_prior, rates.temperature * log_table
+    tempered = (rates.temperature * log_prior, rates.temperature * log_table)
     for _ in range(ROUNDS):
         exact.set_log_odds(rates.log_odds(links.must))
-        exact.infer(*cool, counting=False)
+        exact.infer(*tempered, counting=False)
         rates = rates.updated(links.must, exact.agreement())
-    counts = trust(crowd.votes, rates.temperature, asked=asked)
-    exact.set_log_odds(counts * rates.log_odds(links.must))
+    times = trust(crowd.votes, rates.temperature, asked=asked)
+    exact.set_log_odds(times * rates.log_odds(links.must))
     exact.last_value = None  # what was inferred from tempered scores is no bound
     wrong = np.array([[rates.same], [rates.different]])
     return Rates(wrong, 1.0 - wrong)
 
 
 def trust(votes: float, tau: float, *, asked: bool) -> float:
-    """Return how many times a link counts beside scores that are too sure: [eq:link-trust].
+    """Return how many times a link counts against scores that are too sure: [eq:link-trust].
 
-    Answers to questions that were chosen where the crowd is in doubt count most: 1/τ, as beside
+    Answers to questions that were chosen where the crowd is unsure count most: 1/τ, as with
     tempered scores, or a little less. Of other links, wrong ones may well concern sure tasks; they
-    gain only where there are more votes than make a crowd righter.
+    count more only where tasks have more votes than add accuracy.
 
     >>> trust(24.0, 0.2, asked=False), trust(5.0, 0.2, asked=False)
     (2.0, 1.0)
@@ -116,16 +116,20 @@ def trust(votes: float, tau: float, *, asked: bool) -> float:
 
 def fit_rates(links: LinkCodes, crowd: Scored, prior: RatePrior) -> ErrorRates:
     """Fit the temperature and both error rates of links at once: [eq:error-rates]."""
-    left, right = crowd.u[links.left], crowd.u[links.right]
+    left_scores = crowd.u[links.left]
+    right_scores = crowd.u[links.right]
 
     def cost(x: Floats) -> float:
-        tau, same, different = float(np.exp(x[0])), float(expit(x[1])), float(expit(x[2]))
-        agree = (softmax(tau * left) * softmax(tau * right)).sum(axis=1)
+        tau = float(np.exp(x[0]))
+        same = float(expit(x[1]))
+        different = float(expit(x[2]))
+        agree = (softmax(tau * left_scores) * softmax(tau * right_scores)).sum(axis=1)
         says_same = (1.0 - same) * agree + different * (1.0 - agree)
-        fit = np.log(np.clip(np.where(links.must, says_same, 1.0 - says_same), 1e-300, None)).sum()
-        for rate, (wrong, fair) in ((same, prior.same), (different, prior.different)):
-            fit += wrong * np.log(rate) + fair * np.log1p(-rate)
-        return float(((x[0] - prior.log_tau) / prior.spread) ** 2 / 2.0 - fit)
+        likelihood = np.where(links.must, says_same, 1.0 - says_same)
+        log_posterior = np.log(np.clip(likelihood, 1e-300, None)).sum()
+        for rate, (wrong, right) in ((same, prior.same), (different, prior.different)):
+            log_posterior += wrong * np.log(rate) + right * np.log1p(-rate)
+        return float(((x[0] - prior.log_tau) / prior.spread) ** 2 / 2.0 - log_posterior)
 
     bounds = [LOG_RANGE, LOGIT_RANGE, LOGIT_RANGE]
     found = minimize(cost, [-1.0, -3.0, -3.0], method="L-BFGS-B", bounds=bounds)

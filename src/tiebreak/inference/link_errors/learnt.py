@@ -1,4 +1,4 @@
-"""Links that may be wrong: how often each source errs, learnt beside everything else.
+"""Links that may be wrong: how often each source errs, learnt with everything else.
 
 Every link is an answer to "are these two the same class?". A source says "different" of tasks that
 are the same with one probability, and "same" of tasks that differ with another; each has a Beta
@@ -8,33 +8,18 @@ prior. Only given links count: what follows from two answers is not a third.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betaln, psi
 
+from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.kernels.layout import Codes, Floats, Mask, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
 
-
-class SoftModel(Protocol):
-    """A link model whose links carry log-odds that can be set between sweeps."""
-
-    @property
-    def may_cycle(self) -> bool:
-        """Whether updates can swap between two states for ever."""
-
-    def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
-        """Update the linked tasks, and return what they imply."""
-
-    def agreement(self, q: Floats) -> Floats:
-        """Return for each link the probability that its two tasks agree."""
-
-    def entropy(self, q: Floats) -> float:
-        """Return the entropy of the linked tasks."""
-
-    def set_log_odds(self, log_odds: Floats) -> None:
-        """Change the log-odds that the two tasks of each link agree."""
+# Rows of `Rates`: what the two tasks of a link really are.
+SAME = 0
+DIFFERENT = 1
 
 
 class Answers(NamedTuple):
@@ -46,13 +31,9 @@ class Answers(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Beta distributions of error rates: wrong + 1 answers of wrong + right, per source.
+    """Beta(wrong, right) distributions of error rates, per source."""
 
-    With `tied`, a source errs as often on tasks that are the same as on tasks that differ, and
-    row 0 serves both; else row 0 is for same tasks, row 1 for different ones.
-    """
-
-    wrong: Floats  # (2, n_sources), or (1, n_sources) when tied
+    wrong: Floats  # (2, n_sources): row SAME on tasks that are the same, row DIFFERENT on others
     right: Floats
 
     @property
@@ -61,45 +42,53 @@ class Rates(NamedTuple):
         return np.asarray(self.wrong / (self.wrong + self.right))
 
 
-def prior_rates(n_sources: int, wrong: float, right: float, *, tied: bool = False) -> Rates:
+def prior_rates(n_sources: int, wrong: float, right: float) -> Rates:
     """Return the same Beta(wrong, right) for every rate."""
-    shape = (1 if tied else 2, n_sources)
+    shape = (2, n_sources)
     return Rates(np.full(shape, wrong), np.full(shape, right))
 
 
 def learn_rates(prior: Rates, answers: Answers, agree: Floats) -> Rates:
-    """Add expected wrong and right answers to the prior: [eq:link-errors]."""
-    same, n = agree, answers.n_sources
-    says_same = answers.must
-    wrong_same = np.bincount(answers.source, weights=np.where(says_same, 0.0, same), minlength=n)
-    right_same = np.bincount(answers.source, weights=np.where(says_same, same, 0.0), minlength=n)
-    apart = 1.0 - same
-    wrong_apart = np.bincount(answers.source, weights=np.where(says_same, apart, 0.0), minlength=n)
-    right_apart = np.bincount(answers.source, weights=np.where(says_same, 0.0, apart), minlength=n)
-    if len(prior.wrong) == 1:
-        return Rates(prior.wrong + wrong_same + wrong_apart, prior.right + right_same + right_apart)
-    return Rates(
-        prior.wrong + np.stack([wrong_same, wrong_apart]),
-        prior.right + np.stack([right_same, right_apart]),
-    )
+    """Add expected wrong and right answers to the prior: [eq:link-errors].
+
+    One source said "same" of a pair that is the same with probability 0.9, and "different" of one
+    that is with 0.2. It was wrong on 0.2 and right on 0.9 same pairs, wrong on 0.1 and right on
+    0.8 different ones.
+
+    >>> answers = Answers(np.array([True, False]), np.array([0, 0], np.int32), 1)
+    >>> rates = learn_rates(prior_rates(1, 1.0, 9.0), answers, np.array([0.9, 0.2]))
+    >>> rates.wrong[:, 0].round(1).tolist(), rates.right[:, 0].round(1).tolist()
+    ([1.2, 1.1], [9.9, 9.8])
+    """
+
+    def total(weight: Floats, chosen: Mask) -> Floats:
+        weights = np.where(chosen, weight, 0.0)
+        sums = np.bincount(answers.source, weights=weights, minlength=answers.n_sources)
+        return np.asarray(sums, dtype=np.float64)
+
+    said_same = answers.must
+    differ = 1.0 - agree
+    wrong = np.stack([total(agree, ~said_same), total(differ, said_same)])
+    right = np.stack([total(agree, said_same), total(differ, ~said_same)])
+    return Rates(prior.wrong + wrong, prior.right + right)
 
 
 def log_odds(rates: Rates, answers: Answers) -> Floats:
     """Return the expected log-odds, of each link, that its two tasks agree."""
     total = psi(rates.wrong + rates.right)
-    log_wrong, log_right = psi(rates.wrong) - total, psi(rates.right) - total
-    same, apart = 0, len(rates.wrong) - 1
-    said_same = log_right[same] - log_wrong[apart]
-    said_different = log_wrong[same] - log_right[apart]
+    log_wrong = psi(rates.wrong) - total
+    log_right = psi(rates.right) - total
+    said_same = log_right[SAME] - log_wrong[DIFFERENT]
+    said_different = log_wrong[SAME] - log_right[DIFFERENT]
     source = answers.source
     return np.asarray(np.where(answers.must, said_same[source], said_different[source]))
 
 
 @dataclass
 class LearntLinks:
-    """Soft links whose sources' error rates are learnt: a `vb.LinkModel` around another."""
+    """Soft links whose sources' error rates are learnt: a `vb.LinkModel` around `ExactLinks`."""
 
-    links: SoftModel
+    links: ExactLinks
     answers: Answers
     prior: Rates
     rates: Rates = field(init=False)
@@ -109,12 +98,8 @@ class LearntLinks:
         self.links.set_log_odds(log_odds(self.rates, self.answers))
         self.last_value: float | None = None
 
+    may_cycle = False
     remembers = True  # rates are learnt from update to update
-
-    @property
-    def may_cycle(self) -> bool:
-        """Whether updates can swap between two states for ever."""
-        return self.links.may_cycle
 
     def value(self, q: Floats) -> float | None:
         """Return the linked tasks' part of the bound at the last update; None before it."""
@@ -123,12 +108,11 @@ class LearntLinks:
     def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
         """Update the linked tasks, then the error rates: [eq:link-errors]."""
         swept = self.links.sweep(sweeper, scores, logs)
-        q = sweeper.q()
-        uncertainty = self.links.entropy(q)
-        self.rates = learn_rates(self.prior, self.answers, self.links.agreement(q))
+        entropy = self.links.entropy()
+        self.rates = learn_rates(self.prior, self.answers, self.links.agreement())
         self.links.set_log_odds(log_odds(self.rates, self.answers))
         gain = betaln(self.rates.wrong, self.rates.right) - betaln(
             self.prior.wrong, self.prior.right
         )
-        self.last_value = uncertainty + float(gain.sum())
+        self.last_value = entropy + float(gain.sum())
         return swept._replace(entropy=self.last_value)

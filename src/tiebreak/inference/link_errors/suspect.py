@@ -1,4 +1,4 @@
-"""Doubt: which links are likelier wrong than right, and how often each source errs."""
+"""Suspect links: those that are more likely wrong than right, and how often each source errs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tiebreak.links import Links
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DoubtfulLinks:
-    """Links that are likelier wrong than right, the most doubtful first."""
+    """Links that are more likely wrong than right, the most likely first."""
 
     links: Links
     probability: Floats  # (n_links,) that each is wrong
@@ -45,22 +45,22 @@ class ErrorRate(NamedTuple):
 LinkErrors = dict[Hashable, ErrorRate]
 
 
-def doubtful(links: Links | None, codes: LinkCodes, wrong: Floats) -> DoubtfulLinks | None:
-    """Rank the links that are likelier wrong than right; None where all are hard."""
+def suspect_links(links: Links | None, codes: LinkCodes, wrong: Floats) -> DoubtfulLinks | None:
+    """Rank the links that are more likely wrong than right; None where all are hard."""
     if links is None or not wrong.any():
         return None
-    suspects = np.flatnonzero(wrong > 0.5)
-    suspects = suspects[np.argsort(-wrong[suspects], kind="stable")]
-    return DoubtfulLinks(links.select(codes.row[suspects]), wrong[suspects])
+    suspect = np.flatnonzero(wrong > 0.5)
+    suspect = suspect[np.argsort(-wrong[suspect], kind="stable")]
+    return DoubtfulLinks(links.select(codes.row[suspect]), wrong[suspect])
 
 
 def errors_by_source(links: Links | None, rates: Rates) -> LinkErrors:
-    """Name learnt error rates by source; a source worse than a coin is said aloud."""
+    """Name learnt error rates by source; warn about a source that is worse than a coin."""
     names = [None] if links is None or links.sources is None else [None, *links.sources]
-    nameless = links is None or links.who is None or bool((links.who < 0).any())
+    has_unnamed = links is None or links.who is None or bool((links.who < 0).any())
     found: LinkErrors = {}
     for name, same, different in zip(names, *rates.mean.tolist(), strict=False):
-        if name is None and len(names) > 1 and rates.wrong.shape[1] > 1 and not nameless:
+        if name is None and len(names) > 1 and rates.wrong.shape[1] > 1 and not has_unnamed:
             continue  # no link of these has an unknown source
         found[name] = ErrorRate(same, different)
         if same + different > 1.0:
