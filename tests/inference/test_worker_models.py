@@ -13,10 +13,8 @@ from properties.strategies import Crowd, crowds
 from scipy.special import betaln, gammaln
 
 import tiebreak as tb
-from tiebreak.ids import Ids
 from tiebreak.inference import vb
-from tiebreak.inference.class_prior import ClassPrior
-from tiebreak.inference.worker_models import MODELS, WorkerModel
+from tiebreak.inference.worker_models import MODELS, crowd_model
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats
 from tiebreak.responses import Responses
@@ -26,9 +24,9 @@ EVERY = pytest.mark.parametrize("name", MODELS)
 
 def problem_of(crowd: Crowd, name: str) -> vb.Problem:
     responses = crowd.responses
-    workers = MODELS[name].from_prior((2.5, 1.5), responses.workers, responses.n_classes)
+    model = crowd_model(name, (2.5, 1.5), crowd.class_prior, responses)
     tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
-    return vb.Problem(tasks, ClassPrior(crowd.class_prior), workers, reference)
+    return vb.Problem(tasks, *model, reference)
 
 
 @EVERY
@@ -192,9 +190,9 @@ def test_one_coin_dawid_skene_is_maximum_likelihood(n_classes: int) -> None:
 
 
 def test_a_model_is_made_with_any_shape_of_prior() -> None:
-    workers = Ids(["ann", "bob"])
+    responses = Responses.from_rows([("a", "ann", "x"), ("b", "bob", "y"), ("b", "ann", "z")])
     shapes: list[Any] = ["diagonal", (3.0, 1.0), np.ones((3, 3)) + 2.0 * np.eye(3)]
     for name in MODELS:
-        made: list[WorkerModel] = [MODELS[name].from_prior(each, workers, 3) for each in shapes]
+        made = [crowd_model(name, each, np.ones(3), responses).workers for each in shapes]
         for model in made:
             assert np.allclose(model.prior, made[0].prior)

@@ -16,6 +16,7 @@ from tiebreak.errors import (
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
+from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks
 from tiebreak.inference.warm_start import q_from
@@ -47,7 +48,7 @@ class Estimator:
     links_: Links | None
     gold_: Gold | None
 
-    temperature_: float | None = None
+    calibration_: Calibration | None = None
     doubtful_links_: DoubtfulLinks | None = None
 
     @property

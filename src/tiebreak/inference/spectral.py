@@ -102,7 +102,7 @@ def _try_split(problem: Problem, rng: np.random.Generator) -> Trial:
     """
     q = task_probabilities(problem, estimate(problem, rng))
     trial = _climb(problem, q)
-    _require_tasks(trial.beliefs.alpha - problem.classes.prior)
+    _require_tasks(trial.beliefs.alpha - problem.states.prior)
     part = tensor.assign(tensor.shares(trial.beliefs.beta.sum(axis=0)))
     if (part == np.arange(problem.n_classes)).all():
         return trial

@@ -11,7 +11,7 @@ import numpy as np
 from tiebreak.errors import OptionError
 from tiebreak.ids import Ids
 from tiebreak.inference import VariationalBayes
-from tiebreak.inference.calibration import expected_temperature
+from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.kernels.reference import softmax
@@ -124,22 +124,18 @@ def crowd_of(model: Estimator, among: Iterable[Hashable] | None) -> Crowd:
 
 
 def tempered(model: VariationalBayes) -> Floats:
-    """Return the model's probabilities; tempered as one would expect where it could not fit that.
-
-    Without links and gold nothing says how sure the crowd may be, and it is always too sure.
-    """
-    if model.temperature_ is not None:
+    """Return the model's probabilities; scaled as expected where it was told not to."""
+    if model.calibration_ is not None:
         return model.probabilities_
-    tau = expected_temperature(_votes(model))
-    return softmax(tau * np.log(np.maximum(model.probabilities_, np.finfo(np.float64).tiny)))
+    scale = Calibration().scale(np.diff(model.responses_.start).astype(np.float64))
+    logs = np.log(np.maximum(model.probabilities_, np.finfo(np.float64).tiny))
+    return softmax(scale[:, None] * logs)
 
 
 def own_probabilities(model: VariationalBayes) -> Floats:
-    """Return what the responses of each task alone say of it, tempered: links and gold left out."""
+    """Return what the responses of each task alone say of it, scaled: links and gold left out."""
     crowd = model.responses_
-    tau = model.temperature_
-    if tau is None:
-        tau = expected_temperature(_votes(model))
+    scale = (model.calibration_ or Calibration()).scale(np.diff(crowd.start).astype(np.float64))
     tiny = np.finfo(np.float64).tiny
     by_answer = np.log(np.maximum(model.confusion_, tiny)).transpose(0, 2, 1)
     scores = np.tile(np.log(np.maximum(model.class_prior_, tiny)), (crowd.n_tasks, 1))
@@ -147,11 +143,7 @@ def own_probabilities(model: VariationalBayes) -> Floats:
     for k in range(crowd.n_classes):
         votes = by_answer[worker, label, k]
         scores[:, k] += np.bincount(task, weights=votes, minlength=crowd.n_tasks)
-    return softmax(tau * scores)
-
-
-def _votes(model: VariationalBayes) -> float:
-    return model.responses_.n_responses / max(model.responses_.n_tasks, 1)
+    return softmax(scale[:, None] * scores)
 
 
 def _among(model: Estimator, among: Iterable[Hashable] | None) -> Mask:

@@ -18,6 +18,7 @@ from tiebreak.inference.exact_links.place import Placement, place
 from tiebreak.inference.exact_links.plan import LinkReport, Plan, plan
 from tiebreak.inference.exact_links.pool import Pool, pool
 from tiebreak.inference.vb import LinkStep
+from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import LINKED, ByGroup, ByTask, Floats, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
@@ -129,6 +130,16 @@ class ExactLinks:
             counts += alone.counts
         counts, totals = pool.by_plain_code(counts, totals + alone.totals)
         return Swept(counts, totals, change, self.last_value, 0.0)
+
+    def infer_from(self, member_scores: Floats) -> LinkStep:
+        """Infer all nodes from class scores of their members, (n_members, n_classes)."""
+        n_alone = self.pool.n_alone
+        self._u[:] = self.pool.add_up(member_scores)
+        alone = softmax(self._u[:n_alone])
+        change = float(np.abs(alone - self.q[:n_alone]).max(initial=0.0))
+        self.q[:n_alone] = alone
+        step = self.infer_tied()
+        return LinkStep(max(change, step.change), entropy(alone) + step.value)
 
     def infer_tied(self) -> LinkStep:
         """Infer the tied nodes jointly from their scores."""
