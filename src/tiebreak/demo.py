@@ -146,7 +146,7 @@ def tell(story: Story) -> str:
     sections = (
         f"{responses.n_tasks} messages to a support desk, {responses.n_classes} classes "
         f"({', '.join(map(str, responses.classes))}), {responses.n_workers} workers,\n"
-        f"{RESPONSES_PER_TASK} labels a message. The crowd is simulated, so the truth is known.",
+        f"{RESPONSES_PER_TASK} labels per message. The crowd is simulated, so the truth is known.",
         _table(story.steps),
         _examples("Voting got wrong, for example", vote.wrong, vote),
         _examples("Knowing who confuses what repaired", alone.repaired, vote),
@@ -187,8 +187,13 @@ def _step(name: str, labels: Labels, gold: Gold, before: Step | None) -> Step:
     truth = labels.classes.codes(gold.classes)[gold.label]
     wrong = set(np.flatnonzero(labels.label != truth).tolist())
     was_wrong = set(before.wrong) if before else wrong
-    repaired, spoilt = sorted(was_wrong - wrong), sorted(wrong - was_wrong)
-    return Step(name, labels, tuple(sorted(wrong)), tuple(repaired), tuple(spoilt))
+    return Step(
+        name,
+        labels,
+        wrong=tuple(sorted(wrong)),
+        repaired=tuple(sorted(was_wrong - wrong)),
+        spoilt=tuple(sorted(wrong - was_wrong)),
+    )
 
 
 def _table(steps: tuple[Step, ...]) -> str:

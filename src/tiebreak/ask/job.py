@@ -14,16 +14,17 @@ from tiebreak.ask.log import Event
 from tiebreak.ask.results import Vote
 from tiebreak.ask.storage import Marks
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.files.columns import Kind, Role, find_columns
+from tiebreak.files.columns import Role, Schema, find_columns
 from tiebreak.files.schemas import TASK
 from tiebreak.files.sources import as_table
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Ids, Source
+from tiebreak.ids import MISSING, Ids
 from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.links import Links
 from tiebreak.responses import Responses
+from tiebreak.source import Source
 
-TEXTS = Kind("texts", InputError, (TASK, Role("text", frozenset({"content", "body", "snippet"}))))
+TEXTS = Schema("texts", InputError, (TASK, Role("text", frozenset({"content", "body", "snippet"}))))
 SHOWN = 3  # tasks and classes named in a message
 
 
@@ -62,9 +63,12 @@ class Job:
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
         """Return who gave which label to a task."""
         crowd = self.responses
-        rows = np.flatnonzero(crowd.task == self.code_of(task))
+        rows = np.flatnonzero(crowd.task_of_each() == self.code_of(task))
         return tuple(
-            Vote(crowd.workers[int(crowd.worker[r])], crowd.classes[int(crowd.label[r])])
+            Vote(
+                crowd.workers[int(crowd.worker_of_each()[r])],
+                crowd.classes[int(crowd.label_of_each()[r])],
+            )
             for r in rows
         )
 

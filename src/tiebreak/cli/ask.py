@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
-from tiebreak.cli.errors import say, working
+from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.options import (
     Columns,
     GoldFile,
@@ -67,7 +67,7 @@ def ask(
 ) -> None:
     """Ask in the terminal which tasks are of the same class.
 
-    One key an answer, kept at once; the same command goes on where it ended.
+    One key per answer, kept at once; the same command goes on where it ended.
     """
     reads = responses, links, gold, tasks, texts, among
     if STANDARD in reads:
@@ -109,13 +109,15 @@ def _converse(session: Session, name: str) -> None:
         raise
     progress = session.progress()
     if progress.finished is not None:
-        say(WHY[progress.finished])
+        print_message(WHY[progress.finished])
     _say_kept(session, name)
 
 
 def _say_kept(session: Session, name: str) -> None:
     n = len(session.answers())
-    say(f"{n:,} answer{'' if n == 1 else 's'} kept in {name}; the same command goes on from there.")
+    print_message(
+        f"{n:,} answer{'' if n == 1 else 's'} kept in {name}; the same command goes on from there."
+    )
 
 
 def _write(session: Session, links_out: str | None, out: str | None) -> None:
@@ -129,4 +131,4 @@ def _write(session: Session, links_out: str | None, out: str | None) -> None:
         files.write_labels(out, session.model().labels_)
     written = [name for name in (links_out, out) if name and name != STANDARD]
     if written:
-        say(f"wrote {', '.join(written)}")
+        print_message(f"wrote {', '.join(written)}")

@@ -46,7 +46,8 @@ def evaluate(
     typer.echo(as_table(figures))
     if figures.log_loss is None:
         note(
-            "Log loss and Brier score need one probability a class: tiebreak fuse --probabilities."
+            "Log loss and Brier score need one probability per class: "
+            "tiebreak fuse --probabilities."
         )
 
 

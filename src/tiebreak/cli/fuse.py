@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files, number_or
-from tiebreak.cli.errors import say, working
+from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.options import (
     Classes,
     Columns,
@@ -63,7 +63,7 @@ def fuse(
         str | None, typer.Option(help="Where to write who confuses what.", metavar="FILE")
     ] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Add one column a class.")
+        bool, typer.Option("--probabilities", help="Add one column per class.")
     ] = False,
     columns: Columns = None,
     repeats: Repeats = "last",
@@ -157,9 +157,9 @@ def fuse(
     if as_json:
         typer.echo(json.dumps(summary | {"out": out, "workers_out": workers}))
     if not quiet:
-        say(describe(summary))
+        print_message(describe(summary))
         written = [name for name in (out, workers, doubtful) if name and name != STANDARD]
-        say(f"wrote {', '.join(written)}" if written else "labels are on stdout")
+        print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
 
 
 def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
@@ -184,7 +184,9 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
 
 def summarise(method: str, model: Estimator) -> dict[str, Any]:
     """Collect what the summary says, under names that a program can read."""
-    crowd, links, gold = model.responses_, model.links_, model.gold_
+    crowd = model.responses_
+    links = model.links_
+    gold = model.gold_
     strength = getattr(model, "link_strength_", None)
     stated = model.labels_.probability
     return {

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tiebreak.cli.arguments import STANDARD
-from tiebreak.cli.errors import say, working
+from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.options import (
     Classes,
     Columns,
@@ -47,7 +47,7 @@ def pack(
         crowd = read_crowd(responses, columns, tasks, repeats, classes)
         files.write_responses(folder, crowd)
     if not quiet:
-        say(f"{crowd!r}\nwrote {folder}; fit with: tiebreak fuse {folder}")
+        print_message(f"{crowd!r}\nwrote {folder}; fit with: tiebreak fuse {folder}")
 
 
 def _name_for(responses: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import make_folder, split_list
-from tiebreak.cli.errors import say
+from tiebreak.cli.errors import print_message
 
 if TYPE_CHECKING:
     from tiebreak.reproduce.experiments import Progress
@@ -67,14 +67,16 @@ def _show(results: Results, folder: Path, *, quiet: bool) -> None:
         figures.draw_all(results, folder / "figures")
         made.append(folder / "figures")
     elif not quiet:
-        say("no figures: they need matplotlib. Install it with: pip install 'tiebreak[plot]'")
-        say("then run the same command again; finished runs are not repeated")
+        print_message(
+            "no figures: they need matplotlib. Install it with: pip install 'tiebreak[plot]'"
+        )
+        print_message("then run the same command again; finished runs are not repeated")
     if quiet:
         return
     words = [verdict.word for verdict in room.judge(results)]
     counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-    say(f"claims: {counts}")
-    say(f"written: {', '.join(map(str, made))}")
+    print_message(f"claims: {counts}")
+    print_message(f"written: {', '.join(map(str, made))}")
 
 
 def _all_cores() -> int:

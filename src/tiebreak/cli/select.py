@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
-from tiebreak.cli.errors import say, working
+from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.options import (
     Columns,
     GoldFile,
@@ -65,7 +65,7 @@ def select(
     _write(out, pairs, as_json=as_json)
     if not quiet:
         worth = f"worth about {pairs.gain.sum():.2g} labels"
-        say(f"{len(pairs):,} pairs, {worth}{'' if out == STANDARD else f': wrote {out}'}")
+        print_message(f"{len(pairs):,} pairs, {worth}{'' if out == STANDARD else f': wrote {out}'}")
 
 
 def _write(out: str, pairs: Pairs, *, as_json: bool) -> None:

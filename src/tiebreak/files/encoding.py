@@ -12,7 +12,8 @@ import numpy as np
 
 from tiebreak.errors import InputError
 from tiebreak.files.content import Format
-from tiebreak.ids import Codes, Column, Ids, is_arrow, is_missing
+from tiebreak.ids import Column, Ids, is_arrow, is_missing
+from tiebreak.kernels.layout import Codes
 
 if TYPE_CHECKING:
     import pyarrow as pa

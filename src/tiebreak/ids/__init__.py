@@ -7,25 +7,21 @@ arrays, everything else stays Python objects; both come back as they went in.
 from tiebreak.ids.encoding import Coder, coder_for, encode
 from tiebreak.ids.table import (
     MISSING,
-    NOWHERE,
-    Codes,
     Column,
     Ids,
-    Source,
     is_arrow,
     is_missing,
     merge,
     sort,
 )
+from tiebreak.kernels.layout import Codes
 
 __all__ = [
     "MISSING",
-    "NOWHERE",
     "Coder",
     "Codes",
     "Column",
     "Ids",
-    "Source",
     "coder_for",
     "encode",
     "is_arrow",

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import InputError
+from tiebreak.kernels.layout import Codes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Codes = npt.NDArray[np.int32]
 Column = Any  # an Arrow array, or a sequence of Python objects
 
 MISSING = -1
-
-
-class Source(NamedTuple):
-    """Where rows came from, so that an error can name the file and the line."""
-
-    name: str = ""
-    line_of: Callable[[int], int] | None = None
-
-    def where(self, row: int) -> str:
-        """Name the place of a row, counted from 0."""
-        if self.line_of is None:
-            return f"{self.name}, row {row + 1}" if self.name else f"row {row + 1}"
-        return f"{self.name}, line {self.line_of(row)}"
-
-
-NOWHERE = Source()
 
 
 class Ids(Sequence[Hashable]):
@@ -174,9 +158,11 @@ def _arrow_codes(names: Any, values: Any) -> Codes:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if values.type != names.type:
-        names, values = _comparable(names), _comparable(values)
+        names = _comparable(names)
+        values = _comparable(values)
     if values.type != names.type:  # one side is text: compare both as text
-        names, values = _as_text(names), _as_text(values)
+        names = _as_text(names)
+        values = _as_text(values)
     found = pc.index_in(values, value_set=names)
     codes: Codes = found.fill_null(MISSING).to_numpy().astype(np.int32, copy=False)
     return codes
