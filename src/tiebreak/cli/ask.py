@@ -19,7 +19,7 @@ from tiebreak.cli.options import (
     Strategy,
     TasksFile,
     error_rate,
-    read_crowd,
+    read_inputs,
 )
 from tiebreak.errors import OptionError
 
@@ -76,13 +76,16 @@ def ask(
     from tiebreak.ask import Session
 
     with working("reading", quiet=quiet):
+        given = read_inputs(
+            responses, links=links, gold=gold, tasks=tasks, among=among, columns=columns
+        )
         opened = Session(
             session,
-            read_crowd(responses, columns, tasks),
-            links=links,
-            gold=gold,
+            given.responses,
+            links=given.links,
+            gold=given.gold,
             texts=texts,
-            among=among,
+            among=given.among,
             strategy=strategy,
             budget=budget,
             target=target,

@@ -21,7 +21,7 @@ from tiebreak.cli.options import (
     Seed,
     TasksFile,
     error_rate,
-    read_crowd,
+    read_inputs,
 )
 
 if TYPE_CHECKING:
@@ -146,8 +146,16 @@ def fuse(
     }
     estimator = build_estimator(method, chosen)
     with working("reading and fitting", quiet=quiet):
-        crowd = read_crowd(responses, columns, tasks, repeats, classes)
-        model = estimator.fit(crowd, links=links, gold=gold)
+        given = read_inputs(
+            responses,
+            links=links,
+            gold=gold,
+            tasks=tasks,
+            columns=columns,
+            repeats=repeats,
+            classes=classes,
+        )
+        model = estimator.fit(given.responses, links=given.links, gold=given.gold)
     files.write_labels(out, model.labels_, probabilities=probabilities)
     if workers:
         files.write_workers(workers, model)

@@ -16,7 +16,7 @@ from tiebreak.cli.options import (
     Repeats,
     ResponsesFile,
     TasksFile,
-    read_crowd,
+    read_inputs,
 )
 
 SUFFIX = ".tb"
@@ -44,10 +44,12 @@ def pack(
     from tiebreak import files
 
     with working("reading and packing", quiet=quiet):
-        crowd = read_crowd(responses, columns, tasks, repeats, classes)
-        files.write_responses(folder, crowd)
+        given = read_inputs(
+            responses, tasks=tasks, columns=columns, repeats=repeats, classes=classes
+        )
+        files.write_responses(folder, given.responses)
     if not quiet:
-        print_message(f"{crowd!r}\nwrote {folder}; fit with: tiebreak fuse {folder}")
+        print_message(f"{given.responses!r}\nwrote {folder}; fit with: tiebreak fuse {folder}")
 
 
 def _name_for(responses: str) -> str:

@@ -20,7 +20,7 @@ from tiebreak.cli.options import (
     Strategy,
     TasksFile,
     error_rate,
-    read_crowd,
+    read_inputs,
 )
 
 if TYPE_CHECKING:
@@ -58,9 +58,13 @@ def select(
 
     error = error_rate(link_error)
     with working("reading and fitting", quiet=quiet):
-        crowd = read_crowd(responses, columns, tasks)
-        allowed = None if among is None else tasks_among(crowd.tasks, among)
-        model = VariationalBayes(link_error=error).fit(crowd, links=links, gold=gold)
+        given = read_inputs(
+            responses, links=links, gold=gold, tasks=tasks, among=among, columns=columns
+        )
+        known = given.responses.tasks
+        allowed = None if given.among is None else tasks_among(known, given.among)
+        model = VariationalBayes(link_error=error)
+        model.fit(given.responses, links=given.links, gold=given.gold)
         pairs = selection.pairs(model, n, strategy=strategy, among=allowed, random_state=seed)
     _write(out, pairs, as_json=as_json)
     if not quiet:

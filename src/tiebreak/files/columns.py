@@ -65,6 +65,11 @@ def find_columns(
     return {name: found[name] for name in schema.names if name in found}
 
 
+def has_column(table: Table, name: str) -> bool:
+    """Tell whether a table has a column of that name, without regard to case."""
+    return bool(_positions_of(table, name))
+
+
 def squashed(name: str) -> str:
     """Fold case and drop blanks, hyphens and underscores.
 
@@ -81,9 +86,7 @@ def _chosen(table: Table, schema: Schema, chosen: Mapping[str, object]) -> dict[
         if role not in schema.names:
             raise OptionError.unknown("columns: the key", role, schema.names)
         name = str(wanted)
-        matches = [i for i, there in enumerate(table.names) if there == name] or [
-            i for i, there in enumerate(table.names) if _folded(there) == _folded(name)
-        ]
+        matches = _positions_of(table, name)
         if not matches:
             raise schema.error(
                 f"{table.title} has no column {name!r} for {role}. {_existing(table)}"
@@ -91,6 +94,12 @@ def _chosen(table: Table, schema: Schema, chosen: Mapping[str, object]) -> dict[
             )
         found[role] = _only(table, schema, role, matches)
     return found
+
+
+def _positions_of(table: Table, name: str) -> list[int]:
+    """Find the columns of a name: as it is written, else without regard to case and blanks."""
+    exact = [i for i, there in enumerate(table.names) if there == name]
+    return exact or [i for i, there in enumerate(table.names) if _folded(there) == _folded(name)]
 
 
 def _position(table: Table, schema: Schema, role: Role, taken: set[int]) -> int | None:

@@ -165,8 +165,10 @@ def read_labels(
     )
 
 
-def read_tasks(source: Any) -> Column:
+def read_tasks(source: Any, *, columns: ColumnNames | None = None) -> Column:
     """Read ids of tasks: a column of its own, or the column `task` of a file or table.
+
+    `columns` names that column, such as ``{"task": "item"}``, where it is not found.
 
     Examples
     --------
@@ -174,7 +176,7 @@ def read_tasks(source: Any) -> Column:
     ['a', 'b']
     """
     if _is_table(source):
-        table, found = _load(source, schemas.TASKS, None, None)
+        table, found = _load(source, schemas.TASKS, columns, None)
         column = found["task"]
     else:
         column = clean("task", source)

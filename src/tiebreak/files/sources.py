@@ -22,8 +22,11 @@ def as_table(
 ) -> Table:
     """Make a table of a path, "-", an open file, a frame, columns by name, or rows.
 
-    `row_names` name the parts of a bare row; the first `n_needed` of them must be there.
+    `row_names` name the parts of a bare row; the first `n_needed` of them must be there. What is
+    a table already stays as it is.
     """
+    if isinstance(source, Table):
+        return source
     if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
         return _from_content(read_content(source), format)
     if isinstance(source, Mapping):
