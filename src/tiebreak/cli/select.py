@@ -74,12 +74,11 @@ def select(
 
 def _write(out: str, pairs: Pairs, *, as_json: bool) -> None:
     from tiebreak import files
-    from tiebreak.files.atomic_write import open_target
 
     if not as_json:
         columns = {"left": list(pairs.left), "right": list(pairs.right), "gain": pairs.gain}
         files.write_table(out, columns)
         return
     rows = [row._asdict() for row in pairs]
-    with open_target(out) as target:
+    with files.open_target(out) as target:
         target.write(json.dumps(rows, ensure_ascii=False, default=str).encode() + b"\n")

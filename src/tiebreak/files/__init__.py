@@ -1,5 +1,6 @@
 """Files: tables in, tables out. CSV, TSV, JSON lines, Parquet, and any frame that speaks Arrow."""
 
+from tiebreak.files.atomic_write import open_target
 from tiebreak.files.opening import OpenTable, open_tables
 from tiebreak.files.readers import (
     read_gold,
@@ -20,6 +21,7 @@ from tiebreak.files.writers import (
 __all__ = [
     "OpenTable",
     "open_tables",
+    "open_target",
     "read_gold",
     "read_labels",
     "read_links",
