@@ -23,6 +23,7 @@ from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.links import Links
 from tiebreak.responses import Responses
 from tiebreak.source import Source
+from tiebreak.wording import counted, first_few
 
 TEXTS = Schema("texts", InputError, (TASK, Role("text", frozenset({"content", "body", "snippet"}))))
 SHOWN = 3  # tasks and classes named in a message
@@ -197,6 +198,4 @@ def _keys(tasks: Ids) -> tuple[str, ...]:
 
 
 def _some(noun: str, values: list[str]) -> str:
-    ending = "" if len(values) == 1 else "es" if noun.endswith("s") else "s"
-    shown = ", ".join(values[:SHOWN]) + (", …" if len(values) > SHOWN else "")
-    return f"{len(values):,} {noun}{ending} ({shown})"
+    return f"{counted(len(values), noun)} ({first_few(values, SHOWN)})"

@@ -22,6 +22,7 @@ from tiebreak.cli.options import (
     read_inputs,
 )
 from tiebreak.errors import OptionError
+from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.ask import Session
@@ -108,19 +109,17 @@ def _converse(session: Session, name: str) -> None:
         with open_keys(sys.stdin) as keys:
             Conversation(session, keys, new_console()).run()
     except KeyboardInterrupt:
-        _say_kept(session, name)
+        _print_kept(session, name)
         raise
     progress = session.progress()
     if progress.finished is not None:
         print_message(WHY[progress.finished])
-    _say_kept(session, name)
+    _print_kept(session, name)
 
 
-def _say_kept(session: Session, name: str) -> None:
-    n = len(session.answers())
-    print_message(
-        f"{n:,} answer{'' if n == 1 else 's'} kept in {name}; the same command goes on from there."
-    )
+def _print_kept(session: Session, name: str) -> None:
+    kept = counted(len(session.answers()), "answer")
+    print_message(f"{kept} kept in {name}; the same command goes on from there.")
 
 
 def _write(session: Session, links_out: str | None, out: str | None) -> None:

@@ -23,6 +23,7 @@ from tiebreak.cli.options import (
     error_rate,
     read_inputs,
 )
+from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
@@ -220,35 +221,30 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
 def describe(summary: dict[str, Any]) -> str:
     """Put the summary into a few lines."""
     n = summary
-    counted = [_count(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
-    counted.append(_count(n["classes"], "class"))
+    parts = [counted(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
+    parts.append(counted(n["classes"], "class"))
     if n["links"]:
-        counted.append(_count(n["links"], "link"))
+        parts.append(counted(n["links"], "link"))
     if n["gold"]:
-        counted.append(f"{n['gold']:,} gold")
-    lines = [", ".join(counted)]
+        parts.append(f"{n['gold']:,} gold")
+    lines = [", ".join(parts)]
     if n["sweeps"]:
         settled = "settled" if n["converged"] else "not settled"
-        lines.append(f"{settled} after {_count(n['sweeps'], 'sweep')}")
+        lines.append(f"{settled} after {counted(n['sweeps'], 'sweep')}")
     if n["links"]:
-        lines.append(f"{n['links_broken']:,} of {_count(n['links'], 'link')} broken")
+        lines.append(f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken")
     if n["links_doubtful"] is not None:
-        lines.append(f"{_count(n['links_doubtful'], 'link')} likelier wrong than right")
+        lines.append(f"{counted(n['links_doubtful'], 'link')} more likely wrong than right")
     if n["link_components"] and n["link_components"]["large"]:
-        parts = _count(n["link_components"]["large"], "component")
-        lines.append(f"{parts} of linked tasks too loopy to be exact: approximate")
-    unsure = f"{n['labels_below_0.9']:,} of {_count(n['tasks'], 'label')}"
+        n_large = counted(n["link_components"]["large"], "component")
+        lines.append(f"{n_large} of linked tasks too loopy to be exact: approximate")
+    unsure = f"{n['labels_below_0.9']:,} of {counted(n['tasks'], 'label')}"
     lines.append(f"{unsure} below probability {SURE}")
     return "\n".join(lines)
 
 
-def _count(n: int, noun: str) -> str:
-    ending = "" if n == 1 else "es" if noun.endswith("s") else "s"
-    return f"{n:,} {noun}{ending}"
-
-
 def doubtful_columns(model: Any) -> dict[str, Any]:
-    """Return links that are likelier wrong than right, and how likely, as columns."""
+    """Return links that are more likely wrong than right, and how likely, as columns."""
     found = model.doubtful_links_
     if found is None:
         return {"left": [], "right": [], "link": [], "wrong": []}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.files.table import Table
+from tiebreak.wording import first_few
 
 
 class Role(NamedTuple):
@@ -152,8 +153,7 @@ def _explain_missing(
 
 
 def _existing(table: Table) -> str:
-    shown = ", ".join(map(repr, table.names[:20]))
-    return f"Its columns are {shown}{', …' if len(table.names) > 20 else ''}."
+    return f"Its columns are {first_few([repr(name) for name in table.names], 20)}."
 
 
 def _did_you_mean(name: str, table: Table) -> str:

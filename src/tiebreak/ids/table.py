@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tiebreak.errors import InputError
 from tiebreak.kernels.layout import Codes
+from tiebreak.wording import first_few
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,8 +59,8 @@ class Ids(Sequence[Hashable]):
     __hash__ = None  # type: ignore[assignment]  # compared by content
 
     def __repr__(self) -> str:
-        shown = ", ".join(repr(name) for name in self[:6])
-        return f"Ids([{shown}{', …' if len(self) > 6 else ''}], n={len(self)})"
+        shown = [repr(name) for name in self[:7]]  # one more than is shown
+        return f"Ids([{first_few(shown, 6)}], n={len(self)})"
 
     def __reduce__(self) -> tuple[type[Ids], tuple[Column]]:
         return Ids, (self.values,)
