@@ -75,11 +75,13 @@ def test_select_reads_links_and_tasks_by_these_names(run: Run, write: Write) -> 
     assert {json.loads(result.stdout)[0][end] for end in ("left", "right")} == {"a", "c"}
 
 
-def test_ask_reads_links_and_gold_by_these_names(run: Run) -> None:
-    tables = ["odd_r.csv", "--links", "odd_l.csv", "--gold", "odd_g.csv", "--session", "s.db"]
-    columns = f"task=key,worker=by_whom,label=says,{LINK_COLUMNS}"
-    result = run("ask", *tables, "--columns", columns, stdin="q")
+def test_ask_reads_links_gold_and_texts_by_these_names(run: Run, write: Write) -> None:
+    write("odd_t.csv", "key,wording\na,A cat.\nb,Two cats.\nc,A dog.\n")
+    tables = ["odd_r.csv", "--links", "odd_l.csv", "--gold", "odd_g.csv", "--texts", "odd_t.csv"]
+    columns = f"task=key,worker=by_whom,label=says,text=wording,{LINK_COLUMNS}"
+    result = run("ask", *tables, "--session", "s.db", "--columns", columns, stdin="q")
     assert result.exit_code == 0, result.stderr
+    assert "A dog." in result.output
     assert "0 answers kept in s.db" in result.stderr
 
 

@@ -14,9 +14,6 @@ from tiebreak.ask.log import Event
 from tiebreak.ask.results import Vote
 from tiebreak.ask.storage import Marks
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.files.columns import Role, Schema, find_columns
-from tiebreak.files.schemas import TASK
-from tiebreak.files.sources import as_table
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Ids
 from tiebreak.inference.inputs import read_and_check_inputs
@@ -25,7 +22,6 @@ from tiebreak.responses import Responses
 from tiebreak.source import Source
 from tiebreak.wording import counted, first_few
 
-TEXTS = Schema("texts", InputError, (TASK, Role("text", frozenset({"content", "body", "snippet"}))))
 SHOWN = 3  # tasks and classes named in a message
 
 
@@ -141,9 +137,8 @@ def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
     if isinstance(source, Mapping) and not _is_columns(source):
         ids, texts = list(source), list(source.values())
     else:
-        table = as_table(source, TEXTS.names, 2)
-        positions = find_columns(table, TEXTS)
-        ids, texts = (names_list(column) for column in table.read(list(positions.values())))
+        by_task = files.read_texts(source)
+        ids, texts = list(by_task), list(by_task.values())
     codes = tasks.codes(ids).tolist()
     strangers = [task for task, code in zip(ids, codes, strict=True) if code == MISSING]
     if strangers:

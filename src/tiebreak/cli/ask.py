@@ -78,14 +78,20 @@ def ask(
 
     with working("reading", quiet=quiet):
         given = read_inputs(
-            responses, links=links, gold=gold, tasks=tasks, among=among, columns=columns
+            responses,
+            links=links,
+            gold=gold,
+            tasks=tasks,
+            among=among,
+            texts=texts,
+            columns=columns,
         )
         opened = Session(
             session,
             given.responses,
             links=given.links,
             gold=given.gold,
-            texts=texts,
+            texts=given.texts,
             among=given.among,
             strategy=strategy,
             budget=budget,

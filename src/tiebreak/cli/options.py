@@ -5,7 +5,7 @@ Each stands here once: the same name and help everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import typer
@@ -62,6 +62,7 @@ class InputTables(NamedTuple):
     links: Links | None
     gold: Gold | None
     among: Column | None  # ids of tasks
+    texts: dict[Hashable, str] | None  # by task
 
 
 def read_inputs(
@@ -71,6 +72,7 @@ def read_inputs(
     gold: str | None = None,
     tasks: str | None = None,
     among: str | None = None,
+    texts: str | None = None,
     columns: str | None = None,
     repeats: Literal["last", "count", "error"] = "last",
     classes: str | None = None,
@@ -79,7 +81,13 @@ def read_inputs(
     from tiebreak import files
 
     opened = open_files(
-        columns, responses=responses, links=links, gold=gold, tasks=tasks, among=among
+        columns,
+        responses=responses,
+        links=links,
+        gold=gold,
+        tasks=tasks,
+        among=among,
+        texts=texts,
     )
     read_responses = opened["responses"].read(
         files.read_responses,
@@ -92,6 +100,7 @@ def read_inputs(
         read_if_given(opened, "links", files.read_links),
         read_if_given(opened, "gold", files.read_gold),
         read_if_given(opened, "among", files.read_tasks),
+        read_if_given(opened, "texts", files.read_texts),
     )
 
 

@@ -8,6 +8,7 @@ from tiebreak.files.readers import (
     read_links,
     read_responses,
     read_tasks,
+    read_texts,
 )
 from tiebreak.files.writers import (
     write_gold,
@@ -27,6 +28,7 @@ __all__ = [
     "read_links",
     "read_responses",
     "read_tasks",
+    "read_texts",
     "write_gold",
     "write_labels",
     "write_links",

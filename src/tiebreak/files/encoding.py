@@ -12,7 +12,7 @@ import numpy as np
 
 from tiebreak.errors import InputError
 from tiebreak.files.content import Format
-from tiebreak.ids import Column, Ids, is_arrow, is_missing
+from tiebreak.ids import Column, Ids, as_list, is_arrow, is_missing
 from tiebreak.kernels.layout import Codes
 
 if TYPE_CHECKING:
@@ -177,9 +177,7 @@ def _typed(column: Column) -> pa.Array | Coded:
 
 
 def _values(column: Column) -> list[Any]:
-    if is_arrow(column):
-        return list(column.to_pylist())
-    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+    return column.tolist() if isinstance(column, np.ndarray) else as_list(column)
 
 
 def _half_character(error: UnicodeEncodeError) -> str:

@@ -82,7 +82,7 @@ class BrokenRecord(InputError):
 
 
 def json_objects(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the offset and the value of each JSON object; what is no object is an error."""
+    """Yield the offset and the value of each JSON object; anything else is an error."""
     decode = json.JSONDecoder().raw_decode
     at = _skip_blanks(text, 0)
     while at < len(text):

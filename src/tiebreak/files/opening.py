@@ -20,6 +20,7 @@ SCHEMAS = {
     "given": schemas.GOLD,
     "tasks": schemas.TASKS,
     "among": schemas.TASKS,
+    "texts": schemas.TEXTS,
 }
 
 Read = TypeVar("Read")
@@ -74,7 +75,7 @@ def _open(source: Any, schema: Schema) -> Table:
 def _without_use(role: str, tables: Mapping[str, OpenTable]) -> OptionError:
     if not tables:
         return OptionError(
-            "columns (--columns) are for tables, and packed responses are none. Leave it out."
+            "columns (--columns) names columns of tables; packed responses have none. Leave it out."
         )
     allowed = dict.fromkeys(name for what in tables for name in SCHEMAS[what].names)
     return OptionError.unknown("columns: the key", role, tuple(allowed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from tiebreak.files.probability_columns import as_probabilities, read_classes
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Column, Ids, is_arrow
+from tiebreak.ids import MISSING, Column, Ids, as_list, is_arrow
 from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Labels
 from tiebreak.links import Links
@@ -183,6 +183,19 @@ def read_tasks(source: Any, *, columns: ColumnNames | None = None) -> Column:
         table = columns_table({"task": column})
     _complete("task", column, table)
     return column
+
+
+def read_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hashable, str]:
+    """Read what tasks look like: columns task and text. A task without a text is left out.
+
+    Examples
+    --------
+    >>> read_texts([("a", "A cat."), ("b", None)])
+    {'a': 'A cat.'}
+    """
+    _, found = _load(source, schemas.TEXTS, columns, None)
+    rows = zip(as_list(found["task"]), as_list(found["text"]), strict=True)
+    return {task: str(text) for task, text in rows if text is not None}
 
 
 def _load(

@@ -64,7 +64,7 @@ def _from_content(content: Content, asked: str | None) -> Table:
 
 
 def _from_frame(source: Any) -> Table | None:
-    """Make a table of a frame of any kind; None where the source is no frame."""
+    """Make a table of a frame of any kind; None where it is not a frame."""
     kind = type(source).__module__.partition(".")[0]
     if kind == "pandas" and hasattr(source, "columns"):
         return _from_pandas(source)

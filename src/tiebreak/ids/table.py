@@ -79,7 +79,7 @@ class Ids(Sequence[Hashable]):
             return _arrow_codes(self.values, values)
         if self._index is None:
             self._index = {name: i for i, name in enumerate(self)}
-        plain = values.to_pylist() if is_arrow(values) else list(values)
+        plain = as_list(values)
         index: dict[Hashable, int] = self._index
         if plain and index and _is_text(plain[0]) != _is_text(next(iter(index))):
             index = {str(name): i for name, i in index.items()}
@@ -118,17 +118,16 @@ def merge(first: Ids, others: Ids) -> Ids:
         return first
     extra = others.take(new)
     if not is_arrow(first.values):
-        return Ids((*first, *(extra.to_pylist() if is_arrow(extra) else extra)))
+        return Ids((*first, *as_list(extra)))
     import pyarrow as pa
 
     try:
         like_first = extra if is_arrow(extra) else pa.array(extra, type=first.values.type)
         return Ids(pa.concat_arrays([first.values, like_first.cast(first.values.type)]))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        plain = extra.to_pylist() if is_arrow(extra) else extra
         raise InputError(
-            f"{plain[0]!r} is no {first.values.type}, as {first[0]!r} and the others are. "
-            "Give all of them as one type, for instance text."
+            f"{as_list(extra)[0]!r} is not of type {first.values.type}, as {first[0]!r} and the "
+            "others are. Give all of them as one type, for instance text."
         ) from None
 
 
@@ -140,6 +139,11 @@ def is_missing(value: object) -> bool:
 def is_arrow(column: Column) -> bool:
     """Tell whether a column is an Arrow array, without importing pyarrow."""
     return type(column).__module__.startswith("pyarrow")
+
+
+def as_list(column: Column) -> list[Any]:
+    """Return a column as a list of Python values."""
+    return list(column.to_pylist() if is_arrow(column) else column)
 
 
 def _is_text(value: object) -> bool:
