@@ -72,7 +72,9 @@ WRONG = {
     "header only": Wrong({"r.csv": "task,worker,label\n"}, "r.csv", r"r\.csv .* no rows"),
     "no label at all": Wrong({"r.csv": "task,worker,label\na,u,\n"}, "r.csv", r"no label at all"),
     "no worker in a row": Wrong(
-        {"r.csv": "task,worker,label\na,u,x\nb,,y\n"}, "r.csv", r"name no worker \(r\.csv, line 3\)"
+        {"r.csv": "task,worker,label\na,u,x\nb,,y\n"},
+        "r.csv",
+        r"have no worker id \(r\.csv, line 3\)"
     ),
     "header missing": Wrong(
         {"r.csv": "a,u,x\nb,u,y\n"}, "r.csv", r"header is missing.*'a,u,x'\.\nAdd task,worker,label"

@@ -173,7 +173,7 @@ def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> N
     assert header == ["left", "right", "link", "wrong"]
     assert [tuple(row[:3]) for row in rows] == found.links.pairs()
     assert [float(row[3]) for row in rows] == pytest.approx(found.probability.tolist())
-    assert f"{len(found)} links likelier wrong than right" in result.stderr
+    assert f"{len(found)} links more likely wrong than right" in result.stderr
 
 
 def test_doubtful_links_need_links(run: Run, crowd: simulate.Crowd) -> None:

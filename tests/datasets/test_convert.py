@@ -17,9 +17,9 @@ from tiebreak.responses import Responses
 
 def rows_of(responses: Responses) -> list[tuple[str, str, str]]:
     columns = (
-        (responses.tasks, responses.task),
-        (responses.workers, responses.worker),
-        (responses.classes, responses.label),
+        (responses.tasks, responses.task_of_each()),
+        (responses.workers, responses.worker_of_each()),
+        (responses.classes, responses.label_of_each()),
     )
     return list(zip(*(names.take(codes) for names, codes in columns), strict=True))
 

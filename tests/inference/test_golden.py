@@ -87,7 +87,14 @@ def test_bound_after_two_hundred_sweeps() -> None:
     run = vb.ascend(task, vb.majority(task.tasks, task.n_classes), tol=0.0, max_iter=200)
     close(run.bounds[-1], expected["elbo"])
     responses = crowd(given["dataset"])
-    rows = list(zip(responses.task, responses.worker, responses.label, strict=True))
+    rows = list(
+        zip(
+            responses.task_of_each(),
+            responses.worker_of_each(),
+            responses.label_of_each(),
+            strict=True,
+        )
+    )
     prior = np.repeat(task.workers.prior.transpose(0, 2, 1), responses.n_workers, axis=0)
     posterior, evidence = enumeration.marginals(
         lambda y: enumeration.log_joint(y, rows, task.classes.prior, prior),

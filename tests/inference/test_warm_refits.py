@@ -79,9 +79,18 @@ def test_what_was_counted_is_not_taken_for_that_of_other_votes() -> None:
     links = links_of(made, 200)  # so many that they are not inferred before the first sweep
     first = tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links)
     was = made.responses
-    label = np.where(np.arange(len(was.label)) % 3 == 0, (was.label + 1) % 3, was.label)
+    label = np.where(
+        np.arange(len(was.label_of_each())) % 3 == 0,
+        (was.label_of_each() + 1) % 3,
+        was.label_of_each(),
+    )
     changed = Responses.from_codes(
-        was.task, was.worker, label.astype(np.int32), was.tasks, was.workers, was.classes
+        was.task_of_each(),
+        was.worker_of_each(),
+        label.astype(np.int32),
+        was.tasks,
+        was.workers,
+        was.classes,
     )
     warm = tb.VariationalBayes(tol=0.0, max_iter=1, calibrate=False)
     array = tb.VariationalBayes(init=first._warm_start.q, tol=0.0, max_iter=1, calibrate=False)

@@ -87,7 +87,14 @@ def _log_evidence(problem: vb.Problem, crowd: Crowd, name: str) -> float:
 
 def _log_joint(problem: vb.Problem, crowd: Crowd, name: str, labelling: Any) -> float:
     responses = crowd.responses
-    rows = list(zip(responses.task, responses.worker, responses.label, strict=True))
+    rows = list(
+        zip(
+            responses.task_of_each(),
+            responses.worker_of_each(),
+            responses.label_of_each(),
+            strict=True,
+        )
+    )
     counts = np.zeros((responses.n_workers, problem.n_classes, problem.n_classes))
     for task, worker, label in rows:
         counts[worker, labelling[task], label] += 1.0  # [worker, truth, answer]
@@ -158,7 +165,14 @@ def test_links_gold_and_asking_work_with_every_model(name: str) -> None:
 
 def em_one_coin(responses: Responses, n_sweeps: int) -> Floats:
     """Maximum likelihood with one accuracy per worker, written plainly: an oracle."""
-    rows = list(zip(responses.task, responses.worker, responses.label, strict=True))
+    rows = list(
+        zip(
+            responses.task_of_each(),
+            responses.worker_of_each(),
+            responses.label_of_each(),
+            strict=True,
+        )
+    )
     n_classes = responses.n_classes
     q = np.zeros((responses.n_tasks, n_classes))
     for task, _, label in rows:

@@ -10,9 +10,10 @@ from links.graphs import Rows, cannot_graphs, codes, graphs, labellings, that_ke
 from tiebreak import link_graph
 from tiebreak.errors import InputNote, LinkError, OptionError
 from tiebreak.gold import GoldCodes
-from tiebreak.ids import Ids, Source
+from tiebreak.ids import Ids
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links import Links, check
+from tiebreak.source import Source
 
 FILE = Source("links.csv", lambda row: row + 2)
 CLASSES = Ids(["cat", "dog", "emu", "fox", "gnu"])

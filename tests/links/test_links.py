@@ -16,8 +16,9 @@ from links.graphs import GOLDEN, Rows, graphs
 
 from tiebreak.errors import InputNote, LinkError
 from tiebreak.gold import Gold
-from tiebreak.ids import Ids, Source
+from tiebreak.ids import Ids
 from tiebreak.links import Links, links_from_gold
+from tiebreak.source import Source
 
 FILE = Source("links.csv", lambda row: row + 2)
 

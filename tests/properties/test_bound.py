@@ -70,9 +70,9 @@ def log_evidence(
     responses = crowd.responses
     rows = list(
         zip(
-            responses.task.tolist(),
-            responses.worker.tolist(),
-            responses.label.tolist(),
+            responses.task_of_each().tolist(),
+            responses.worker_of_each().tolist(),
+            responses.label_of_each().tolist(),
             strict=True,
         )
     )

@@ -23,7 +23,11 @@ Row = tuple[Any, Any, Any]
 
 def rows_of(crowd: Crowd) -> list[Row]:
     responses = crowd.responses
-    columns = responses.task.tolist(), responses.worker.tolist(), responses.label.tolist()
+    columns = (
+        responses.task_of_each().tolist(),
+        responses.worker_of_each().tolist(),
+        responses.label_of_each().tolist(),
+    )
     return list(zip(*columns, strict=True))
 
 

@@ -216,7 +216,13 @@ def test_offers_are_ranked_by_worth() -> None:
     worth = [offer.worth for offer in offers]
     assert worth == sorted(worth, reverse=True)
     assert {"link", "gold", "vote"} >= {offer.kind for offer in offers}
-    done = set(zip(model.responses_.task.tolist(), model.responses_.worker.tolist(), strict=True))
+    done = set(
+        zip(
+            model.responses_.task_of_each().tolist(),
+            model.responses_.worker_of_each().tolist(),
+            strict=True,
+        )
+    )
     for offer in offers:
         if offer.kind == "vote":
             codes = model.tasks_.codes([offer.task])[0], model.workers_.codes([offer.worker])[0]

@@ -14,16 +14,14 @@ from tiebreak.ask.log import Event
 from tiebreak.ask.results import Vote
 from tiebreak.ask.storage import Marks
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.files.columns import Kind, Role, find_columns
-from tiebreak.files.schemas import TASK
-from tiebreak.files.sources import as_table
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Ids, Source
+from tiebreak.ids import MISSING, Ids
 from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.links import Links
 from tiebreak.responses import Responses
+from tiebreak.source import Source
+from tiebreak.wording import counted, first_few
 
-TEXTS = Kind("texts", InputError, (TASK, Role("text", frozenset({"content", "body", "snippet"}))))
 SHOWN = 3  # tasks and classes named in a message
 
 
@@ -62,9 +60,12 @@ class Job:
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
         """Return who gave which label to a task."""
         crowd = self.responses
-        rows = np.flatnonzero(crowd.task == self.code_of(task))
+        rows = np.flatnonzero(crowd.task_of_each() == self.code_of(task))
         return tuple(
-            Vote(crowd.workers[int(crowd.worker[r])], crowd.classes[int(crowd.label[r])])
+            Vote(
+                crowd.workers[int(crowd.worker_of_each()[r])],
+                crowd.classes[int(crowd.label_of_each()[r])],
+            )
             for r in rows
         )
 
@@ -136,9 +137,8 @@ def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
     if isinstance(source, Mapping) and not _is_columns(source):
         ids, texts = list(source), list(source.values())
     else:
-        table = as_table(source, TEXTS.names, 2)
-        positions = find_columns(table, TEXTS)
-        ids, texts = (names_list(column) for column in table.read(list(positions.values())))
+        by_task = files.read_texts(source)
+        ids, texts = list(by_task), list(by_task.values())
     codes = tasks.codes(ids).tolist()
     strangers = [task for task, code in zip(ids, codes, strict=True) if code == MISSING]
     if strangers:
@@ -193,6 +193,4 @@ def _keys(tasks: Ids) -> tuple[str, ...]:
 
 
 def _some(noun: str, values: list[str]) -> str:
-    ending = "" if len(values) == 1 else "es" if noun.endswith("s") else "s"
-    shown = ", ".join(values[:SHOWN]) + (", …" if len(values) > SHOWN else "")
-    return f"{len(values):,} {noun}{ending} ({shown})"
+    return f"{counted(len(values), noun)} ({first_few(values, SHOWN)})"

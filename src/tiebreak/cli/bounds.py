@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Need = Literal["workers", "responses", "tasks"]
 
 
-class Answer(NamedTuple):
+class BoundsReport(NamedTuple):
     """Everything that the command has to say."""
 
     bounds: Bounds
@@ -69,13 +69,13 @@ def bounds(
         raise OptionError("The printed formulas prove nothing, so nothing can be planned by them.")
     crowd, links = _crowd(assumptions, responses, failure, quiet=quiet)
     with working("computing bounds", quiet=quiet):
-        answer = _answer(crowd, links, iterations, plain=plain, as_printed=as_printed)
+        report = _report(crowd, links, iterations, plain=plain, as_printed=as_printed)
         if until is not None or need is not None:
             target = 0.5 if until is None else until
             plan = _plan(crowd, links, need or "workers", target, iterations, plain=plain)
-            answer = answer._replace(plan=plan)
-    answer = answer._replace(estimated=responses is not None)
-    typer.echo(as_json_text(answer) if as_json else as_text(answer))
+            report = report._replace(plan=plan)
+    report = report._replace(estimated=responses is not None)
+    typer.echo(as_json_text(report) if as_json else as_text(report))
 
 
 def _crowd(
@@ -99,25 +99,26 @@ def _crowd(
 
         with working("fitting", quiet=quiet):
             model = VariationalBayes().fit(files.read_responses(responses))
-        crowd, links = theory.assumptions_from(model), None
+        crowd = theory.assumptions_from(model)
+        links = None
     return crowd if failure is None else replace(crowd, failure_probability=failure), links
 
 
-def _answer(
+def _report(
     crowd: Assumptions,
     links: LinkedTasks | None,
     n_iter: int,
     *,
     plain: bool,
     as_printed: bool,
-) -> Answer:
+) -> BoundsReport:
     from tiebreak import theory
 
     found = theory.bounds(crowd, links=links, n_iter=n_iter, sharp=not plain, as_printed=as_printed)
     if as_printed:
-        return Answer(found, None, None, estimated=False)
+        return BoundsReport(found, None, None, estimated=False)
     all_right = theory.probability_all_right(crowd, links=links, n_iter=n_iter, sharp=not plain)
-    return Answer(found, all_right, None, estimated=False)
+    return BoundsReport(found, all_right, None, estimated=False)
 
 
 def _plan(
@@ -139,22 +140,22 @@ def _plan(
     return plan(crowd, until, links=links, n_iter=n_iter, sharp=not plain)
 
 
-def as_json_text(answer: Answer) -> str:
-    """Write the answer as one JSON object."""
-    shown: dict[str, Any] = answer.bounds.to_dict() | {
-        "estimated": answer.estimated,
-        "probability_all_right": answer.all_right,
+def as_json_text(report: BoundsReport) -> str:
+    """Write the report as one JSON object."""
+    shown: dict[str, Any] = report.bounds.to_dict() | {
+        "estimated": report.estimated,
+        "probability_all_right": report.all_right,
     }
-    if answer.plan is not None:
-        shown["plan"] = answer.plan.to_dict()
+    if report.plan is not None:
+        shown["plan"] = report.plan.to_dict()
     return json.dumps(shown, ensure_ascii=False)
 
 
-def as_text(answer: Answer) -> str:
-    """Write the answer as tables and plain sentences."""
-    found = answer.bounds
+def as_text(report: BoundsReport) -> str:
+    """Write the report as tables and plain sentences."""
+    found = report.bounds
     parts = [aligned(list(_iteration_rows(found))), aligned(list(_ingredient_rows(found)))]
-    parts.append("\n".join(_sentences(answer)))
+    parts.append("\n".join(_sentences(report)))
     return "\n\n".join(parts)
 
 
@@ -188,24 +189,24 @@ def _ingredient_rows(found: Bounds) -> Iterator[list[str]]:
     yield ["assumed error of the start, confusions", f"{start.confusion_error:g}"]
 
 
-def _sentences(answer: Answer) -> Iterator[str]:
+def _sentences(report: BoundsReport) -> Iterator[str]:
     from tiebreak.theory.verdicts import crowd_in_words, percent
 
-    found = answer.bounds
-    if answer.estimated:
+    found = report.bounds
+    if report.estimated:
         yield (
             "The crowd is estimated from the responses by variational Bayes. The theorems ask for "
             "the truth, so this is a plan for crowds like it, not a certificate."
         )
     yield found.verdict
     yield from found.reasons
-    if answer.all_right:
+    if report.all_right:
         yield (
             f"{crowd_in_words(found.assumptions)}, the highest probability with which every label "
-            f"can be proved right is {percent(answer.all_right)}."
+            f"can be proved right is {percent(report.all_right)}."
         )
-    if answer.plan is not None:
-        yield answer.plan.verdict
+    if report.plan is not None:
+        yield report.plan.verdict
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

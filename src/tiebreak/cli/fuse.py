@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files, number_or
-from tiebreak.cli.errors import say, working
+from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.options import (
     Classes,
     Columns,
@@ -21,8 +21,9 @@ from tiebreak.cli.options import (
     Seed,
     TasksFile,
     error_rate,
-    read_crowd,
+    read_inputs,
 )
+from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
@@ -63,7 +64,7 @@ def fuse(
         str | None, typer.Option(help="Where to write who confuses what.", metavar="FILE")
     ] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Add one column a class.")
+        bool, typer.Option("--probabilities", help="Add one column per class.")
     ] = False,
     columns: Columns = None,
     repeats: Repeats = "last",
@@ -146,8 +147,16 @@ def fuse(
     }
     estimator = build_estimator(method, chosen)
     with working("reading and fitting", quiet=quiet):
-        crowd = read_crowd(responses, columns, tasks, repeats, classes)
-        model = estimator.fit(crowd, links=links, gold=gold)
+        given = read_inputs(
+            responses,
+            links=links,
+            gold=gold,
+            tasks=tasks,
+            columns=columns,
+            repeats=repeats,
+            classes=classes,
+        )
+        model = estimator.fit(given.responses, links=given.links, gold=given.gold)
     files.write_labels(out, model.labels_, probabilities=probabilities)
     if workers:
         files.write_workers(workers, model)
@@ -157,9 +166,9 @@ def fuse(
     if as_json:
         typer.echo(json.dumps(summary | {"out": out, "workers_out": workers}))
     if not quiet:
-        say(describe(summary))
+        print_message(describe(summary))
         written = [name for name in (out, workers, doubtful) if name and name != STANDARD]
-        say(f"wrote {', '.join(written)}" if written else "labels are on stdout")
+        print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
 
 
 def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
@@ -184,7 +193,9 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
 
 def summarise(method: str, model: Estimator) -> dict[str, Any]:
     """Collect what the summary says, under names that a program can read."""
-    crowd, links, gold = model.responses_, model.links_, model.gold_
+    crowd = model.responses_
+    links = model.links_
+    gold = model.gold_
     strength = getattr(model, "link_strength_", None)
     stated = model.labels_.probability
     return {
@@ -210,35 +221,30 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
 def describe(summary: dict[str, Any]) -> str:
     """Put the summary into a few lines."""
     n = summary
-    counted = [_count(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
-    counted.append(_count(n["classes"], "class"))
+    parts = [counted(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
+    parts.append(counted(n["classes"], "class"))
     if n["links"]:
-        counted.append(_count(n["links"], "link"))
+        parts.append(counted(n["links"], "link"))
     if n["gold"]:
-        counted.append(f"{n['gold']:,} gold")
-    lines = [", ".join(counted)]
+        parts.append(f"{n['gold']:,} gold")
+    lines = [", ".join(parts)]
     if n["sweeps"]:
         settled = "settled" if n["converged"] else "not settled"
-        lines.append(f"{settled} after {_count(n['sweeps'], 'sweep')}")
+        lines.append(f"{settled} after {counted(n['sweeps'], 'sweep')}")
     if n["links"]:
-        lines.append(f"{n['links_broken']:,} of {_count(n['links'], 'link')} broken")
+        lines.append(f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken")
     if n["links_doubtful"] is not None:
-        lines.append(f"{_count(n['links_doubtful'], 'link')} likelier wrong than right")
+        lines.append(f"{counted(n['links_doubtful'], 'link')} more likely wrong than right")
     if n["link_components"] and n["link_components"]["large"]:
-        parts = _count(n["link_components"]["large"], "component")
-        lines.append(f"{parts} of linked tasks too loopy to be exact: approximate")
-    unsure = f"{n['labels_below_0.9']:,} of {_count(n['tasks'], 'label')}"
+        n_large = counted(n["link_components"]["large"], "component")
+        lines.append(f"{n_large} of linked tasks too loopy to be exact: approximate")
+    unsure = f"{n['labels_below_0.9']:,} of {counted(n['tasks'], 'label')}"
     lines.append(f"{unsure} below probability {SURE}")
     return "\n".join(lines)
 
 
-def _count(n: int, noun: str) -> str:
-    ending = "" if n == 1 else "es" if noun.endswith("s") else "s"
-    return f"{n:,} {noun}{ending}"
-
-
 def doubtful_columns(model: Any) -> dict[str, Any]:
-    """Return links that are likelier wrong than right, and how likely, as columns."""
+    """Return links that are more likely wrong than right, and how likely, as columns."""
     found = model.doubtful_links_
     if found is None:
         return {"left": [], "right": [], "link": [], "wrong": []}

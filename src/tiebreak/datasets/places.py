@@ -50,7 +50,7 @@ def look_for(name: str) -> Path | None:
         if is_complete(place.folder / name):
             return place.folder / name
         if place.title == DATA and not place.folder.is_dir():
-            note(f"{DATA} names {place.folder}, which is no folder.")
+            note(f"{DATA} names {place.folder}, which is not a folder.")
     return None
 
 

@@ -9,7 +9,8 @@ from tiebreak import ids
 from tiebreak.errors import LinkError, note
 from tiebreak.files.columns import squashed
 from tiebreak.files.numbers import Floats, as_numbers, offenders
-from tiebreak.ids import MISSING, NOWHERE, Column, Source
+from tiebreak.ids import MISSING, Column
+from tiebreak.source import NOWHERE, Source
 
 MUST_WORDS = frozenset({"must", "mustlink", "same", "ml", "1", "+1", "1.0", "true"})
 CANNOT_WORDS = frozenset({"cannot", "cannotlink", "different", "cl", "-1", "-1.0", "false"})

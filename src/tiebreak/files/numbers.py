@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.ids import Column, Ids, Source, is_arrow, is_missing
+from tiebreak.ids import Column, Ids, is_arrow, is_missing
+from tiebreak.source import Source
 
 Floats = npt.NDArray[np.float64]
 SHOWN = 3

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from tiebreak import ids
 from tiebreak.errors import LinkError
-from tiebreak.ids import MISSING, Codes, Column, Ids, Source
+from tiebreak.ids import MISSING, Codes, Column, Ids
+from tiebreak.source import Source
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

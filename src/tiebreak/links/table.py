@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from tiebreak import ids, link_graph
 from tiebreak.errors import LinkError, note
+from tiebreak.frames import as_frame
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, NOWHERE, Codes, Column, Ids, Source
-from tiebreak.labels import as_frame
+from tiebreak.ids import MISSING, Codes, Column, Ids
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links.closed import ClosedLinks
 from tiebreak.links.columns import (
@@ -26,6 +26,7 @@ from tiebreak.links.columns import (
     show_sources,
     show_weights,
 )
+from tiebreak.source import NOWHERE, Source
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

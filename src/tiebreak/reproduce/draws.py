@@ -66,7 +66,12 @@ def fingerprint(dataset: datasets.Dataset) -> str:
     """Return a short sum of responses and gold, to tell whether finished runs used the same."""
     responses, gold = dataset.responses, dataset.gold
     found = 0
-    for codes in (responses.task, responses.worker, responses.label, gold.label):
+    for codes in (
+        responses.task_of_each(),
+        responses.worker_of_each(),
+        responses.label_of_each(),
+        gold.label,
+    ):
         found = zlib.crc32(np.ascontiguousarray(codes).tobytes(), found)
     return f"{found:08x}"
 

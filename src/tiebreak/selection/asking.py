@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tiebreak.errors import OptionError
+from tiebreak.frames import as_frame
 from tiebreak.ids import Ids
 from tiebreak.inference import VariationalBayes
 from tiebreak.inference.calibration import expected_temperature
 from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.kernels.reference import softmax
-from tiebreak.labels import as_frame
 from tiebreak.selection import adaptive, draws, value
 from tiebreak.selection.adaptive import Crowd
 from tiebreak.selection.draws import Indexes, Seed
@@ -143,7 +143,7 @@ def own_probabilities(model: VariationalBayes) -> Floats:
     tiny = np.finfo(np.float64).tiny
     by_answer = np.log(np.maximum(model.confusion_, tiny)).transpose(0, 2, 1)
     scores = np.tile(np.log(np.maximum(model.class_prior_, tiny)), (crowd.n_tasks, 1))
-    task, worker, label = crowd.task, crowd.worker, crowd.label
+    task, worker, label = crowd.task_of_each(), crowd.worker_of_each(), crowd.label_of_each()
     for k in range(crowd.n_classes):
         votes = by_answer[worker, label, k]
         scores[:, k] += np.bincount(task, weights=votes, minlength=crowd.n_tasks)

@@ -101,7 +101,7 @@ def _votes(
     task, stake = _doubtful(crowd)
     first = task[np.argsort(-value.gold_gain(crowd.q[task]) * stake, kind="stable")[: 10 * n]]
     offers: Offers = []
-    by_task, by_worker = model.responses_.task, model.responses_.worker
+    by_task, by_worker = model.responses_.task_of_each(), model.responses_.worker_of_each()
     for name, code in zip(workers, codes.tolist(), strict=True):
         cost = _cost("vote", vote[name] if isinstance(vote, Mapping) else vote)
         done = by_task[by_worker == code]

@@ -46,8 +46,8 @@ def assumptions_from(
             "The theorems need two classes or more; "
             f"the responses have {responses.n_classes} and {responses.n_responses:,} labels."
         )
-    by_worker = np.bincount(responses.worker, minlength=responses.n_workers)
-    by_task = np.bincount(responses.task, minlength=responses.n_tasks)
+    by_worker = np.bincount(responses.worker_of_each(), minlength=responses.n_workers)
+    by_task = np.bincount(responses.task_of_each(), minlength=responses.n_tasks)
     active = by_worker > 0
     return Assumptions(
         class_prior=model.class_prior_,
