@@ -13,10 +13,10 @@ from reproduce.made_up import tiny_plan, without_time
 import tiebreak as tb
 from tiebreak.errors import FileError, OptionError
 from tiebreak.reproduce import draws, experiments, methods
-from tiebreak.reproduce.experiments import RUNS
+from tiebreak.reproduce.runner import RUNS
 
 
-def crowd(name: str) -> draws.Crowd:
+def crowd(name: str) -> draws.FittedDataset:
     about = tiny_plan(name).about[name]
     return draws.crowd(name, about.fingerprint, "numpy")
 
@@ -187,4 +187,4 @@ def test_a_line_that_is_no_run_is_named(out: Path) -> None:
 )
 def test_too_few_runs_or_steps_are_refused(n_runs: int, n_steps: int, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        experiments.Plan.of(["bluebird"], n_runs, n_steps)
+        experiments.Reproduction.of(["bluebird"], n_runs, n_steps)

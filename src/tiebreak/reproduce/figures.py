@@ -39,8 +39,14 @@ class Line(NamedTuple):
     width: float = 1.4
 
 
-BLACK, GREY, BLUE, SKY = "#000000", "#7f7f7f", "#0072b2", "#56b4e9"
-GREEN, ORANGE, RED, PINK = "#009e73", "#e69f00", "#d55e00", "#cc79a7"
+BLACK = "#000000"
+GREY = "#7f7f7f"
+BLUE = "#0072b2"
+SKY = "#56b4e9"
+GREEN = "#009e73"
+ORANGE = "#e69f00"
+RED = "#d55e00"
+PINK = "#cc79a7"
 
 WIDE = 3.0  # below the others, so that equal lines are both seen
 
@@ -124,7 +130,7 @@ def draw(measured: Measured, experiment: str, stem: Path) -> list[Path]:
         paths = [stem.with_name(f"{stem.name}.{ending}") for ending in FORMATS]
         for path, options in zip(paths, FORMATS.values(), strict=True):
             figure.savefig(path, **options)
-    _strip_blanks(paths[0])
+    strip_blanks(paths[0])
     return paths
 
 
@@ -148,7 +154,7 @@ def _draw_line(axes: Any, measured: Measured, method: str, values: Floats) -> No
         )
 
 
-def _strip_blanks(path: Path) -> None:
+def strip_blanks(path: Path) -> None:
     """Take trailing blanks out of an SVG, so that it passes checks for text."""
     lines = path.read_text("utf-8").splitlines()
     path.write_text("\n".join(line.rstrip() for line in lines) + "\n", "utf-8")

@@ -14,7 +14,8 @@ import numpy as np
 from tiebreak.errors import FileError
 from tiebreak.files.atomic_write import open_target
 from tiebreak.kernels.layout import Floats
-from tiebreak.reproduce.experiments import Plan, Row
+from tiebreak.reproduce.experiments import Reproduction
+from tiebreak.reproduce.runner import Row
 
 RESULTS = "results.json"
 
@@ -110,7 +111,7 @@ class Results(NamedTuple):
             raise FileError(f"{path} holds no results of tiebreak reproduce: {error}.") from None
 
 
-def gather(plan: Plan, rows: list[Row]) -> Results:
+def gather(plan: Reproduction, rows: list[Row]) -> Results:
     """Turn the rows of all cases into arrays."""
     about = {
         "version": rows[0]["version"],
@@ -127,7 +128,7 @@ def gather(plan: Plan, rows: list[Row]) -> Results:
     return Results(about, {name: _stack(plan, name, of_dataset[name]) for name in plan.about})
 
 
-def _stack(plan: Plan, name: str, rows: list[Row]) -> Measured:
+def _stack(plan: Reproduction, name: str, rows: list[Row]) -> Measured:
     numbers = plan.numbers(name)
     scores = {(row["run"], row["n_given"]): row["scores"] for row in rows}
     first = scores[0, numbers[0]]
