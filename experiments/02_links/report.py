@@ -7,11 +7,15 @@ Every number and every verdict on that page is computed here. What was not run i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 import figure
 import numpy as np
-from results import CLEAN, DATASETS, NAMES, ROOT, SIZES, WRONG, Difference, Results
+from common import NAMES, ROOT, Difference, percent, table
+from results import CLEAN, DATASETS, SIZES, WRONG, Results
 from verdicts import HARD_WRONG, MUSIC, MUSIC_SLACK, SLACK, is_kept, verdicts
 
 PAGE = ROOT / "docs" / "links-results.md"
@@ -187,22 +191,12 @@ def temperature_section(results: Results) -> str:
 # Words
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
 def number(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.3f}"
 
 
 def shown(difference: Difference) -> str:
     return "–" if np.isnan(difference.mean) else str(difference)
-
-
-def percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import os
-import platform
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +12,7 @@ from tiebreak.errors import FileError
 from tiebreak.files.atomic_write import open_target
 from tiebreak.kernels.layout import Floats
 from tiebreak.reproduce.experiments import Reproduction
-from tiebreak.reproduce.runner import Row
+from tiebreak.reproduce.runner import Row, made_on
 
 RESULTS = "results.json"
 
@@ -115,9 +112,7 @@ def gather(plan: Reproduction, rows: list[Row]) -> Results:
     """Turn the rows of all cases into arrays."""
     about = {
         "version": rows[0]["version"],
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
-        "python": platform.python_version(),
+        **made_on(),
         "runs": plan.n_runs,
         "steps": plan.n_steps,
         "fingerprints": {name: each.fingerprint for name, each in plan.about.items()},

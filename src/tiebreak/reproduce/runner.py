@@ -7,10 +7,12 @@ a stop is read from there and not repeated.
 
 from __future__ import annotations
 
+import datetime
 import functools
 import json
 import multiprocessing
 import os
+import platform
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -86,6 +88,15 @@ def finished(path: Path, case_type: type[AnyCase]) -> dict[AnyCase, Row]:
                 "start afresh."
             ) from None
     return rows
+
+
+def made_on() -> dict[str, str]:
+    """Say when and on what machine results were made, to be kept with them."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "python": platform.python_version(),
+    }
 
 
 def _case_of(row: Row, case_type: Any) -> Any:
