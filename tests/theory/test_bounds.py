@@ -40,7 +40,8 @@ def test_kinds_of_workers_are_worth_as_many_single_workers() -> None:
         response_rate=np.repeat(rates, [30, 40]),
         most_responses=65,
     )
-    ours, theirs = theory.bounds(kinds), theory.bounds(apart)
+    ours = theory.bounds(kinds)
+    theirs = theory.bounds(apart)
     assert not ours.vacuous
     np.testing.assert_allclose(ours.label_exponent, theirs.label_exponent, rtol=1e-9)
     np.testing.assert_allclose(ours.confusion_error, theirs.confusion_error, rtol=1e-9)
@@ -50,7 +51,8 @@ def test_kinds_of_workers_are_worth_as_many_single_workers() -> None:
 def test_renaming_classes_changes_nothing() -> None:
     crowd = crowd_of(class_prior=[0.4, 0.6])
     swapped = crowd_of(class_prior=[0.6, 0.4], confusion=[[0.88, 0.12], [0.1, 0.9]])
-    ours, theirs = theory.bounds(crowd), theory.bounds(swapped)
+    ours = theory.bounds(crowd)
+    theirs = theory.bounds(swapped)
     assert not ours.vacuous
     np.testing.assert_allclose(ours.label_exponent, theirs.label_exponent)
 
@@ -87,7 +89,8 @@ def test_a_rougher_start_never_helps() -> None:
 
 
 def test_more_responses_at_once_never_help() -> None:
-    free, capped = crowd_of(response_rate=0.9), crowd_of(response_rate=0.9, most_responses=56)
+    free = crowd_of(response_rate=0.9)
+    capped = crowd_of(response_rate=0.9, most_responses=56)
     ours, theirs = (theory.bounds(crowd, n_iter=1, threshold=0.3) for crowd in (capped, free))
     assert ours.label_exponent[0] > theirs.label_exponent[0] + 0.5
 
@@ -101,7 +104,8 @@ def test_the_best_threshold_is_at_least_as_good_as_any() -> None:
 
 def test_the_sharp_bounds_are_far_smaller_than_the_plain_ones() -> None:
     crowd = crowd_of(n_workers=800, n_tasks=300_000, confusion=[[0.9, 0.1], [0.1, 0.9]])
-    plain, sharp = theory.bounds(crowd, sharp=False), theory.bounds(crowd, threshold=0.5)
+    plain = theory.bounds(crowd, sharp=False)
+    sharp = theory.bounds(crowd, threshold=0.5)
     assert not plain.vacuous
     assert sharp.label_exponent[-1] > 1.5 * plain.label_exponent[-1]
     assert sharp.ingredients.evidence_failure < plain.ingredients.evidence_failure

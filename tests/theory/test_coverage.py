@@ -122,7 +122,8 @@ def check_start(
 ) -> None:
     """The theorem builds on a start; see that this one is as good as assumed."""
     nobody = np.empty(0, dtype=np.int64)
-    found, start = errors_of(crowd, truth, q, beliefs, nobody), crowd.start
+    found = errors_of(crowd, truth, q, beliefs, nobody)
+    start = crowd.start
     assert found.labels <= start.label_error
     assert found.class_prior <= start.class_prior_error
     assert found.confusion <= start.confusion_error

@@ -33,7 +33,8 @@ def small(seed: int) -> Assumptions:
 
 def chance_of_little_evidence(crowd: Assumptions, asked: tuple[int, ...], least: float) -> Floats:
     """Exact chance, for each true class, that some wrong class is less than `least` behind."""
-    log_confusion, n_classes = np.log(crowd.confusion), crowd.n_classes
+    log_confusion = np.log(crowd.confusion)
+    n_classes = crowd.n_classes
     chance = np.zeros(n_classes)
     for answers in product(range(n_classes), repeat=len(asked)):
         scores = sum((log_confusion[m, :, c] for m, c in zip(asked, answers, strict=True)), 0.0)

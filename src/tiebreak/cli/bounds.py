@@ -99,7 +99,8 @@ def _crowd(
 
         with working("fitting", quiet=quiet):
             model = VariationalBayes().fit(files.read_responses(responses))
-        crowd, links = theory.assumptions_from(model), None
+        crowd = theory.assumptions_from(model)
+        links = None
     return crowd if failure is None else replace(crowd, failure_probability=failure), links
 
 

@@ -73,7 +73,8 @@ def start(problem: Problem, random_state: int | None = None) -> Floats:
     majority = vb.majority(problem.tasks, problem.n_classes)
     if problem.n_classes == 1:
         return majority
-    trials, reasons = [], []
+    trials = []
+    reasons = []
     for rng in _generator(random_state).spawn(N_SPLITS):
         try:
             trials.append(_try_split(problem, rng))
@@ -134,7 +135,8 @@ def estimate(problem: Problem, rng: np.random.Generator) -> Estimates:
     Unsuited
         If the votes do not determine them; the message is the reason.
     """
-    tasks, n_classes = problem.tasks, problem.n_classes
+    tasks = problem.tasks
+    n_classes = problem.n_classes
     if n_classes > MAX_CLASSES:
         raise Unsuited(
             f"there are {n_classes} classes, and the work grows with their fourth power; "
@@ -218,8 +220,10 @@ def _require_tellable(pair: Floats) -> None:
 
 def _one_group(found: Moments, c: int, rng: np.random.Generator) -> tensor.Components:
     """Let the other two groups, a and b, speak as group c would: [eq:spectral-symmetric]."""
-    a, b = (c + 1) % N_GROUPS, (c + 2) % N_GROUPS
-    from_a, from_b = _translation(found, a, c), _translation(found, b, c)
+    a = (c + 1) % N_GROUPS
+    b = (c + 2) % N_GROUPS
+    from_a = _translation(found, a, c)
+    from_b = _translation(found, b, c)
     second = from_a @ found.pairs[a, b] @ from_b.T
     in_order = found.triples.transpose(a, b, c)
     third = np.einsum("abk,ia,jb->ijk", in_order, from_a, from_b, optimize=True)
@@ -259,7 +263,8 @@ def worker_confusions(
     everyone = np.ones(problem.tasks.n_tasks, dtype=bool)
     sized = groups.confusion * groups.size[:, None, None]
     for g in range(N_GROUPS):
-        a, b = (g + 1) % N_GROUPS, (g + 2) % N_GROUPS
+        a = (g + 1) % N_GROUPS
+        b = (g + 2) % N_GROUPS
         others = votes[a] + votes[b]
         joint, _ = problem.backend.tally(others, problem.tasks, everyone, problem.n_threads)
         mine = group == g

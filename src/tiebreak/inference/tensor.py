@@ -81,7 +81,8 @@ def power_method(cube: Floats, rng: np.random.Generator) -> tuple[Floats, Floats
     and so on: [eq:spectral-power].
     """
     left = cube.copy()
-    strengths, directions = np.empty(len(cube)), np.empty(cube.shape[:2])
+    strengths = np.empty(len(cube))
+    directions = np.empty(cube.shape[:2])
     for h in range(len(cube)):
         strengths[h], directions[:, h] = _strongest(left, rng)
         if not strengths[h] > MIN_STRENGTH * strengths[: h + 1].max():

@@ -108,7 +108,8 @@ def parse_assumptions(text: bytes | str, name: str = "the assumptions") -> Scena
 
 def _scenario(table: Mapping[str, Any]) -> Scenario:
     _check_names("the file", table, TOP, needed=("n_tasks", "class_prior", "workers"))
-    start, prior = _table(table, "start"), _table(table, "prior")
+    start = _table(table, "start")
+    prior = _table(table, "prior")
     _check_names("[start]", start, START)
     _check_names("[prior]", prior, PRIOR)
     workers = _tables(table["workers"], "[[workers]]")

@@ -63,7 +63,8 @@ class LinkedTasks:
         n_tasks: npt.ArrayLike = 1,
         strength: float = 1.0,
     ) -> None:
-        by_class, own = np.atleast_2d(_counts("cannot", cannot)), _counts("truth", truth)
+        by_class = np.atleast_2d(_counts("cannot", cannot))
+        own = _counts("truth", truth)
         own = np.atleast_1d(own)
         musts = np.broadcast_to(_counts("must", must), own.shape)
         copies = np.broadcast_to(_counts("n_tasks", n_tasks), own.shape)
@@ -191,7 +192,8 @@ def link_support(
     0.8
     """
     by_class = np.asarray(n_cannot, dtype=np.float64)
-    total, least_wrong = float(by_class.sum()), float(np.delete(by_class, truth).min())
+    total = float(by_class.sum())
+    least_wrong = float(np.delete(by_class, truth).min())
     from_must = n_must * (1 - 2 * label_error)
     if version == "corrected":
         return from_must + (1 - label_error) * least_wrong - label_error * total

@@ -154,7 +154,8 @@ def probability_all_right(
             if trial.evidence_failure < failure
         )
 
-    fails, works = np.log(SMALLEST_FAILURE), np.log(1 - SMALLEST_FAILURE)
+    fails = np.log(SMALLEST_FAILURE)
+    works = np.log(1 - SMALLEST_FAILURE)
     if not proves(float(np.exp(works))):
         return 0.0
     for _ in range(HALVINGS):
@@ -210,18 +211,21 @@ def _search(unit: Unit, label_error: float, most: int, at: Callable[[int], Bound
     def good(found: Bounds) -> bool:
         return not found.vacuous and found.worst_label_error < label_error
 
-    too_few, enough = 0, 1
+    too_few = 0
+    enough = 1
     found = at(enough)
     while not good(found):
         if enough == most:
             return Plan(unit, label_error, None, most, found)
-        too_few, enough = enough, min(2 * enough, most)
+        too_few = enough
+        enough = min(2 * enough, most)
         found = at(enough)
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
         trial = at(middle)
         if good(trial):
-            enough, found = middle, trial
+            enough = middle
+            found = trial
         else:
             too_few = middle
     return Plan(unit, label_error, enough, most, found)

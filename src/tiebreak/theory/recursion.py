@@ -303,7 +303,8 @@ def _iterate(
         rows = rules.confusion_error(crowd, deviations, labels)
         posterior_total = crowd.n_tasks + float(crowd.class_prior_counts.sum())
         errors = ParameterErrors(class_prior, rows.entry, posterior_total, rows.total)
-        worst_prior, worst_entry = float(class_prior.max()), float(rows.entry.max())
+        worst_prior = float(class_prior.max())
+        worst_entry = float(rows.entry.max())
         yield _Iteration(exponent, support, labels, worst_prior, worst_entry)
 
 

@@ -87,7 +87,8 @@ def _least_exponent(crowd: Assumptions, truth: int, other: int, evidence: float)
         overlap = np.exp((1 - s) * log_truth + s * log_other).sum(axis=1) - 1
         return float(s * evidence + crowd.n_workers @ np.log1p(crowd.response_rate * overlap))
 
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     for _ in range(SEARCH_STEPS):
         step = GOLDEN_SECTION * (high - low)
         if exponent(high - step) <= exponent(low + step):
@@ -104,7 +105,9 @@ def deviations(crowd: Assumptions, budget: float) -> Deviations:
 
         (L/3 + √(L²/9 + 2 N p (1 − p) L)) / N,  L = ln 2K/ν_π, ln 4MK²/ν_γ and ln 4MK/ν_γ
     """
-    n_classes, n_workers, share = crowd.n_classes, crowd.total_workers, budget / 2
+    n_classes = crowd.n_classes
+    n_workers = crowd.total_workers
+    share = budget / 2
     answered = crowd.response_rate[:, None] * crowd.class_prior
     return Deviations(
         _radius(crowd.n_tasks, crowd.class_prior, 2 * n_classes / share),
@@ -180,7 +183,8 @@ def confusion_error(crowd: Assumptions, deviations: Deviations, labels: LabelErr
 
     where the worker's number of responses |R_m| is at most N (μ + Σ_k s_k) and at most N.
     """
-    n_tasks, gamma = crowd.n_tasks, crowd.confusion
+    n_tasks = crowd.n_tasks
+    gamma = crowd.confusion
     prior_total = crowd.confusion_counts.sum(axis=2)
     expected = crowd.response_rate[:, None] * crowd.class_prior
     responses = n_tasks * np.minimum(crowd.response_rate + deviations.answered.sum(axis=1), 1.0)
