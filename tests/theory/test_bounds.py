@@ -22,7 +22,9 @@ def crowd_of(**changed: Any) -> theory.Assumptions:
         "n_tasks": 20_000,
         "n_workers": 60,
         "failure_probability": 0.1,
-        "start": theory.Start(class_prior_error=0.02, confusion_error=0.015, label_error=0.05),
+        "start": theory.AssumedStart(
+            class_prior_error=0.02, confusion_error=0.015, label_error=0.05
+        ),
     }
     return theory.Assumptions(**(values | changed))
 
@@ -80,7 +82,7 @@ def test_bounds_are_probabilities_whatever_the_crowd(
 def test_a_rougher_start_never_helps() -> None:
     exponents = [
         theory.bounds(
-            crowd_of(start=theory.Start(confusion_error=error)), n_iter=1, threshold=0.3
+            crowd_of(start=theory.AssumedStart(confusion_error=error)), n_iter=1, threshold=0.3
         ).label_exponent[0]
         for error in (0.0, 0.01, 0.02, 0.05, 0.2)
     ]
@@ -228,7 +230,7 @@ def test_the_printed_probability_says_nothing_whatever_the_crowd() -> None:
 def test_the_printed_f_is_undefined_for_the_default_prior_and_good_workers() -> None:
     good = crowd_of(confusion=[[0.84, 0.16], [0.16, 0.84]], n_workers=5000)
     assert theory.bounds(good, as_printed=True).label_exponent[0] == -np.inf  # erratum 22
-    exact = theory.Start(class_prior_error=0.0, confusion_error=0.0)
+    exact = theory.AssumedStart(class_prior_error=0.0, confusion_error=0.0)
     poor = replace(good, confusion=np.array([[[0.8, 0.2], [0.2, 0.8]]]), start=exact)
     assert theory.bounds(poor, as_printed=True).label_exponent[0] > -np.inf
 
@@ -245,7 +247,7 @@ def test_the_printed_f_is_undefined_for_the_default_prior_and_good_workers() -> 
             "Too little evidence: the responses on a task are worth 4.79 nats",
         ),
         (
-            {"start": theory.Start(confusion_error=0.2)},
+            {"start": theory.AssumedStart(confusion_error=0.2)},
             True,
             "The start is too rough: nothing is known of the true class's lead at the first "
             "iteration. A better start, or better workers",
@@ -258,7 +260,7 @@ def test_the_printed_f_is_undefined_for_the_default_prior_and_good_workers() -> 
         ),
         ({"n_tasks": 2000, "n_workers": 60}, True, "Too few tasks to learn the workers"),
         (
-            {"n_tasks": 100, "n_workers": 3000, "start": theory.Start(0.001, 0.001)},
+            {"n_tasks": 100, "n_workers": 3000, "start": theory.AssumedStart(0.001, 0.001)},
             False,
             "Too few tasks: the rarest answer",
         ),
@@ -327,9 +329,12 @@ def test_wrong_options_are_refused(arguments: dict[str, Any], message: str) -> N
         ({"response_rate": 1.1}, "response_rate must be above 0"),
         ({"failure_probability": 1.0}, "failure_probability must be between 0 and 1"),
         ({"class_prior_counts": 0.4}, "class_prior_counts must be 0.5 or more"),
-        ({"class_prior_counts": [1, 1, 1]}, "class_prior_counts must be one number or 2"),
+        (
+            {"class_prior_counts": [1, 1, 1]},
+            "one number, or one for each of the 2 classes",
+        ),
         ({"confusion_counts": (0.2, 1)}, "confusion_counts must be 0.5 or more"),
-        ({"confusion_counts": "flat"}, "confusion_counts must be one of 'diagonal'"),
+        ({"confusion_counts": "flat"}, "confusion_counts: .* must be one of 'diagonal'"),
         ({"confusion_counts": [1, 1, 1]}, "confusion_counts must be 'diagonal'"),
         ({"most_responses": 0}, "most_responses must be a whole number"),
     ],
@@ -345,7 +350,7 @@ def test_wrong_assumptions_are_refused(changed: dict[str, Any], message: str) ->
 )
 def test_a_wrong_start_is_refused(name: str, value: float) -> None:
     with pytest.raises(OptionError, match=f"start {name}"):
-        theory.Start(**{name: value})
+        theory.AssumedStart(**{name: value})
 
 
 def test_prior_counts_are_spelt_out() -> None:

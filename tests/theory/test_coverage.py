@@ -16,9 +16,9 @@ from tiebreak.ids import Ids
 from tiebreak.inference import priors, vb
 from tiebreak.inference.mean_field import MeanField, groups_of
 from tiebreak.kernels import reference
+from tiebreak.kernels.layout import Floats
 from tiebreak.link_graph import LinkCodes
 from tiebreak.responses import Responses
-from tiebreak.theory.crowd import Floats
 
 N_TRIALS = 10
 N_SWEEPS = 3
@@ -40,7 +40,7 @@ def assumed(n_workers: int, n_tasks: int = 20_000) -> theory.Assumptions:
         n_tasks=n_tasks,
         n_workers=n_workers,
         failure_probability=0.1,
-        start=theory.Start(
+        start=theory.AssumedStart(
             class_prior_error=0.02,
             confusion_error=0.015,
             label_error=0.05,

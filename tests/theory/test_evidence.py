@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 from theory.crowds import draw
 
+from tiebreak.kernels.layout import Floats
 from tiebreak.theory import Assumptions, plain, sharp, with_responses_per_task
-from tiebreak.theory.crowd import Floats
 from tiebreak.theory.events import Version
 
 THRESHOLDS = (0.1, 0.3, 0.5)

@@ -17,7 +17,7 @@ VECTORS = json.loads(GOLDEN.read_text("utf-8"))["vectors"]
 
 
 def bounds_of(inputs: dict[str, Any]) -> theory.Bounds:
-    start = theory.Start(
+    start = theory.AssumedStart(
         class_prior_error=inputs["eps_pi0"],
         confusion_error=inputs["eps_gamma0"],
         label_error=inputs.get("eps_q0", 0.5),

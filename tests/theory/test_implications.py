@@ -13,8 +13,8 @@ import pytest
 from oracles import dense_vb
 from theory.crowds import Drawn, draw, draw_exact, draw_posterior
 
+from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.theory import Assumptions, link_support, plain, printed, sharp
-from tiebreak.theory.crowd import Counts, Floats
 from tiebreak.theory.events import Deviations, LabelErrors, ParameterErrors
 
 N_CROWDS = 800
@@ -182,7 +182,7 @@ def test_link_support_bounds_what_neighbours_say_and_is_attained(seed: int) -> N
     assert worst_neighbours(n_must, n_cannot, error) == pytest.approx(bound)
 
 
-def worst_neighbours(n_must: int, n_cannot: Counts, error: float) -> float:
+def worst_neighbours(n_must: int, n_cannot: Offsets, error: float) -> float:
     """Sum what neighbours say when each errs as badly as it may against some wrong class."""
     sums = [
         n_must * (1 - 2 * error) + own * (1 - 2 * error) - (n_cannot.sum() - own) * error

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import LinkError, OptionError
-from tiebreak.theory.crowd import Counts, Floats
+from tiebreak.kernels.layout import Floats
 
 SupportVersion = Literal["corrected", "printed", "printed, wrong classes only", "proof's last line"]
-SUPPORT_VERSIONS: tuple[SupportVersion, ...] = (
-    "corrected",
-    "printed",
-    "printed, wrong classes only",
-    "proof's last line",
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -48,10 +42,10 @@ class LinkedTasks:
     array([0.9, 1.8])
     """
 
-    must: Counts
-    cannot: Counts
-    truth: Counts
-    n_tasks: Counts
+    must: npt.NDArray[np.int64]
+    cannot: npt.NDArray[np.int64]
+    truth: npt.NDArray[np.int64]
+    n_tasks: npt.NDArray[np.int64]
     strength: float
 
     def __init__(
@@ -64,8 +58,7 @@ class LinkedTasks:
         strength: float = 1.0,
     ) -> None:
         by_class = np.atleast_2d(_counts("cannot", cannot))
-        own = _counts("truth", truth)
-        own = np.atleast_1d(own)
+        own = np.atleast_1d(_counts("truth", truth))
         musts = np.broadcast_to(_counts("must", must), own.shape)
         copies = np.broadcast_to(_counts("n_tasks", n_tasks), own.shape)
         if by_class.shape[0] != len(own) or not len(own):
@@ -203,10 +196,10 @@ def link_support(
         return from_must - 2 * label_error * total + least_wrong
     if version == "proof's last line":
         return from_must - (1 + label_error) * total + least_wrong
-    raise OptionError.unknown("version", version, SUPPORT_VERSIONS)
+    raise OptionError.unknown("version", version, get_args(SupportVersion))
 
 
-def _counts(name: str, value: npt.ArrayLike) -> Counts:
+def _counts(name: str, value: npt.ArrayLike) -> npt.NDArray[np.int64]:
     given = np.asarray(value)
     if given.dtype.kind not in "iu" or (given < 0).any():
         raise OptionError(f"{name} must be whole numbers, 0 or more; got {value!r}.")

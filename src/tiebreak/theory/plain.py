@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.theory.crowd import Assumptions, Floats
+from tiebreak.kernels.layout import Floats
+from tiebreak.theory.crowd import Assumptions
 from tiebreak.theory.events import (
     Deviations,
     LabelErrors,
