@@ -70,8 +70,7 @@ def fit(case: Case) -> dict[str, Any]:
     prior = "uniform" if case.dataset in CONFIG["uniform_prior"] else "diagonal"
     options = {"confusion_prior": prior, "backend": "numba", "n_threads": 1}
     model = tb.VariationalBayes(**options, **method.get("options", {}))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         start = time.perf_counter()
         model.fit(responses, links=links if method.get("links", True) else None)
         seconds = time.perf_counter() - start

@@ -166,8 +166,7 @@ def _scores(crowd: Asked, label: np.ndarray) -> tuple[float, float]:
 
 
 def work(case: Case) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return ask(case)
 
 

@@ -108,19 +108,6 @@ def gain(measured: Measured, ours: str, theirs: str) -> Estimate:
     return estimate(upper_mean(measured, ahead))
 
 
-def growth(measured: Measured, method: str) -> Estimate:
-    """Return how far macro-F in the upper half is ahead of the lower half."""
-    values = measured.of(method)
-    lower = values[:, ~measured.is_upper].mean(axis=1)
-    return estimate(upper_mean(measured, values) - lower)
-
-
-def fewer_broken(measured: Measured, ours: str, theirs: str) -> Estimate:
-    """Return how much smaller a method's share of broken links is in the upper half."""
-    less = measured.share_broken(theirs) - measured.share_broken(ours)
-    return estimate(upper_mean(measured, less))
-
-
 # Rules: each takes an estimate and says whether it holds
 
 
@@ -174,14 +161,17 @@ def _ahead(ours: str, *theirs: str, rule: Rule = is_above) -> Callable[[Measured
 
 def _grows(method: str) -> Callable[[Measured], Judged]:
     def judge_on(measured: Measured) -> Judged:
-        value = growth(measured, method)
+        values = measured.of(method)
+        lower = values[:, ~measured.is_upper].mean(axis=1)
+        value = estimate(upper_mean(measured, values) - lower)
         return [(f"{METHODS[method].title}: upper − lower half", value, is_above(value))]
 
     return judge_on
 
 
 def _breaks_fewer(measured: Measured) -> Judged:
-    value = fewer_broken(measured, "vb_ilc_bvsb", "vb_ilc")
+    less = measured.share_broken("vb_ilc") - measured.share_broken("vb_ilc_bvsb")
+    value = estimate(upper_mean(measured, less))
     compared = "share broken: " + _minus("vb_ilc", "vb_ilc_bvsb")
     return [(compared, value, is_above(value))]
 

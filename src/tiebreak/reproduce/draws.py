@@ -9,8 +9,6 @@ from __future__ import annotations
 import functools
 import warnings
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -73,18 +71,10 @@ def fingerprint(dataset: datasets.Dataset) -> str:
     return f"{found:08x}"
 
 
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Do not warn of sweeps that do not converge; the results count them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 @functools.lru_cache(maxsize=1)  # runs come dataset by dataset
 def crowd(name: str, expected: str, backend: str) -> FittedDataset:
     """Load a dataset, whose fingerprint is known, and fit the methods that no draw changes."""
-    with quietly():
+    with warnings.catch_warnings(action="ignore"):
         dataset = datasets.load(name)
         if fingerprint(dataset) != expected:
             raise FileError(f"The files of {name} changed while it was run. Start again.")

@@ -39,29 +39,20 @@ class Line(NamedTuple):
     width: float = 1.4
 
 
-BLACK = "#000000"
-GREY = "#7f7f7f"
-BLUE = "#0072b2"
-SKY = "#56b4e9"
-GREEN = "#009e73"
-ORANGE = "#e69f00"
-RED = "#d55e00"
-PINK = "#cc79a7"
-
 WIDE = 3.0  # below the others, so that equal lines are both seen
 
 LINES = {
-    "mv": Line(GREY, "", ":"),
-    "ds": Line(SKY, "", "-."),
-    "vb": Line(BLACK, "", "--"),
-    "vb_lc": Line(BLUE, "s", "-"),
-    "vb_ilc": Line(RED, "o", "-"),
-    "vb_ilc_in_turn": Line(ORANGE, "v", "--"),
-    "exact": Line(GREEN, "^", "-", WIDE),
-    "vb_ilc_bvsb": Line(PINK, "D", "-"),
-    "exact_bvsb": Line(GREEN, "P", "--", WIDE),
-    "vb_ilc_derived": Line(RED, "o", "-"),
-    "exact_derived": Line(GREEN, "^", "-", WIDE),
+    "mv": Line("#7f7f7f", "", ":"),
+    "ds": Line("#56b4e9", "", "-."),
+    "vb": Line("#000000", "", "--"),
+    "vb_lc": Line("#0072b2", "s", "-"),
+    "vb_ilc": Line("#d55e00", "o", "-"),
+    "vb_ilc_in_turn": Line("#e69f00", "v", "--"),
+    "exact": Line("#009e73", "^", "-", WIDE),
+    "vb_ilc_bvsb": Line("#cc79a7", "D", "-"),
+    "exact_bvsb": Line("#009e73", "P", "--", WIDE),
+    "vb_ilc_derived": Line("#d55e00", "o", "-"),
+    "exact_derived": Line("#009e73", "^", "-", WIDE),
 }
 EXPERIMENTS: dict[str, tuple[str, Sequence[str]]] = {
     "same_number": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from tiebreak.inference import VariationalBayes
 from tiebreak.kernels.layout import Codes
 from tiebreak.links import Links
 from tiebreak.reproduce import draws
-from tiebreak.reproduce.draws import Draw, FittedDataset, quietly
+from tiebreak.reproduce.draws import Draw, FittedDataset
 
 Given = Literal["nothing", "labels", "random", "bvsb", "derived"]
 Score = dict[str, float | int]
@@ -106,7 +107,7 @@ def _fit(
         **(method.options or {}),
     )
     gold = draws.labels_given(of, drawn, n) if method.given == "labels" else None
-    with quietly():
+    with warnings.catch_warnings(action="ignore"):  # results count what does not converge
         return model.fit(of.responses, links=links, gold=gold)
 
 

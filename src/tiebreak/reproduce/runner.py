@@ -57,7 +57,7 @@ def run_cases(
     before = finished(path, case_type)
     rows = {case: before[case] for case in cases if case in before}
     todo = [case for case in cases if case not in rows]
-    report = progress or _report_nothing
+    report = progress or (lambda n_done, n_all: None)
     report(len(rows), len(cases))
     with path.open("a", encoding="utf-8") as out:
         for row in _rows_of(todo, work, jobs):
@@ -101,10 +101,6 @@ def made_on() -> dict[str, str]:
 
 def _case_of(row: Row, case_type: Any) -> Any:
     return case_type(*(row[name] for name in case_type._fields))
-
-
-def _report_nothing(n_done: int, n_all: int) -> None:
-    """Keep quiet."""
 
 
 def _rows_of(todo: Sequence[AnyCase], work: Callable[[AnyCase], Row], jobs: int) -> Iterator[Row]:
