@@ -45,14 +45,6 @@ class GroupEstimates(NamedTuple):
     size: Floats  # (group,) votes of the group on a task on which the other two voted
 
 
-class CandidateStart(NamedTuple):
-    """A start, and what a few sweeps reach from it."""
-
-    q: Floats
-    bound: float
-    beliefs: vb.Beliefs
-
-
 def start(problem: Problem, random_state: int | None = None) -> Floats:
     """Return the q to start from: the best of three random splits and of majority.
 
@@ -73,7 +65,7 @@ def start(problem: Problem, random_state: int | None = None) -> Floats:
     majority = vb.majority(problem.tasks, problem.n_classes)
     if problem.n_classes == 1:
         return majority
-    candidates = []
+    candidates = []  # bound and start
     reasons = []
     for rng in _generator(random_state).spawn(N_SPLITS):
         try:
@@ -83,8 +75,8 @@ def start(problem: Problem, random_state: int | None = None) -> Floats:
     if not candidates:
         note(f"init='spectral' cannot be used here, so the start is majority: {reasons[0]}.")
         return majority
-    candidates.insert(0, _climb(problem, majority))  # which wins where bounds are equal
-    return max(candidates, key=lambda candidate: candidate.bound).q
+    candidates.insert(0, (_climb(problem, majority).bounds[-1], majority))  # wins if equal
+    return max(candidates, key=lambda candidate: candidate[0])[1]
 
 
 def _generator(random_state: int | None) -> np.random.Generator:
@@ -96,24 +88,24 @@ def _generator(random_state: int | None) -> np.random.Generator:
         ) from None
 
 
-def _try_split(problem: Problem, rng: np.random.Generator) -> CandidateStart:
-    """Climb from one split; if labels then name the classes otherwise, start with those names.
+def _try_split(problem: Problem, rng: np.random.Generator) -> tuple[float, Floats]:
+    """Return the bound that one split reaches, and the start that it gives.
 
-    Implements [eq:spectral-name]. Under a prior that treats all classes alike the bound cannot
+    Implements [eq:spectral-name]: if labels name the classes otherwise, so does the start. Under a prior that treats all classes alike the bound cannot
     tell a start from one with two classes swapped, and moments swap those that are hard to tell.
     """
     q = task_probabilities(problem, estimate(problem, rng))
-    candidate = _climb(problem, q)
-    _require_tasks(candidate.beliefs.alpha - problem.class_prior)
-    part = tensor.assign(tensor.shares(candidate.beliefs.beta.sum(axis=0)))
-    if (part == np.arange(problem.n_classes)).all():
-        return candidate
-    return _climb(problem, np.ascontiguousarray(q[:, part]))
+    run = _climb(problem, q)
+    _require_tasks(run.beliefs.alpha - problem.class_prior)
+    part = tensor.assign(tensor.shares(run.beliefs.beta.sum(axis=0)))
+    if (part != np.arange(problem.n_classes)).any():
+        q = np.ascontiguousarray(q[:, part])
+        run = _climb(problem, q)
+    return run.bounds[-1], q
 
 
-def _climb(problem: Problem, q: Floats) -> CandidateStart:
-    run = vb.ascend(problem, q, max_iter=CANDIDATE_SWEEPS)
-    return CandidateStart(q, run.bounds[-1], run.beliefs)
+def _climb(problem: Problem, q: Floats) -> vb.Run:
+    return vb.ascend(problem, q, max_iter=CANDIDATE_SWEEPS)
 
 
 def _require_tasks(in_class: Floats) -> None:
