@@ -91,8 +91,9 @@ def _generator(random_state: int | None) -> np.random.Generator:
 def _try_split(problem: Problem, rng: np.random.Generator) -> tuple[float, Floats]:
     """Return the bound that one split reaches, and the start that it gives.
 
-    Implements [eq:spectral-name]: if labels name the classes otherwise, so does the start. Under a prior that treats all classes alike the bound cannot
-    tell a start from one with two classes swapped, and moments swap those that are hard to tell.
+    Implements [eq:spectral-name]: if labels name the classes otherwise, so does the start. Under
+    a prior that treats all classes alike the bound cannot tell a start from one with two classes
+    swapped, and moments swap those that are hard to tell.
     """
     q = task_probabilities(problem, estimate(problem, rng))
     run = _climb(problem, q)
