@@ -74,7 +74,12 @@ def test_a_start_may_know_other_tasks_and_workers(model: Estimator) -> None:
 def _rows_of(responses: tb.Responses) -> list[tuple[Hashable, Hashable, Hashable]]:
     return [
         (responses.tasks[int(i)], responses.workers[int(w)], responses.classes[int(k)])
-        for i, w, k in zip(responses.task_of_each(), responses.worker_of_each(), responses.label_of_each(), strict=True)
+        for i, w, k in zip(
+            responses.task_of_each(),
+            responses.worker_of_each(),
+            responses.label_of_each(),
+            strict=True,
+        )
     ]
 
 
@@ -94,11 +99,11 @@ def test_results_are_named_and_add_up(model: Estimator) -> None:
 
 @ESTIMATORS
 def test_fitting_twice_gives_the_same_and_leaves_the_input_alone(model: Estimator) -> None:
-    before = CROWD.responses.label_of_each()_of_each().copy()
+    before = CROWD.responses.label_of_each().copy()
     first = clone(model).fit(CROWD.responses).probabilities_
     second = clone(model).fit(CROWD.responses).probabilities_
     assert (first == second).all()
-    assert (CROWD.responses.label_of_each()_of_each() == before).all()
+    assert (CROWD.responses.label_of_each() == before).all()
 
 
 @ESTIMATORS

@@ -156,7 +156,7 @@ def test_backends_start_alike() -> None:
 
 
 def climbed(problem: vb.Problem, q: np.ndarray) -> float:
-    return vb.ascend(problem, q, max_iter=spectral.TRIAL_SWEEPS).bounds[-1]
+    return vb.ascend(problem, q, max_iter=spectral.CANDIDATE_SWEEPS).bounds[-1]
 
 
 @pytest.mark.parametrize(("seed", "winner"), [(4, 0), (3, 1), (10, 2)])

@@ -12,7 +12,7 @@ from tiebreak.cli.errors import working
 from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:
-    from tiebreak.theory import Assumptions, Bounds, LinkedTasks, Plan
+    from tiebreak.theory import Assumptions, Bounds, CrowdPlan, LinkedTasks
 
 Need = Literal["workers", "responses", "tasks"]
 
@@ -22,7 +22,7 @@ class BoundsReport(NamedTuple):
 
     bounds: Bounds
     all_right: float | None  # None for the printed formulas, which prove nothing
-    plan: Plan | None
+    plan: CrowdPlan | None
     estimated: bool
 
 
@@ -68,13 +68,19 @@ def bounds(
     if as_printed and (until is not None or need is not None):
         raise OptionError("The printed formulas prove nothing, so nothing can be planned by them.")
     crowd, links = _crowd(assumptions, responses, failure, quiet=quiet)
+    chosen: dict[str, Any] = {"links": links, "n_iter": iterations, "sharp": not plain}
     with working("computing bounds", quiet=quiet):
-        report = _report(crowd, links, iterations, plain=plain, as_printed=as_printed)
+        from tiebreak import theory
+
+        plan = None
         if until is not None or need is not None:
-            target = 0.5 if until is None else until
-            plan = _plan(crowd, links, need or "workers", target, iterations, plain=plain)
-            report = report._replace(plan=plan)
-    report = report._replace(estimated=responses is not None)
+            plan = _plan(crowd, need or "workers", 0.5 if until is None else until, chosen)
+        report = BoundsReport(
+            bounds=theory.bounds(crowd, as_printed=as_printed, **chosen),
+            all_right=None if as_printed else theory.probability_all_right(crowd, **chosen),
+            plan=plan,
+            estimated=responses is not None,
+        )
     typer.echo(as_json_text(report) if as_json else as_text(report))
 
 
@@ -104,40 +110,16 @@ def _crowd(
     return crowd if failure is None else replace(crowd, failure_probability=failure), links
 
 
-def _report(
-    crowd: Assumptions,
-    links: LinkedTasks | None,
-    n_iter: int,
-    *,
-    plain: bool,
-    as_printed: bool,
-) -> BoundsReport:
+def _plan(crowd: Assumptions, need: Need, until: float, chosen: dict[str, Any]) -> CrowdPlan:
     from tiebreak import theory
 
-    found = theory.bounds(crowd, links=links, n_iter=n_iter, sharp=not plain, as_printed=as_printed)
-    if as_printed:
-        return BoundsReport(found, None, None, estimated=False)
-    all_right = theory.probability_all_right(crowd, links=links, n_iter=n_iter, sharp=not plain)
-    return BoundsReport(found, all_right, None, estimated=False)
-
-
-def _plan(
-    crowd: Assumptions,
-    links: LinkedTasks | None,
-    need: Need,
-    until: float,
-    n_iter: int,
-    *,
-    plain: bool,
-) -> Plan:
-    from tiebreak import theory
-
-    if need == "tasks":
-        if links is not None:
-            raise OptionError("Links name their tasks, so the number of tasks cannot be planned.")
-        return theory.tasks_needed(crowd, until, n_iter=n_iter, sharp=not plain)
-    plan = theory.workers_needed if need == "workers" else theory.responses_needed
-    return plan(crowd, until, links=links, n_iter=n_iter, sharp=not plain)
+    if need == "workers":
+        return theory.workers_needed(crowd, until, **chosen)
+    if need == "responses":
+        return theory.responses_needed(crowd, until, **chosen)
+    if chosen["links"] is not None:
+        raise OptionError("Links name their tasks, so the number of tasks cannot be planned.")
+    return theory.tasks_needed(crowd, until, n_iter=chosen["n_iter"], sharp=chosen["sharp"])
 
 
 def as_json_text(report: BoundsReport) -> str:
@@ -182,7 +164,7 @@ def _ingredient_rows(found: Bounds) -> Iterator[list[str]]:
     yield ["chance that some task does not, at most", f"{parts.evidence_failure:.3g}"]
     yield ["what the class prior may say against the truth, nats", f"{parts.class_prior_gap:.3g}"]
     yield ["smallest probability of a class", f"{parts.rarest_class:.3g}"]
-    yield ["smallest probability of an answer", f"{parts.rarest_answer:.3g}"]
+    yield ["smallest probability of an report", f"{parts.rarest_answer:.3g}"]
     yield ["most responses on one task", f"{parts.most_responses:,}"]
     start = found.assumptions.start
     yield ["assumed error of the start, class prior", f"{start.class_prior_error:g}"]

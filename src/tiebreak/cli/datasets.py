@@ -71,7 +71,7 @@ def fetch(
 ) -> None:
     """Bring public copies of datasets here, check and convert them.
 
-    Run it again after a break: it goes on where it stopped.
+    What is here already is not fetched again.
     """
     from tiebreak import datasets
 

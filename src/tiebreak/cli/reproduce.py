@@ -15,8 +15,8 @@ from tiebreak.cli.arguments import make_folder, split_list
 from tiebreak.cli.errors import print_message
 
 if TYPE_CHECKING:
-    from tiebreak.reproduce.experiments import Progress
     from tiebreak.reproduce.results import Results
+    from tiebreak.reproduce.runner import Progress
 
 
 def reproduce(
@@ -43,7 +43,7 @@ def reproduce(
     from tiebreak.datasets import names
 
     wanted = tuple(dict.fromkeys(split_list(datasets))) if datasets else names()
-    plan = room.Plan.of(wanted, runs, steps)
+    plan = room.Reproduction.of(wanted, runs, steps)
     folder = make_folder(out)
     with _bar(quiet=quiet) as progress:
         rows = room.run(

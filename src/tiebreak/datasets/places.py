@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from tiebreak.errors import FileError, note
 
-DATA, CACHE = "TIEBREAK_DATA", "TIEBREAK_CACHE"
-RESPONSES, GOLD = "responses.csv", "gold.csv"
+DATA = "TIEBREAK_DATA"
+CACHE = "TIEBREAK_CACHE"
+RESPONSES = "responses.csv"
+GOLD = "gold.csv"
 
 
 class Place(NamedTuple):
