@@ -50,6 +50,17 @@ def read_config(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / "config.toml").read_text("utf-8"))
 
 
+def estimator_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Turn the options of a method in config.toml into those of VariationalBayes."""
+    import tiebreak as tb
+
+    classes = {"mean_field": tb.MeanFieldOptions, "exact": tb.ExactLinkOptions}
+    chosen = {name: value for name, value in options.items() if name not in classes}
+    for name in classes.keys() & options:
+        chosen["link_options"] = classes[name](**options[name])
+    return chosen
+
+
 @dataclass(frozen=True)
 class Experiment:
     """How an experiment is run: its cases, what a case does, what is kept of it.

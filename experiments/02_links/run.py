@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import Experiment, read_config
+from common import Experiment, estimator_options, read_config
 
 HERE = Path(__file__).parent
 CONFIG = read_config(HERE)
@@ -69,7 +69,7 @@ def fit(case: Case) -> dict[str, Any]:
     method = CONFIG["methods"][case.method]
     prior = "uniform" if case.dataset in CONFIG["uniform_prior"] else "diagonal"
     options = {"confusion_prior": prior, "backend": "numba", "n_threads": 1}
-    model = tb.VariationalBayes(**options, **method.get("options", {}))
+    model = tb.VariationalBayes(**options, **estimator_options(method.get("options", {})))
     with warnings.catch_warnings(action="ignore"):
         start = time.perf_counter()
         model.fit(responses, links=links if method.get("links", True) else None)

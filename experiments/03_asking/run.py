@@ -23,7 +23,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import Experiment, read_config
+from common import Experiment, estimator_options, read_config
 
 HERE = Path(__file__).parent
 CONFIG = read_config(HERE)
@@ -74,7 +74,9 @@ def _model(dataset: str, **options: Any) -> Any:
     import tiebreak as tb
 
     prior = "uniform" if dataset in CONFIG["uniform_prior"] else "diagonal"
-    return tb.VariationalBayes(confusion_prior=prior, backend="numba", n_threads=1, **options)
+    return tb.VariationalBayes(
+        confusion_prior=prior, backend="numba", n_threads=1, **estimator_options(options)
+    )
 
 
 def stops(n_gold: int, *, in_rounds: bool) -> list[int]:
@@ -129,7 +131,7 @@ def ask_pairs(case: Case, crowd: Asked, rng: Any) -> list[tuple[int, float, floa
             must.append(same != bool(rng.random() < case.wrong))
         links = tb.Links.from_columns(left, right, must)
         begin = model if method.get("rounds") else crowd.plain
-        model = _model(case.dataset, init=begin, **options).fit(crowd.responses, links=links)
+        model = _model(case.dataset, **options).fit(crowd.responses, links=links, start=begin)
         scored.append((len(left), *_scores(crowd, model.labels_.label)))
     return scored
 
@@ -153,7 +155,7 @@ def ask_labels(case: Case, crowd: Asked, rng: Any) -> list[tuple[int, float, flo
         classes = crowd.responses.classes
         gold = [(crowd.names[i], classes[int(crowd.label[i])]) for i in known]
         begin = model if method.get("rounds") else crowd.plain
-        model = _model(case.dataset, init=begin).fit(crowd.responses, gold=gold)
+        model = _model(case.dataset).fit(crowd.responses, gold=gold, start=begin)
         scored.append((stop, *_scores(crowd, model.labels_.label)))
     return scored
 

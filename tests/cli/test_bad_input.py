@@ -105,9 +105,9 @@ WRONG = {
     "unknown link inference": Wrong(
         {"l.csv": "left,right,link\na,b,must\n"},
         "r.csv --links l.csv --link-inference guess",
-        r"--link-inference must be one of .*'mean-field'.*'guess'",
+        r"--link-inference takes exact or mean-field; got 'guess'",
     ),
-    "unknown link strength": Wrong({}, "r.csv --link-strength much", r"a number or\s+grid.*'much'"),
+    "unknown link strength": Wrong({}, "r.csv --link-inference mean-field --link-strength much", r"a number or\s+grid.*'much'"),
     "links for a method that cannot use them": Wrong(
         {"l.csv": "left,right,link\na,b,must\n"},
         "r.csv --links l.csv --method ds",

@@ -13,8 +13,8 @@ from properties.strategies import Crowd, crowds, problem_of
 import tiebreak as tb
 from tiebreak.inference import response_patterns, vb
 from tiebreak.inference.exact_links import fit as joint
-from tiebreak.inference.options import ExactLinkOptions
 from tiebreak.kernels import compiled, reference
+from tiebreak.options import ExactLinkOptions
 from tiebreak.responses import Responses
 
 CLOSE = 1e-5

@@ -46,7 +46,7 @@ def measured(
             links = np.broadcast_to(np.array(NUMBERS, dtype=np.float64), shape)
             share = (broken or {}).get(method, 0.0)
             figures[method] |= {"n_links": links, "n_broken": links * share}
-        if about.options is not None and "schedule" in about.options:
+        if about.options is not None and "link_options" in about.options:
             figures[method]["unsettled"] = np.zeros(shape)
     return Measured("made up", n_classes, 80, NUMBERS, figures)
 

@@ -10,7 +10,8 @@ import numpy as np
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
 from tiebreak.errors import LinkError
-from tiebreak.inference import ExactLinkOptions, VariationalBayes
+from tiebreak.inference import VariationalBayes
+from tiebreak.options import ExactLinkOptions
 from tiebreak.selection.asking import tempered
 
 BETWEEN_BATCHES = 1e-3  # tolerance of fits that only choose questions: an answer moves far more

@@ -15,11 +15,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any, ParamSpec
 
 import typer
 
 from tiebreak.errors import ConvergenceWarning, InputNote, TiebreakError
+from tiebreak.options import LINK_OPTIONS
 
 OUR_FAULT = 1
 WRONG_INPUT = 2
@@ -28,7 +30,8 @@ INTERRUPTED = 130
 # Arguments that messages speak of; common words count only where "=" follows.
 ARGUMENT = re.compile(
     r"\b(?:(?P<word>tasks|repeats)(?==)"
-    r"|(?P<name>max_iter|on_contradiction|link_strength|link_inference|link_error))\b"
+    r"|(?P<kind>ExactLinkOptions|MeanFieldOptions)\.(?P<field>\w+)"
+    r"|(?P<name>max_iter|on_contradiction|link_error|worker_model))\b"
     r"(?:=(?![\w'\"]))?"
 )
 
@@ -46,9 +49,17 @@ def as_cli_options(message: str) -> str:
     >>> as_cli_options("List them with tasks=, or choose repeats='last'; raise max_iter.")
     "List them with --tasks, or choose --repeats='last'; raise --max-iter."
     """
-    return ARGUMENT.sub(
-        lambda found: "--" + (found["word"] or found["name"]).replace("_", "-"), message
-    )
+    return ARGUMENT.sub(_as_option, message)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    if found["kind"] is None:
+        return "--" + (found["word"] or found["name"]).replace("_", "-")
+    for kind in LINK_OPTIONS.values():
+        for each in fields(kind):
+            if kind.__name__ == found["kind"] and each.name == found["field"]:
+                return str(each.metadata.get("flag", found[0]))
+    return found[0]
 
 
 def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, number_or
+from tiebreak.cli.arguments import STANDARD, check_files
 from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.link_options import flags_of, takes_link_options
 from tiebreak.cli.options import (
     Classes,
     Columns,
     GoldFile,
-    LinkError,
     LinksFile,
     Quiet,
     Repeats,
     ResponsesFile,
     Seed,
     TasksFile,
-    error_rate,
     read_inputs,
 )
+from tiebreak.options import MeanFieldOptions
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
@@ -33,10 +33,7 @@ SURE = 0.9  # labels below this probability are counted in the summary
 OPTIONS = {  # of the command, by the estimator's name for them
     "confusion_prior": "--prior",
     "init": "--init",
-    "link_inference": "--link-inference",
-    "link_error": "--link-error",
-    "link_strength": "--link-strength",
-    "decode": "--decode",
+    "worker_model": "--worker-model",
     "calibrate": "--calibrate",
     "on_contradiction": "--on-contradiction",
     "max_iter": "--max-iter",
@@ -47,6 +44,7 @@ OPTIONS = {  # of the command, by the estimator's name for them
 Method = Literal["vb", "ds", "mv"]
 
 
+@takes_link_options
 def fuse(
     responses: ResponsesFile,
     links: LinksFile = None,
@@ -73,22 +71,15 @@ def fuse(
         Literal["diagonal", "uniform"] | None,
         typer.Option(help="Prior of workers: better than chance, or none. [vb: diagonal]"),
     ] = None,
+    worker_model: Annotated[
+        Literal["confusion", "coin"] | None,
+        typer.Option(help="A confusion matrix per worker, or one accuracy. [vb, ds: confusion]"),
+    ] = None,
     init: Annotated[
         Literal["majority", "spectral"] | None,
         typer.Option(help="Start from votes, or from moments. [vb: majority]"),
     ] = None,
-    link_inference: Annotated[
-        str | None, typer.Option(help="exact, or mean-field (the paper's).", metavar="NAME")
-    ] = None,
-    link_error: LinkError = None,
-    link_strength: Annotated[
-        str | None,
-        typer.Option(help="Of mean-field links: a number, or grid.", metavar="NUMBER"),
-    ] = None,
-    decode: Annotated[
-        Literal["joint", "marginal"] | None,
-        typer.Option(help="Labels that keep hard links, or each task's likeliest class."),
-    ] = None,
+    link_options: Any = None,
     calibrate: Annotated[
         bool | None,
         typer.Option(help="Fit probabilities to links and gold at the end. [where trusted]"),
@@ -107,7 +98,7 @@ def fuse(
         float | None, typer.Option(help="Stop below this change.", metavar="X", min=0.0)
     ] = None,
     accelerate: Annotated[
-        bool | None, typer.Option(help="Let sweeps leap ahead, so that fewer do. [accelerate]")
+        bool | None, typer.Option(help="Fewer sweeps by SQUAREM. [accelerate]")
     ] = None,
     seed: Seed = None,
     as_json: Annotated[
@@ -126,7 +117,7 @@ def fuse(
         )
     if links and method != "vb":
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
-    if doubtful and not (links and link_inference != "mean-field"):
+    if doubtful and not (links and not isinstance(link_options, MeanFieldOptions)):
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
     check_files((responses, links, gold, tasks), (out, workers, doubtful))
     from tiebreak import files
@@ -134,10 +125,8 @@ def fuse(
     chosen = {
         "confusion_prior": prior,
         "init": init,
-        "link_inference": link_inference,
-        "link_error": error_rate(link_error),
-        "link_strength": number_or(("grid",), "--link-strength", link_strength),
-        "decode": decode,
+        "worker_model": worker_model,
+        "link_options": link_options,
         "calibrate": calibrate,
         "on_contradiction": on_contradiction,
         "max_iter": max_iter,
@@ -185,7 +174,9 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if "random_state" not in known:
         chosen.pop("random_state", None)  # nothing is random in it: any seed will do
-    unknown = [OPTIONS[name] for name in chosen if name not in known]
+    unknown = [OPTIONS[name] for name in chosen if name not in known and name in OPTIONS]
+    if "link_options" in chosen and "link_options" not in known:
+        unknown += flags_of(chosen["link_options"])
     if unknown:
         raise typer.BadParameter(f"--method {method} has no {', '.join(unknown)}. Leave it out.")
     return estimator.set_params(**chosen)

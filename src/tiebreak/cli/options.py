@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import typer
 
-from tiebreak.cli.arguments import number_or, split_list, split_pairs
+from tiebreak.cli.arguments import split_list, split_pairs
+from tiebreak.cli.link_options import error_flag
 
 if TYPE_CHECKING:
     from tiebreak.files import OpenTable
@@ -46,7 +47,7 @@ Classes = Annotated[
 ]
 LinkError = Annotated[
     str | None,
-    typer.Option(help="How often links are wrong: a rate, auto, asked, learn.", metavar="RATE"),
+    typer.Option(help=error_flag().field.metadata["help"], metavar="RATE"),
 ]
 Strategy = Annotated[
     Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
@@ -120,4 +121,4 @@ def read_if_given(
 
 def error_rate(link_error: str | None) -> float | str | None:
     """Read --link-error: a rate, or a word that the model knows."""
-    return number_or(("auto", "asked", "learn"), "--link-error", link_error)
+    return None if link_error is None else error_flag().read(link_error)

@@ -54,7 +54,8 @@ def select(
     check_files((responses, links, gold, tasks, among), (out,))
     from tiebreak import selection
     from tiebreak.ask.job import tasks_among
-    from tiebreak.inference import ExactLinkOptions, VariationalBayes
+    from tiebreak.inference import VariationalBayes
+    from tiebreak.options import ExactLinkOptions
 
     error = error_rate(link_error)
     with working("reading and fitting", quiet=quiet):

@@ -15,7 +15,6 @@ from tiebreak import link_graph
 from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import vb
-from tiebreak.inference.options import SCHEDULES, MeanFieldOptions
 from tiebreak.inference.results import Fit, GridPoint
 from tiebreak.inference.vb import LinkStep, Problem, Run, Stopping
 from tiebreak.kernels import layout
@@ -24,6 +23,7 @@ from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Rol
 from tiebreak.kernels.reference import entropy, softmax
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import LinkCodes
+from tiebreak.options import SCHEDULES, MeanFieldOptions
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 100.0, 500.0)
 SAFE_STRENGTH = 2.0  # up to here every schedule finds the same optimum

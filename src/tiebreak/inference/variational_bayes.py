@@ -24,7 +24,6 @@ from tiebreak.inference.link_errors.suspect import (
     errors_by_source,
     suspect_links,
 )
-from tiebreak.inference.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import Fit, GridPoint
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
@@ -34,6 +33,7 @@ from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
 from tiebreak.links import OnContradiction
+from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
 
 INITS = ("majority", "spectral")

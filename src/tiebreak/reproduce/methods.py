@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tiebreak import evaluate, link_graph
-from tiebreak.inference import VariationalBayes
+from tiebreak.inference import MeanFieldOptions, VariationalBayes
 from tiebreak.kernels.layout import Codes
 from tiebreak.links import Links
 from tiebreak.reproduce import draws
@@ -17,13 +17,9 @@ from tiebreak.reproduce.draws import Draw, FittedDataset
 Given = Literal["nothing", "labels", "random", "bvsb", "derived"]
 Score = dict[str, float | int]
 
-PAPER: dict[str, Any] = {
-    "link_inference": "mean-field",
-    "schedule": "parallel",
-    "link_strength": "grid",
-}
-IN_TURN: dict[str, Any] = {**PAPER, "schedule": "in-turn"}
-EXACT: dict[str, Any] = {"link_inference": "exact", "calibrate": False}  # F asks for labels only
+PAPER: dict[str, Any] = {"link_options": MeanFieldOptions(schedule="parallel", strength="grid")}
+IN_TURN: dict[str, Any] = {"link_options": MeanFieldOptions(schedule="in-turn", strength="grid")}
+EXACT: dict[str, Any] = {"calibrate": False}  # F asks for labels only
 LABELS: dict[str, Any] = {"calibrate": False}
 
 
@@ -81,7 +77,7 @@ def _score(of: FittedDataset, name: str, drawn: Draw, n: int, is_free: Any) -> S
         label = model.labels_.label
         unsettled = sum(not point.converged for point in model.link_grid_ or ())
     found = {**_f_scores(of, label, is_free), **_broken(of, method, label, links)}
-    if method.options is not None and "schedule" in method.options:
+    if method.options is not None and "link_options" in method.options:
         found["unsettled"] = unsettled  # of the twelve strengths of the grid
     return found
 

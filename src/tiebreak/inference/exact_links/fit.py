@@ -17,13 +17,13 @@ from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.link_errors import estimated, learnt
 from tiebreak.inference.link_errors.estimated import Scored
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
-from tiebreak.inference.options import FOUND_RATES, ExactLinkOptions
 from tiebreak.inference.results import Fit
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import LinkCodes
+from tiebreak.options import FOUND_RATES, ExactLinkOptions
 
 MANY = 0.3  # of all tasks: so many linked ones take the others with them, to lie side by side
 
