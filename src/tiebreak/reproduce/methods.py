@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tiebreak import evaluate, link_graph
-from tiebreak.inference import MeanFieldOptions, VariationalBayes
+from tiebreak.inference import VariationalBayes
 from tiebreak.kernels.layout import Codes
 from tiebreak.links import Links
+from tiebreak.options import MeanFieldOptions
 from tiebreak.reproduce import draws
 from tiebreak.reproduce.draws import Draw, FittedDataset
 
