@@ -19,7 +19,7 @@ from matplotlib import pyplot as plt
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.mean_field import MeanField, groups_of
-from tiebreak.kernels import reference
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import LINKED, lay_out
 from tiebreak.link_graph import LinkCodes
@@ -79,7 +79,7 @@ def mean_field(pair: Pair, strength: float, schedule: str, first: int = 0) -> np
     role = np.full(2, LINKED, np.int8)
     model = MeanField(groups, strength, role, BACKEND, schedule, order="index")
     u = pair.scores[turns]
-    q = reference.softmax(u)
+    q = softmax(u)
     last = [q.copy()]
     for _ in range(SWEEPS):
         model.update(q, u)

@@ -1,4 +1,4 @@
-"""Compiled sweeps against the reference, for every number of lanes and every role."""
+"""Compiled sweeps against the reference, for every number of classes and every role."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from tiebreak import link_graph
 from tiebreak.errors import OptionError
 from tiebreak.inference.vb import LinkStep, Logs, Problem, Run, swept_linked
 from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Roles, Swept
-from tiebreak.kernels.reference import entropy, softmax
 from tiebreak.link_graph import LinkCodes
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 100.0, 500.0)

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from tiebreak.gold import GoldCodes
 from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import entropy
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, Offsets, Swept
-from tiebreak.kernels.reference import entropy
 from tiebreak.link_graph import LinkCodes
 
 LEAST_TASKS = 10_000  # below, sweeps take no time

@@ -9,12 +9,12 @@ from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Mask, Offset
 from tiebreak.kernels.network import Cliques, Network, Parts
 
 BACKENDS = ("auto", "numpy", "numba")
-COMPILED_RESPONSES = 200_000  # below, importing numba costs more than it saves
+COMPILED_ROWS = 200_000  # rows read or responses fitted; below, numba costs more than it saves
 COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled code does fast
 
 
-class Backend(Protocol):
-    """Kernels with one meaning: `reference` says which."""
+class SweepBackend(Protocol):
+    """What a sweep over tasks needs: all that a fit without links calls."""
 
     def sweep_tasks(
         self,
@@ -32,13 +32,17 @@ class Backend(Protocol):
     def score_tasks(self, tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
         """Return the score of every task and class."""
 
-    def likeliest(self, q: Floats) -> tuple[Codes, Floats]:
-        """Return the likeliest class of each row of q, the first one on ties, and its q."""
-
     def tally(
         self, q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1
     ) -> tuple[Floats, Floats]:
-        """Return Σ q by code and over tasks, of the chosen tasks."""
+        """Return Σ weight · q by code and Σ q over tasks, of the chosen tasks."""
+
+    def likeliest(self, q: Floats) -> tuple[Codes, Floats]:
+        """Return the likeliest class of each row of q, the first one on ties, and its q."""
+
+
+class LinkBackend(Protocol):
+    """What links need besides: mean field, belief propagation, elimination, decoding."""
 
     def link_field(self, q: Floats, links: ByGroup) -> Floats:
         """Return what links say about each linked task."""
@@ -70,7 +74,7 @@ class Backend(Protocol):
         damping: float,
         *,
         down: bool,
-        believing: bool = True,
+        update_beliefs: bool = True,
     ) -> tuple[float, float]:
         """Pass messages up or down; return the largest change and the log partition."""
 
@@ -87,7 +91,7 @@ class Backend(Protocol):
         down: bool,
         n_threads: int = 1,
     ) -> tuple[float, float]:
-        """Pass messages in parts that take no notice of each other; return change and value."""
+        """Pass messages in parts, each blind to the others until the end; return change, value."""
 
     def agreement(
         self, scores: Floats, network: Network, coupling: Floats, messages: Floats
@@ -120,11 +124,15 @@ class Backend(Protocol):
         """Set the likeliest joint labels of small loopy components."""
 
 
+class Backend(SweepBackend, LinkBackend, Protocol):
+    """Kernels with one meaning: `reference` says which."""
+
+
 def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
     """Return the kernels of a name; "auto" compiles only what is large enough to repay it."""
     if name not in BACKENDS:
         raise OptionError.unknown("backend", name, BACKENDS)
-    large = n_responses >= COMPILED_RESPONSES or n_linked >= COMPILED_LINKED
+    large = n_responses >= COMPILED_ROWS or n_linked >= COMPILED_LINKED
     if name == "numba" or (name == "auto" and large):
         from tiebreak.kernels import compiled
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tiebreak.ids import Codes
-from tiebreak.ids.encoding import LARGE
+from tiebreak.kernels.contract import COMPILED_ROWS
 from tiebreak.kernels.ingest import reference
 from tiebreak.kernels.ingest.reference import Arranged, Part
 
@@ -15,7 +15,7 @@ def arrange(
 ) -> Arranged:
     """Sort responses by task, compiled where there are many: `parts` is then used up."""
     n_responses = sum(len(part.task) for part in parts)
-    if n_responses < LARGE or n_workers * len(new_label) >= INT32_END:
+    if n_responses < COMPILED_ROWS or n_workers * len(new_label) >= INT32_END:
         return reference.arrange(parts, n_tasks, new_label, keep_last=keep_last)
     from tiebreak.kernels.ingest import sort_by_task
 

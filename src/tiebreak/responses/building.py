@@ -10,7 +10,7 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.errors import OptionError, ResponseError, note
 from tiebreak.ids import MISSING, NOWHERE, Coder, Codes, Column, Source
-from tiebreak.ids.encoding import LARGE
+from tiebreak.kernels.contract import COMPILED_ROWS
 from tiebreak.kernels.ingest.reference import Part
 from tiebreak.kernels.threads import default_threads, for_each
 from tiebreak.responses.arranging import arrange
@@ -46,7 +46,7 @@ class Builder:
         """Take some rows; `is_large` says that many more may follow."""
         columns = task, worker, label
         if not self._coders:
-            n_rows = LARGE if is_large else None
+            n_rows = COMPILED_ROWS if is_large else None
             self._coders = tuple(ids.coder_for(column, n_rows) for column in columns)
         task_code, worker_code, label_code = self._encode(columns)
         self._find_nameless("task", task_code)
@@ -117,7 +117,7 @@ class Builder:
             except TypeError as error:
                 raise ResponseError(f"A {ROLES[i]} cannot be used as an id: {error}.") from None
 
-        for_each(work, 3, default_threads() if len(columns[0]) >= LARGE else 1)
+        for_each(work, 3, default_threads() if len(columns[0]) >= COMPILED_ROWS else 1)
         lengths = tuple(map(len, codes))
         if len(set(lengths)) > 1:
             raise ResponseError(f"task, worker and label must be equally long; got {lengths}.")

@@ -149,7 +149,7 @@ class ExactLinks:
 
         def settle(t: int) -> None:
             on = *fixed, self._trees[t], 0.0
-            self.backend.pass_messages(*on, down=False, believing=False)
+            self.backend.pass_messages(*on, down=False, update_beliefs=False)
             figures[t] = self.backend.pass_messages(*on, down=True)
 
         for_each(settle, len(self._trees), self.n_threads)

@@ -15,8 +15,8 @@ from tiebreak.inference.calibration import LOG_RANGE, expected_temperature
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.link_errors.learnt import Rates
 from tiebreak.inference.vb import Logs
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats, Mask
-from tiebreak.kernels.reference import softmax
 from tiebreak.link_graph import LinkCodes
 
 LOGIT_RANGE = (-9.0, 0.0)  # of an error rate: never worse than a coin
