@@ -1,8 +1,9 @@
 """Exact inference in small loopy components, compiled: same names as the reference.
 
 The plain version is the reference: a table has an axis for each of its nodes. Here all tables lie
-one after the other in one array, and an entry's number holds its classes as digits: with K = 3, entry
-7 = 1 + 2 · 3 of a clique with one more node is class 1 of its own node and class 2 of the other.
+one after the other in one array, and an entry's number holds its classes as digits: with K = 3,
+entry 7 = 1 + 2 · 3 of a clique with one more node is class 1 of its own node and class 2 of the
+other.
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ def pass_simd(
     down: bool,
     update_beliefs: bool,
 ) -> tuple[float, float]:
+    """Pass messages of up to `MAX_WIDTH` classes: see `reference.pass_messages`."""
     low, high = span
     log_partition = 0.0
     change = zeros(like)
@@ -126,6 +127,7 @@ def pass_by_class(
     down: bool,
     update_beliefs: bool,
 ) -> tuple[float, float]:
+    """Do the same class by class, for more classes than a vector holds."""
     n = scores.shape[1]
     total = np.empty(n)
     cavity = np.empty(n)

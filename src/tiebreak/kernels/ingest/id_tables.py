@@ -1,9 +1,10 @@
 """Tables of ids (dictionary encoding): each new id gets the next code, in order of appearance.
 
-The plain version is a dictionary: `code = codes.setdefault(id, len(codes))` for each row. Here it is
-a hash table with open addressing and linear probing: 10,000,000 shuffled rows of three text columns
-take 1.9 s, where pyarrow takes 3.2 (docs/performance.md). A table lives across batches, so that a file can be coded
-piece by piece; its size follows from the number of distinct ids, not from the number of rows.
+The plain version is a dictionary: `code = codes.setdefault(id, len(codes))` for each row. Here it
+is a hash table with open addressing and linear probing: 10,000,000 shuffled rows of three text
+columns take 1.9 s, where pyarrow takes 3.2 (docs/performance.md). A table lives across batches, so
+that a file can be coded piece by piece; its size follows from the number of distinct ids, not from
+the number of rows.
 """
 
 from __future__ import annotations
@@ -123,9 +124,8 @@ def _code_text(
     touched = EMPTY
     while row < len(codes):
         stop = min(row + ROWS_PER_BLOCK, len(codes))
-        if 2 * (n + ROWS_PER_BLOCK) > len(slots) or name_start[n] + start[stop] - start[row] > len(
-            names
-        ):
+        needed = name_start[n] + start[stop] - start[row]
+        if 2 * (n + ROWS_PER_BLOCK) > len(slots) or needed > len(names):
             return row, n, touched
         for r in range(row, stop):
             hashes[r - row] = hash_text(data, start[r], start[r + 1])
