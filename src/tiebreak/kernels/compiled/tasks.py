@@ -97,10 +97,13 @@ def _scoring(log_prior: Floats, log_table: Floats) -> Scoring:
 def _against_first(scoring: Scoring) -> Scoring | None:
     """Return the log-odds of the second of two classes; None of more, or where they are unknown.
 
-    One number a response, and one exponential a task. ∞ − ∞ has no value.
+    One number a response, and one exponential a task. ∞ − ∞ has no value. Without SIMD both classes
+    are scored.
     """
-    _, prior, table = scoring
-    if len(prior) != 2 or not (np.isfinite(prior).all() and np.isfinite(table).all()):
+    like, prior, table = scoring
+    if len(prior) != 2 or len(like) != 2:
+        return None
+    if not (np.isfinite(prior).all() and np.isfinite(table).all()):
         return None
     return Scoring((0,), np.diff(prior), np.diff(table, axis=1))
 
@@ -190,7 +193,7 @@ def _sweep(
     like = scoring.like
     n = q.shape[1]
     size = workspace.shape[1]
-    has_odds = len(alone.log_prior) < n
+    has_odds = len(alone.like) < len(scoring.like)  # known when this is compiled
     score = workspace[:n]
     extra = workspace[n:]
     listed = np.empty(size, np.int64)
