@@ -16,7 +16,7 @@ import numpy as np
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.mean_field import groups_of
-from tiebreak.kernels import reference
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import lay_out
 from tiebreak.link_graph import LinkCodes
@@ -74,7 +74,7 @@ def mean_field(pair: Pair, strength: float, schedule: str, first: int = 0) -> np
     both = np.arange(2, dtype=np.int32)
     turns = np.array([first, 1 - first])
     groups = groups_of(pair.link(), 2, closure=False)
-    q = reference.softmax(pair.scores)
+    q = softmax(pair.scores)
     last = [q.copy()]
     for _ in range(SWEEPS):
         if schedule == "in-turn":

@@ -11,8 +11,8 @@ from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.link_errors import learnt
 from tiebreak.inference.link_errors.learnt import Answers, Rates
 from tiebreak.inference.mean_field import MeanField, groups_of
+from tiebreak.kernels.arrays import entropy
 from tiebreak.kernels.layout import LINKED, Floats, Offsets, Swept
-from tiebreak.kernels.reference import entropy
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import LinkCodes
 

@@ -16,6 +16,7 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import dawid_skene, mean_field, vb
 from tiebreak.inference.mean_field import MeanField
 from tiebreak.kernels import compiled, reference
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
@@ -148,7 +149,7 @@ def test_simultaneous_updates_swing_between_two_states() -> None:
     groups = mean_field.groups_of(link_codes([], given["cl"]), 2, closure=True)
     role = vb.roles(2, None, groups.task)
     model = MeanField(groups, given["eta"], role, reference, "parallel")
-    q = reference.softmax(u)
+    q = softmax(u)
     objectives = [objective(u, q, model)]
     for step in expected["q_class0_per_step"]:
         model.update(q, u)
@@ -164,7 +165,7 @@ def test_updates_in_turn_settle_where_simultaneous_ones_swing(backend: Any) -> N
     groups = mean_field.groups_of(link_codes([], given["cl"]), 2, closure=True)
     role = vb.roles(2, None, groups.task)
     model = InTaskOrder(groups, given["eta"], role, backend)
-    q = reference.softmax(u)
+    q = softmax(u)
     while model.update(q, u).change > 1e-14:
         pass
     close(q, expected["sequential_fixed_point"])
@@ -176,7 +177,7 @@ def test_the_order_of_turns_decides_at_a_large_strength(order: list[int], backen
     given, expected = vector("must_link_order")
     u = np.array(given["u"])
     groups = mean_field.groups_of(link_codes(given["ml"], []), 2, closure=True)
-    q = reference.softmax(u)
+    q = softmax(u)
     turns = np.array(order)
     while backend.update_in_turn(q, u, groups, given["eta"], turns) > 1e-14:
         pass
@@ -188,7 +189,7 @@ def test_most_doubtful_task_first_takes_the_right_order() -> None:
     u = np.array(given["u"])
     groups = mean_field.groups_of(link_codes(given["ml"], []), 2, closure=True)
     model = MeanField(groups, given["eta"], vb.roles(2, None, groups.task), reference)
-    q = reference.softmax(u)
+    q = softmax(u)
     for _ in range(3):
         model.update(q, u)
     close(q, expected["sequential_10"])

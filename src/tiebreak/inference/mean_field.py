@@ -18,9 +18,9 @@ from tiebreak.inference import vb
 from tiebreak.inference.results import Fit, GridPoint
 from tiebreak.inference.vb import LinkStep, Problem, Run, Stopping
 from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Roles, Swept
-from tiebreak.kernels.reference import entropy, softmax
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import LinkCodes
 from tiebreak.options import SCHEDULES, MeanFieldOptions

@@ -14,8 +14,8 @@ from tiebreak.ids import Ids
 from tiebreak.inference import VariationalBayes
 from tiebreak.inference.calibration import expected_temperature
 from tiebreak.inference.estimator import Estimator
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats, Mask
-from tiebreak.kernels.reference import softmax
 from tiebreak.selection import adaptive, draws, value
 from tiebreak.selection.adaptive import Crowd
 from tiebreak.selection.draws import Indexes, Seed
