@@ -19,14 +19,16 @@ def weighted(weight: Any) -> Responses:
     was = CROWD.responses
     columns = (was.task_of_each(), was.worker_of_each(), was.label_of_each())
     ids = (was.tasks, was.workers, was.classes)
-    return Responses.from_codes(*columns, *ids, weight=weight)
+    task, worker, label = columns
+    return Responses.from_codes(task, worker, label, *ids, weight=weight)
 
 
 def repeated() -> Responses:
     was = CROWD.responses
     columns = (was.task_of_each(), was.worker_of_each(), was.label_of_each())
     ids = (was.tasks, was.workers, was.classes)
-    return Responses.from_codes(*(np.repeat(each, TIMES) for each in columns), *ids)
+    task, worker, label = (np.repeat(each, TIMES) for each in columns)
+    return Responses.from_codes(task, worker, label, *ids)
 
 
 MODELS = [
