@@ -18,11 +18,11 @@ from matplotlib import pyplot as plt
 
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.mean_field import MeanField, groups_of
+from tiebreak.inference.mean_field import MeanField, given_groups
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import LINKED, lay_out
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import LinkCodes, imply
 
 HERE = Path(__file__).parent
 OUT = HERE.parents[1] / "docs" / "figures" / "links_two_tasks.svg"
@@ -58,7 +58,7 @@ ALIKE = Pair(np.log([[0.6, 0.4], [0.6, 0.4]]), must=False)
 def exact(pair: Pair, strength: float) -> np.ndarray:
     """Return both tasks' probability of the first class, inferred jointly."""
     log_odds, hard = merging.log_odds_of(pair.link(strength), None)
-    merged = merging.merge(pair.link(strength), hard, 2, None)
+    merged = merging.merge(imply(pair.link(strength), 2))
     soft = merging.soft_links(pair.link(strength), ~hard, merged)
     one = np.arange(3)  # a response each, whose row of the table is the score
     tasks = lay_out(one, one[:-1].astype(np.int32), np.zeros(2, np.int8), 2, 2)
@@ -75,7 +75,7 @@ def mean_field(pair: Pair, strength: float, schedule: str, first: int = 0) -> np
     The two sweeps differ where updates swap for ever. `first` is the task whose turn comes first.
     """
     turns = [first, 1 - first]
-    groups = groups_of(pair.link(), 2, closure=False)
+    groups = given_groups(pair.link())
     role = np.full(2, LINKED, np.int8)
     model = MeanField(groups, strength, role, BACKEND, schedule, order="index")
     u = pair.scores[turns]

@@ -25,7 +25,7 @@ from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
 from tiebreak.inference.mean_field import MeanField
 from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.layout import ByTask, Swept
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import LinkCodes, imply
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
 
@@ -53,7 +53,7 @@ def exact(
 ) -> ExactLinks:
     """Set up joint inference of tasks with responses, or of so many with one each: code i on i."""
     log_odds, hard = merging.log_odds_of(links, None)
-    merged = merging.merge(links, hard, n_classes, gold)
+    merged = merging.merge(imply(links, n_classes, gold=gold))
     soft = merging.soft_links(links, ~hard, merged)
     if isinstance(tasks, int):
         one = np.arange(tasks + 1)
@@ -261,7 +261,7 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
     inner: Any = joint_links
     is_exact = name == "noisy_links_exact"
     if not is_exact:
-        groups = mean_field.groups_of(links, 6, closure=False)
+        groups = mean_field.given_groups(links)
         role = vb.roles(6, None, linked)
         inner = MeanField(groups, 1.0, role, backend, order="index", given=links)
     prior = link_errors.prior_rates(2, given["a0"], given["b0"], tied=True)

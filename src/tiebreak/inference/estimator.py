@@ -16,6 +16,7 @@ from tiebreak.errors import (
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.link_errors.suspect import DoubtfulLinks
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.link_graph import violated
@@ -43,6 +44,15 @@ class Estimator:
     responses_: Responses
     links_: Links | None
     gold_: Gold | None
+    temperature_: float | None
+    doubtful_links_: DoubtfulLinks | None
+
+    supports_adaptive_selection = False  # whether workers are modelled well enough to ask by that
+
+    @property
+    def links_may_err(self) -> bool:
+        """Whether links without weight count as fallible."""
+        return False
 
     def fit(self, responses: Any, *, links: Any = None, gold: Any = None) -> Self:
         """Fit to responses and, if given, links and gold."""
@@ -94,6 +104,8 @@ class Estimator:
         self.labels_ = Labels.from_probabilities(
             self.tasks_, self.classes_, q, label=label, top=top, frame=responses.frame
         )
+        vars(self).setdefault("temperature_", None)  # what only some estimators find
+        vars(self).setdefault("doubtful_links_", None)
         self.violations_ = None
         if inputs.links is not None:
             given, broken = inputs.given_codes, np.empty(0, dtype=np.int64)

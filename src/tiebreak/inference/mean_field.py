@@ -19,7 +19,7 @@ from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Roles, Swept
 from tiebreak.kernels.reference import entropy, softmax
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import Implications, LinkCodes
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 100.0, 500.0)
 SCHEDULES = ("in-turn", "parallel", "damped")
@@ -27,21 +27,20 @@ ORDERS = ("margin", "index")
 SAFE_STRENGTH = 2.0  # up to here every schedule finds the same optimum
 
 
-def groups_of(links: LinkCodes, n_tasks: int, *, closure: bool) -> ByGroup:
-    """Lay out links for the kernels: closed (no weights) or as given.
+def closed_groups(implied: Implications) -> ByGroup:
+    """Lay out what links without weights imply for the kernels.
 
-    Closed, must-components are groups and cannot-linked groups are one link each, so that the
-    closure [eq:closure] is never written out. As given, each task is a group of its own.
+    Must-components are groups and cannot-linked groups are one link each, so that the closure
+    [eq:closure] is never written out.
     """
+    closed = implied.closure
+    ends = (closed.left, closed.right, np.full(len(closed.left), -1.0))
+    return layout.by_group(implied.task, closed.group, 1.0, ends, closed.n_groups)
+
+
+def given_groups(links: LinkCodes) -> ByGroup:
+    """Lay out links as given for the kernels: each task is a group of its own."""
     linked = links.tasks()
-    if closure:
-        closed = link_graph.close(n_tasks, links)
-        found, group = np.unique(closed.group[linked], return_inverse=True)
-        left = link_graph.places_in(found, closed.left)
-        right = link_graph.places_in(found, closed.right)
-        signed = np.full(len(closed.left), -1.0)
-        ends = left, right, signed
-        return layout.by_group(linked, group.astype(np.int32), 1.0, ends, len(found))
     weight = (
         np.ones(len(links.left)) if links.weight is None else np.nan_to_num(links.weight, nan=1)
     )
@@ -98,7 +97,7 @@ class MeanField:
         """Change the weights of the given links."""
         assert self.given is not None  # asked for where weights are learnt
         signed = self.given._replace(must=log_odds > 0.0, weight=np.abs(log_odds))
-        self.groups = groups_of(signed, len(self.role), closure=False)
+        self.groups = given_groups(signed)
 
     def sweep(self, problem: Problem, q: Floats, u: Floats, logs: Logs) -> Swept:
         """Update the linked tasks in place, and count them."""

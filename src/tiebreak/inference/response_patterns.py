@@ -18,7 +18,7 @@ from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, Offsets, Swept
 from tiebreak.kernels.reference import entropy
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import Implications, LinkCodes
 
 LEAST_TASKS = 10_000  # below, sweeps take no time
 LARGEST_SHARE = 0.25  # of rows among tasks: a row takes two passes where a task takes one
@@ -56,6 +56,12 @@ class Rows(NamedTuple):
         if links is None or self.row is None:
             return links
         return links._replace(left=self.row[links.left], right=self.row[links.right])
+
+    def implied(self, implied: Implications | None) -> Implications | None:
+        """Return what links imply by row: each task that has a link has a row of its own."""
+        if implied is None or self.row is None:
+            return implied
+        return implied.renumbered(self.row)
 
 
 def rows_of(tasks: ByTask, n_classes: int, alone: Mask, start: Floats | None = None) -> Rows:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tiebreak import link_graph
 from tiebreak.errors import NotFittedError, OptionError, note
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import dirichlet, mean_field, priors, response_patterns, spectral, vb
@@ -16,7 +15,6 @@ from tiebreak.inference.exact_links.fit import JointOptions, Start
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.link_errors.suspect import (
-    DoubtfulLinks,
     LinkErrors,
     doubtful,
     errors_by_source,
@@ -30,7 +28,7 @@ from tiebreak.inference.warm_start import Ended
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.links import OnContradiction
 from tiebreak.responses import Responses
 
@@ -136,9 +134,9 @@ class VariationalBayes(Estimator):
     link_grid_: tuple[GridPoint, ...] | None
     link_report_: LinkReport | None
     link_errors_: LinkErrors | None
-    doubtful_links_: DoubtfulLinks | None
-    temperature_: float | None
     _ended: Ended
+
+    supports_adaptive_selection = True
 
     def __init__(
         self,
@@ -181,6 +179,11 @@ class VariationalBayes(Estimator):
         self.n_threads = n_threads
         self.random_state = random_state
 
+    @property
+    def links_may_err(self) -> bool:
+        """Whether links without weight count as fallible."""
+        return self.link_error is not None
+
     def fit(self, responses: Any, *, links: Any = None, gold: Any = None) -> Self:
         """Fit to responses and, if given, links and gold."""
         check_options(self)
@@ -196,7 +199,9 @@ class VariationalBayes(Estimator):
         whole = self._lay_out(inputs.responses)
         rows, q = self._rows(whole, inputs)
         by_row = inputs._replace(
-            link_codes=rows.links(inputs.link_codes), gold_codes=rows.gold(inputs.gold_codes)
+            link_codes=rows.links(inputs.link_codes),
+            gold_codes=rows.gold(inputs.gold_codes),
+            implied=rows.implied(inputs.implied),
         )
         problem = self._problem(rows, inputs)
         start = self._start(problem, q, by_row)
@@ -331,7 +336,8 @@ class VariationalBayes(Estimator):
             max_iter=self.max_iter,
             accelerate=self.accelerate,
         )
-        fit = joint.fit_joint(plain, start, links, inputs.gold_codes, options)
+        assert inputs.implied is not None  # made with the codes of links
+        fit = joint.fit_joint(plain, start, links, inputs.implied, inputs.gold_codes, options)
         self.link_report_, self.temperature_ = fit.report, fit.temperature
         self.doubtful_links_ = doubtful(inputs.links, links, fit.wrong)
         if fit.rates is not None:
@@ -341,12 +347,13 @@ class VariationalBayes(Estimator):
     def _fit_mean_field(
         self, plain: Problem, begin: Start, inputs: Inputs, links: LinkCodes
     ) -> Found:
-        n_tasks, n_classes = plain.tasks.n_tasks, plain.n_classes
-        closure = self.closure and links.weight is None
+        assert inputs.implied is not None  # made with the codes of links
         gold = inputs.gold_codes
-        if closure and gold is not None:
-            gold = _implied(link_graph.close(n_tasks, links), gold, n_classes)
-        groups = mean_field.groups_of(links, n_tasks, closure=closure)
+        if self.closure and links.weight is None:
+            gold = None if gold is None else _with_implied(gold, inputs.implied)
+            groups = mean_field.closed_groups(inputs.implied)
+        else:
+            groups = mean_field.given_groups(links)
         problem = _with_known(plain, gold, linked=groups.task)
 
         def ascent(strength: float, start: Floats) -> Run:
@@ -388,8 +395,10 @@ def _with_known(problem: Problem, gold: GoldCodes | None, linked: Any = None) ->
     return problem._replace(tasks=problem.tasks._replace(role=role))
 
 
-def _implied(closed: link_graph.Closure, gold: GoldCodes, n_classes: int) -> GoldCodes:
+def _with_implied(gold: GoldCodes, implied: Implications) -> GoldCodes:
     """Add to gold what links make of it: a known task settles its group, and so on."""
-    known = link_graph.propagate(closed, gold.task, gold.label, n_classes)
-    task = np.flatnonzero(known.group_class[closed.group] >= 0).astype(np.int32)
-    return GoldCodes(task, known.group_class[closed.group[task]].astype(np.int32))
+    task, label = implied.known_labels()
+    unlinked = ~np.isin(gold.task, implied.task)
+    return GoldCodes(
+        np.concatenate([task, gold.task[unlinked]]), np.concatenate([label, gold.label[unlinked]])
+    )

@@ -4,15 +4,18 @@
 that cannot all hold and says why.
 """
 
-from tiebreak.links.check import CONTRADICTIONS, OnContradiction, check
+from tiebreak.links.check import CONTRADICTIONS, SIGNS, Checked, OnContradiction, check, write_chain
 from tiebreak.links.closed import ClosedLinks
 from tiebreak.links.table import Links, links_from_gold
 
 __all__ = [
     "CONTRADICTIONS",
+    "SIGNS",
+    "Checked",
     "ClosedLinks",
     "Links",
     "OnContradiction",
     "check",
     "links_from_gold",
+    "write_chain",
 ]

@@ -146,6 +146,19 @@ class Responses:
         """The label of each response, (n_responses,): made when asked for."""
         return _read_only((self.code % self.n_classes).astype(np.int32, copy=False))
 
+    def of(self, task: int) -> tuple[Codes, Codes]:
+        """Return the workers and the labels of one task's responses, in codes.
+
+        >>> crowd = Responses.from_rows([("a", "ann", "x"), ("b", "ann", "y"), ("b", "bob", "x")])
+        >>> workers, labels = crowd.of(1)
+        >>> workers.tolist(), labels.tolist()
+        ([0, 1], [1, 0])
+        """
+        worker, label = np.divmod(
+            self.code[self.start[task] : self.start[task + 1]], self.n_classes
+        )
+        return worker.astype(np.int32, copy=False), label.astype(np.int32, copy=False)
+
     def __repr__(self) -> str:
         return (
             f"Responses({self.n_responses:,} responses, {self.n_tasks:,} tasks, "

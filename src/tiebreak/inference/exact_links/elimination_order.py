@@ -7,8 +7,9 @@ from itertools import combinations
 
 import numpy as np
 
+from tiebreak.kernels.layout import Mask as Bools
+from tiebreak.kernels.layout import Offsets as Ints
 from tiebreak.kernels.network import Cliques
-from tiebreak.link_graph.codes import Bools, Ints
 
 LARGEST_TABLE = 10_000  # entries of one clique, K^(width + 1)
 LARGEST_COMPONENT = 20_000  # entries of all cliques of a component: some milliseconds a sweep

@@ -21,7 +21,7 @@ from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
 from tiebreak.inference.vb import Beliefs, Logs, Problem, Run
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import Implications, LinkCodes
 
 LEARN, AUTO, ASKED = "learn", "auto", "asked"
 FOUND = AUTO, ASKED, LEARN  # rates that are found, not stated
@@ -61,10 +61,15 @@ class JointFit(NamedTuple):
 
 
 def fit_joint(
-    plain: Problem, start: Start, links: LinkCodes, gold: GoldCodes | None, options: JointOptions
+    plain: Problem,
+    start: Start,
+    links: LinkCodes,
+    implied: Implications,
+    gold: GoldCodes | None,
+    options: JointOptions,
 ) -> JointFit:
     """Fit from what plain VB found; decode and calibrate once at the end."""
-    exact, hard, known = _exact_links(plain, links, gold, options)
+    exact, hard, known = _exact_links(plain, links, implied, gold, options)
     estimated = None
     if options.link_error in (AUTO, ASKED):
         soft = links.keep(~hard)
@@ -110,7 +115,11 @@ def calibrated(plain: Problem, start: Start, run: Run, gold: GoldCodes) -> tuple
 
 
 def _exact_links(
-    plain: Problem, links: LinkCodes, gold: GoldCodes | None, options: JointOptions
+    plain: Problem,
+    links: LinkCodes,
+    implied: Implications,
+    gold: GoldCodes | None,
+    options: JointOptions,
 ) -> tuple[ExactLinks, Mask, GoldCodes]:
     """Set up joint inference; say which links are hard, and what is known or follows."""
     wrong, right = options.error_prior
@@ -118,7 +127,7 @@ def _exact_links(
     error = expected if options.link_error in FOUND else options.link_error
     assert not isinstance(error, str)  # checked by the estimator
     log_odds, hard = merging.log_odds_of(links, error)
-    merged = merging.merge(links, hard, plain.n_classes, gold)
+    merged = merging.merge(implied)
     soft = merging.soft_links(links, ~hard, merged)
     known = _union(gold, merged.known())
     tasks = plain.tasks._replace(role=vb.roles(plain.tasks.n_tasks, known, None))

@@ -14,9 +14,9 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.gold import GoldCodes
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import Implications, LinkCodes
 
-OPEN = -1  # the class of a node that is not known
+OPEN = link_graph.OPEN  # the class of a node that is not known
 
 
 class Merged(NamedTuple):
@@ -58,24 +58,16 @@ class SoftLinks(NamedTuple):
     opposite: Mask
 
 
-def merge(links: LinkCodes, hard: Mask, n_classes: int, gold: GoldCodes | None) -> Merged:
-    """Merge tasks along hard links; find what gold implies for the nodes."""
-    task = links.tasks()
-    firm = links.keep(hard)._replace(weight=None).among(task)
-    if n_classes == 2:
-        tied = link_graph.parity(len(task), firm)
-        found, node = np.unique(tied.root, return_inverse=True)
-        none = np.empty(0, dtype=np.int32)
-        flip = tied.parity.astype(np.int32)
-        merged = Merged(task, node.astype(np.int32), flip, _open(len(found)), none, none)
-        return merged if gold is None else _with_gold(merged, gold)
-    closed = link_graph.close(len(task), firm)
-    node_class = _open(closed.n_groups)
-    if gold is not None:
-        known = link_graph.propagate(closed, *gold.among(task), n_classes)
-        node_class = known.group_class.astype(np.int32)
-    flip = np.zeros(len(task), dtype=np.int32)
-    return Merged(task, closed.group, flip, node_class, closed.left, closed.right)
+def merge(implied: Implications) -> Merged:
+    """Merge tasks that hard links tie; what gold implies is known of the nodes."""
+    return Merged(
+        implied.task,
+        implied.group,
+        implied.flip,
+        implied.group_class,
+        implied.left,
+        implied.right,
+    )
 
 
 def soft_links(links: LinkCodes, soft: Mask, merged: Merged) -> SoftLinks:
@@ -97,15 +89,3 @@ def log_odds_of(links: LinkCodes, error: float | None) -> tuple[Floats, Mask]:
     hard = np.isnan(weight)
     strength = np.where(hard, np.inf, weight)
     return np.where(links.must, strength, -strength), hard
-
-
-def _open(n_nodes: int) -> Codes:
-    return np.full(n_nodes, OPEN, dtype=np.int32)
-
-
-def _with_gold(merged: Merged, gold: GoldCodes) -> Merged:
-    linked = np.isin(gold.task, merged.task)
-    node, flip = merged.of(gold.task[linked])
-    node_class = merged.node_class.copy()
-    node_class[node] = gold.label[linked] ^ flip
-    return merged._replace(node_class=node_class)

@@ -14,7 +14,7 @@ from tiebreak import link_graph
 from tiebreak.inference.exact_links.merge import OPEN, Merged, SoftLinks
 from tiebreak.inference.exact_links.plan import Plan
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.link_graph.codes import Ints
+from tiebreak.kernels.layout import Offsets as Ints
 
 
 class Placement(NamedTuple):
