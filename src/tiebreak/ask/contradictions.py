@@ -131,7 +131,8 @@ def _blamed(implied: Implications) -> Offsets:
     """Return the tasks of the groups that find no classes."""
     closure = implied.closure
     known = implied.known
-    stuck = [] if known is None else [each[1] for each in known.conflicts if each[0] == "none"]
+    conflicts = [] if known is None else known.conflicts
+    stuck = [ends[0] for kind, *ends in conflicts if kind == "none"]
     if stuck:
         near = (closure.left == stuck[0]) | (closure.right == stuck[0])
         groups = [*closure.left[near], *closure.right[near]]

@@ -154,9 +154,8 @@ class Responses:
         >>> workers.tolist(), labels.tolist()
         ([0, 1], [1, 0])
         """
-        worker, label = np.divmod(
-            self.code[self.start[task] : self.start[task + 1]], self.n_classes
-        )
+        code = self.code[self.start[task] : self.start[task + 1]]
+        worker, label = np.divmod(code, self.n_classes)
         return worker.astype(np.int32, copy=False), label.astype(np.int32, copy=False)
 
     def __repr__(self) -> str:
