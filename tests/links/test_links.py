@@ -47,7 +47,7 @@ def test_a_link_is_a_boolean_or_a_word(link: Any) -> None:
     assert Links.from_columns([1, 2], [2, 3], link).must.tolist() == [True, False]
 
 
-@pytest.mark.parametrize("link", [[True, None], ["must", "same"], [True, ["must"]]])
+@pytest.mark.parametrize("link", [[True, None], ["must", "maybe"], [True, ["must"]]])
 def test_any_other_word_is_refused_with_its_line(link: Any) -> None:
     with pytest.raises(LinkError, match=r"neither must nor cannot: .*\(links.csv, line 3\)"):
         Links.from_columns([1, 2], [2, 3], link, source=FILE)
@@ -59,7 +59,9 @@ def test_columns_of_different_length_are_refused() -> None:
 
 
 def test_a_link_without_a_task_is_refused_with_its_line() -> None:
-    with pytest.raises(LinkError, match=r"2 links name no task on the right \(links.csv, line 2; "):
+    with pytest.raises(
+        LinkError, match=r"2 links have no task id on the right \(links.csv, line 2; "
+    ):
         Links.from_columns(["a", "b"], [None, ""], [True, True], source=FILE)
 
 

@@ -28,8 +28,8 @@ SHOWN = 3  # tasks and classes named in a message
 class Job:
     """Responses, and the links, known labels and texts that came with them.
 
-    `links` are in the codes of `responses.tasks`. `key` has the text of each task's id in the file of
-    a session.
+    `links` are in the codes of `responses.tasks`. `key` has the text of each task's id in the
+    file of a session.
     """
 
     responses: Responses

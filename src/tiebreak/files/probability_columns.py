@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.errors import InputError
-from tiebreak.files.numbers import Floats, as_numbers, offenders
 from tiebreak.files.table import Table
 from tiebreak.ids import MISSING, Codes, Column, Ids, Source, is_arrow
+from tiebreak.ids.numbers import as_numbers, offenders
+from tiebreak.kernels.layout import Floats
 from tiebreak.responses import sorted_classes
 
 PREFIX = "probability_"

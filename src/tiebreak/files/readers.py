@@ -12,7 +12,6 @@ from tiebreak import ids
 from tiebreak.errors import InputError
 from tiebreak.files import schemas
 from tiebreak.files.columns import Kind, find_columns
-from tiebreak.files.link_values import as_must, as_weights
 from tiebreak.files.packed import is_packed, read_packed
 from tiebreak.files.probability_columns import as_probabilities, read_classes
 from tiebreak.files.sources import as_table, columns_table, is_column
@@ -20,7 +19,7 @@ from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Codes, Column, Ids, is_arrow
 from tiebreak.labels import Labels
-from tiebreak.links import Links
+from tiebreak.links import Links, as_must
 from tiebreak.responses import Builder, Repeats, Responses
 
 ColumnNames = Mapping[str, object]
@@ -101,12 +100,11 @@ def read_links(
     if isinstance(source, Links):
         return source
     table, found = _load(source, schemas.LINKS, columns, format)
-    weight = found.get("weight")
     return Links.from_columns(
         found["left"],
         found["right"],
         as_must(found["link"], table.source),
-        weight=None if weight is None else as_weights(weight, table.source),
+        weight=found.get("weight"),
         who=found.get("who"),
         frame=table.frame,
         source=table.source,

@@ -7,6 +7,7 @@ that cannot all hold and says why.
 from tiebreak.links.check import CONTRADICTIONS, SIGNS, Checked, OnContradiction, check, write_chain
 from tiebreak.links.closed import ClosedLinks
 from tiebreak.links.table import Links, links_from_gold
+from tiebreak.links.values import as_must
 
 __all__ = [
     "CONTRADICTIONS",
@@ -15,6 +16,7 @@ __all__ = [
     "ClosedLinks",
     "Links",
     "OnContradiction",
+    "as_must",
     "check",
     "links_from_gold",
     "write_chain",
