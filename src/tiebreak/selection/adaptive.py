@@ -1,6 +1,6 @@
 """Adaptive: the next pairs by what their answers are worth.
 
-Every class has a core, the group that speaks for it best: a few sure tasks, and those found to be
+Every class has a core, the group that represents it best: a few sure tasks, and those found to be
 the same. A doubtful task is asked against the core of its likeliest class; after "different", the
 next. With two classes one core serves both, since "different" is as good as "same".
 
@@ -86,7 +86,7 @@ class _Batch:
         return counted.reshape(-1, self.n_classes).astype(np.float64)
 
     def _cores(self) -> dict[int, int]:
-        """Return the group that speaks for each class; with two classes one for both, under 0."""
+        """Return the group that represents each class; with two classes one for both, under 0."""
         groups = self.state.settled
         surest = np.zeros(len(groups.size))
         np.maximum.at(surest, groups.group[self.task], self.sureness[self.task])
@@ -96,10 +96,10 @@ class _Batch:
             core = _last(groups_there, lead, groups.size, surest) if len(groups_there) else None
             return {} if core is None else {0: core}
         share = self.support / np.maximum(self.support.sum(axis=0), 1.0)
-        speaks_for = share.argmax(axis=1)
+        represents = share.argmax(axis=1)
         cores = {}
         for k in range(self.n_classes):
-            candidates = np.flatnonzero((speaks_for == k) & (self.support[:, k] > 0.0))
+            candidates = np.flatnonzero((represents == k) & (self.support[:, k] > 0.0))
             if len(candidates):
                 cores[k] = _last(candidates, self.support[:, k], groups.size, surest)
         return cores
