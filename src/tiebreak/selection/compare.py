@@ -100,12 +100,10 @@ def _votes(
     task, stake = _doubtful(state)
     first = task[np.argsort(-value.gold_gain(state.q[task]) * stake, kind="stable")[: 10 * n]]
     offers: Offers = []
-    by_task = model.responses_.task
-    by_worker = model.responses_.worker
+    answered = [set(model.responses_.of(int(each))[0].tolist()) for each in first]
     for name, code in zip(workers, codes.tolist(), strict=True):
         cost = _cost("vote", vote[name] if isinstance(vote, Mapping) else vote)
-        done = by_task[by_worker == code]
-        open_to = first[~np.isin(first, done)]
+        open_to = first[[code not in done for done in answered]]
         at_stake = stake[np.searchsorted(task, open_to)]
         gain = value.vote_gain(state.q[open_to], model.confusion_[code]) * at_stake
         for i in np.argsort(-gain, kind="stable")[:n]:
