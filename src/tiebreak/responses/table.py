@@ -25,8 +25,8 @@ class Responses:
     A response is one number, code = worker · n_classes + label, and those of a task are sorted by
     it: four bytes per response, and the order that the sweeps need. `classes` are sorted; `tasks`
     and `workers` stand in order of first appearance. A task may have no response at all. `frame`
-    remembers the caller's kind of table. `weight` says how often each response counts, (n_responses,)
-    above 0; None: once each.
+    remembers the caller's kind of table. `weight`, (n_responses,) above 0, says how often each
+    response counts; None: once each.
     """
 
     start: Offsets
@@ -150,6 +150,18 @@ class Responses:
     def label_of_each(self) -> Codes:
         """Make the column of labels, (n_responses,): one code per response."""
         return _read_only((self.code % self.n_classes).astype(np.int32, copy=False))
+
+    def of(self, task: int) -> tuple[Codes, Codes]:
+        """Return the workers and the labels of one task's responses, in codes.
+
+        >>> crowd = Responses.from_rows([("a", "ann", "x"), ("b", "ann", "y"), ("b", "bob", "x")])
+        >>> workers, labels = crowd.of(1)
+        >>> workers.tolist(), labels.tolist()
+        ([0, 1], [1, 0])
+        """
+        code = self.code[self.start[task] : self.start[task + 1]]
+        worker, label = np.divmod(code, self.n_classes)
+        return worker.astype(np.int32, copy=False), label.astype(np.int32, copy=False)
 
     def __repr__(self) -> str:
         return (
