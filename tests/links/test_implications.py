@@ -17,6 +17,7 @@ from links.graphs import Rows, codes, graphs, labellings, that_keep
 import tiebreak as tb
 from tiebreak.inference import VariationalBayes
 from tiebreak.link_graph import DIFFERENT, OPEN, SAME, Implications, LinkCodes, close, imply, parity
+from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 
 CODES = np.array([3, 5, 8, 9, 20, 21, 22], dtype=np.int32)  # of the tasks of a small graph
 
@@ -124,15 +125,17 @@ def count_calls(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("how", [{}, {"link_inference": "mean-field"}, {"link_error": 0.1}])
+@pytest.mark.parametrize(
+    "how", [ExactLinkOptions(), MeanFieldOptions(), ExactLinkOptions(error=0.1)]
+)
 def test_what_follows_from_links_is_found_once_per_fit(
-    how: dict[str, Any], n_classes: int, monkeypatch: pytest.MonkeyPatch
+    how: LinkOptions, n_classes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crowd = tb.simulate.crowd(60, 5, n_classes, random_state=0)
     links = tb.simulate.links(crowd.gold, 40, random_state=0)
     gold = dict(list(crowd.gold.to_dict().items())[:5])
     closed = count_calls(close, monkeypatch)
     tied = count_calls(parity, monkeypatch)
-    VariationalBayes(**how).fit(crowd.responses, links=links, gold=gold)
+    VariationalBayes(link_options=how).fit(crowd.responses, links=links, gold=gold)
     assert closed["calls"] == 1
     assert tied["calls"] == (n_classes == 2)
