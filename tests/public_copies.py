@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,8 @@ from typing import Any
 from tiebreak.datasets.catalogue import Catalogue, Entry, Info, PublicCopy, PublicFile
 
 NAME = "tiny"
-LABELS_PATH, TRUTHS_PATH = "data/some folder/label.csv", "data/some folder/truth.csv"
+LABELS_PATH = "data/some folder/label.csv"
+TRUTHS_PATH = "data/some folder/truth.csv"
 N_WORKERS = 40
 
 # Worker 0 answers task 0 a second time, and changes their mind.
@@ -51,7 +51,7 @@ def catalogue_of(*entries: Entry) -> Catalogue:
 
 
 class Copies(ThreadingHTTPServer):
-    """Serves `files`; `asked` is what was asked for: the path and the Range header.
+    """Serves `files`; `asked` has the paths that were asked for.
 
     `cuts` are numbers of bytes after which the next answers break off, one an answer. `hold`, if
     set, keeps a connection open after that until it is released. `meeting` makes answers wait for
@@ -63,10 +63,8 @@ class Copies(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.files = {f"/{LABELS_PATH}": LABELS, f"/{TRUTHS_PATH}": TRUTHS}
-        self.asked: list[tuple[str, str | None]] = []
+        self.asked: list[str] = []
         self.cuts: deque[int] = deque()
-        self.knows_ranges = True
-        self.range_shift = 0
         self.says_length = True
         self.hold: threading.Event | None = None
         self.meeting: threading.Barrier | None = None
@@ -80,47 +78,31 @@ class Copies(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
 
-    def asked_for(self, name: str) -> list[str | None]:
-        """Return the Range of every request for a file of that name."""
-        return [wanted for path, wanted in self.asked if path.endswith(f"/{name}")]
+    def n_asked(self, name: str) -> int:
+        """Return how often a file of that name was asked for."""
+        return sum(path.endswith(f"/{name}") for path in self.asked)
 
 
 class _Answer(BaseHTTPRequestHandler):
     server: Copies
 
     def do_GET(self) -> None:
-        path, wanted = self.path.replace("%20", " "), self.headers["Range"]
-        self.server.asked.append((path, wanted))
+        path = self.path.replace("%20", " ")
+        self.server.asked.append(path)
         content = self.server.files.get(path)
         if content is None:
             self.send_error(404)
             return
         if self.server.meeting is not None and path.endswith("label.csv"):
             self.server.meeting.wait()
-        start = self._start(wanted)
-        if start >= len(content):
-            self.send_error(416)
-            return
-        self._send(content, start)
-
-    def _start(self, wanted: str | None) -> int:
-        found = re.fullmatch(r"bytes=(\d+)-", wanted or "")
-        if not found or not self.server.knows_ranges:
-            return 0
-        return max(0, int(found[1]) + self.server.range_shift)
-
-    def _send(self, content: bytes, start: int) -> None:
-        rest = content[start:]
-        self.send_response(206 if start else 200)
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        self.send_response(200)
         if self.server.says_length:
-            self.send_header("Content-Length", str(len(rest)))
+            self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         if not self.server.cuts:
-            self.wfile.write(rest)
+            self.wfile.write(content)
             return
-        self.wfile.write(rest[: self.server.cuts.popleft()])
+        self.wfile.write(content[: self.server.cuts.popleft()])
         self.wfile.flush()
         if self.server.hold is not None:
             self.server.hold.wait()

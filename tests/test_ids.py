@@ -49,7 +49,7 @@ def test_a_column_of_nothing_names_nothing() -> None:
 
 
 def test_merging_refuses_a_name_of_another_type_kindly() -> None:
-    with pytest.raises(tb.InputError, match="'cat' is no int64, as 1 and the others are"):
+    with pytest.raises(tb.InputError, match="'cat' is not of type int64, as 1 and the others are"):
         ids.merge(Ids(pa.array([1, 2])), Ids(["cat"]))
 
 

@@ -28,6 +28,7 @@ PUBLIC = {
     *("write_responses", "write_links", "write_gold", "write_labels", "write_workers"),
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes"),
+    *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
     *("ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory"),
     # errors and warnings

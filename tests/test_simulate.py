@@ -31,14 +31,16 @@ def test_every_task_gets_as_many_different_workers_as_asked(
     responses = drawn.responses
     assert (responses.n_tasks, responses.n_workers) == (n_tasks, n_workers)
     assert responses.n_responses == n_tasks * each
-    assert np.bincount(responses.task).tolist() == [each] * n_tasks
-    pairs = set(zip(responses.task.tolist(), responses.worker.tolist(), strict=True))
+    assert np.bincount(responses.task_of_each()).tolist() == [each] * n_tasks
+    pairs = set(
+        zip(responses.task_of_each().tolist(), responses.worker_of_each().tolist(), strict=True)
+    )
     assert len(pairs) == responses.n_responses
-    assert responses.label.min() >= 0
-    assert responses.label.max() < n_classes
+    assert responses.label_of_each().min() >= 0
+    assert responses.label_of_each().max() < n_classes
     assert list(responses.classes) == sorted(responses.classes, key=str)
     assert drawn.gold.tasks == responses.tasks
-    _, first = np.unique(responses.worker, return_index=True)
+    _, first = np.unique(responses.worker_of_each(), return_index=True)
     assert first.tolist() == sorted(first)  # workers stand in order of first appearance
 
 
@@ -48,7 +50,7 @@ def test_every_set_of_workers_is_equally_likely(each: int) -> None:
     responses = simulate.crowd(
         n_tasks, n_workers, responses_per_task=each, random_state=1
     ).responses
-    chosen = responses.worker.reshape(n_tasks, each)
+    chosen = responses.worker_of_each().reshape(n_tasks, each)
     _, counts = np.unique(chosen, axis=0, return_counts=True)
     sets = list(itertools.combinations(range(n_workers), each))
     assert len(counts) == len(sets)
@@ -66,7 +68,7 @@ def test_labels_follow_the_confusion_matrices() -> None:
     drawn = simulate.crowd(60_000, 2, 3, responses_per_task=2, confusion=confusion, random_state=0)
     r = drawn.responses
     seen = np.zeros((2, 3, 3))
-    np.add.at(seen, (r.worker, drawn.gold.label[r.task], r.label), 1)
+    np.add.at(seen, (r.worker_of_each(), drawn.gold.label[r.task_of_each()], r.label_of_each()), 1)
     shares = seen / seen.sum(axis=2, keepdims=True)
     assert np.abs(shares - confusion).max() < 0.02
     assert (seen[confusion == 0.0] == 0).all()  # what is impossible never happens
@@ -126,10 +128,10 @@ def test_a_range_of_accuracy_gives_each_worker_their_own() -> None:
 
 def test_the_same_seed_draws_the_same_crowd_and_another_seed_another() -> None:
     first, again, other = (simulate.crowd(200, random_state=seed) for seed in (7, 7, 8))
-    assert np.array_equal(first.responses.label, again.responses.label)
-    assert np.array_equal(first.responses.worker, again.responses.worker)
+    assert np.array_equal(first.responses.label_of_each(), again.responses.label_of_each())
+    assert np.array_equal(first.responses.worker_of_each(), again.responses.worker_of_each())
     assert np.array_equal(first.gold.label, again.gold.label)
-    assert not np.array_equal(first.responses.label, other.responses.label)
+    assert not np.array_equal(first.responses.label_of_each(), other.responses.label_of_each())
 
 
 def test_names_are_padded_so_that_sorting_keeps_their_order() -> None:
@@ -143,7 +145,7 @@ def test_a_crowd_for_known_classes_sorts_them() -> None:
     gold = Gold.from_dict({"a": "z", "b": "y", "c": "z"})
     drawn = simulate.crowd_for(gold, 2, responses_per_task=2, accuracy=1.0, random_state=0)
     assert list(drawn.responses.classes) == ["y", "z"]
-    assert drawn.responses.label.tolist() == [1, 1, 0, 0, 1, 1]
+    assert drawn.responses.label_of_each().tolist() == [1, 1, 0, 0, 1, 1]
     assert drawn.class_prior.tolist() == pytest.approx([1 / 3, 2 / 3])
 
 

@@ -31,7 +31,11 @@ def main() -> None:
     )
     responses = crowd.responses
     frame = pd.DataFrame(
-        {"task": responses.task, "worker": responses.worker, "label": responses.label}
+        {
+            "task": responses.task_of_each(),
+            "worker": responses.worker_of_each(),
+            "label": responses.label_of_each(),
+        }
     )
     same = theirs(frame, MANY).sort_index().sort_index(axis=1).to_numpy()
     agree = float((ours(responses, MANY).argmax(axis=1) == same.argmax(axis=1)).mean())

@@ -29,9 +29,9 @@ def frame_of(n_responses: int) -> pd.DataFrame:
     ).responses
     order = np.random.default_rng(1).permutation(n_responses)
     columns = {
-        "task": ids("task-", drawn.task[order], n_tasks),
-        "worker": ids("worker-", drawn.worker[order], N_WORKERS),
-        "label": ids("class-", drawn.label[order], N_CLASSES),
+        "task": ids("task-", drawn.task_of_each()[order], n_tasks),
+        "worker": ids("worker-", drawn.worker_of_each()[order], N_WORKERS),
+        "label": ids("class-", drawn.label_of_each()[order], N_CLASSES),
     }
     return pd.DataFrame({name: column.to_pandas() for name, column in columns.items()})
 

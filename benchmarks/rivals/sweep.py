@@ -49,7 +49,11 @@ def crowd(n_responses: int, n_classes: int) -> simulate.Crowd:
 def crowd_kit_on(n_classes: int) -> tuple[Callable[[], float], float]:
     """Return what times one iteration of crowd-kit, and the share of labels like ours."""
     responses = crowd(CROWD_KIT_RESPONSES, n_classes).responses
-    columns = {"task": responses.task, "worker": responses.worker, "label": responses.label}
+    columns = {
+        "task": responses.task_of_each(),
+        "worker": responses.worker_of_each(),
+        "label": responses.label_of_each(),
+    }
     frame = pd.DataFrame(columns)
 
     def run(n_iter: int) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, summary
-from tiebreak import simulate
+from tiebreak import link_graph, simulate
 from tiebreak.inference import priors, vb
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links.infer import ExactLinks
@@ -34,7 +34,7 @@ def measure(responses_per_task: int) -> dict[str, Any]:
         default_threads(),
     )
     log_odds, hard = merging.log_odds_of(links, None)
-    merged = merging.merge(links, hard, N_CLASSES, None)
+    merged = merging.merge(link_graph.imply(links, N_CLASSES))
     soft = links.keep(~hard)
     fixed = N_CLASSES, compiled, default_threads()
     exact = ExactLinks(plain.tasks, merged, soft, log_odds[~hard], *fixed, takes_everyone=True)

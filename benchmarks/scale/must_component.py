@@ -7,6 +7,7 @@ import numpy as np
 from benchmarks.measure import about, keep, peak_bytes, seconds
 from tiebreak import Links, VariationalBayes, simulate
 from tiebreak.ids import Ids
+from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 
 SIZES = (250_000, 500_000, 1_000_000)
 N_CANNOT = 1_000
@@ -28,8 +29,9 @@ def main() -> None:
         crowd = simulate.crowd(n_tasks, 100, 3, responses_per_task=3, random_state=0)
         links = links_of(n_tasks, crowd.responses.tasks)
         for inference in ("exact", "mean-field"):
-            options = {"link_strength": 1.0} if inference == "mean-field" else {}
-            model = VariationalBayes(link_inference=inference, max_iter=20, **options)
+            is_exact = inference == "exact"
+            options = ExactLinkOptions() if is_exact else MeanFieldOptions(strength=1.0)
+            model = VariationalBayes(link_options=options, max_iter=20)
             took = seconds(lambda m=model, c=crowd, k=links: m.fit(c.responses, links=k))
             rows.append(
                 {

@@ -16,11 +16,9 @@ from tiebreak.reproduce.figures import draw_all
 from tiebreak.reproduce.results import Results
 
 DOCS = Path(__file__).parents[2] / "docs"
-RESULTS, PAGE, FIGURES = (
-    DOCS / "reproduction/results.json",
-    DOCS / "reproduction.md",
-    "reproduction",
-)
+RESULTS = DOCS / "reproduction" / "results.json"
+PAGE = DOCS / "reproduction.md"
+FIGURES = "reproduction"
 
 EXPERIMENTS = {
     "same_number": "(a) As many random labels as random links",

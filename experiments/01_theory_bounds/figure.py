@@ -6,51 +6,44 @@ python experiments/01_theory_bounds/figure.py
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 
-mpl.use("svg")
-from matplotlib import pyplot as plt
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import ROOT, STYLE, pyplot, save
 
 HERE = Path(__file__).parent
-OUT = HERE.parents[1] / "docs" / "figures" / "theory_bounds.svg"
+OUT = ROOT / "docs" / "figures" / "theory_bounds.svg"
 NAMES = {
     "label_error": ("labels", "#0072b2"),
     "class_prior_error": ("class prior", "#d55e00"),
     "confusion_error": ("confusions", "#009e73"),
 }
-STYLE = {
-    "svg.hashsalt": "tiebreak",
-    "svg.fonttype": "none",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 
 
 def main() -> None:
     results = json.loads((HERE / "results.json").read_text())
-    with mpl.rc_context(STYLE):
+    plt = pyplot()
+    with plt.rc_context({**STYLE, "font.size": 9}):
         figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.2), constrained_layout=True)
         draw_errors(axes[0], results, ["label_error"])
         axes[0].set(yscale="log", ylabel="largest error", title="labels")
         draw_errors(axes[1], results, ["confusion_error", "class_prior_error"])
         axes[1].set(ylim=0, title="workers and class prior")
         draw_workers(axes[2], results)
-        OUT.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(OUT, metadata={"Date": None})
-    tidy(OUT)
-    print(f"wrote {OUT.relative_to(HERE.parents[1])}")
+        save(figure, OUT)
 
 
 def draw_errors(axes: Any, results: dict[str, Any], keys: list[str]) -> None:
     """Draw bounds as lines with squares, observed errors as a band up to the worst trial."""
     for key in keys:
         name, colour = NAMES[key]
-        bound, seen = np.array(results["bounds"][key]), np.array(results["observed"][key])
+        bound = np.array(results["bounds"][key])
+        seen = np.array(results["observed"][key])
         iteration = np.arange(1, len(bound) + 1)
         axes.plot(iteration, bound, "s-", color=colour, label=f"{name}: bound")
         axes.fill_between(iteration, seen.min(axis=0), seen.max(axis=0), color=colour, alpha=0.25)
@@ -71,12 +64,6 @@ def draw_workers(axes: Any, results: dict[str, Any]) -> None:
     )
     axes.set(ylim=(-0.04, 1.04), xlabel="workers", title="every label proved right")
     axes.set_ylabel("with probability at least")
-
-
-def tidy(path: Path) -> None:
-    """Take trailing blanks out of the file, so that it passes the checks for text."""
-    lines = path.read_text("utf-8").splitlines()
-    path.write_text("\n".join(line.rstrip() for line in lines) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -130,8 +130,12 @@ def counted_from_gold(responses: tb.Responses, gold: tb.Gold) -> theory.Assumpti
     known = gold.on(responses.tasks, responses.classes)
     truth = np.full(responses.n_tasks, -1)
     truth[known.task] = known.label
-    counted = truth[responses.task] >= 0
-    cells = responses.worker[counted], truth[responses.task[counted]], responses.label[counted]
+    counted = truth[responses.task_of_each()] >= 0
+    cells = (
+        responses.worker_of_each()[counted],
+        truth[responses.task_of_each()[counted]],
+        responses.label_of_each()[counted],
+    )
     counts = np.ones((responses.n_workers, n_classes, n_classes)) + (n_classes - 1) * np.eye(
         n_classes
     )

@@ -4,42 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from results import CLEAN, DATASETS, NAMES, ROOT, SIZES, WRONG, Results
-
-mpl.use("svg")
-from matplotlib import pyplot as plt
+from common import NAMES, ROOT, draw_datasets
+from results import CLEAN, DATASETS, SIZES, WRONG, Results
 
 OUT = ROOT / "docs" / "figures" / "links_wrong.svg"
 METHODS = {  # label, colour (safe for the colour-blind), line and marker
     "grid": ("grid (the paper)", "#d55e00", "s--"),
-    "soft": ('soft: link_error="auto"', "#0072b2", "o-"),
-}
-STYLE = {
-    "svg.hashsalt": "tiebreak",
-    "svg.fonttype": "none",
-    "font.size": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+    "soft": ('soft: error="auto"', "#0072b2", "o-"),
 }
 
 
 def draw(results: Results) -> None:
-    with mpl.rc_context(STYLE):
-        sheet, axes = plt.subplots(2, 5, figsize=(11.0, 5.0), constrained_layout=True)
-        for panel, dataset in zip(axes.flat, DATASETS, strict=True):
-            draw_dataset(panel, results, dataset)
-        for panel in axes[:, 0]:
-            panel.set_ylabel("macro-F")
-        for panel in axes[1]:
-            panel.set_xlabel("wrong links, %")
-        lines, labels = axes.flat[0].get_legend_handles_labels()
-        sheet.legend(lines, labels, loc="outside lower center", ncol=4, frameon=False)
-        OUT.parent.mkdir(parents=True, exist_ok=True)
-        sheet.savefig(OUT, metadata={"Date": None})
-    tidy()
-    print(f"wrote {OUT.relative_to(ROOT)}")
+    draw_datasets(
+        DATASETS, lambda panel, name: draw_dataset(panel, results, name), "wrong links, %", OUT
+    )
 
 
 def draw_dataset(panel: Any, results: Results, dataset: str) -> None:
@@ -68,13 +47,3 @@ def mean_and_bar(results: Results, method: str, dataset: str, wrong: float) -> t
     if not len(values):
         return np.nan, np.nan
     return float(values.mean()), float(2.0 * values.std(ddof=1) / np.sqrt(len(values)))
-
-
-def tidy() -> None:
-    """Take trailing blanks out of the file, so that it passes the checks for text."""
-    lines = OUT.read_text("utf-8").splitlines()
-    OUT.write_text("\n".join(line.rstrip() for line in lines) + "\n", "utf-8")
-
-
-if __name__ == "__main__":
-    draw(Results())

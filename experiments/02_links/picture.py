@@ -7,36 +7,33 @@ The scores of both tasks are given, nobody is learnt: all that differs is how th
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib as mpl
 import numpy as np
-
-mpl.use("svg")
-from matplotlib import pyplot as plt
 
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.mean_field import groups_of
-from tiebreak.kernels import reference
+from tiebreak.inference.mean_field import given_groups
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import lay_out
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import LinkCodes, imply
 
-HERE = Path(__file__).parent
-OUT = HERE.parents[1] / "docs" / "figures" / "links_two_tasks.svg"
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import ROOT, STYLE, pyplot, save
+
+OUT = ROOT / "docs" / "figures" / "links_two_tasks.svg"
 BACKEND = choose_backend("numpy", 0, 0)
 STRENGTHS = np.concatenate([[0.01], np.arange(0.1, 12.05, 0.1)])
-SWEEPS, SETTLED = 400, 1e-9
-STYLE = {
-    "svg.hashsalt": "tiebreak",
-    "svg.fonttype": "none",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
-BLUE, ORANGE, GREEN, BLACK = "#0072b2", "#d55e00", "#009e73", "#000000"
+SWEEPS = 400
+SETTLED = 1e-9
+BLUE = "#0072b2"
+ORANGE = "#d55e00"
+GREEN = "#009e73"
+BLACK = "#000000"
 
 
 class Pair(NamedTuple):
@@ -58,8 +55,8 @@ ALIKE = Pair(np.log([[0.6, 0.4], [0.6, 0.4]]), must=False)
 def exact(pair: Pair, strength: float) -> np.ndarray:
     """Return both tasks' probability of the first class, inferred jointly."""
     link = pair.link(strength)
-    log_odds, hard = merging.log_odds_of(link, None)
-    merged = merging.merge(link, hard, 2, None)
+    log_odds, _ = merging.log_odds_of(link, None)
+    merged = merging.merge(imply(link, 2))
     one = np.arange(3)  # a response each, whose row of the table is the score
     tasks = lay_out(one, one[:-1].astype(np.int32), np.zeros(2, np.int8), 2, 2)
     model = ExactLinks(tasks, merged, link, log_odds, 2, BACKEND)
@@ -76,8 +73,8 @@ def mean_field(pair: Pair, strength: float, schedule: str, first: int = 0) -> np
     """
     both = np.arange(2, dtype=np.int32)
     turns = np.array([first, 1 - first])
-    groups = groups_of(pair.link(), 2, closure=False)
-    q = reference.softmax(pair.scores)
+    groups = given_groups(pair.link())
+    q = softmax(pair.scores)
     last = [q.copy()]
     for _ in range(SWEEPS):
         if schedule == "in-turn":
@@ -91,7 +88,8 @@ def mean_field(pair: Pair, strength: float, schedule: str, first: int = 0) -> np
 
 
 def main() -> None:
-    with mpl.rc_context(STYLE):
+    plt = pyplot()
+    with plt.rc_context({**STYLE, "font.size": 9}):
         figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.9), constrained_layout=True, sharey=True)
         draw_must(axes[0])
         draw_cannot(axes[1])
@@ -100,10 +98,7 @@ def main() -> None:
             each.set_xlabel("strength of the link")
             place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18)}
             each.legend(fontsize=8, frameon=False, ncol=2, **place)
-        OUT.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(OUT, metadata={"Date": None})
-    tidy(OUT)
-    print(f"wrote {OUT.relative_to(HERE.parents[1])}")
+        save(figure, OUT)
 
 
 def draw_must(axes: Any) -> None:
@@ -138,12 +133,6 @@ def draw_cycle(axes: Any, pair: Pair, colour: str) -> None:
     wide = {"color": colour, "lw": 4.5, "alpha": 0.4}  # seen below the lines on top of it
     axes.plot(STRENGTHS, ends[:, 0], label="in parallel; shaded: swaps for ever", **wide)
     axes.plot(STRENGTHS, ends[:, 1], **wide)
-
-
-def tidy(path: Path) -> None:
-    """Take trailing blanks out of the file, so that it passes the checks for text."""
-    lines = path.read_text("utf-8").splitlines()
-    path.write_text("\n".join(line.rstrip() for line in lines) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

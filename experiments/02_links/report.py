@@ -7,11 +7,15 @@ Every number and every verdict on that page is computed here. What was not run i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 import figure
 import numpy as np
-from results import CLEAN, DATASETS, NAMES, ROOT, SIZES, WRONG, Difference, Results
+from common import NAMES, ROOT, Difference, percent, table
+from results import CLEAN, DATASETS, SIZES, WRONG, Results
 from verdicts import HARD_WRONG, MUSIC, MUSIC_SLACK, SLACK, is_kept, verdicts
 
 PAGE = ROOT / "docs" / "links-results.md"
@@ -39,7 +43,8 @@ and all tasks of gold are scored. Compared are
 The grid drops cannot-links that contradict must-links. A figure is the mean over draws; "±" is one
 standard error of a paired difference over draws.
 
-**Soft was chosen on some of these datasets.** The constants inside `ExactLinkOptions(error="auto")` (its
+**Soft was chosen on some of these datasets.** The constants inside `ExactLinkOptions(error="auto")`
+(its
 priors, its rounds, and what more than six votes a task are worth) were chosen in trials on draws
 of links with seeds below 260. The draws scored here, from seed {first_seed} on, are others. The
 last such trial was made because soft fell short on two cells of these, by less than 0.002.
@@ -187,22 +192,12 @@ def temperature_section(results: Results) -> str:
 # Words
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
 def number(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.3f}"
 
 
 def shown(difference: Difference) -> str:
     return "–" if np.isnan(difference.mean) else str(difference)
-
-
-def percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
 
 
 if __name__ == "__main__":

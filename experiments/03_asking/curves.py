@@ -2,53 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from common import Cells, Difference, mean
 from run import CONFIG, HERE, cases, cell_of
 
-ROOT = HERE.parents[1]
 DATASETS: list[str] = CONFIG["datasets"]
 TWO: list[str] = CONFIG["two_classes"]
 MORE = [name for name in DATASETS if name not in TWO]
 BUDGETS: list[float] = CONFIG["budgets"]
 CLEAN, WRONG = CONFIG["wrong"]
-NAMES = {
-    "bluebird": "Bluebird",
-    "dog": "Dog",
-    "web": "Web",
-    "music_genre": "Music",
-    "zencrowd_india": "ZenCrowd India",
-    "zencrowd_us": "ZenCrowd US",
-    "rte": "RTE",
-    "sentence_polarity": "Sentence Polarity",
-    "trec": "TREC",
-    "product": "Product",
-}
 
 
-class Difference(NamedTuple):
-    """A paired difference over seeds: its mean and the standard error of that."""
-
-    mean: float
-    error: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:+.4f} ± {self.error:.4f}".replace("-", "−")
-
-
-class Curves:
+class Curves(Cells):
     """Macro-F after so many questions. A cell that was not run in full counts as missing."""
 
-    def __init__(self, path: Path = HERE / "results.json") -> None:
-        kept = json.loads(path.read_text("utf-8"))
-        self.about: dict[str, Any] = kept["about"]
-        self.cells: dict[str, dict[str, Any]] = kept["cells"]
+    def __init__(self) -> None:
+        super().__init__(HERE)
 
     def missing(self) -> list[str]:
-        wanted = {cell_of(case) for case in cases(list(CONFIG["methods"]), DATASETS)}
+        wanted = {cell_of(case) for case in cases()}
         return sorted(wanted - set(self.cells))
 
     def plain(self, dataset: str) -> float:
@@ -73,8 +47,7 @@ class Curves:
         return scores[:, place[0]] if len(place) else np.zeros(0)
 
     def mean(self, *cell: Any) -> float:
-        values = self.at(*cell)
-        return float(values.mean()) if len(values) else np.nan
+        return mean(self.at(*cell))
 
     def difference(
         self, dataset: str, wrong: float, ours: str, theirs: str, budget: float
@@ -86,10 +59,7 @@ class Curves:
             if theirs == "vb"
             else self.at(dataset, wrong, theirs, budget)
         )
-        if not (len(mine) and len(other)):
-            return Difference(np.nan, np.nan)
-        apart = mine - other
-        return Difference(float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(len(apart))))
+        return Difference.between(mine, other)
 
     def questions_needed(self, dataset: str, wrong: float, method: str, target: float) -> float:
         """Return after how many questions the mean curve reaches a score; inf where never."""

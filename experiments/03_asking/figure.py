@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib as mpl
-from curves import CLEAN, DATASETS, NAMES, ROOT, Curves
-
-mpl.use("svg")
-from matplotlib import pyplot as plt
+from common import NAMES, ROOT, draw_datasets
+from curves import CLEAN, DATASETS, Curves
 
 OUT = ROOT / "docs" / "figures" / "asking.svg"
 METHODS = {  # label, colour (safe for the colour-blind), line
@@ -17,31 +14,15 @@ METHODS = {  # label, colour (safe for the colour-blind), line
     "labels_adaptive": ("labels, adaptively", "#009e73", "-."),
     "adaptive": ("adaptive links", "#0072b2", "-"),
 }
-STYLE = {
-    "svg.hashsalt": "tiebreak",
-    "svg.fonttype": "none",
-    "font.size": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 
 
 def draw(curves: Curves) -> None:
-    with mpl.rc_context(STYLE):
-        sheet, axes = plt.subplots(2, 5, figsize=(11.0, 5.0), constrained_layout=True)
-        for panel, dataset in zip(axes.flat, DATASETS, strict=True):
-            draw_dataset(panel, curves, dataset)
-        for panel in axes[:, 0]:
-            panel.set_ylabel("macro-F")
-        for panel in axes[1]:
-            panel.set_xlabel("questions, % of gold tasks")
-        lines, labels = axes.flat[0].get_legend_handles_labels()
-        sheet.legend(lines, labels, loc="outside lower center", ncol=4, frameon=False)
-        OUT.parent.mkdir(parents=True, exist_ok=True)
-        sheet.savefig(OUT, metadata={"Date": None})
-    text = OUT.read_text("utf-8")
-    OUT.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", "utf-8")
-    print(f"wrote {OUT.relative_to(ROOT)}")
+    draw_datasets(
+        DATASETS,
+        lambda panel, name: draw_dataset(panel, curves, name),
+        "questions, % of gold tasks",
+        OUT,
+    )
 
 
 def draw_dataset(panel: Any, curves: Curves, dataset: str) -> None:

@@ -7,11 +7,16 @@ Every number and every verdict on that page is computed here. What was not run i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 import figure
 import numpy as np
-from curves import BUDGETS, CLEAN, DATASETS, MORE, NAMES, ROOT, TWO, WRONG, Curves, Difference
+from common import NAMES, ROOT, Difference, percent, table
+from curves import BUDGETS, CLEAN, DATASETS, MORE, TWO, WRONG, Curves
 from run import CONFIG
 
 PAGE = ROOT / "docs" / "asking.md"
@@ -23,7 +28,9 @@ TITLES = {
     "labels_once": "labels, at once",
     "labels_adaptive": "labels, adaptively",
 }
-BELOW_BVSB, BELOW_LABELS, BELOW_LABELS_MORE = 0.002, 0.005, 0.035
+BELOW_BVSB = 0.002
+BELOW_LABELS = 0.005
+BELOW_LABELS_MORE = 0.035
 
 OPENING = """\
 # Asking the fewest questions
@@ -88,8 +95,8 @@ On ten real datasets, questions are asked about tasks of gold and answered from 
 
 A label of a task with many classes says more than the answer to a link question, which says yes or
 no. The settings of the adaptive strategy were chosen on trials with other seeds on these datasets.
-With wrong answers, exact links have `ExactLinkOptions(error="auto")`, those that the adaptive strategy chose
-`ExactLinkOptions(error="asked")`; the model is not told the rate.
+With wrong answers, exact links have `ExactLinkOptions(error="auto")`, those that the adaptive
+strategy chose `ExactLinkOptions(error="asked")`; the model is not told the rate.
 """
 
 
@@ -121,15 +128,6 @@ def page(curves: Curves) -> str:
     ]
     sections.append("![macro-F against questions asked](figures/asking.svg)\n")
     return "\n".join(sections)
-
-
-def percent(share: float) -> str:
-    return f"{100.0 * share:g} %"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def verdict(holds: bool) -> str:

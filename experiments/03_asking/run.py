@@ -10,15 +10,10 @@ tables and figures. A second call skips what either file holds already.
 
 from __future__ import annotations
 
-import argparse
-import datetime
-import json
 import os
-import platform
+import sys
 import time
-import tomllib
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -26,9 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import Experiment, estimator_options, read_config
+
 HERE = Path(__file__).parent
-RUNS, RESULTS = HERE / "runs.jsonl", HERE / "results.json"
-CONFIG = tomllib.loads((HERE / "config.toml").read_text())
+CONFIG = read_config(HERE)
 
 
 class Case(NamedTuple):
@@ -38,7 +36,7 @@ class Case(NamedTuple):
     seed: int
 
 
-class Crowd(NamedTuple):
+class Asked(NamedTuple):
     """A dataset, its gold in codes, and what plain VB finds."""
 
     responses: Any
@@ -48,9 +46,10 @@ class Crowd(NamedTuple):
     plain: Any
 
 
-def cases(methods: list[str], datasets: list[str]) -> list[Case]:
+def cases() -> list[Case]:
     seeds = range(CONFIG["first_seed"], CONFIG["first_seed"] + CONFIG["seeds"])
-    found = map(Case._make, product(datasets, CONFIG["wrong"], methods, seeds))
+    grid = product(CONFIG["datasets"], CONFIG["wrong"], CONFIG["methods"], seeds)
+    found = map(Case._make, grid)
     return [case for case in found if not (case.wrong and _method(case).get("clean_only"))]
 
 
@@ -60,7 +59,7 @@ def _method(case: Case) -> dict[str, Any]:
 
 
 @cache
-def load(name: str) -> Crowd:
+def load(name: str) -> Asked:
     import tiebreak as tb
 
     folder = Path(os.environ["TIEBREAK_DATA"]) / name
@@ -68,14 +67,16 @@ def load(name: str) -> Crowd:
     responses = tb.read_responses(folder / "responses.csv").with_classes(gold.classes)
     truth = gold.on(responses.tasks, responses.classes)
     plain = _model(name).fit(responses)
-    return Crowd(responses, list(gold.tasks), truth.task, truth.label, plain)
+    return Asked(responses, list(gold.tasks), truth.task, truth.label, plain)
 
 
 def _model(dataset: str, **options: Any) -> Any:
     import tiebreak as tb
 
     prior = "uniform" if dataset in CONFIG["uniform_prior"] else "diagonal"
-    return tb.VariationalBayes(confusion_prior=prior, backend="numba", n_threads=1, **options)
+    return tb.VariationalBayes(
+        confusion_prior=prior, backend="numba", n_threads=1, **estimator_options(options)
+    )
 
 
 def stops(n_gold: int, *, in_rounds: bool) -> list[int]:
@@ -100,10 +101,11 @@ def ask(case: Case) -> dict[str, Any]:
     return {**case._asdict(), "n": n, "macro_f": macro, "micro_f": micro, "seconds": seconds}
 
 
-def ask_pairs(case: Case, crowd: Crowd, rng: Any) -> list[tuple[int, float, float]]:
+def ask_pairs(case: Case, crowd: Asked, rng: Any) -> list[tuple[int, float, float]]:
     import tiebreak as tb
 
-    method, model = _method(case), crowd.plain
+    method = _method(case)
+    model = crowd.plain
     truth = np.full(crowd.responses.n_tasks, -1)
     truth[crowd.task] = crowd.label
     options = method.get("soft_options", method["options"]) if case.wrong else method["options"]
@@ -129,16 +131,17 @@ def ask_pairs(case: Case, crowd: Crowd, rng: Any) -> list[tuple[int, float, floa
             must.append(same != bool(rng.random() < case.wrong))
         links = tb.Links.from_columns(left, right, must)
         begin = model if method.get("rounds") else crowd.plain
-        model = _model(case.dataset, init=begin, **options).fit(crowd.responses, links=links)
+        model = _model(case.dataset, **options).fit(crowd.responses, links=links, start=begin)
         scored.append((len(left), *_scores(crowd, model.labels_.label)))
     return scored
 
 
-def ask_labels(case: Case, crowd: Crowd, rng: Any) -> list[tuple[int, float, float]]:
+def ask_labels(case: Case, crowd: Asked, rng: Any) -> list[tuple[int, float, float]]:
     """Ask for the label of the tasks in most doubt, by the margin of their probabilities."""
     import tiebreak as tb
 
-    method, model = _method(case), crowd.plain
+    method = _method(case)
+    model = crowd.plain
     known: list[int] = []  # places in the gold tasks
     scored = []
     for stop in stops(len(crowd.names), in_rounds=bool(method.get("rounds"))):
@@ -152,117 +155,44 @@ def ask_labels(case: Case, crowd: Crowd, rng: Any) -> list[tuple[int, float, flo
         classes = crowd.responses.classes
         gold = [(crowd.names[i], classes[int(crowd.label[i])]) for i in known]
         begin = model if method.get("rounds") else crowd.plain
-        model = _model(case.dataset, init=begin).fit(crowd.responses, gold=gold)
+        model = _model(case.dataset).fit(crowd.responses, gold=gold, start=begin)
         scored.append((stop, *_scores(crowd, model.labels_.label)))
     return scored
 
 
-def _scores(crowd: Crowd, label: np.ndarray) -> tuple[float, float]:
+def _scores(crowd: Asked, label: np.ndarray) -> tuple[float, float]:
     from tiebreak import evaluate
 
     counts = evaluate.count_classes(crowd.label, label[crowd.task], crowd.responses.n_classes)
     return round(evaluate.macro_f(counts), 5), round(evaluate.micro_f(counts), 5)
 
 
-def work(case: Case) -> str:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return json.dumps(ask(case))
-
-
-def run(todo: list[Case], jobs: int) -> None:
-    print(f"{len(todo):,} cases to do", flush=True)
-    start = time.time()
-    with ProcessPoolExecutor(jobs) as pool, RUNS.open("a") as out:
-        for done, line in enumerate(pool.map(work, todo), start=1):
-            out.write(line + "\n")
-            out.flush()
-            if done % 20 == 0 or done == len(todo):
-                print(f"{done:,} of {len(todo):,}, {time.time() - start:,.0f} s", flush=True)
-
-
-def lines() -> list[dict[str, Any]]:
-    if not RUNS.exists():
-        return []
-    return [json.loads(line) for line in RUNS.read_text().splitlines()]
-
-
-def kept_cells() -> dict[str, Any]:
-    if not RESULTS.exists():
-        return {}
-    kept: dict[str, Any] = json.loads(RESULTS.read_text())["cells"]
-    return kept
+def work(case: Case) -> dict[str, Any]:
+    with warnings.catch_warnings(action="ignore"):
+        return ask(case)
 
 
 def cell_of(case: Case) -> str:
     return f"{case.dataset}/{case.wrong:.2f}/{case.method}"
 
 
-def finished() -> set[Case]:
-    """Return the cases that `runs.jsonl` or the complete cells of `results.json` hold."""
-    done = {Case(*(row[name] for name in Case._fields)) for row in lines()}
-    kept = kept_cells()
-    every = cases(list(CONFIG["methods"]), CONFIG["datasets"])
-    return done | {case for case in every if cell_of(case) in kept}
-
-
-def plain_scores() -> dict[str, tuple[float, float]]:
-    """Score plain VB, which no question changes."""
-    found = {}
-    for name in CONFIG["datasets"]:
-        crowd = load(name)
-        found[name] = _scores(crowd, crowd.plain.labels_.label)
-    return found
-
-
-def collect() -> None:
-    """Gather runs by dataset, share of wrong answers and method; keep complete cells."""
-    runs = {Case(*(row[name] for name in Case._fields)): row for row in lines()}
-    wanted: dict[str, list[Case]] = {}
-    for case in cases(list(CONFIG["methods"]), CONFIG["datasets"]):
-        wanted.setdefault(cell_of(case), []).append(case)
-    kept = kept_cells()
-    cells = {key: kept[key] for key in wanted if key in kept}
-    for key, members in wanted.items():
-        if all(case in runs for case in members):
-            rows = [runs[case] for case in members]
-            cells[key] = {
-                "n": rows[0]["n"],
-                "macro_f": [row["macro_f"] for row in rows],
-                "micro_f": [row["micro_f"][-1] for row in rows],
-                "seconds": round(float(np.mean([row["seconds"] for row in rows])), 2),
-            }
-    about = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
-        "python": platform.python_version(),
-        "seeds": CONFIG["seeds"],
-        "first_seed": CONFIG["first_seed"],
-        "n_gold": {name: len(load(name).names) for name in CONFIG["datasets"]},
-        "plain": plain_scores(),
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "n": rows[0]["n"],
+        "macro_f": [row["macro_f"] for row in rows],
+        "micro_f": [row["micro_f"][-1] for row in rows],
+        "seconds": round(float(np.mean([row["seconds"] for row in rows])), 2),
     }
-    rows = (f"{json.dumps(key)}:{json.dumps(cells[key], separators=(',', ':'))}" for key in cells)
-    text = f'{{"about":{json.dumps(about)},\n"cells":{{\n' + ",\n".join(rows) + "\n}}\n"
-    RESULTS.write_text(text)
-    print(f"{len(cells)} of {len(wanted)} cells kept")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--methods", default=",".join(CONFIG["methods"]))
-    parser.add_argument("--datasets", default=",".join(CONFIG["datasets"]))
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seeds", type=int, default=CONFIG["seeds"])
-    parser.add_argument("--collect", action="store_true")
-    chosen = parser.parse_args()
-    if chosen.collect:
-        collect()
-        return
-    CONFIG["seeds"] = chosen.seeds
-    done = finished()
-    wanted = cases(chosen.methods.split(","), chosen.datasets.split(","))
-    run([case for case in wanted if case not in done], chosen.jobs)
+def about() -> dict[str, Any]:
+    """Keep how many gold tasks there are, and the scores of plain VB, which no question changes."""
+    found = {name: load(name) for name in CONFIG["datasets"]}
+    return {
+        "n_gold": {name: len(crowd.names) for name, crowd in found.items()},
+        "plain": {name: _scores(c, c.plain.labels_.label) for name, c in found.items()},
+    }
 
 
 if __name__ == "__main__":
-    main()
+    Experiment(HERE, CONFIG, cases, work, cell_of, summary, about).main()

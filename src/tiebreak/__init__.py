@@ -45,15 +45,10 @@ if TYPE_CHECKING:
         write_workers,
     )
     from tiebreak.gold import Gold
-    from tiebreak.inference import (
-        DawidSkene,
-        ExactLinkOptions,
-        MajorityVote,
-        MeanFieldOptions,
-        VariationalBayes,
-    )
+    from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
+    from tiebreak.options import ExactLinkOptions, MeanFieldOptions
     from tiebreak.responses import Responses
 
 __all__ = [
@@ -99,7 +94,16 @@ __all__ = [
 ]
 
 _MODULES = ("ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory")
-_ROOMS = ("errors", "responses", "gold", "labels", "links", "files", "inference")  # light first
+_ROOMS = (
+    "errors",
+    "options",
+    "responses",
+    "gold",
+    "labels",
+    "links",
+    "files",
+    "inference",
+)  # light first
 
 
 def __getattr__(name: str) -> Any:

@@ -85,7 +85,7 @@ FILES = ("texts", "responses", "links", "gold", "labels", "workers")
 N_EXAMPLES = 3  # messages shown for each step of the story
 
 
-class Step(NamedTuple):
+class MethodResult(NamedTuple):
     """What one method made of the crowd; tasks by code.
 
     `repaired` were wrong in the step before and are right now, `spoilt` the other way round.
@@ -104,7 +104,7 @@ class Story(NamedTuple):
     crowd: simulate.Crowd
     links: Links
     model: VariationalBayes  # the last step's
-    steps: tuple[Step, ...]
+    steps: tuple[MethodResult, ...]
 
 
 def gold() -> Gold:
@@ -133,7 +133,7 @@ def run() -> Story:
         "worker model": VariationalBayes().fit(crowd.responses),
         "worker model and links": linked,
     }
-    steps: list[Step] = []
+    steps: list[MethodResult] = []
     for name, model in fitted.items():
         steps.append(_step(name, model.labels_, crowd.gold, steps[-1] if steps else None))
     return Story(crowd, links(), linked, tuple(steps))
@@ -146,7 +146,7 @@ def tell(story: Story) -> str:
     sections = (
         f"{responses.n_tasks} messages to a support desk, {responses.n_classes} classes "
         f"({', '.join(map(str, responses.classes))}), {responses.n_workers} workers,\n"
-        f"{RESPONSES_PER_TASK} labels a message. The crowd is simulated, so the truth is known.",
+        f"{RESPONSES_PER_TASK} labels per message. The crowd is simulated, so the truth is known.",
         _table(story.steps),
         _examples("Voting got wrong, for example", vote.wrong, vote),
         _examples("Knowing who confuses what repaired", alone.repaired, vote),
@@ -183,15 +183,20 @@ def _pairs(text: str, sign: str) -> list[tuple[str, str]]:
     return [(left, right) for left, _, right in ends]
 
 
-def _step(name: str, labels: Labels, gold: Gold, before: Step | None) -> Step:
+def _step(name: str, labels: Labels, gold: Gold, before: MethodResult | None) -> MethodResult:
     truth = labels.classes.codes(gold.classes)[gold.label]
     wrong = set(np.flatnonzero(labels.label != truth).tolist())
     was_wrong = set(before.wrong) if before else wrong
-    repaired, spoilt = sorted(was_wrong - wrong), sorted(wrong - was_wrong)
-    return Step(name, labels, tuple(sorted(wrong)), tuple(repaired), tuple(spoilt))
+    return MethodResult(
+        name,
+        labels,
+        wrong=tuple(sorted(wrong)),
+        repaired=tuple(sorted(was_wrong - wrong)),
+        spoilt=tuple(sorted(wrong - was_wrong)),
+    )
 
 
-def _table(steps: tuple[Step, ...]) -> str:
+def _table(steps: tuple[MethodResult, ...]) -> str:
     lines = [f"{'':<24}{'wrong':>6}{'repaired':>10}{'spoilt':>8}"]
     for number, step in enumerate(steps):
         changes = f"{len(step.repaired):>10}{len(step.spoilt):>8}" if number else ""
@@ -199,7 +204,9 @@ def _table(steps: tuple[Step, ...]) -> str:
     return "\n".join(lines)
 
 
-def _examples(title: str, tasks: tuple[int, ...], before: Step, links: Links | None = None) -> str:
+def _examples(
+    title: str, tasks: tuple[int, ...], before: MethodResult, links: Links | None = None
+) -> str:
     """Show a few messages, what they are about, and what the step before called them."""
     lines = [f"{title}:"]
     for i in tasks[:N_EXAMPLES]:

@@ -11,7 +11,7 @@
     ├── NotFittedError        a result was asked for before `fit`
     └── MissingExtraError     an optional dependency is not installed
 
-    InputNote                 said aloud: something in the input was dropped, merged or guessed
+    InputNote                 reported: something in the input was dropped, merged or guessed
     ConvergenceWarning        the sweeps ended before the answer settled
 
 Each error also derives from the built-in it refines. A message says what is wrong, where, and
@@ -83,5 +83,5 @@ class ConvergenceWarning(UserWarning):
 
 
 def note(message: str) -> None:
-    """Say aloud what was done with the input; the command prints it, Python warns."""
+    """Report what was done with the input: the command prints it, Python warns."""
     warnings.warn(message, InputNote, stacklevel=3)

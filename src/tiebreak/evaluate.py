@@ -20,10 +20,12 @@ import numpy.typing as npt
 from tiebreak import files, link_graph
 from tiebreak.errors import InputError, OptionError
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Codes, Ids
-from tiebreak.labels import Floats, Labels
+from tiebreak.ids import MISSING, Ids
+from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.labels import Labels
 from tiebreak.links import Links
 
+Counts = npt.NDArray[np.int64]
 Average = Literal["micro", "macro"]
 Absent = Literal["skip", "zero"]
 AVERAGES: tuple[Average, ...] = ("micro", "macro")
@@ -36,9 +38,9 @@ LOG_LOSS_FLOOR = 1e-12  # a truth held impossible costs 27.6, not infinity
 class ClassCounts(NamedTuple):
     """How often each class was labelled rightly, labelled at all, and true; each (n_classes,)."""
 
-    right: npt.NDArray[np.int64]
-    labelled: npt.NDArray[np.int64]
-    true: npt.NDArray[np.int64]
+    right: Counts
+    labelled: Counts
+    true: Counts
 
 
 def count_classes(truth: Codes, guess: Codes, n_classes: int) -> ClassCounts:
@@ -84,7 +86,7 @@ def mean_brier(truth: Codes, probabilities: Floats) -> float:
     return float(per_task.mean())
 
 
-def binned_gap(is_right: npt.NDArray[np.bool_], stated: Floats, bins: int) -> float:
+def binned_gap(is_right: Mask, stated: Floats, bins: int) -> float:
     """Return the mean gap between stated probability and share right, over equal-width bins.
 
     A bin is min(floor(bins · p), bins - 1) and weighs as much as it has tasks.
@@ -214,7 +216,8 @@ def violations(labels: Any, links: Any) -> Violations:
     >>> violations(labels, Links.from_rows([("a", "b", "must"), ("b", "c", "must")]))
     Violations(1 of the links given, 2 of their closure)
     """
-    labels, links = files.read_labels(labels), files.read_links(links)
+    labels = files.read_labels(labels)
+    links = files.read_links(links)
     codes = links.on(labels.tasks)
     is_broken = link_graph.violated(labels.label, codes)
     closure = link_graph.close(len(labels), codes)
@@ -259,7 +262,8 @@ def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> R
     """
     labels = files.read_labels(labels)
     scored = _scored(labels, gold, given)
-    q, stated = scored.probabilities, scored.probability
+    q = scored.probabilities
+    stated = scored.probability
     is_right = scored.truth == scored.guess
     broken = None if links is None else violations(labels, links)
     return Report(
@@ -272,7 +276,7 @@ def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> R
         f_by_class=_f_by_class(scored),
         log_loss=None if q is None else mean_log_loss(scored.truth, q),
         brier_score=None if q is None else mean_brier(scored.truth, q),
-        calibration_error=None if stated is None else binned_gap(is_right, stated, 15),
+        calibration_error=None if stated is None else binned_gap(is_right, stated, BINS),
         violated_given=None if broken is None else broken.given,
         violated_closed=None if broken is None else broken.closed,
     )
@@ -295,7 +299,8 @@ class _Scored(NamedTuple):
 
 def _scored(labels: Any, gold: Any, given: Any) -> _Scored:
     """Line labels up with gold, leaving out the tasks of `given`."""
-    labels, gold = files.read_labels(labels), files.read_gold(gold)
+    labels = files.read_labels(labels)
+    gold = files.read_gold(gold)
     asked = np.ones(len(gold), dtype=bool)
     if given is not None:
         known = gold.tasks.codes(files.read_gold(given).tasks)

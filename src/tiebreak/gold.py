@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from tiebreak import ids
 from tiebreak.errors import GoldError, note
-from tiebreak.ids import MISSING, NOWHERE, Codes, Column, Ids, Source
+from tiebreak.ids import MISSING, Column, Ids
+from tiebreak.kernels.layout import Codes, Offsets
+from tiebreak.source import NOWHERE, Source
 
 
 class GoldCodes(NamedTuple):
@@ -43,7 +45,7 @@ class Gold:
     tasks: Ids
     label: Codes
     classes: Ids
-    row: npt.NDArray[np.int64] = field(repr=False)  # the row of the source each came from
+    row: Offsets = field(repr=False)  # the row of the source each came from
     source: Source = field(default=NOWHERE, repr=False)
 
     @classmethod
@@ -54,9 +56,10 @@ class Gold:
         label_code, classes = ids.encode(label)
         task_code, tasks = ids.encode(task)
         known = label_code != MISSING
-        nameless = np.flatnonzero(task_code == MISSING)
-        if len(nameless):
-            raise GoldError(f"A row names no task ({source.where(int(nameless[0]))}). Fill it in.")
+        without_task = np.flatnonzero(task_code == MISSING)
+        if len(without_task):
+            place = source.where(int(without_task[0]))
+            raise GoldError(f"A row has no task id ({place}). Fill it in or remove the row.")
         if not known.all():
             note(f"{np.count_nonzero(~known):,} rows of gold have an empty label: not known.")
         rows = np.flatnonzero(known)
@@ -101,16 +104,17 @@ class Gold:
 def _one_label_each(
     task: Codes,
     label: Codes,
-    rows: npt.NDArray[np.int64],
+    rows: Offsets,
     of: tuple[Ids, Ids],
     source: Source,
-) -> npt.NDArray[np.int64]:
+) -> Offsets:
     """Return the first row of each task; a task with two different labels is an error."""
     tasks, classes = of
     _, first, inverse = np.unique(task, return_index=True, return_inverse=True)
     differs = np.flatnonzero(label != label[first][inverse])
     if len(differs):
-        later, earlier = int(differs[0]), int(first[inverse[differs[0]]])
+        later = int(differs[0])
+        earlier = int(first[inverse[later]])
         raise GoldError(
             f"Task {tasks[int(task[later])]!r} is known twice with different labels: "
             f"{classes[int(label[earlier])]!r} ({source.where(int(rows[earlier]))}) and "

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tiebreak.errors import InputError
-from tiebreak.ids import Codes, Column, Ids, is_arrow
-
-Floats = npt.NDArray[np.float64]
+from tiebreak.frames import as_frame
+from tiebreak.ids import Column, Ids
+from tiebreak.kernels.layout import Codes, Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +19,7 @@ class Labels:
     """One class per task: tasks[i] has class classes[label[i]] with probability[i].
 
     `probabilities` is (n_tasks, n_classes), or None where only the labels are known (a labels
-    file without one column a class); `probability` is then what the file said, or None.
+    file without one column per class); `probability` is then what the file said, or None.
     """
 
     tasks: Ids
@@ -67,12 +66,12 @@ class Labels:
         return dict(zip(self.tasks, Ids(self.classes.take(self.label)), strict=True))
 
     def columns(self, *, probabilities: bool = False) -> dict[str, Column]:
-        """Return task, label, probability and, if asked, one column a class."""
+        """Return task, label, probability and, if asked, one column per class."""
         label = self.classes.take(self.label)
         return {"task": self.tasks.values, "label": label, **self.numbers(probabilities)}
 
     def numbers(self, probabilities: bool = False) -> dict[str, Floats]:
-        """Return the columns of probabilities: that of the label and, if asked, one a class."""
+        """Return the columns of probabilities: that of the label and, if asked, one per class."""
         columns: dict[str, Floats] = {}
         if self.probability is not None:
             columns["probability"] = self.probability
@@ -86,35 +85,3 @@ class Labels:
     def to_frame(self, *, probabilities: bool = False) -> Any:
         """Return task, label, probability as the caller's kind of table, else pyarrow."""
         return as_frame(self.columns(probabilities=probabilities), self.frame)
-
-
-def as_frame(columns: dict[str, Column], frame: str) -> Any:
-    """Make a table of the caller's kind from columns."""
-    if frame == "pandas":
-        import pandas as pd
-
-        return pd.DataFrame({name: _for_pandas(column) for name, column in columns.items()})
-    import pyarrow as pa
-
-    table = pa.table({name: _for_arrow(name, column) for name, column in columns.items()})
-    if frame == "polars":
-        import polars as pl
-
-        return pl.from_arrow(table)
-    return table
-
-
-def _for_pandas(column: Column) -> Any:
-    return column.to_pandas() if is_arrow(column) else column
-
-
-def _for_arrow(name: str, column: Sequence[Any]) -> Any:
-    import pyarrow as pa
-
-    try:
-        return column if is_arrow(column) else pa.array(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        raise InputError(
-            f"Column {name!r} holds values that no table column can hold together. "
-            "Use .best() for a dictionary of task to label."
-        ) from None

@@ -15,13 +15,12 @@ import numpy.typing as npt
 
 from tiebreak.errors import OptionError
 from tiebreak.gold import Gold
-from tiebreak.ids import Codes, Ids
-from tiebreak.labels import Floats
+from tiebreak.ids import Ids
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.responses import Responses, sorted_classes
 
 Seed = int | np.random.Generator | None
-Indexes = npt.NDArray[np.int64]
 Accuracy = float | tuple[float, float] | npt.ArrayLike
 
 
@@ -116,7 +115,8 @@ def crowd_for(
     Responses(6 responses, 2 tasks, 3 workers, 2 classes)
     """
     class_names, new_code = sorted_classes(gold.classes)
-    n_tasks, n_classes = len(gold), len(class_names)
+    n_tasks = len(gold)
+    n_classes = len(class_names)
     _check_counts(n_tasks, n_workers, n_classes, responses_per_task)
     rng = np.random.default_rng(random_state)
     theta = _checked_confusion(confusion, accuracy, n_workers, n_classes, rng)
@@ -159,7 +159,7 @@ def links(gold: Gold, n: int, *, wrong: float = 0.0, random_state: Seed = None) 
     return Links.from_columns(gold.tasks.take(left), gold.tasks.take(right), kind)
 
 
-def unrank_pairs(index: npt.NDArray[Any]) -> tuple[Indexes, Indexes]:
+def unrank_pairs(index: npt.NDArray[Any]) -> tuple[Offsets, Offsets]:
     """Return the pairs (i, j), i < j, that stand at these places in the list of all pairs.
 
     The list runs (0, 1), (0, 2), (1, 2), (0, 3), …: pair (i, j) has place j (j - 1) / 2 + i.
@@ -196,7 +196,7 @@ def _draw_workers(n_tasks: int, n_workers: int, n_each: int, rng: np.random.Gene
     return chosen
 
 
-def _by_appearance(worker: Codes, n_workers: int) -> tuple[Indexes, Codes]:
+def _by_appearance(worker: Codes, n_workers: int) -> tuple[Offsets, Codes]:
     """Order workers by their first response, silent ones last; return also their new codes."""
     first = np.full(n_workers, len(worker), dtype=np.int64)
     first[worker[::-1]] = np.arange(len(worker) - 1, -1, -1)  # of equal places the last is kept
@@ -271,7 +271,8 @@ def _checked_confusion(
         wrong = (1.0 - right) / (n_classes - 1)
         return np.where(np.eye(n_classes, dtype=bool), right[:, None, None], wrong[:, None, None])
     theta = np.asarray(confusion, dtype=np.float64)
-    one, all_workers = (n_classes, n_classes), (n_workers, n_classes, n_classes)
+    one = (n_classes, n_classes)
+    all_workers = (n_workers, n_classes, n_classes)
     if theta.shape not in (one, all_workers) or not _are_distributions(theta):
         raise OptionError(
             f"confusion must be {one} or {all_workers} with rows that sum to 1; "

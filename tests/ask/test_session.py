@@ -241,7 +241,9 @@ def test_rows_in_another_order_and_more_votes_are_the_same_job(
     table = crowd.responses
     rows = [
         (table.tasks[int(i)], table.workers[int(w)], table.classes[int(k)])
-        for i, w, k in zip(table.task, table.worker, table.label, strict=True)
+        for i, w, k in zip(
+            table.task_of_each(), table.worker_of_each(), table.label_of_each(), strict=True
+        )
     ]
     session = open_session([*rows[::-1], (rows[0][0], "new worker", rows[0][2])])
     assert session.answers() == tuple(given)
@@ -464,7 +466,7 @@ def test_a_fit_between_batches_is_a_fit_from_scratch(
     scratch = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=model.link_error))
     scratch.fit(crowd.responses, links=session.links())
     assert model.probabilities_ == pytest.approx(scratch.probabilities_, abs=1e-4)
-    assert model.temperature_ == pytest.approx(scratch.temperature_, abs=1e-3)
+    assert model.calibration_ == pytest.approx(scratch.calibration_, abs=1e-3)
     assert len(session.answers()) == 12 * len(people)
 
 

@@ -17,7 +17,7 @@ import typer
 import tiebreak
 from tiebreak import simulate as simulate_room
 from tiebreak.cli import app as app_room
-from tiebreak.cli.errors import guarded, working
+from tiebreak.cli.errors import with_exit_codes, working
 from tiebreak.errors import ConvergenceWarning, InputError, note
 
 Run = Callable[..., Any]
@@ -72,9 +72,9 @@ def test_help_imports_neither_numpy_nor_rich(tmp_path: Path) -> None:
 
 
 def ending_of(body: Callable[..., None], **kwargs: object) -> int:
-    """Run a guarded command; return its exit code."""
+    """Run a command; return its exit code."""
     try:
-        guarded("try", body)(**kwargs)
+        with_exit_codes("try", body)(**kwargs)
     except typer.Exit as end:
         return end.exit_code
     return 0

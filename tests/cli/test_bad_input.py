@@ -72,7 +72,9 @@ WRONG = {
     "header only": Wrong({"r.csv": "task,worker,label\n"}, "r.csv", r"r\.csv .* no rows"),
     "no label at all": Wrong({"r.csv": "task,worker,label\na,u,\n"}, "r.csv", r"no label at all"),
     "no worker in a row": Wrong(
-        {"r.csv": "task,worker,label\na,u,x\nb,,y\n"}, "r.csv", r"name no worker \(r\.csv, line 3\)"
+        {"r.csv": "task,worker,label\na,u,x\nb,,y\n"},
+        "r.csv",
+        r"have no worker id \(r\.csv, line 3\)"
     ),
     "header missing": Wrong(
         {"r.csv": "a,u,x\nb,u,y\n"}, "r.csv", r"header is missing.*'a,u,x'\.\nAdd task,worker,label"
@@ -103,9 +105,9 @@ WRONG = {
     "unknown link inference": Wrong(
         {"l.csv": "left,right,link\na,b,must\n"},
         "r.csv --links l.csv --link-inference guess",
-        r"--link-inference must be one of .*'mean-field'.*'guess'",
+        r"--link-inference takes exact or mean-field; got 'guess'",
     ),
-    "unknown link strength": Wrong({}, "r.csv --link-strength much", r"a number or\s+grid.*'much'"),
+    "unknown link strength": Wrong({}, "r.csv --link-inference mean-field --link-strength much", r"a number or\s+grid.*'much'"),  # noqa: E501
     "links for a method that cannot use them": Wrong(
         {"l.csv": "left,right,link\na,b,must\n"},
         "r.csv --links l.csv --method ds",

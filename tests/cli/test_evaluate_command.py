@@ -40,7 +40,7 @@ def test_figures_stand_in_two_aligned_columns(run: Run) -> None:
         "links broken                      2",
         "links broken in the closure       2",
     ]
-    assert "note: Log loss and Brier score need one probability a class" in result.stderr
+    assert "note: Log loss and Brier score need one probability per class" in result.stderr
 
 
 def test_json_holds_the_whole_report(run: Run) -> None:

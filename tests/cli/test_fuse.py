@@ -68,21 +68,22 @@ def test_links_and_gold_take_part(run: Run, crowd: simulate.Crowd) -> None:
     ("options", "parameters"),
     [
         (["--prior", "uniform"], {"confusion_prior": "uniform"}),
-        (["--link-inference", "mean-field"], {"link_inference": "mean-field"}),
+        (["--link-inference", "mean-field"], {"link_options": tb.MeanFieldOptions()}),
         (
             ["--link-inference", "mean-field", "--link-strength", "0.25"],
-            {"link_inference": "mean-field", "link_strength": 0.25},
+            {"link_options": tb.MeanFieldOptions(strength=0.25)},
         ),
         (
             ["--link-inference", "mean-field", "--link-strength", "grid"],
-            {"link_inference": "mean-field", "link_strength": "grid"},
+            {"link_options": tb.MeanFieldOptions(strength="grid")},
         ),
-        (["--link-error", "0.125"], {"link_error": 0.125}),
-        (["--link-error", "learn"], {"link_error": "learn"}),
-        (["--link-error", "auto"], {"link_error": "auto"}),
-        (["--decode", "marginal"], {"decode": "marginal"}),
-        (["--no-calibrate"], {"calibrate": False}),
+        (["--link-error", "0.125"], {"link_options": tb.ExactLinkOptions(error=0.125)}),
+        (["--link-error", "learn"], {"link_options": tb.ExactLinkOptions(error="learn")}),
+        (["--link-error", "auto"], {"link_options": tb.ExactLinkOptions(error="auto")}),
+        (["--decode", "marginal"], {"link_options": tb.ExactLinkOptions(decode="marginal")}),
+        (["--no-calibrate"], {"calibrate": "none"}),
         (["--no-accelerate"], {"accelerate": False}),
+        (["--worker-model", "coin"], {"worker_model": "coin"}),
         (["--init", "majority"], {"init": "majority"}),
         (["--on-contradiction", "drop"], {"on_contradiction": "drop"}),
         (["--max-iter", "3", "--tol", "0"], {"max_iter": 3, "tol": 0.0}),
@@ -153,7 +154,7 @@ def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> N
     assert json.loads(result.stdout) == {
         "method": "vb", "responses": 240, "tasks": 60, "workers": 8, "classes": 3, "gold": 60,
         "links": 0, "links_broken": None, "link_strength": None, "links_doubtful": None,
-        "link_components": None, "temperature": pytest.approx(model.temperature_),
+        "link_components": None, "calibration": model.calibration_ and model.calibration_._asdict(),
         "sweeps": model.n_iter_, "converged": True, "bound": pytest.approx(model.bounds_[-1]),
         "labels_below_0.9": 0, "out": "labels.csv", "workers_out": "w.csv",
     }  # fmt: skip
@@ -173,7 +174,7 @@ def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> N
     assert header == ["left", "right", "link", "wrong"]
     assert [tuple(row[:3]) for row in rows] == found.links.pairs()
     assert [float(row[3]) for row in rows] == pytest.approx(found.probability.tolist())
-    assert f"{len(found)} links likelier wrong than right" in result.stderr
+    assert f"{len(found)} links more likely wrong than right" in result.stderr
 
 
 def test_doubtful_links_need_links(run: Run, crowd: simulate.Crowd) -> None:

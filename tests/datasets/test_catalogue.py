@@ -117,7 +117,8 @@ def codes_of(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_gold_written_as_the_public_copy_has_its_checksum(name: str, data_dir: Path) -> None:
     """So class tables and task ids are right, though no copy is here to compare with."""
-    number, code = numbers_of(name, data_dir), codes_of(name)
+    number = numbers_of(name, data_dir)
+    code = codes_of(name)
     gold = rows_of(data_dir / name / "gold.csv")
     if name in IN_ORDER:
         gold.sort(key=lambda row: number[row[0]])

@@ -17,9 +17,9 @@ from tiebreak.responses import Responses
 
 def rows_of(responses: Responses) -> list[tuple[str, str, str]]:
     columns = (
-        (responses.tasks, responses.task),
-        (responses.workers, responses.worker),
-        (responses.classes, responses.label),
+        (responses.tasks, responses.task_of_each()),
+        (responses.workers, responses.worker_of_each()),
+        (responses.classes, responses.label_of_each()),
     )
     return list(zip(*(names.take(codes) for names, codes in columns), strict=True))
 
@@ -69,7 +69,7 @@ def test_of_repeated_answers_the_last_counts_as_everywhere(
         (b"", "its header is"),
         (b"item,worker,label\n0,0,1\n0,0\n", "line 3 has not 3 fields"),
         (b"item,worker,label\n0,0,2\n", "label '2' is none of 0, 1"),
-        (b"item,worker,label\nzero,0,1\n", "task 'zero' is no number"),
+        (b"item,worker,label\nzero,0,1\n", "task 'zero' is not a number"),
     ],
 )
 def test_a_copy_that_is_not_as_the_catalogue_says_is_refused(labels: bytes, told: str) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,14 +23,13 @@ from public_copies import (
 )
 
 import tiebreak as tb
-from tiebreak.datasets import catalogue, download
+from tiebreak.datasets import catalogue, fetching
 from tiebreak.errors import FileError, InputNote, OptionError
 
 pytestmark = pytest.mark.usefixtures("only_tiny")
 
 HALF = len(LABELS) // 2
 WHOLE = ["gold.csv", "responses.csv", "source.json"]
-PART = "label.csv.part"
 
 
 def left_in(folder: Path) -> list[str]:
@@ -56,11 +53,11 @@ def failure(base: str) -> str:
     return str(caught.value)
 
 
-def put_part(cache: Path, content: bytes, name: str = PART) -> Path:
+def put(cache: Path, content: bytes, name: str) -> Path:
     (cache / NAME).mkdir(parents=True, exist_ok=True)
-    part = cache / NAME / name
-    part.write_bytes(content)
-    return part
+    path = cache / NAME / name
+    path.write_bytes(content)
+    return path
 
 
 # What comes
@@ -116,7 +113,6 @@ def test_a_folder_may_be_chosen_and_the_cache_stays_empty(
 
 
 def test_progress_never_falls_and_ends_with_all(server: Copies) -> None:
-    server.cuts.extend([HALF])
     told: dict[str, list[tuple[int, int]]] = {}
 
     def progress(file: str, here: int, in_all: int) -> None:
@@ -137,7 +133,7 @@ def test_the_address_may_come_from_the_environment(
 ) -> None:
     monkeypatch.setenv("TIEBREAK_DATASETS_URL", f"{server.address}/")
     assert tb.datasets.fetch(NAME) == cache / NAME
-    assert [path for path, _ in server.asked] == [f"/{LABELS_PATH}", f"/{TRUTHS_PATH}"]
+    assert server.asked == [f"/{LABELS_PATH}", f"/{TRUTHS_PATH}"]
 
 
 def test_the_address_that_is_passed_wins(server: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,11 +177,7 @@ def test_a_wrong_checksum_is_told_and_nothing_is_left(server: Copies, cache: Pat
 def test_a_wrong_checksum_of_the_second_file_leaves_no_dataset(server: Copies, cache: Path) -> None:
     server.files[f"/{TRUTHS_PATH}"] = TRUTHS.replace(b"0,1", b"0,0")
     assert "truth.csv: what came has the wrong checksum" in failure(server.address)
-    assert files_of(cache) == ["label.csv"]  # this one is right, and need not come again
-    server.files[f"/{TRUTHS_PATH}"] = TRUTHS
-    tb.datasets.fetch(NAME, base=server.address)
-    assert len(server.asked_for("label.csv")) == 1
-    assert files_of(cache) == WHOLE
+    assert left_in(cache) == []
 
 
 def test_a_file_of_another_size_is_refused_before_it_comes(server: Copies, cache: Path) -> None:
@@ -204,14 +196,14 @@ def test_a_body_without_end_is_not_read_to_its_end(server: Copies, cache: Path) 
     assert left_in(cache) == []
 
 
-def test_a_broken_connection_is_taken_up_again(server: Copies, cache: Path) -> None:
+def test_a_broken_connection_is_tried_again(server: Copies, cache: Path) -> None:
     server.cuts.extend([HALF, 10])
     tb.datasets.fetch(NAME, base=server.address)
-    assert server.asked_for("label.csv") == [None, f"bytes={HALF}-", f"bytes={HALF + 10}-"]
+    assert server.n_asked("label.csv") == 3
     assert files_of(cache) == WHOLE
 
 
-def test_a_server_that_dies_half_way_leaves_a_part_and_the_next_fetch_goes_on(
+def test_a_server_that_dies_half_way_leaves_nothing_and_the_next_fetch_works(
     server: Copies, cache: Path
 ) -> None:
     def die(file: str, here: int, in_all: int) -> None:
@@ -219,76 +211,30 @@ def test_a_server_that_dies_half_way_leaves_a_part_and_the_next_fetch_goes_on(
             server.stop()
 
     server.cuts.append(HALF)
-    with pytest.raises(FileError, match=r"refused\.\nRun the same again to go on where it stopped"):
+    with pytest.raises(FileError, match="cannot be reached: Connection refused"):
         tb.datasets.fetch(NAME, base=server.address, progress=die)
-    assert left_in(cache) == [NAME, f"{NAME}/{PART}"]
-    assert (cache / NAME / PART).read_bytes() == LABELS[:HALF]
-    failure(server.address)  # still dead: nothing is lost
-    assert (cache / NAME / PART).read_bytes() == LABELS[:HALF]
+    assert left_in(cache) == []
     with serving() as alive:
         tb.datasets.fetch(NAME, base=alive.address)
-        assert alive.asked_for("label.csv") == [f"bytes={HALF}-"]
     assert files_of(cache) == WHOLE
 
 
 def test_a_server_that_always_breaks_off_is_given_up(server: Copies, cache: Path) -> None:
-    server.knows_ranges = False
     server.cuts.extend([HALF] * 100)
     told = failure(server.address)
-    assert f"ended after {HALF:,} of {len(LABELS):,} bytes" in told
-    assert len(server.asked) == 2  # the second came no further
-    assert left_in(cache) == [NAME, f"{NAME}/{PART}"]
-
-
-def test_a_server_that_brings_little_each_time_is_given_up(server: Copies) -> None:
-    server.cuts.extend([1] * 100)
-    assert f"ended after {download.TRIES} of" in failure(server.address)
-
-
-def test_a_server_without_ranges_starts_again(server: Copies, cache: Path) -> None:
-    server.knows_ranges = False
-    server.cuts.append(HALF)
-    tb.datasets.fetch(NAME, base=server.address)
-    assert server.asked_for("label.csv") == [None, f"bytes={HALF}-"]
-    assert files_of(cache) == WHOLE
-
-
-def test_a_server_that_sends_another_range_is_asked_for_the_whole(
-    server: Copies, cache: Path
-) -> None:
-    put_part(cache, LABELS[:HALF])
-    server.range_shift = 5
-    tb.datasets.fetch(NAME, base=server.address)
-    assert server.asked_for("label.csv") == [f"bytes={HALF}-", None]
-    assert files_of(cache) == WHOLE
-
-
-def test_a_range_that_the_server_does_not_have_is_asked_for_as_a_whole(
-    server: Copies, cache: Path
-) -> None:
-    put_part(cache, LABELS[:HALF])
-    server.range_shift = len(LABELS)
-    tb.datasets.fetch(NAME, base=server.address)
-    assert server.asked_for("label.csv") == [f"bytes={HALF}-", None]
-    assert files_of(cache) == WHOLE
-
-
-@pytest.mark.parametrize("n_bytes", [HALF, len(LABELS), len(LABELS) + 1])
-def test_a_part_of_something_else_is_thrown_away(server: Copies, cache: Path, n_bytes: int) -> None:
-    put_part(cache, b"?" * n_bytes)
-    tb.datasets.fetch(NAME, base=server.address)
-    assert server.asked_for("label.csv")[-1] is None
-    assert files_of(cache) == WHOLE
+    assert f"ended after {HALF:,} of {len(LABELS):,} bytes, {fetching.TRIES} times" in told
+    assert len(server.asked) == fetching.TRIES
+    assert left_in(cache) == []
 
 
 def test_a_server_that_falls_silent_is_given_up(
     server: Copies, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "TIMEOUT", 0.5)
+    monkeypatch.setattr(fetching, "TIMEOUT", 0.2)
     server.hold = threading.Event()
-    server.cuts.extend([HALF, 0])
+    server.cuts.extend([HALF] * fetching.TRIES)
     assert f"ended after {HALF:,} of" in failure(server.address)
-    assert left_in(cache) == [NAME, f"{NAME}/{PART}"]
+    assert left_in(cache) == []
 
 
 def test_a_missing_file_is_told_with_its_address(server: Copies, cache: Path) -> None:
@@ -314,14 +260,14 @@ def test_offline_the_message_names_the_address_the_reason_and_the_way_by_hand(ca
 
 
 def test_files_put_there_by_hand_need_no_network(cache: Path) -> None:
-    put_part(cache, LABELS, "label.csv")
-    put_part(cache, TRUTHS, "truth.csv")
+    put(cache, LABELS, "label.csv")
+    put(cache, TRUTHS, "truth.csv")
     tb.datasets.fetch(NAME, base=an_address_that_refuses())
     assert files_of(cache) == WHOLE
 
 
 def test_a_wrong_file_put_there_by_hand_is_told_and_stays(cache: Path) -> None:
-    mine = put_part(cache, b"something else", "label.csv")
+    mine = put(cache, b"something else", "label.csv")
     assert "What lies there as label.csv is not the right file" in failure(
         an_address_that_refuses()
     )
@@ -337,29 +283,10 @@ def interrupt(file: str, here: int, in_all: int) -> None:
         raise KeyboardInterrupt
 
 
-def test_an_interrupted_fetch_leaves_only_the_part_and_can_go_on(
-    server: Copies, cache: Path
-) -> None:
-    server.cuts.append(HALF)
+def test_an_interrupted_fetch_leaves_nothing(server: Copies, cache: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         tb.datasets.fetch(NAME, base=server.address, progress=interrupt)
-    assert left_in(cache) == [NAME, f"{NAME}/{PART}"]
-    tb.datasets.fetch(NAME, base=server.address)
-    assert server.asked_for("label.csv") == [None, f"bytes={HALF}-"]
-    assert files_of(cache) == WHOLE
-
-
-def test_what_a_killed_process_left_is_taken_over_once_it_is_old(
-    server: Copies, cache: Path
-) -> None:
-    live = put_part(cache, b"of another process", "label.csv.11.part")
-    dead = put_part(cache, LABELS[:HALF], "label.csv.22.part")
-    long_ago = time.time() - download.ABANDONED - 60
-    os.utime(dead, (long_ago, long_ago))
-    tb.datasets.fetch(NAME, base=server.address)
-    assert server.asked_for("label.csv") == [f"bytes={HALF}-"]
-    assert live.read_bytes() == b"of another process"
-    assert not dead.exists()
+    assert left_in(cache) == []
 
 
 @pytest.mark.parametrize("n_fetches", [2, 5])
@@ -369,15 +296,12 @@ def test_fetches_at_once_do_not_disturb_each_other(
     server.meeting = threading.Barrier(
         n_fetches, timeout=60
     )  # all are under way before one can end
-    put_part(cache, LABELS[:HALF])
     with ThreadPoolExecutor(n_fetches) as pool:
         running = [
             pool.submit(tb.datasets.fetch, NAME, base=server.address) for _ in range(n_fetches)
         ]
         assert {run.result() for run in running} == {cache / NAME}
-    assert sorted(map(str, server.asked_for("label.csv"))) == sorted(
-        [f"bytes={HALF}-", *["None"] * (n_fetches - 1)]
-    )
+    assert server.n_asked("label.csv") == n_fetches
     assert files_of(cache) == WHOLE
     assert tb.datasets.load(NAME).responses.n_responses == 160
 
@@ -390,7 +314,7 @@ def test_wrong_counts_keep_nothing_and_what_was_there_before_stays(
     assert "40 workers (expected 41)" in failure(server.address)
     assert left_in(cache) == []
     for name in ("responses.csv", "gold.csv"):
-        put_part(cache, b"old", name)
+        put(cache, b"old", name)
     with pytest.raises(FileError, match="expected 41"):
         tb.datasets.fetch(NAME, base=server.address, force=True)
     assert left_in(cache) == [NAME, f"{NAME}/gold.csv", f"{NAME}/responses.csv"]
@@ -404,7 +328,7 @@ def test_a_disk_that_refuses_is_told_and_what_was_there_before_stays(
         raise OSError(28, "No space left on device")
 
     for name in ("responses.csv", "gold.csv"):
-        put_part(cache, b"old", name)
+        put(cache, b"old", name)
     monkeypatch.setattr("tiebreak.files.write_gold", full)
     with pytest.raises(FileError, match=r"cannot be written: No space left.*TIEBREAK_CACHE"):
         tb.datasets.fetch(NAME, base=server.address, force=True)

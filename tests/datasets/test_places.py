@@ -42,7 +42,7 @@ def test_a_folder_of_datasets_that_does_not_exist_is_said_aloud(
 ) -> None:
     monkeypatch.setenv("TIEBREAK_DATA", str(tmp_path / "nowhere"))
     put(cache / "rte")
-    with pytest.warns(InputNote, match="TIEBREAK_DATA names .*nowhere, which is no folder"):
+    with pytest.warns(InputNote, match="TIEBREAK_DATA names .*nowhere, which is not a folder"):
         assert tb.datasets.path("rte") == cache / "rte"
 
 

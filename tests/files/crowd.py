@@ -54,9 +54,9 @@ HARD_IDS = [
 def rows_of(responses: Responses) -> list[tuple[Any, Any, Any]]:
     """Return (task, worker, label) of each response, in ids, sorted by task and worker."""
     parts = (
-        Ids(responses.tasks.take(responses.task)),
-        Ids(responses.workers.take(responses.worker)),
-        Ids(responses.classes.take(responses.label)),
+        Ids(responses.tasks.take(responses.task_of_each())),
+        Ids(responses.workers.take(responses.worker_of_each())),
+        Ids(responses.classes.take(responses.label_of_each())),
     )
     return list(zip(*parts, strict=True))
 

@@ -1,4 +1,4 @@
-"""Columns are found by their name, by another common name said aloud, or as the caller says."""
+"""Columns are found by their name, by another common name, or as the caller says."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_tasks_and_classes_can_be_added(tmp_path: Path) -> None:
     write_responses(tmp_path / "x.tb", Responses.from_rows([("a", "ann", "x")]))
     back = read_responses(tmp_path / "x.tb", tasks=["b"], classes=["w"])
     assert (list(back.tasks), list(back.classes)) == (["a", "b"], ["w", "x"])
-    assert back.label.tolist() == [1]
+    assert back.label_of_each().tolist() == [1]
 
 
 def test_packing_again_replaces_the_folder(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Labels read back: task, label, probability, and one column a class."""
+"""Labels read back: task, label, probability, and one column per class."""
 
 from __future__ import annotations
 

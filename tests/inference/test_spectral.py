@@ -107,9 +107,9 @@ def test_a_worker_with_few_responses_is_lent_those_of_the_group() -> None:
     seldom = [(task, "seldom", "c0") for task in crowd.tasks.take(np.arange(4))]
     problem = problem_of(
         Responses.from_columns(
-            [*crowd.tasks.take(crowd.task), *(row[0] for row in seldom)],
-            [*crowd.workers.take(crowd.worker), *(row[1] for row in seldom)],
-            [*crowd.classes.take(crowd.label), *(row[2] for row in seldom)],
+            [*crowd.tasks.take(crowd.task_of_each()), *(row[0] for row in seldom)],
+            [*crowd.workers.take(crowd.worker_of_each()), *(row[1] for row in seldom)],
+            [*crowd.classes.take(crowd.label_of_each()), *(row[2] for row in seldom)],
         )
     )
     rng = np.random.default_rng(0)
@@ -158,7 +158,7 @@ def test_backends_start_alike() -> None:
 
 
 def climbed(problem: vb.Problem, q: np.ndarray) -> float:
-    return vb.ascend(problem, q, max_iter=spectral.TRIAL_SWEEPS).bounds[-1]
+    return vb.ascend(problem, q, max_iter=spectral.CANDIDATE_SWEEPS).bounds[-1]
 
 
 @pytest.mark.parametrize(("seed", "winner"), [(4, 0), (3, 1), (10, 2)])

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from tiebreak.errors import InputNote
-from tiebreak.reproduce import Plan
-from tiebreak.reproduce.experiments import Row
+from tiebreak.reproduce import Reproduction
 from tiebreak.reproduce.methods import METHODS
 from tiebreak.reproduce.results import Measured, Results
+from tiebreak.reproduce.runner import Row
 
 NUMBERS = (0, 10, 20, 30, 40)  # 30 and 40 are the upper half
 N_RUNS = 4
 
 
-def tiny_plan(*names: str, n_runs: int = 2, n_steps: int = 2) -> Plan:
+def tiny_plan(*names: str, n_runs: int = 2, n_steps: int = 2) -> Reproduction:
     """Plan tiny crowds, which are not what the catalogue says."""
     with pytest.warns(InputNote, match="of the catalogue"):
-        return Plan.of(names, n_runs, n_steps)
+        return Reproduction.of(names, n_runs, n_steps)
 
 
 def without_time(rows: Iterable[Row]) -> list[Row]:
@@ -46,7 +46,7 @@ def measured(
             links = np.broadcast_to(np.array(NUMBERS, dtype=np.float64), shape)
             share = (broken or {}).get(method, 0.0)
             figures[method] |= {"n_links": links, "n_broken": links * share}
-        if about.options is not None and "schedule" in about.options:
+        if about.options is not None and "link_options" in about.options:
             figures[method]["unsettled"] = np.zeros(shape)
     return Measured("made up", n_classes, 80, NUMBERS, figures)
 

@@ -76,14 +76,16 @@ def test_only_the_upper_half_counts() -> None:
 
 
 def test_a_claim_fails_where_one_comparison_fails() -> None:
-    good, bad = measured(vb_ilc=0.9, vb_lc=0.8), measured(vb_ilc=0.8 + NOISE, vb_lc=0.79)
+    good = measured(vb_ilc=0.9, vb_lc=0.8)
+    bad = measured(vb_ilc=0.8 + NOISE, vb_lc=0.79)
     found = verdict("VB-ILC above VB-LC on RTE", rte=good, product=bad, dog=bad)
     assert [(f.dataset, f.holds) for f in found.findings] == [("rte", True), ("product", False)]
     assert found.word == "fails"
 
 
 def test_claims_about_many_classes_look_at_no_other_dataset() -> None:
-    many, two = measured(n_classes=4, vb_lc=0.9), measured(n_classes=2, vb_lc=0.7)
+    many = measured(n_classes=4, vb_lc=0.9)
+    two = measured(n_classes=2, vb_lc=0.7)
     found = verdict("VB-LC above VB-ILC for K", dog=many, rte=two)
     assert [finding.dataset for finding in found.findings] == ["dog"]
     assert found.word == "holds"

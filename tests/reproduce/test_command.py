@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from tiebreak.cli.app import app
 from tiebreak.errors import MissingExtraError
-from tiebreak.reproduce import experiments, figures
+from tiebreak.reproduce import experiments, figures, runner
 
 
 def reproduce(*arguments: object) -> Any:
@@ -55,7 +55,7 @@ def test_an_interruption_says_so_and_keeps_what_is_finished(
 ) -> None:
     work = experiments.work
 
-    def interrupted(case: experiments.Case, backend: str) -> experiments.Row:
+    def interrupted(case: experiments.Case, backend: str) -> runner.Row:
         if case.n_given == 0:
             raise KeyboardInterrupt
         return work(case, backend)

@@ -13,10 +13,10 @@ from reproduce.made_up import tiny_plan, without_time
 import tiebreak as tb
 from tiebreak.errors import FileError, OptionError
 from tiebreak.reproduce import draws, experiments, methods
-from tiebreak.reproduce.experiments import RUNS
+from tiebreak.reproduce.runner import RUNS
 
 
-def crowd(name: str) -> draws.Crowd:
+def crowd(name: str) -> draws.FittedDataset:
     about = tiny_plan(name).about[name]
     return draws.crowd(name, about.fingerprint, "numpy")
 
@@ -33,7 +33,8 @@ def test_numbers_go_from_none_to_half_of_the_gold_tasks() -> None:
 
 
 def test_runs_draw_differently_and_the_same_run_draws_the_same() -> None:
-    first, second = drawn("bluebird", 0), drawn("bluebird", 1)
+    first = drawn("bluebird", 0)
+    second = drawn("bluebird", 1)
     assert first.labels.tolist() != second.labels.tolist()
     assert first.random.left.tolist() != second.random.left.tolist()
     draws.draw.cache_clear()
@@ -43,7 +44,8 @@ def test_runs_draw_differently_and_the_same_run_draws_the_same() -> None:
 
 
 def test_links_say_what_gold_says() -> None:
-    of, draw = crowd("dog"), drawn("dog")
+    of = crowd("dog")
+    draw = drawn("dog")
     truth = of.gold.to_dict()
     for pairs in (draw.random, draw.bvsb):
         links = draws.links_given(of, pairs, 9)
@@ -53,7 +55,8 @@ def test_links_say_what_gold_says() -> None:
 
 
 def test_labels_imply_all_pairs_among_them() -> None:
-    of, draw = crowd("dog"), drawn("dog")
+    of = crowd("dog")
+    draw = drawn("dog")
     score = methods.score_all(of, draw, 6)
     assert score["vb_ilc_derived"]["n_links"] == 15
     assert score["vb_ilc"]["n_links"] == 6
@@ -67,14 +70,15 @@ def test_with_nothing_given_all_that_start_from_vb_are_vb() -> None:
 
 
 def test_the_paper_s_methods_are_the_estimators_started_from_vb() -> None:
-    of, draw = crowd("bluebird"), drawn("bluebird")
+    of = crowd("bluebird")
+    draw = drawn("bluebird")
     scores = methods.score_all(of, draw, 12)
     links = draws.links_given(of, draw.random, 12)
     paper = tb.VariationalBayes(
         link_options=tb.MeanFieldOptions(schedule="parallel", strength="grid"), backend="numpy"
     )
     known = draws.labels_given(of, draw, 12)
-    with_labels = tb.VariationalBayes(calibrate=False, backend="numpy")
+    with_labels = tb.VariationalBayes(calibrate="none", backend="numpy")
     expected = {
         "vb_ilc": paper.fit_predict(of.responses, links=links),
         "vb_lc": with_labels.fit_predict(of.responses, gold=known),
@@ -88,7 +92,8 @@ def test_the_paper_s_methods_are_the_estimators_started_from_vb() -> None:
 
 
 def test_exact_links_break_none_and_broken_links_are_counted() -> None:
-    of, draw = crowd("dog"), drawn("dog")
+    of = crowd("dog")
+    draw = drawn("dog")
     scores = methods.score_all(of, draw, 9)
     assert [scores[name]["n_broken"] for name in ("exact", "exact_bvsb", "exact_derived")] == [
         0
@@ -187,4 +192,4 @@ def test_a_line_that_is_no_run_is_named(out: Path) -> None:
 )
 def test_too_few_runs_or_steps_are_refused(n_runs: int, n_steps: int, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        experiments.Plan.of(["bluebird"], n_runs, n_steps)
+        experiments.Reproduction.of(["bluebird"], n_runs, n_steps)

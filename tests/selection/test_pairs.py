@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import tiebreak as tb
 from tiebreak import link_graph
 from tiebreak.errors import InputNote, NotFittedError, OptionError
+from tiebreak.inference.estimator import Estimator
 
 SEEDS = st.integers(0, 10_000)
 
@@ -162,7 +163,7 @@ def test_a_model_can_go_on_from_another() -> None:
     cold = tb.VariationalBayes(tol=1e-10).fit(made.responses, links=links)
     first = tb.VariationalBayes(tol=1e-10).fit(made.responses, links=links.select(np.arange(12)))
     warm = tb.VariationalBayes(tol=1e-10).fit(made.responses, links=links, start=first)
-    assert warm.temperature_ == pytest.approx(cold.temperature_, abs=1e-6)
+    assert warm.calibration_ == pytest.approx(cold.calibration_, abs=1e-6)
     assert warm.labels_.best() == cold.labels_.best()
     assert np.abs(warm.probabilities_ - cold.probabilities_).max() < 1e-5
 
@@ -216,7 +217,13 @@ def test_offers_are_ranked_by_worth() -> None:
     worth = [offer.worth for offer in offers]
     assert worth == sorted(worth, reverse=True)
     assert {"link", "gold", "vote"} >= {offer.kind for offer in offers}
-    done = set(zip(model.responses_.task.tolist(), model.responses_.worker.tolist(), strict=True))
+    done = set(
+        zip(
+            model.responses_.task_of_each().tolist(),
+            model.responses_.worker_of_each().tolist(),
+            strict=True,
+        )
+    )
     for offer in offers:
         if offer.kind == "vote":
             codes = model.tasks_.codes([offer.task])[0], model.workers_.codes([offer.worker])[0]
@@ -230,3 +237,30 @@ def test_a_cost_must_be_above_nothing() -> None:
         tb.selection.compare(model, gold=0.0)
     with pytest.raises(OptionError, match="gave no response"):
         tb.selection.compare(model, vote={"nobody": 1.0})
+
+
+class Copied(Estimator):
+    """An estimator of another type, with what a fitted model found."""
+
+    supports_adaptive_selection = True
+
+    def __init__(self, model: tb.VariationalBayes) -> None:
+        vars(self).update(vars(model))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_questions_do_not_depend_on_the_type_of_an_estimator(n_classes: int) -> None:
+    made = crowd(5, n_classes)
+    model = tb.VariationalBayes().fit(made.responses, links=links_of(made, 15, 5))
+    expected = list(tb.selection.pairs(model, 10, random_state=0))
+    assert list(tb.selection.pairs(Copied(model), 10, random_state=0)) == expected
+    offers = tb.selection.compare(model, 5, vote=1.0, random_state=0)
+    assert tb.selection.compare(Copied(model), 5, vote=1.0, random_state=0) == offers
+
+
+def test_an_estimator_that_models_no_workers_draws_by_bvsb_only() -> None:
+    model = tb.DawidSkene().fit(crowd(5, 3).responses)
+    assert (model.calibration_, model.doubtful_links_, model.links_may_err) == (None, None, False)
+    assert len(tb.selection.pairs(model, 3, "bvsb", random_state=0)) == 3
+    with pytest.raises(OptionError, match="got DawidSkene"):
+        tb.selection.pairs(model, 3)

@@ -34,14 +34,16 @@ class Drawn(NamedTuple):
     @property
     def label_errors(self) -> LabelErrors:
         error = np.abs(self.q - self.indicator).max(axis=1)
-        linked, unlinked = error[self.is_linked], error[~self.is_linked]
+        linked = error[self.is_linked]
+        unlinked = error[~self.is_linked]
         worst = unlinked.max(initial=0.0), linked.max(initial=0.0)
         return LabelErrors(*worst, linked_share=float(self.is_linked.mean()))
 
     @property
     def deviations(self) -> Deviations:
         """How far this crowd's counts strayed."""
-        crowd, share = self.crowd, self.indicator.T / self.crowd.n_tasks
+        crowd = self.crowd
+        share = self.indicator.T / self.crowd.n_tasks
         answers = np.einsum("kn,nmc->mkc", share, self.answers)
         rate = crowd.response_rate[:, None] * crowd.class_prior
         return Deviations(

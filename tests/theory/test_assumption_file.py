@@ -26,7 +26,7 @@ def test_the_example_is_read_back_as_it_says() -> None:
     assert crowd.confusion[0].tolist() == [[0.9, 0.1], [0.1, 0.9]]
     assert crowd.confusion[1].tolist() == [[0.9, 0.1], [0.12, 0.88]]
     assert crowd.failure_probability == 0.1
-    assert crowd.start == theory.Start(0.02, 0.015, 0.05)
+    assert crowd.start == theory.AssumedStart(0.02, 0.015, 0.05)
     assert links is not None
     assert links.total_tasks == 1000
     assert links.must.tolist() == [1]

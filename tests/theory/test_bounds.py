@@ -22,7 +22,9 @@ def crowd_of(**changed: Any) -> theory.Assumptions:
         "n_tasks": 20_000,
         "n_workers": 60,
         "failure_probability": 0.1,
-        "start": theory.Start(class_prior_error=0.02, confusion_error=0.015, label_error=0.05),
+        "start": theory.AssumedStart(
+            class_prior_error=0.02, confusion_error=0.015, label_error=0.05
+        ),
     }
     return theory.Assumptions(**(values | changed))
 
@@ -40,7 +42,8 @@ def test_kinds_of_workers_are_worth_as_many_single_workers() -> None:
         response_rate=np.repeat(rates, [30, 40]),
         most_responses=65,
     )
-    ours, theirs = theory.bounds(kinds), theory.bounds(apart)
+    ours = theory.bounds(kinds)
+    theirs = theory.bounds(apart)
     assert not ours.vacuous
     np.testing.assert_allclose(ours.label_exponent, theirs.label_exponent, rtol=1e-9)
     np.testing.assert_allclose(ours.confusion_error, theirs.confusion_error, rtol=1e-9)
@@ -50,7 +53,8 @@ def test_kinds_of_workers_are_worth_as_many_single_workers() -> None:
 def test_renaming_classes_changes_nothing() -> None:
     crowd = crowd_of(class_prior=[0.4, 0.6])
     swapped = crowd_of(class_prior=[0.6, 0.4], confusion=[[0.88, 0.12], [0.1, 0.9]])
-    ours, theirs = theory.bounds(crowd), theory.bounds(swapped)
+    ours = theory.bounds(crowd)
+    theirs = theory.bounds(swapped)
     assert not ours.vacuous
     np.testing.assert_allclose(ours.label_exponent, theirs.label_exponent)
 
@@ -78,7 +82,7 @@ def test_bounds_are_probabilities_whatever_the_crowd(
 def test_a_rougher_start_never_helps() -> None:
     exponents = [
         theory.bounds(
-            crowd_of(start=theory.Start(confusion_error=error)), n_iter=1, threshold=0.3
+            crowd_of(start=theory.AssumedStart(confusion_error=error)), n_iter=1, threshold=0.3
         ).label_exponent[0]
         for error in (0.0, 0.01, 0.02, 0.05, 0.2)
     ]
@@ -87,7 +91,8 @@ def test_a_rougher_start_never_helps() -> None:
 
 
 def test_more_responses_at_once_never_help() -> None:
-    free, capped = crowd_of(response_rate=0.9), crowd_of(response_rate=0.9, most_responses=56)
+    free = crowd_of(response_rate=0.9)
+    capped = crowd_of(response_rate=0.9, most_responses=56)
     ours, theirs = (theory.bounds(crowd, n_iter=1, threshold=0.3) for crowd in (capped, free))
     assert ours.label_exponent[0] > theirs.label_exponent[0] + 0.5
 
@@ -101,7 +106,8 @@ def test_the_best_threshold_is_at_least_as_good_as_any() -> None:
 
 def test_the_sharp_bounds_are_far_smaller_than_the_plain_ones() -> None:
     crowd = crowd_of(n_workers=800, n_tasks=300_000, confusion=[[0.9, 0.1], [0.1, 0.9]])
-    plain, sharp = theory.bounds(crowd, sharp=False), theory.bounds(crowd, threshold=0.5)
+    plain = theory.bounds(crowd, sharp=False)
+    sharp = theory.bounds(crowd, threshold=0.5)
     assert not plain.vacuous
     assert sharp.label_exponent[-1] > 1.5 * plain.label_exponent[-1]
     assert sharp.ingredients.evidence_failure < plain.ingredients.evidence_failure
@@ -224,7 +230,7 @@ def test_the_printed_probability_says_nothing_whatever_the_crowd() -> None:
 def test_the_printed_f_is_undefined_for_the_default_prior_and_good_workers() -> None:
     good = crowd_of(confusion=[[0.84, 0.16], [0.16, 0.84]], n_workers=5000)
     assert theory.bounds(good, as_printed=True).label_exponent[0] == -np.inf  # erratum 22
-    exact = theory.Start(class_prior_error=0.0, confusion_error=0.0)
+    exact = theory.AssumedStart(class_prior_error=0.0, confusion_error=0.0)
     poor = replace(good, confusion=np.array([[[0.8, 0.2], [0.2, 0.8]]]), start=exact)
     assert theory.bounds(poor, as_printed=True).label_exponent[0] > -np.inf
 
@@ -241,7 +247,7 @@ def test_the_printed_f_is_undefined_for_the_default_prior_and_good_workers() -> 
             "Too little evidence: the responses on a task are worth 4.79 nats",
         ),
         (
-            {"start": theory.Start(confusion_error=0.2)},
+            {"start": theory.AssumedStart(confusion_error=0.2)},
             True,
             "The start is too rough: nothing is known of the true class's lead at the first "
             "iteration. A better start, or better workers",
@@ -254,7 +260,7 @@ def test_the_printed_f_is_undefined_for_the_default_prior_and_good_workers() -> 
         ),
         ({"n_tasks": 2000, "n_workers": 60}, True, "Too few tasks to learn the workers"),
         (
-            {"n_tasks": 100, "n_workers": 3000, "start": theory.Start(0.001, 0.001)},
+            {"n_tasks": 100, "n_workers": 3000, "start": theory.AssumedStart(0.001, 0.001)},
             False,
             "Too few tasks: the rarest answer",
         ),
@@ -323,9 +329,12 @@ def test_wrong_options_are_refused(arguments: dict[str, Any], message: str) -> N
         ({"response_rate": 1.1}, "response_rate must be above 0"),
         ({"failure_probability": 1.0}, "failure_probability must be between 0 and 1"),
         ({"class_prior_counts": 0.4}, "class_prior_counts must be 0.5 or more"),
-        ({"class_prior_counts": [1, 1, 1]}, "class_prior_counts must be one number or 2"),
+        (
+            {"class_prior_counts": [1, 1, 1]},
+            "one number, or one for each of the 2 classes",
+        ),
         ({"confusion_counts": (0.2, 1)}, "confusion_counts must be 0.5 or more"),
-        ({"confusion_counts": "flat"}, "confusion_counts must be one of 'diagonal'"),
+        ({"confusion_counts": "flat"}, "confusion_counts: .* must be one of 'diagonal'"),
         ({"confusion_counts": [1, 1, 1]}, "confusion_counts must be 'diagonal'"),
         ({"most_responses": 0}, "most_responses must be a whole number"),
     ],
@@ -341,7 +350,7 @@ def test_wrong_assumptions_are_refused(changed: dict[str, Any], message: str) ->
 )
 def test_a_wrong_start_is_refused(name: str, value: float) -> None:
     with pytest.raises(OptionError, match=f"start {name}"):
-        theory.Start(**{name: value})
+        theory.AssumedStart(**{name: value})
 
 
 def test_prior_counts_are_spelt_out() -> None:

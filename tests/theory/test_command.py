@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from tiebreak.cli.bounds import bounds
-from tiebreak.cli.errors import guarded
+from tiebreak.cli.errors import with_exit_codes
 from tiebreak.theory.assumption_file import EXAMPLE
 
 CROWD = """
@@ -25,7 +25,7 @@ accuracy = 0.9
 
 def run(*arguments: str, given: str | None = None) -> Result:
     app = typer.Typer()
-    app.command("bounds")(guarded("bounds", bounds))
+    app.command("bounds")(with_exit_codes("bounds", bounds))
     return CliRunner().invoke(app, list(arguments), input=given)
 
 

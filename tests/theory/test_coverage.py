@@ -15,12 +15,12 @@ from tiebreak import link_graph, theory
 from tiebreak.ids import Ids
 from tiebreak.inference import priors, vb
 from tiebreak.inference.class_prior import ClassPrior
-from tiebreak.inference.mean_field import MeanField, groups_of
+from tiebreak.inference.mean_field import MeanField, given_groups
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels import reference
+from tiebreak.kernels.layout import Floats
 from tiebreak.link_graph import LinkCodes
 from tiebreak.responses import Responses
-from tiebreak.theory.crowd import Floats
 
 N_TRIALS = 10
 N_SWEEPS = 3
@@ -42,7 +42,7 @@ def assumed(n_workers: int, n_tasks: int = 20_000) -> theory.Assumptions:
         n_tasks=n_tasks,
         n_workers=n_workers,
         failure_probability=0.1,
-        start=theory.Start(
+        start=theory.AssumedStart(
             class_prior_error=0.02,
             confusion_error=0.015,
             label_error=0.05,
@@ -103,7 +103,7 @@ def run_vb(
     problem = problem_of(answers, linked if n_links else None)
     kinds = None
     if n_links:
-        groups = groups_of(links, crowd.n_tasks, closure=False)
+        groups = given_groups(links)
         model = MeanField(groups, strength, problem.tasks.role, reference, "parallel")
         problem = problem._replace(links=model)
         kinds = theory.LinkedTasks.from_pairs(
@@ -126,7 +126,8 @@ def check_start(
 ) -> None:
     """The theorem builds on a start; see that this one is as good as assumed."""
     nobody = np.empty(0, dtype=np.int64)
-    found, start = errors_of(crowd, truth, q, beliefs, nobody), crowd.start
+    found = errors_of(crowd, truth, q, beliefs, nobody)
+    start = crowd.start
     assert found.labels <= start.label_error
     assert found.class_prior <= start.class_prior_error
     assert found.confusion <= start.confusion_error
@@ -178,7 +179,7 @@ def test_the_package_and_the_dense_oracle_agree(seed: int) -> None:
     linked = np.unique(np.concatenate([links.left, links.right]))
     problem = problem_of(answers, linked)
     model = MeanField(
-        groups_of(links, crowd.n_tasks, closure=False),
+        given_groups(links),
         2.0,
         problem.tasks.role,
         reference,

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 from theory.crowds import draw
 
+from tiebreak.kernels.layout import Floats
 from tiebreak.theory import Assumptions, plain, sharp, with_responses_per_task
-from tiebreak.theory.crowd import Floats
 from tiebreak.theory.events import Version
 
 THRESHOLDS = (0.1, 0.3, 0.5)
@@ -33,7 +33,8 @@ def small(seed: int) -> Assumptions:
 
 def chance_of_little_evidence(crowd: Assumptions, asked: tuple[int, ...], least: float) -> Floats:
     """Exact chance, for each true class, that some wrong class is less than `least` behind."""
-    log_confusion, n_classes = np.log(crowd.confusion), crowd.n_classes
+    log_confusion = np.log(crowd.confusion)
+    n_classes = crowd.n_classes
     chance = np.zeros(n_classes)
     for answers in product(range(n_classes), repeat=len(asked)):
         scores = sum((log_confusion[m, :, c] for m, c in zip(asked, answers, strict=True)), 0.0)

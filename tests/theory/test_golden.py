@@ -17,7 +17,7 @@ VECTORS = json.loads(GOLDEN.read_text("utf-8"))["vectors"]
 
 
 def bounds_of(inputs: dict[str, Any]) -> theory.Bounds:
-    start = theory.Start(
+    start = theory.AssumedStart(
         class_prior_error=inputs["eps_pi0"],
         confusion_error=inputs["eps_gamma0"],
         label_error=inputs.get("eps_q0", 0.5),
@@ -48,9 +48,11 @@ def bounds_of(inputs: dict[str, Any]) -> theory.Bounds:
 
 @pytest.mark.parametrize("name", ["bounds_plain", "bounds_sharp", "bounds_links"])
 def test_bounds_match_the_worked_numbers(name: str) -> None:
-    expected, tol = VECTORS[name]["expected"], VECTORS[name]["tol"]
+    expected = VECTORS[name]["expected"]
+    tol = VECTORS[name]["tol"]
     found = bounds_of(VECTORS[name]["inputs"])
-    steps, parts = expected["steps"], found.ingredients
+    steps = expected["steps"]
+    parts = found.ingredients
 
     def same(value: Any, want: Any) -> None:
         np.testing.assert_allclose(value, want, rtol=tol, atol=1e-12)
@@ -82,7 +84,8 @@ def test_bounds_match_the_worked_numbers(name: str) -> None:
     ],
 )
 def test_link_support_matches_the_worked_numbers(version: SupportVersion, key: str) -> None:
-    inputs, expected = VECTORS["w_n"]["inputs"], VECTORS["w_n"]["expected"]
+    inputs = VECTORS["w_n"]["inputs"]
+    expected = VECTORS["w_n"]["expected"]
     found = theory.link_support(
         inputs["n_ml"], inputs["n_cl_by_class"], inputs["true_class"], inputs["eps"], version
     )

@@ -13,8 +13,8 @@ import pytest
 from oracles import dense_vb
 from theory.crowds import Drawn, draw, draw_exact, draw_posterior
 
+from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.theory import Assumptions, link_support, plain, printed, sharp
-from tiebreak.theory.crowd import Counts, Floats
 from tiebreak.theory.events import Deviations, LabelErrors, ParameterErrors
 
 N_CROWDS = 800
@@ -41,7 +41,8 @@ def label_excess(found: Drawn, seed: int, loss: Loss) -> Floats:
 
     In nats, for all tasks and wrong classes where U is defined.
     """
-    crowd, posterior = found.crowd, draw_posterior(found, seed)
+    crowd = found.crowd
+    posterior = draw_posterior(found, seed)
     errors = found.parameter_errors(posterior)
     q = dense_vb.label(found.answers, posterior)
     log_prior = np.log(crowd.class_prior)
@@ -103,7 +104,8 @@ def test_labels_are_always_within_their_bound(crowds: list[Drawn], loss: Loss) -
 def test_the_sharp_bounds_are_never_larger_than_the_plain_ones(crowds: list[Drawn]) -> None:
     for seed, found in enumerate(crowds):
         inputs = found.crowd, found.plain_deviations, found.label_errors
-        ours, theirs = sharp.confusion_error(*inputs), plain.confusion_error(*inputs)
+        ours = sharp.confusion_error(*inputs)
+        theirs = plain.confusion_error(*inputs)
         assert (ours.entry - theirs.entry).max() <= ROUNDING
         errors = found.parameter_errors(draw_posterior(found, seed))
         lost = plain.parameter_loss(found.crowd, errors)
@@ -162,8 +164,10 @@ def test_the_printed_confusion_bound_fails_on_some_crowds(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(50))
 def test_link_support_bounds_what_neighbours_say_and_is_attained(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    n_classes, error = int(rng.integers(2, 5)), float(rng.uniform(0, 0.5))
-    n_must, n_cannot = int(rng.integers(0, 4)), rng.integers(0, 4, n_classes)
+    n_classes = int(rng.integers(2, 5))
+    error = float(rng.uniform(0, 0.5))
+    n_must = int(rng.integers(0, 4))
+    n_cannot = rng.integers(0, 4, n_classes)
     n_cannot[0] = 0  # class 0 is the task's own
     bound = link_support(n_must, n_cannot, 0, error)
     doubt = rng.uniform(0, error, n_must + n_cannot.sum())
@@ -178,7 +182,7 @@ def test_link_support_bounds_what_neighbours_say_and_is_attained(seed: int) -> N
     assert worst_neighbours(n_must, n_cannot, error) == pytest.approx(bound)
 
 
-def worst_neighbours(n_must: int, n_cannot: Counts, error: float) -> float:
+def worst_neighbours(n_must: int, n_cannot: Offsets, error: float) -> float:
     """Sum what neighbours say when each errs as badly as it may against some wrong class."""
     sums = [
         n_must * (1 - 2 * error) + own * (1 - 2 * error) - (n_cannot.sum() - own) * error

@@ -77,8 +77,9 @@ def test_links_save_workers() -> None:
     links = theory.LinkedTasks(
         must=2, cannot=[[0, 0], [0, 0]], truth=[0, 1], n_tasks=10_000, strength=5.0
     )
-    crowd = replace(crowd_of(), start=theory.Start(0.02, 0.02, label_error=0.05))
-    alone, together = theory.workers_needed(crowd), theory.workers_needed(crowd, links=links)
+    crowd = replace(crowd_of(), start=theory.AssumedStart(0.02, 0.02, label_error=0.05))
+    alone = theory.workers_needed(crowd)
+    together = theory.workers_needed(crowd, links=links)
     assert alone.needed is not None
     assert together.needed is not None
     assert together.needed < alone.needed

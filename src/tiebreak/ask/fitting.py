@@ -10,7 +10,8 @@ import numpy as np
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
 from tiebreak.errors import LinkError
-from tiebreak.inference import ExactLinkOptions, VariationalBayes
+from tiebreak.inference import VariationalBayes
+from tiebreak.options import ExactLinkOptions
 from tiebreak.selection.asking import tempered
 
 BETWEEN_BATCHES = 1e-3  # tolerance of fits that only choose questions: an answer moves far more
@@ -113,7 +114,7 @@ def _read(model: VariationalBayes, *, is_final: bool) -> Fit:
     return Fit(
         model,
         wrong=float((1.0 - probability).sum()),
-        is_soft=model.link_error is not None or weights is not None,
+        is_soft=model.links_may_err or weights is not None,
         is_final=is_final,
         n_checks=len(model.links_ or ()) + len(model.gold_ or ()),
     )

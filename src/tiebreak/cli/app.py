@@ -23,7 +23,7 @@ from tiebreak.cli import (
     select,
     simulate,
 )
-from tiebreak.cli.errors import guarded
+from tiebreak.cli.errors import with_exit_codes
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
@@ -54,7 +54,7 @@ def _new_app(name: str) -> typer.Typer:
 def _new_group(name: str, what: str, commands: dict[str, Callable[..., None]]) -> typer.Typer:
     group = _new_app(name)
     for own, body in commands.items():
-        group.command(own)(guarded(f"{name} {own}", body))
+        group.command(own)(with_exit_codes(f"{name} {own}", body))
 
     @group.callback(invoke_without_command=True, help=what)
     def show_help(context: typer.Context) -> None:
@@ -67,7 +67,7 @@ def _new_group(name: str, what: str, commands: dict[str, Callable[..., None]]) -
 app = _new_app("tiebreak")
 
 for _name, _body in COMMANDS.items():
-    app.command(_name)(guarded(_name, _body))
+    app.command(_name)(with_exit_codes(_name, _body))
 for _name, (_what, _commands) in GROUPS.items():
     app.add_typer(_new_group(_name, _what, _commands))
 

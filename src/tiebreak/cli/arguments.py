@@ -49,7 +49,8 @@ def check_files(reads: Iterable[str | None], writes: Iterable[str | None]) -> No
     Standard input feeds one file only; a file to write needs its folder and must not be one that
     is read, nor be written twice.
     """
-    read, write = [f for f in reads if f], [f for f in writes if f]
+    read = [f for f in reads if f]
+    write = [f for f in writes if f]
     if read.count(STANDARD) > 1:
         raise OptionError("Only one file can be '-', the standard input. Name the others.")
     if write.count(STANDARD) > 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
-from tiebreak.cli.errors import say, working
+from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.options import (
     Columns,
     GoldFile,
@@ -19,9 +19,10 @@ from tiebreak.cli.options import (
     Strategy,
     TasksFile,
     error_rate,
-    read_crowd,
+    read_inputs,
 )
 from tiebreak.errors import OptionError
+from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.ask import Session
@@ -67,7 +68,7 @@ def ask(
 ) -> None:
     """Ask in the terminal which tasks are of the same class.
 
-    One key an answer, kept at once; the same command goes on where it ended.
+    One key per answer, kept at once; the same command goes on where it ended.
     """
     reads = responses, links, gold, tasks, texts, among
     if STANDARD in reads:
@@ -76,13 +77,22 @@ def ask(
     from tiebreak.ask import Session
 
     with working("reading", quiet=quiet):
-        opened = Session(
-            session,
-            read_crowd(responses, columns, tasks),
+        given = read_inputs(
+            responses,
             links=links,
             gold=gold,
-            texts=texts,
+            tasks=tasks,
             among=among,
+            texts=texts,
+            columns=columns,
+        )
+        opened = Session(
+            session,
+            given.responses,
+            links=given.links,
+            gold=given.gold,
+            texts=given.texts,
+            among=given.among,
             strategy=strategy,
             budget=budget,
             target=target,
@@ -105,17 +115,17 @@ def _converse(session: Session, name: str) -> None:
         with open_keys(sys.stdin) as keys:
             Conversation(session, keys, new_console()).run()
     except KeyboardInterrupt:
-        _say_kept(session, name)
+        _print_kept(session, name)
         raise
     progress = session.progress()
     if progress.finished is not None:
-        say(WHY[progress.finished])
-    _say_kept(session, name)
+        print_message(WHY[progress.finished])
+    _print_kept(session, name)
 
 
-def _say_kept(session: Session, name: str) -> None:
-    n = len(session.answers())
-    say(f"{n:,} answer{'' if n == 1 else 's'} kept in {name}; the same command goes on from there.")
+def _print_kept(session: Session, name: str) -> None:
+    kept = counted(len(session.answers()), "answer")
+    print_message(f"{kept} kept in {name}; the same command goes on from there.")
 
 
 def _write(session: Session, links_out: str | None, out: str | None) -> None:
@@ -129,4 +139,4 @@ def _write(session: Session, links_out: str | None, out: str | None) -> None:
         files.write_labels(out, session.model().labels_)
     written = [name for name in (links_out, out) if name and name != STANDARD]
     if written:
-        say(f"wrote {', '.join(written)}")
+        print_message(f"wrote {', '.join(written)}")

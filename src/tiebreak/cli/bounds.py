@@ -12,17 +12,17 @@ from tiebreak.cli.errors import working
 from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:
-    from tiebreak.theory import Assumptions, Bounds, LinkedTasks, Plan
+    from tiebreak.theory import Assumptions, Bounds, CrowdPlan, LinkedTasks
 
 Need = Literal["workers", "responses", "tasks"]
 
 
-class Answer(NamedTuple):
+class BoundsReport(NamedTuple):
     """Everything that the command has to say."""
 
     bounds: Bounds
     all_right: float | None  # None for the printed formulas, which prove nothing
-    plan: Plan | None
+    plan: CrowdPlan | None
     estimated: bool
 
 
@@ -68,14 +68,20 @@ def bounds(
     if as_printed and (until is not None or need is not None):
         raise OptionError("The printed formulas prove nothing, so nothing can be planned by them.")
     crowd, links = _crowd(assumptions, responses, failure, quiet=quiet)
+    chosen: dict[str, Any] = {"links": links, "n_iter": iterations, "sharp": not plain}
     with working("computing bounds", quiet=quiet):
-        answer = _answer(crowd, links, iterations, plain=plain, as_printed=as_printed)
+        from tiebreak import theory
+
+        plan = None
         if until is not None or need is not None:
-            target = 0.5 if until is None else until
-            plan = _plan(crowd, links, need or "workers", target, iterations, plain=plain)
-            answer = answer._replace(plan=plan)
-    answer = answer._replace(estimated=responses is not None)
-    typer.echo(as_json_text(answer) if as_json else as_text(answer))
+            plan = _plan(crowd, need or "workers", 0.5 if until is None else until, chosen)
+        report = BoundsReport(
+            bounds=theory.bounds(crowd, as_printed=as_printed, **chosen),
+            all_right=None if as_printed else theory.probability_all_right(crowd, **chosen),
+            plan=plan,
+            estimated=responses is not None,
+        )
+    typer.echo(as_json_text(report) if as_json else as_text(report))
 
 
 def _crowd(
@@ -99,62 +105,39 @@ def _crowd(
 
         with working("fitting", quiet=quiet):
             model = VariationalBayes().fit(files.read_responses(responses))
-        crowd, links = theory.assumptions_from(model), None
+        crowd = theory.assumptions_from(model)
+        links = None
     return crowd if failure is None else replace(crowd, failure_probability=failure), links
 
 
-def _answer(
-    crowd: Assumptions,
-    links: LinkedTasks | None,
-    n_iter: int,
-    *,
-    plain: bool,
-    as_printed: bool,
-) -> Answer:
+def _plan(crowd: Assumptions, need: Need, until: float, chosen: dict[str, Any]) -> CrowdPlan:
     from tiebreak import theory
 
-    found = theory.bounds(crowd, links=links, n_iter=n_iter, sharp=not plain, as_printed=as_printed)
-    if as_printed:
-        return Answer(found, None, None, estimated=False)
-    all_right = theory.probability_all_right(crowd, links=links, n_iter=n_iter, sharp=not plain)
-    return Answer(found, all_right, None, estimated=False)
+    if need == "workers":
+        return theory.workers_needed(crowd, until, **chosen)
+    if need == "responses":
+        return theory.responses_needed(crowd, until, **chosen)
+    if chosen["links"] is not None:
+        raise OptionError("Links name their tasks, so the number of tasks cannot be planned.")
+    return theory.tasks_needed(crowd, until, n_iter=chosen["n_iter"], sharp=chosen["sharp"])
 
 
-def _plan(
-    crowd: Assumptions,
-    links: LinkedTasks | None,
-    need: Need,
-    until: float,
-    n_iter: int,
-    *,
-    plain: bool,
-) -> Plan:
-    from tiebreak import theory
-
-    if need == "tasks":
-        if links is not None:
-            raise OptionError("Links name their tasks, so the number of tasks cannot be planned.")
-        return theory.tasks_needed(crowd, until, n_iter=n_iter, sharp=not plain)
-    plan = theory.workers_needed if need == "workers" else theory.responses_needed
-    return plan(crowd, until, links=links, n_iter=n_iter, sharp=not plain)
-
-
-def as_json_text(answer: Answer) -> str:
-    """Write the answer as one JSON object."""
-    shown: dict[str, Any] = answer.bounds.to_dict() | {
-        "estimated": answer.estimated,
-        "probability_all_right": answer.all_right,
+def as_json_text(report: BoundsReport) -> str:
+    """Write the report as one JSON object."""
+    shown: dict[str, Any] = report.bounds.to_dict() | {
+        "estimated": report.estimated,
+        "probability_all_right": report.all_right,
     }
-    if answer.plan is not None:
-        shown["plan"] = answer.plan.to_dict()
+    if report.plan is not None:
+        shown["plan"] = report.plan.to_dict()
     return json.dumps(shown, ensure_ascii=False)
 
 
-def as_text(answer: Answer) -> str:
-    """Write the answer as tables and plain sentences."""
-    found = answer.bounds
+def as_text(report: BoundsReport) -> str:
+    """Write the report as tables and plain sentences."""
+    found = report.bounds
     parts = [aligned(list(_iteration_rows(found))), aligned(list(_ingredient_rows(found)))]
-    parts.append("\n".join(_sentences(answer)))
+    parts.append("\n".join(_sentences(report)))
     return "\n\n".join(parts)
 
 
@@ -181,31 +164,31 @@ def _ingredient_rows(found: Bounds) -> Iterator[list[str]]:
     yield ["chance that some task does not, at most", f"{parts.evidence_failure:.3g}"]
     yield ["what the class prior may say against the truth, nats", f"{parts.class_prior_gap:.3g}"]
     yield ["smallest probability of a class", f"{parts.rarest_class:.3g}"]
-    yield ["smallest probability of an answer", f"{parts.rarest_answer:.3g}"]
+    yield ["smallest probability of an report", f"{parts.rarest_answer:.3g}"]
     yield ["most responses on one task", f"{parts.most_responses:,}"]
     start = found.assumptions.start
     yield ["assumed error of the start, class prior", f"{start.class_prior_error:g}"]
     yield ["assumed error of the start, confusions", f"{start.confusion_error:g}"]
 
 
-def _sentences(answer: Answer) -> Iterator[str]:
+def _sentences(report: BoundsReport) -> Iterator[str]:
     from tiebreak.theory.verdicts import crowd_in_words, percent
 
-    found = answer.bounds
-    if answer.estimated:
+    found = report.bounds
+    if report.estimated:
         yield (
             "The crowd is estimated from the responses by variational Bayes. The theorems ask for "
             "the truth, so this is a plan for crowds like it, not a certificate."
         )
     yield found.verdict
     yield from found.reasons
-    if answer.all_right:
+    if report.all_right:
         yield (
             f"{crowd_in_words(found.assumptions)}, the highest probability with which every label "
-            f"can be proved right is {percent(answer.all_right)}."
+            f"can be proved right is {percent(report.all_right)}."
         )
-    if answer.plan is not None:
-        yield answer.plan.verdict
+    if report.plan is not None:
+        yield report.plan.verdict
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.errors import say
+from tiebreak.cli.errors import print_message
 
 if TYPE_CHECKING:
     from tiebreak.datasets.fetching import Progress
@@ -71,7 +71,7 @@ def fetch(
 ) -> None:
     """Bring public copies of datasets here, check and convert them.
 
-    Run it again after a break: it goes on where it stopped.
+    What is here already is not fetched again.
     """
     from tiebreak import datasets
 
@@ -82,9 +82,9 @@ def fetch(
         with _bars(quiet=quiet) as bars:
             found = datasets.fetch(name, base=base, folder=folder, force=force, progress=bars)
         if not quiet:
-            say(f"{name} is in {found}")
+            print_message(f"{name} is in {found}")
     if folder is not None and not quiet:
-        say(f"to use them: TIEBREAK_DATA={folder}")
+        print_message(f"to use them: TIEBREAK_DATA={folder}")
 
 
 def _as_table(rows: Sequence[dict[str, Any]]) -> str:

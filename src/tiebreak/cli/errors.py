@@ -15,41 +15,54 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any, ParamSpec
 
 import typer
 
 from tiebreak.errors import ConvergenceWarning, InputNote, TiebreakError
+from tiebreak.options import LINK_OPTIONS
 
-OUR_FAULT, WRONG_INPUT, INTERRUPTED = 1, 2, 130
+OUR_FAULT = 1
+WRONG_INPUT = 2
+INTERRUPTED = 130
 
 # Arguments that messages speak of; common words count only where "=" follows.
 ARGUMENT = re.compile(
     r"\b(?:(?P<word>tasks|repeats)(?==)"
-    r"|(?P<name>max_iter|on_contradiction|link_strength|link_inference|link_error))\b"
+    r"|(?P<kind>ExactLinkOptions|MeanFieldOptions)\.(?P<field>\w+)"
+    r"|(?P<name>max_iter|on_contradiction|link_error|worker_model))\b"
     r"(?:=(?![\w'\"]))?"
 )
 
 P = ParamSpec("P")
 
 
-def say(words: str) -> None:
+def print_message(words: str) -> None:
     """Write words to stderr; stdout is for data."""
     sys.stderr.write(f"{words}\n")  # not typer.echo, which writes into the line of a spinner
 
 
-def in_options(message: str) -> str:
+def as_cli_options(message: str) -> str:
     """Name arguments of Python as options of the command.
 
-    >>> in_options("List them with tasks=, or choose repeats='last'; raise max_iter.")
+    >>> as_cli_options("List them with tasks=, or choose repeats='last'; raise max_iter.")
     "List them with --tasks, or choose --repeats='last'; raise --max-iter."
     """
-    return ARGUMENT.sub(
-        lambda found: "--" + (found["word"] or found["name"]).replace("_", "-"), message
-    )
+    return ARGUMENT.sub(_as_option, message)
 
 
-def guarded(name: str, body: Callable[P, None]) -> Callable[P, None]:
+def _as_option(found: re.Match[str]) -> str:
+    if found["kind"] is None:
+        return "--" + (found["word"] or found["name"]).replace("_", "-")
+    for kind in LINK_OPTIONS.values():
+        for each in fields(kind):
+            if kind.__name__ == found["kind"] and each.name == found["field"]:
+                return str(each.metadata.get("flag", found[0]))
+    return found[0]
+
+
+def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
     """Wrap a command so that every way it can end has its message and its exit code."""
 
     @functools.wraps(body)
@@ -60,12 +73,12 @@ def guarded(name: str, body: Callable[P, None]) -> Callable[P, None]:
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except KeyboardInterrupt:
-            say("interrupted")
+            print_message("interrupted")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             _close_stdout()
         except (TiebreakError, OSError, MemoryError) as error:
-            say(f"tiebreak {name}: {in_options(str(error))}")
+            print_message(f"tiebreak {name}: {as_cli_options(str(error))}")
             raise typer.Exit(WRONG_INPUT) from error
         except Exception as error:
             _report(name, error)
@@ -93,10 +106,10 @@ def _spoken_warnings(*, quiet: bool) -> Iterator[None]:
 
     def say_once(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         is_note = issubclass(category, InputNote)
-        line = f"{'note' if is_note else 'warning'}: {in_options(str(message))}"
+        line = f"{'note' if is_note else 'warning'}: {as_cli_options(str(message))}"
         if line not in said and not (quiet and is_note):
             said.add(line)
-            say(line)
+            print_message(line)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", InputNote)
@@ -113,11 +126,11 @@ def _close_stdout() -> None:
 
 
 def _report(name: str, error: Exception) -> None:
-    say(
+    print_message(
         f"tiebreak {name}: internal error: {type(error).__name__}: {error}. Please report it; "
         "TIEBREAK_DEBUG=1 shows where it happened."
     )
     if os.environ.get("TIEBREAK_DEBUG") == "1":
         import traceback
 
-        say("".join(traceback.format_exception(error)))
+        print_message("".join(traceback.format_exception(error)))

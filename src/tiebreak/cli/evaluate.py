@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import check_files
+from tiebreak.cli.options import Columns, open_files, read_if_given
 from tiebreak.errors import note
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def evaluate(
         str | None,
         typer.Option(help="Gold that fuse was given: not scored.", metavar="FILE"),
     ] = None,
+    columns: Columns = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
 ) -> None:
@@ -37,16 +39,24 @@ def evaluate(
     Accuracy, F scores, calibration, and the links that the labels break.
     """
     check_files((labels, gold, links, given), ())
+    from tiebreak import files
     from tiebreak.evaluate import report
 
-    figures = report(labels, gold, links, given=given)
+    opened = open_files(columns, labels=labels, gold=gold, links=links, given=given)
+    figures = report(
+        opened["labels"].read(files.read_labels),
+        opened["gold"].read(files.read_gold),
+        read_if_given(opened, "links", files.read_links),
+        given=read_if_given(opened, "given", files.read_gold),
+    )
     if as_json:
         typer.echo(json.dumps(figures.to_dict(), ensure_ascii=False))
         return
     typer.echo(as_table(figures))
     if figures.log_loss is None:
         note(
-            "Log loss and Brier score need one probability a class: tiebreak fuse --probabilities."
+            "Log loss and Brier score need one probability per class: "
+            "tiebreak fuse --probabilities."
         )
 
 

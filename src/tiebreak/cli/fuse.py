@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, number_or
-from tiebreak.cli.errors import say, working
+from tiebreak.cli.arguments import STANDARD, check_files
+from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.link_options import flags_of, takes_link_options
 from tiebreak.cli.options import (
     Classes,
     Columns,
     GoldFile,
-    LinkError,
     LinksFile,
     Quiet,
     Repeats,
     ResponsesFile,
     Seed,
     TasksFile,
-    error_rate,
-    read_crowd,
+    read_inputs,
 )
+from tiebreak.options import MeanFieldOptions
+from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
@@ -32,11 +33,9 @@ SURE = 0.9  # labels below this probability are counted in the summary
 OPTIONS = {  # of the command, by the estimator's name for them
     "confusion_prior": "--prior",
     "init": "--init",
-    "link_inference": "--link-inference",
-    "link_error": "--link-error",
-    "link_strength": "--link-strength",
-    "decode": "--decode",
+    "worker_model": "--worker-model",
     "calibrate": "--calibrate",
+    "dependence": "--dependence",
     "on_contradiction": "--on-contradiction",
     "max_iter": "--max-iter",
     "accelerate": "--accelerate",
@@ -44,8 +43,10 @@ OPTIONS = {  # of the command, by the estimator's name for them
 }
 
 Method = Literal["vb", "ds", "mv"]
+WorkerModelName = Literal["confusion", "coin", "kinds", "subtypes", "kinds+subtypes"]
 
 
+@takes_link_options
 def fuse(
     responses: ResponsesFile,
     links: LinksFile = None,
@@ -63,7 +64,7 @@ def fuse(
         str | None, typer.Option(help="Where to write who confuses what.", metavar="FILE")
     ] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Add one column a class.")
+        bool, typer.Option("--probabilities", help="Add one column per class.")
     ] = False,
     columns: Columns = None,
     repeats: Repeats = "last",
@@ -72,25 +73,22 @@ def fuse(
         Literal["diagonal", "uniform"] | None,
         typer.Option(help="Prior of workers: better than chance, or none. [vb: diagonal]"),
     ] = None,
+    worker_model: Annotated[
+        WorkerModelName | None, typer.Option(help="How workers are modelled. [vb, ds: confusion]")
+    ] = None,
     init: Annotated[
         Literal["majority", "spectral"] | None,
         typer.Option(help="Start from votes, or from moments. [vb: majority]"),
     ] = None,
-    link_inference: Annotated[
-        str | None, typer.Option(help="exact, or mean-field (the paper's).", metavar="NAME")
-    ] = None,
-    link_error: LinkError = None,
-    link_strength: Annotated[
-        str | None,
-        typer.Option(help="Of mean-field links: a number, or grid.", metavar="NUMBER"),
-    ] = None,
-    decode: Annotated[
-        Literal["joint", "marginal"] | None,
-        typer.Option(help="Labels that keep hard links, or each task's likeliest class."),
-    ] = None,
+    link_options: Any = None,
     calibrate: Annotated[
-        bool | None,
-        typer.Option(help="Fit probabilities to links and gold at the end. [where trusted]"),
+        Literal["auto", "votes", "none"] | None,
+        typer.Option(help="Honest probabilities: by gold and links, by votes, or not. [vb: auto]"),
+    ] = None,
+    no_calibrate: Annotated[bool, typer.Option("--no-calibrate", hidden=True)] = False,
+    dependence: Annotated[
+        float | None,
+        typer.Option(help="How much errors are shared: .35 people, .5 LLM judges.", metavar="X"),
     ] = None,
     doubtful: Annotated[
         str | None, typer.Option(help="Where to write links that look wrong.", metavar="FILE")
@@ -106,7 +104,7 @@ def fuse(
         float | None, typer.Option(help="Stop below this change.", metavar="X", min=0.0)
     ] = None,
     accelerate: Annotated[
-        bool | None, typer.Option(help="Let sweeps leap ahead, so that fewer do. [accelerate]")
+        bool | None, typer.Option(help="Fewer sweeps by SQUAREM. [accelerate]")
     ] = None,
     seed: Seed = None,
     as_json: Annotated[
@@ -125,7 +123,7 @@ def fuse(
         )
     if links and method != "vb":
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
-    if doubtful and not (links and link_inference != "mean-field"):
+    if doubtful and not (links and not isinstance(link_options, MeanFieldOptions)):
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
     check_files((responses, links, gold, tasks), (out, workers, doubtful))
     from tiebreak import files
@@ -133,11 +131,10 @@ def fuse(
     chosen = {
         "confusion_prior": prior,
         "init": init,
-        "link_inference": link_inference,
-        "link_error": error_rate(link_error),
-        "link_strength": number_or(("grid",), "--link-strength", link_strength),
-        "decode": decode,
-        "calibrate": calibrate,
+        "worker_model": worker_model,
+        "link_options": link_options,
+        "calibrate": "none" if no_calibrate else calibrate,
+        "dependence": dependence,
         "on_contradiction": on_contradiction,
         "max_iter": max_iter,
         "accelerate": accelerate,
@@ -146,8 +143,16 @@ def fuse(
     }
     estimator = build_estimator(method, chosen)
     with working("reading and fitting", quiet=quiet):
-        crowd = read_crowd(responses, columns, tasks, repeats, classes)
-        model = estimator.fit(crowd, links=links, gold=gold)
+        given = read_inputs(
+            responses,
+            links=links,
+            gold=gold,
+            tasks=tasks,
+            columns=columns,
+            repeats=repeats,
+            classes=classes,
+        )
+        model = estimator.fit(given.responses, links=given.links, gold=given.gold)
     files.write_labels(out, model.labels_, probabilities=probabilities)
     if workers:
         files.write_workers(workers, model)
@@ -157,9 +162,9 @@ def fuse(
     if as_json:
         typer.echo(json.dumps(summary | {"out": out, "workers_out": workers}))
     if not quiet:
-        say(describe(summary))
+        print_message(describe(summary))
         written = [name for name in (out, workers, doubtful) if name and name != STANDARD]
-        say(f"wrote {', '.join(written)}" if written else "labels are on stdout")
+        print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
 
 
 def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
@@ -176,7 +181,9 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if "random_state" not in known:
         chosen.pop("random_state", None)  # nothing is random in it: any seed will do
-    unknown = [OPTIONS[name] for name in chosen if name not in known]
+    unknown = [OPTIONS[name] for name in chosen if name not in known and name in OPTIONS]
+    if "link_options" in chosen and "link_options" not in known:
+        unknown += flags_of(chosen["link_options"])
     if unknown:
         raise typer.BadParameter(f"--method {method} has no {', '.join(unknown)}. Leave it out.")
     return estimator.set_params(**chosen)
@@ -184,7 +191,9 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
 
 def summarise(method: str, model: Estimator) -> dict[str, Any]:
     """Collect what the summary says, under names that a program can read."""
-    crowd, links, gold = model.responses_, model.links_, model.gold_
+    crowd = model.responses_
+    links = model.links_
+    gold = model.gold_
     strength = getattr(model, "link_strength_", None)
     stated = model.labels_.probability
     return {
@@ -199,7 +208,7 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "link_strength": strength,
         "links_doubtful": _length(getattr(model, "doubtful_links_", None)),
         "link_components": _as_dict(getattr(model, "link_report_", None)),
-        "temperature": getattr(model, "temperature_", None),
+        "calibration": _as_dict(model.calibration_),
         "sweeps": model.n_iter_,
         "converged": model.converged_,
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
@@ -210,35 +219,30 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
 def describe(summary: dict[str, Any]) -> str:
     """Put the summary into a few lines."""
     n = summary
-    counted = [_count(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
-    counted.append(_count(n["classes"], "class"))
+    parts = [counted(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
+    parts.append(counted(n["classes"], "class"))
     if n["links"]:
-        counted.append(_count(n["links"], "link"))
+        parts.append(counted(n["links"], "link"))
     if n["gold"]:
-        counted.append(f"{n['gold']:,} gold")
-    lines = [", ".join(counted)]
+        parts.append(f"{n['gold']:,} gold")
+    lines = [", ".join(parts)]
     if n["sweeps"]:
         settled = "settled" if n["converged"] else "not settled"
-        lines.append(f"{settled} after {_count(n['sweeps'], 'sweep')}")
+        lines.append(f"{settled} after {counted(n['sweeps'], 'sweep')}")
     if n["links"]:
-        lines.append(f"{n['links_broken']:,} of {_count(n['links'], 'link')} broken")
+        lines.append(f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken")
     if n["links_doubtful"] is not None:
-        lines.append(f"{_count(n['links_doubtful'], 'link')} likelier wrong than right")
+        lines.append(f"{counted(n['links_doubtful'], 'link')} more likely wrong than right")
     if n["link_components"] and n["link_components"]["large"]:
-        parts = _count(n["link_components"]["large"], "component")
-        lines.append(f"{parts} of linked tasks too loopy to be exact: approximate")
-    unsure = f"{n['labels_below_0.9']:,} of {_count(n['tasks'], 'label')}"
+        n_large = counted(n["link_components"]["large"], "component")
+        lines.append(f"{n_large} of linked tasks too loopy to be exact: approximate")
+    unsure = f"{n['labels_below_0.9']:,} of {counted(n['tasks'], 'label')}"
     lines.append(f"{unsure} below probability {SURE}")
     return "\n".join(lines)
 
 
-def _count(n: int, noun: str) -> str:
-    ending = "" if n == 1 else "es" if noun.endswith("s") else "s"
-    return f"{n:,} {noun}{ending}"
-
-
 def doubtful_columns(model: Any) -> dict[str, Any]:
-    """Return links that are likelier wrong than right, and how likely, as columns."""
+    """Return links that are more likely wrong than right, and how likely, as columns."""
     found = model.doubtful_links_
     if found is None:
         return {"left": [], "right": [], "link": [], "wrong": []}

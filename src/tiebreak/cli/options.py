@@ -1,15 +1,26 @@
-"""Options that several commands have, said once: the same name and help everywhere."""
+"""Options that several commands have, and the files that they name.
+
+Each stands here once: the same name and help everywhere.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import typer
 
-from tiebreak.cli.arguments import number_or, split_list, split_pairs
+from tiebreak.cli.arguments import split_list, split_pairs
+from tiebreak.cli.link_options import error_flag
 
 if TYPE_CHECKING:
+    from tiebreak.files import OpenTable
+    from tiebreak.gold import Gold
+    from tiebreak.ids import Column
+    from tiebreak.links import Links
     from tiebreak.responses import Responses
+
+Read = TypeVar("Read")
 
 ResponsesFile = Annotated[
     str, typer.Argument(help="Table of task, worker, label; - is stdin.", metavar="RESPONSES")
@@ -24,7 +35,8 @@ TasksFile = Annotated[
     str | None, typer.Option(help="Table of task: also those without responses.", metavar="FILE")
 ]
 Columns = Annotated[
-    str | None, typer.Option(help="Ids of columns: task=…,worker=…,label=…", metavar="PAIRS")
+    str | None,
+    typer.Option(help="Names of columns, in any table: task=…,left=…", metavar="PAIRS"),
 ]
 Repeats = Annotated[
     Literal["last", "count", "error"],
@@ -35,7 +47,7 @@ Classes = Annotated[
 ]
 LinkError = Annotated[
     str | None,
-    typer.Option(help="How often links are wrong: a rate, auto, asked, learn.", metavar="RATE"),
+    typer.Option(help=error_flag().field.metadata["help"], metavar="RATE"),
 ]
 Strategy = Annotated[
     Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
@@ -44,25 +56,69 @@ Seed = Annotated[int | None, typer.Option(help="For what is random.", metavar="N
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no notes.")]
 
 
-def read_crowd(
+class InputTables(NamedTuple):
+    """The tables that a command was given, read."""
+
+    responses: Responses
+    links: Links | None
+    gold: Gold | None
+    among: Column | None  # ids of tasks
+    texts: dict[Hashable, str] | None  # by task
+
+
+def read_inputs(
     responses: str,
-    columns: str | None,
-    tasks: str | None,
+    *,
+    links: str | None = None,
+    gold: str | None = None,
+    tasks: str | None = None,
+    among: str | None = None,
+    texts: str | None = None,
+    columns: str | None = None,
     repeats: Literal["last", "count", "error"] = "last",
     classes: str | None = None,
-) -> Responses:
-    """Read the responses that the options name."""
+) -> InputTables:
+    """Read the files that the options name."""
     from tiebreak import files
 
-    return files.read_responses(
-        responses,
-        columns=None if columns is None else split_pairs("--columns", columns),
-        repeats=repeats,
+    opened = open_files(
+        columns,
+        responses=responses,
+        links=links,
+        gold=gold,
         tasks=tasks,
+        among=among,
+        texts=texts,
+    )
+    read_responses = opened["responses"].read(
+        files.read_responses,
+        repeats=repeats,
+        tasks=read_if_given(opened, "tasks", files.read_tasks),
         classes=None if classes is None else split_list(classes),
     )
+    return InputTables(
+        read_responses,
+        read_if_given(opened, "links", files.read_links),
+        read_if_given(opened, "gold", files.read_gold),
+        read_if_given(opened, "among", files.read_tasks),
+        read_if_given(opened, "texts", files.read_texts),
+    )
+
+
+def open_files(columns: str | None, **names: str | None) -> dict[str, OpenTable]:
+    """Open files, by what they hold, with the names that --columns gives their columns."""
+    from tiebreak import files
+
+    return files.open_tables(names, {} if columns is None else split_pairs("--columns", columns))
+
+
+def read_if_given(
+    opened: dict[str, OpenTable], what: str, reader: Callable[..., Read]
+) -> Read | None:
+    """Read one of the files, None where it was not given."""
+    return opened[what].read(reader) if what in opened else None
 
 
 def error_rate(link_error: str | None) -> float | str | None:
     """Read --link-error: a rate, or a word that the model knows."""
-    return number_or(("auto", "asked", "learn"), "--link-error", link_error)
+    return None if link_error is None else error_flag().read(link_error)

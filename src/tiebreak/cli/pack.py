@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tiebreak.cli.arguments import STANDARD
-from tiebreak.cli.errors import say, working
+from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.options import (
     Classes,
     Columns,
@@ -16,7 +16,7 @@ from tiebreak.cli.options import (
     Repeats,
     ResponsesFile,
     TasksFile,
-    read_crowd,
+    read_inputs,
 )
 
 SUFFIX = ".tb"
@@ -44,10 +44,12 @@ def pack(
     from tiebreak import files
 
     with working("reading and packing", quiet=quiet):
-        crowd = read_crowd(responses, columns, tasks, repeats, classes)
-        files.write_responses(folder, crowd)
+        given = read_inputs(
+            responses, tasks=tasks, columns=columns, repeats=repeats, classes=classes
+        )
+        files.write_responses(folder, given.responses)
     if not quiet:
-        say(f"{crowd!r}\nwrote {folder}; fit with: tiebreak fuse {folder}")
+        print_message(f"{given.responses!r}\nwrote {folder}; fit with: tiebreak fuse {folder}")
 
 
 def _name_for(responses: str) -> str:

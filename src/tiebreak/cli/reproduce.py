@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import make_folder, split_list
-from tiebreak.cli.errors import say
+from tiebreak.cli.errors import print_message
 
 if TYPE_CHECKING:
-    from tiebreak.reproduce.experiments import Progress
     from tiebreak.reproduce.results import Results
+    from tiebreak.reproduce.runner import Progress
 
 
 def reproduce(
@@ -43,7 +43,7 @@ def reproduce(
     from tiebreak.datasets import names
 
     wanted = tuple(dict.fromkeys(split_list(datasets))) if datasets else names()
-    plan = room.Plan.of(wanted, runs, steps)
+    plan = room.Reproduction.of(wanted, runs, steps)
     folder = make_folder(out)
     with _bar(quiet=quiet) as progress:
         rows = room.run(
@@ -56,25 +56,27 @@ def reproduce(
 
 def _show(results: Results, folder: Path, *, quiet: bool) -> None:
     """Write the claims and the figures, and say where they are."""
+    from tiebreak import files
     from tiebreak import reproduce as room
-    from tiebreak.files.atomic_write import open_target
     from tiebreak.reproduce import figures
 
-    with open_target(folder / "claims.md") as page:
+    with files.open_target(folder / "claims.md") as page:
         page.write(room.as_markdown(results).encode())
     made = [folder / "results.json", folder / "claims.md"]
     if figures.is_available():
         figures.draw_all(results, folder / "figures")
         made.append(folder / "figures")
     elif not quiet:
-        say("no figures: they need matplotlib. Install it with: pip install 'tiebreak[plot]'")
-        say("then run the same command again; finished runs are not repeated")
+        print_message(
+            "no figures: they need matplotlib. Install it with: pip install 'tiebreak[plot]'"
+        )
+        print_message("then run the same command again; finished runs are not repeated")
     if quiet:
         return
     words = [verdict.word for verdict in room.judge(results)]
     counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-    say(f"claims: {counts}")
-    say(f"written: {', '.join(map(str, made))}")
+    print_message(f"claims: {counts}")
+    print_message(f"written: {', '.join(map(str, made))}")
 
 
 def _all_cores() -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
-from tiebreak.cli.errors import say, working
+from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.options import (
     Columns,
     GoldFile,
@@ -20,7 +20,7 @@ from tiebreak.cli.options import (
     Strategy,
     TasksFile,
     error_rate,
-    read_crowd,
+    read_inputs,
 )
 
 if TYPE_CHECKING:
@@ -54,29 +54,32 @@ def select(
     check_files((responses, links, gold, tasks, among), (out,))
     from tiebreak import selection
     from tiebreak.ask.job import tasks_among
-    from tiebreak.inference import ExactLinkOptions, VariationalBayes
+    from tiebreak.inference import VariationalBayes
+    from tiebreak.options import ExactLinkOptions
 
     error = error_rate(link_error)
     with working("reading and fitting", quiet=quiet):
-        crowd = read_crowd(responses, columns, tasks)
-        allowed = None if among is None else tasks_among(crowd.tasks, among)
-        options = ExactLinkOptions(error=error)
-        model = VariationalBayes(link_options=options).fit(crowd, links=links, gold=gold)
+        given = read_inputs(
+            responses, links=links, gold=gold, tasks=tasks, among=among, columns=columns
+        )
+        known = given.responses.tasks
+        allowed = None if given.among is None else tasks_among(known, given.among)
+        model = VariationalBayes(link_options=ExactLinkOptions(error=error))
+        model.fit(given.responses, links=given.links, gold=given.gold)
         pairs = selection.pairs(model, n, strategy=strategy, among=allowed, random_state=seed)
     _write(out, pairs, as_json=as_json)
     if not quiet:
         worth = f"worth about {pairs.gain.sum():.2g} labels"
-        say(f"{len(pairs):,} pairs, {worth}{'' if out == STANDARD else f': wrote {out}'}")
+        print_message(f"{len(pairs):,} pairs, {worth}{'' if out == STANDARD else f': wrote {out}'}")
 
 
 def _write(out: str, pairs: Pairs, *, as_json: bool) -> None:
     from tiebreak import files
-    from tiebreak.files.atomic_write import open_target
 
     if not as_json:
         columns = {"left": list(pairs.left), "right": list(pairs.right), "gain": pairs.gain}
         files.write_table(out, columns)
         return
     rows = [row._asdict() for row in pairs]
-    with open_target(out) as target:
+    with files.open_target(out) as target:
         target.write(json.dumps(rows, ensure_ascii=False, default=str).encode() + b"\n")

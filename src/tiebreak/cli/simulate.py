@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tiebreak.cli.arguments import make_folder, split_list
-from tiebreak.cli.errors import say
+from tiebreak.cli.errors import print_message
 
 
 def simulate(
@@ -56,8 +56,8 @@ def simulate(
     if links:
         files.write_links(folder / "links.csv", linked)
     if not quiet:
-        say(f"{crowd.responses!r}, {crowd.gold!r}{f', {linked!r}' if links else ''}")
-        say(f"try: {_next_command(folder, has_links=links > 0)}")
+        print_message(f"{crowd.responses!r}, {crowd.gold!r}{f', {linked!r}' if links else ''}")
+        print_message(f"try: {_next_command(folder, has_links=links > 0)}")
 
 
 def _accuracy(text: str) -> float | tuple[float, float]:

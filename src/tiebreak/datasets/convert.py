@@ -10,8 +10,7 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from tiebreak.datasets.catalogue import Entry, PublicFile
-from tiebreak.datasets.counts import counts_of, differences
+from tiebreak.datasets.catalogue import Entry, Info, PublicFile
 from tiebreak.errors import FileError
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def convert(entry: Entry, labels: bytes, truths: bytes) -> tuple[Responses, Gold
     copy = entry.copy
     last: dict[tuple[str, str], str] = {}
     for item, worker, code in _rows(copy.responses, labels, ["item", "worker", "label"]):
-        key = _task(entry, copy.responses, item), worker
+        key = (_task(entry, copy.responses, item), worker)
         last.pop(key, None)  # an answer given again stands where it was given last
         last[key] = _class(entry, copy.responses, code)
     known = [
@@ -43,10 +42,33 @@ def convert(entry: Entry, labels: bytes, truths: bytes) -> tuple[Responses, Gold
     ]
     responses = Responses.from_columns([t for t, _ in last], [w for _, w in last], [*last.values()])
     gold = Gold.from_columns([task for task, _ in known], [label for _, label in known])
-    wrong = differences(counts_of(responses, gold), entry.info)
+    wrong = wrong_counts(responses, gold, entry.info)
     if wrong:
         raise FileError(f"Converted, {entry.info.name} has {wrong}. {KEPT_NOTHING}")
     return responses, gold
+
+
+def wrong_counts(responses: Responses, gold: Gold, info: Info) -> str:
+    """List the counts that are not as the catalogue says; empty if all are.
+
+    >>> from tiebreak import Gold, Responses
+    >>> from tiebreak.datasets import info
+    >>> responses = Responses.from_rows([("7", "ann", "0"), ("8", "ann", "1")])
+    >>> wrong_counts(responses, Gold.from_dict({"7": "0"}), info("rte"))[:39]
+    '2 tasks (expected 800), 1 workers (expe'
+    """
+    counts = {
+        "n_tasks": responses.n_tasks,
+        "n_workers": responses.n_workers,
+        "n_classes": responses.with_classes(gold.classes).n_classes,
+        "n_responses": responses.n_responses,
+        "n_gold": len(gold),
+    }
+    return ", ".join(
+        f"{count:,} {name.removeprefix('n_')} (expected {getattr(info, name):,})"
+        for name, count in counts.items()
+        if count != getattr(info, name)
+    )
 
 
 def _rows(file: PublicFile, content: bytes, header: list[str]) -> list[list[str]]:
@@ -65,7 +87,7 @@ def _rows(file: PublicFile, content: bytes, header: list[str]) -> list[list[str]
 def _task(entry: Entry, file: PublicFile, item: str) -> str:
     """Number a task as its source does."""
     if not item.isdecimal():
-        raise _unexpected(file, f"task {item!r} is no number")
+        raise _unexpected(file, f"task {item!r} is not a number")
     return str(int(item) + entry.copy.first_task)
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import hashlib
+import http.client
 import json
 import os
 import tempfile
+import urllib.error
 import urllib.parse
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tiebreak._version import __version__
 from tiebreak.datasets import catalogue, places
 from tiebreak.datasets.catalogue import Entry, PublicFile
 from tiebreak.datasets.convert import convert
-from tiebreak.datasets.download import TransferError, download, part_of, read_if_right
 from tiebreak.errors import FileError, OptionError, note
 
 if TYPE_CHECKING:
@@ -25,9 +27,18 @@ if TYPE_CHECKING:
 
 BASE = "TIEBREAK_DATASETS_URL"
 SCHEMES = ("https", "http", "file")
-LABELS, TRUTHS, SOURCE = "label.csv", "truth.csv", "source.json"
+LABELS = "label.csv"
+TRUTHS = "truth.csv"
+SOURCE = "source.json"
+TIMEOUT = 30.0  # seconds without a byte
+TRIES = 3  # of a connection that breaks; the files have a few megabytes, so each starts afresh
+CHUNK = 1 << 16
 
 Progress = Callable[[str, int, int], None]  # which file, bytes here, bytes in all
+
+
+class TransferError(Exception):
+    """A file did not come; the message is the reason."""
 
 
 def fetch(
@@ -40,8 +51,7 @@ def fetch(
 ) -> Path:
     """Bring the public copy of a dataset here, check it, and convert it to our files.
 
-    What is here already is not fetched again. A fetch that breaks off goes on next time where it
-    stopped, and a dataset appears whole or not at all.
+    What is here already is not fetched again. A dataset appears whole or not at all.
 
     Parameters
     ----------
@@ -77,24 +87,126 @@ def fetch(
         found = places.look_for(name) if folder is None else here
         if found is not None:
             return found
-    bring(entry, _base_address(base), target, progress)
+    address = _base_address(base)
+    labels = _bring(entry, address, entry.copy.responses, target / LABELS, progress)
+    truths = _bring(entry, address, entry.copy.gold, target / TRUTHS, progress)
+    _place(entry, *convert(entry, labels, truths), target)
     if folder is None and places.find(name) != target:
         note(f"{places.DATA} comes before the cache, so {places.find(name)} is what counts.")
     return target
 
 
-def bring(entry: Entry, base: str, target: Path, progress: Progress | None = None) -> None:
-    """Download, check, convert and place one dataset; what fails leaves no half of it."""
-    copy = entry.copy
+def _bring(
+    entry: Entry, base: str, file: PublicFile, by_hand: Path, progress: Progress | None
+) -> bytes:
+    """Return a file of the copy: the one that was put there by hand, or else a download."""
+    content = by_hand.read_bytes() if by_hand.is_file() else b""
+    if _sha256(content) == file.sha256:
+        return content
+    report = functools.partial(progress or _report_nothing, f"{entry.info.name}/{by_hand.name}")
+    address = _address(base, file)
     try:
-        labels = _bring_file(entry, base, copy.responses, target / LABELS, progress)
-        truths = _bring_file(entry, base, copy.gold, target / TRUTHS, progress)
-        try:
-            _place(entry, *convert(entry, labels, truths), target)
-        finally:
-            for name in (LABELS, TRUTHS):
-                (target / name).unlink(missing_ok=True)
-                part_of(target / name).unlink(missing_ok=True)
+        return download(address, file, report)
+    except TransferError as error:
+        raise FileError(
+            f"{entry.info.name} cannot be fetched from {address}: {error}.\n"
+            f"{_way_out(entry, by_hand)}"
+        ) from None
+
+
+def _report_nothing(file: str, here: int, in_all: int) -> None:
+    """Keep quiet."""
+
+
+def download(address: str, wanted: PublicFile, report: Callable[[int, int], None]) -> bytes:
+    """Return the content of a file whose size and checksum are known.
+
+    A connection that breaks is tried again; a server that refuses or has another file is not.
+    """
+    for _ in range(TRIES):
+        content = _receive(address, wanted.n_bytes, report)
+        if len(content) == wanted.n_bytes:
+            break
+    else:
+        raise TransferError(
+            f"the connection ended after {len(content):,} of {wanted.n_bytes:,} bytes, "
+            f"{TRIES} times"
+        )
+    found = _sha256(content)
+    if found != wanted.sha256:
+        raise TransferError(
+            f"what came has the wrong checksum, sha256 {found}; expected {wanted.sha256}. "
+            "It was not kept"
+        )
+    return content
+
+
+def _receive(address: str, n_bytes: int, report: Callable[[int, int], None]) -> bytes:
+    """Return what one connection brings, at most `n_bytes`; less where it breaks."""
+    content = bytearray()
+    with _open(address) as answer:
+        length = answer.headers.get("Content-Length") or ""
+        if length.isdecimal() and int(length) != n_bytes:
+            raise TransferError(f"the file there has {int(length):,} bytes, expected {n_bytes:,}")
+        report(0, n_bytes)
+        while len(content) < n_bytes:
+            try:
+                chunk = answer.read1(min(CHUNK, n_bytes - len(content)))
+            except (OSError, http.client.HTTPException):
+                break  # `download` sees that something is missing
+            if not chunk:
+                break
+            content += chunk
+            report(len(content), n_bytes)
+    return bytes(content)
+
+
+def _open(address: str) -> Any:
+    request = urllib.request.Request(address, headers={"User-Agent": f"tiebreak/{__version__}"})
+    try:
+        return urllib.request.urlopen(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise TransferError(f"the server answered {error.code} {error.reason}") from None
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        reason = getattr(error, "reason", None) or error
+        words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+        raise TransferError(f"it cannot be reached: {words}") from None
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _way_out(entry: Entry, by_hand: Path) -> str:
+    """Say how the files can come here all the same; the addresses are those of the catalogue."""
+    wrong = f"What lies there as {by_hand.name} is not the right file.\n"
+    files = {LABELS: entry.copy.responses, TRUTHS: entry.copy.gold}
+    base = catalogue.whole().base
+    saved = "".join(f"\n  {_address(base, file)} as {name}" for name, file in files.items())
+    return (
+        f"{wrong if by_hand.is_file() else ''}"
+        f"Another copy, a web address or a folder, can be named in {BASE}.\n"
+        f"By hand: save{saved}\nin {by_hand.parent} and fetch again, which then needs no network. "
+        f"Or put {places.RESPONSES} (task,worker,label) and {places.GOLD} (task,label) there."
+    )
+
+
+def _place(entry: Entry, responses: Responses, gold: Gold, target: Path) -> None:
+    """Write all files aside, then rename them; gold, which makes a dataset complete, comes last."""
+    from tiebreak.files import write_gold, write_responses
+
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target, prefix=".new-") as aside:
+            new = Path(aside)
+            write_responses(new / places.RESPONSES, responses)
+            (new / SOURCE).write_text(_source(entry), encoding="utf-8")
+            write_gold(new / places.GOLD, gold)
+            for name in (places.RESPONSES, SOURCE, places.GOLD):
+                (new / name).replace(target / name)
+        for name in (LABELS, TRUTHS):
+            (target / name).unlink(missing_ok=True)
     except OSError as error:
         if isinstance(error, FileError):
             raise
@@ -102,72 +214,6 @@ def bring(entry: Entry, base: str, target: Path, progress: Progress | None = Non
             f"{target} cannot be written: {error.strerror or error}. "
             f"Choose another folder, for instance with {places.CACHE}."
         ) from None
-    finally:
-        with contextlib.suppress(OSError):  # it holds something
-            target.rmdir()
-
-
-def _bring_file(
-    entry: Entry, base: str, file: PublicFile, to: Path, progress: Progress | None
-) -> bytes:
-    name = f"{entry.info.name}/{to.name}"
-    tell = functools.partial(progress, name) if progress else _say_nothing
-    address = _address(base, file)
-    try:
-        return download(address, to, file, tell)
-    except TransferError as error:
-        raise FileError(
-            f"{entry.info.name} cannot be fetched from {address}: {error}.\n"
-            f"{_way_out(entry, to.parent)}"
-        ) from None
-
-
-def _say_nothing(here: int, in_all: int) -> None:
-    """Tell nobody how far a download is."""
-
-
-def _way_out(entry: Entry, target: Path) -> str:
-    """Say how the files can come here all the same; the addresses are those of the catalogue."""
-    base, copy = catalogue.whole().base, entry.copy
-    files = {LABELS: copy.responses, TRUTHS: copy.gold}
-    wrong = [n for n, f in files.items() if (target / n).is_file() and not _is_right(target / n, f)]
-    told = f"What lies there as {' and '.join(wrong)} is not the right file.\n" if wrong else ""
-    if any(part_of(target / name).exists() for name in files):
-        told += "Run the same again to go on where it stopped.\n"
-    saved = "".join(f"\n  {_address(base, file)} as {name}" for name, file in files.items())
-    return (
-        f"{told}Another copy, a web address or a folder, can be named in {BASE}.\n"
-        f"By hand: save{saved}\nin {target} and fetch again, which then needs no network. "
-        f"Or put {places.RESPONSES} (task,worker,label) and {places.GOLD} (task,label) there."
-    )
-
-
-def _is_right(file: Path, wanted: PublicFile) -> bool:
-    return read_if_right(file, wanted) is not None
-
-
-def _place(entry: Entry, responses: Responses, gold: Gold, target: Path) -> None:
-    """Write all files aside, then move them; gold, which makes a dataset complete, comes last."""
-    from tiebreak.files import write_gold, write_responses
-
-    target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target, prefix=".new-") as aside:
-        new = Path(aside)
-        write_responses(new / places.RESPONSES, responses)
-        (new / SOURCE).write_text(_source(entry), encoding="utf-8")
-        write_gold(new / places.GOLD, gold)
-        if _is_other(target / places.GOLD, new / places.GOLD):  # not that of a fetch beside ours
-            (target / places.GOLD).unlink(missing_ok=True)  # old gold never beside new responses
-        for name in (places.RESPONSES, SOURCE, places.GOLD):
-            (new / name).replace(target / name)
-
-
-def _is_other(there: Path, new: Path) -> bool:
-    """Whether a file is there that differs; one that a fetch beside ours will place is no other."""
-    try:
-        return there.read_bytes() != new.read_bytes()
-    except FileNotFoundError:
-        return False
 
 
 def _source(entry: Entry) -> str:

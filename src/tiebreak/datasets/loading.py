@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tiebreak.datasets import catalogue, places
 from tiebreak.datasets.catalogue import Info
-from tiebreak.datasets.counts import counts_of, differences
+from tiebreak.datasets.convert import wrong_counts
 from tiebreak.errors import note
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def load(name: str) -> Dataset:
     """Read a dataset that is here; see `names` for which there are, and `fetch`.
 
     It is looked for in the folder that TIEBREAK_DATA names, then in the cache. Where the files
-    do not have the catalogue's counts, that is said aloud.
+    do not have the catalogue's counts, a note reports it.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def load(name: str) -> Dataset:
     folder = path(name)
     responses = read_responses(folder / places.RESPONSES)
     gold = read_gold(folder / places.GOLD)
-    wrong = differences(counts_of(responses, gold), info)
+    wrong = wrong_counts(responses, gold, info)
     if wrong:
         note(f"{folder} is not the {name} of the catalogue: it has {wrong}.")
     return Dataset(responses, gold, info)

@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from tiebreak.errors import FileError, note
 
-DATA, CACHE = "TIEBREAK_DATA", "TIEBREAK_CACHE"
-RESPONSES, GOLD = "responses.csv", "gold.csv"
+DATA = "TIEBREAK_DATA"
+CACHE = "TIEBREAK_CACHE"
+RESPONSES = "responses.csv"
+GOLD = "gold.csv"
 
 
 class Place(NamedTuple):
@@ -50,7 +52,7 @@ def look_for(name: str) -> Path | None:
         if is_complete(place.folder / name):
             return place.folder / name
         if place.title == DATA and not place.folder.is_dir():
-            note(f"{DATA} names {place.folder}, which is no folder.")
+            note(f"{DATA} names {place.folder}, which is not a folder.")
     return None
 
 

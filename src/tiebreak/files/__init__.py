@@ -1,11 +1,14 @@
 """Files: tables in, tables out. CSV, TSV, JSON lines, Parquet, and any frame that speaks Arrow."""
 
+from tiebreak.files.atomic_write import open_target
+from tiebreak.files.opening import OpenTable, open_tables
 from tiebreak.files.readers import (
     read_gold,
     read_labels,
     read_links,
     read_responses,
     read_tasks,
+    read_texts,
 )
 from tiebreak.files.writers import (
     write_gold,
@@ -17,11 +20,15 @@ from tiebreak.files.writers import (
 )
 
 __all__ = [
+    "OpenTable",
+    "open_tables",
+    "open_target",
     "read_gold",
     "read_labels",
     "read_links",
     "read_responses",
     "read_tasks",
+    "read_texts",
     "write_gold",
     "write_labels",
     "write_links",

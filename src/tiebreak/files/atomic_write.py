@@ -1,4 +1,4 @@
-"""Replacing: write beside the target and rename, so that no crash leaves half a file."""
+"""Atomic write: write beside the target and rename, so that no crash leaves half a file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import secrets
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -36,15 +37,36 @@ def open_target(target: Target) -> Iterator[BinaryIO]:
             return
         with _replacing(path, mode) as out:
             yield out
-    except FileError:
-        raise
     except OSError as error:
-        raise FileError(f"{target} cannot be written: {_reason(path, error)}") from None
+        raise _not_written(target, path, error) from None
+
+
+@contextlib.contextmanager
+def open_folder(path: Path) -> Iterator[Path]:
+    """Give a new folder that takes the place of the one at `path` once it is complete."""
+    beside = _beside(path, "tmp")
+    old = _beside(path, "old")
+    try:
+        beside.mkdir()
+        yield beside
+        if path.exists():
+            path.rename(old)
+        try:
+            beside.rename(path)
+        except OSError:
+            if old.exists():
+                old.rename(path)
+            raise
+    except OSError as error:
+        raise _not_written(path, path, error) from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def _replacing(path: Path, mode: int | None) -> Iterator[BinaryIO]:
-    beside = path.parent / f".tiebreak-{secrets.token_hex(8)}.tmp"
+    beside = _beside(path, "tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     handle = os.open(beside, flags, 0o666)  # less what the umask takes away
     try:
@@ -75,10 +97,18 @@ def _mode_of(path: Path) -> int | None:
     return mode
 
 
-def _reason(path: Path, error: OSError) -> str:
+def _beside(path: Path, ending: str) -> Path:
+    """Name a file or folder beside the target, on the same disk, that nobody else uses."""
+    return path.parent / f".tiebreak-{secrets.token_hex(8)}.{ending}"
+
+
+def _not_written(target: Target, path: Path, error: OSError) -> FileError:
+    if isinstance(error, FileError):
+        return error
+    reason = error.strerror or str(error)
     if isinstance(error, PermissionError):
-        return f"you may not write into the folder {path.parent}."
-    return f"{error.strerror or error}."
+        reason = f"you may not write into the folder {path.parent}"
+    return FileError(f"{target} cannot be written: {reason}.")
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.files.table import Table
+from tiebreak.wording import first_few
 
 
 class Role(NamedTuple):
@@ -22,8 +23,8 @@ class Role(NamedTuple):
     is_needed: bool = True
 
 
-class Kind(NamedTuple):
-    """A kind of table: what it holds, the error for it, and its columns."""
+class Schema(NamedTuple):
+    """What a table holds, the error for it, and its columns."""
 
     what: str
     error: type[InputError]
@@ -41,28 +42,33 @@ class Kind(NamedTuple):
 
 
 def find_columns(
-    table: Table, kind: Kind, chosen: Mapping[str, object] | None = None
+    table: Table, schema: Schema, chosen: Mapping[str, object] | None = None
 ) -> dict[str, int]:
     """Return the position of the column for each role; optional roles may be absent.
 
     Exact names win, without regard to case and blanks around them; else one other common name,
-    said aloud. `chosen` maps roles to names and wins over both.
+    reported. `chosen` maps roles to names and wins over both.
     """
-    found = _chosen(table, kind, chosen or {})
+    found = _chosen(table, schema, chosen or {})
     said = []
-    for role in kind.roles:
+    for role in schema.roles:
         if role.name not in found:
-            position = _position(table, kind, role, taken=set(found.values()))
+            position = _position(table, schema, role, taken=set(found.values()))
             if position is not None:
                 found[role.name] = position
                 if _folded(table.names[position]) != role.name:
                     said.append(f"{table.names[position]!r} as {role.name}")
-    missing = [name for name in kind.needed if name not in found]
+    missing = [name for name in schema.needed if name not in found]
     if missing:
-        raise kind.error(_explain_missing(table, kind, missing, is_any_known=bool(found)))
+        raise schema.error(_explain_missing(table, schema, missing, is_any_known=bool(found)))
     if said:
         note(f"{table.title}: read column {', '.join(said)}.")
-    return {name: found[name] for name in kind.names if name in found}
+    return {name: found[name] for name in schema.names if name in found}
+
+
+def has_column(table: Table, name: str) -> bool:
+    """Tell whether a table has a column of that name, without regard to case."""
+    return bool(_positions_of(table, name))
 
 
 def squashed(name: str) -> str:
@@ -74,26 +80,30 @@ def squashed(name: str) -> str:
     return "".join(c for c in name.casefold() if c not in " \t_-")
 
 
-def _chosen(table: Table, kind: Kind, chosen: Mapping[str, object]) -> dict[str, int]:
+def _chosen(table: Table, schema: Schema, chosen: Mapping[str, object]) -> dict[str, int]:
     """Look up the columns that the caller names."""
     found = {}
     for role, wanted in chosen.items():
-        if role not in kind.names:
-            raise OptionError.unknown("columns: the key", role, kind.names)
+        if role not in schema.names:
+            raise OptionError.unknown("columns: the key", role, schema.names)
         name = str(wanted)
-        matches = [i for i, there in enumerate(table.names) if there == name] or [
-            i for i, there in enumerate(table.names) if _folded(there) == _folded(name)
-        ]
+        matches = _positions_of(table, name)
         if not matches:
-            raise kind.error(
+            raise schema.error(
                 f"{table.title} has no column {name!r} for {role}. {_existing(table)}"
                 f"{_did_you_mean(name, table)}"
             )
-        found[role] = _only(table, kind, role, matches)
+        found[role] = _only(table, schema, role, matches)
     return found
 
 
-def _position(table: Table, kind: Kind, role: Role, taken: set[int]) -> int | None:
+def _positions_of(table: Table, name: str) -> list[int]:
+    """Find the columns of a name: as it is written, else without regard to case and blanks."""
+    exact = [i for i, there in enumerate(table.names) if there == name]
+    return exact or [i for i, there in enumerate(table.names) if _folded(there) == _folded(name)]
+
+
+def _position(table: Table, schema: Schema, role: Role, taken: set[int]) -> int | None:
     """Find the column for one role: by its own name, then by other names, then by weak ones."""
     free = [i for i in range(len(table.names)) if i not in taken]
     for matches in (
@@ -102,47 +112,48 @@ def _position(table: Table, kind: Kind, role: Role, taken: set[int]) -> int | No
         [i for i in free if squashed(table.names[i]) in role.weak],
     ):
         if matches:
-            return _only(table, kind, role.name, matches)
+            return _only(table, schema, role.name, matches)
     return None
 
 
-def _only(table: Table, kind: Kind, role: str, matches: list[int]) -> int:
+def _only(table: Table, schema: Schema, role: str, matches: list[int]) -> int:
     """Return the one match, or say that there are several."""
     if len(matches) == 1:
         return matches[0]
     names = [table.names[i] for i in matches]
     if len(set(names)) == 1:
-        raise kind.error(
+        raise schema.error(
             f"{table.title} has {len(names)} columns called {names[0]!r}. Rename all but one."
         )
     shown = ", ".join(map(repr, names))
-    raise kind.error(
+    raise schema.error(
         f"{table.title} has {len(names)} columns that may be the {role}: {shown}.\n"
         f"Choose one with {_override({role: names[0]})}."
     )
 
 
-def _explain_missing(table: Table, kind: Kind, missing: list[str], *, is_any_known: bool) -> str:
-    if table.has_header and not is_any_known and len(table.names) >= len(kind.needed):
-        guess = dict(zip(kind.needed, table.names, strict=False))
+def _explain_missing(
+    table: Table, schema: Schema, missing: list[str], *, is_any_known: bool
+) -> str:
+    if table.has_header and not is_any_known and len(table.names) >= len(schema.needed):
+        guess = dict(zip(schema.needed, table.names, strict=False))
         return (
             f"{table.title}: the header is missing: the first line is "
-            f"{','.join(table.names)!r}.\nAdd {','.join(kind.needed)} as the first line; or, if "
+            f"{','.join(table.names)!r}.\nAdd {','.join(schema.needed)} as the first line; or, if "
             f"this is a header, name its columns with {_override(guess)}."
         )
     close = {name: table.names[i] for name in missing if (i := _closest(name, table)) is not None}
     guess = {name: close.get(name, "…") for name in missing}
     hint = "".join(f" Did you mean {there!r} for {name}?" for name, there in close.items())
     return (
-        f"{table.title} has no column for {' and '.join(missing)} ({kind.what} need "
-        f"{', '.join(kind.needed)}). {_existing(table)}{hint}\n"
+        f"{table.title} has no column for {' and '.join(missing)} ({schema.what} need "
+        f"{', '.join(schema.needed)}). {_existing(table)}{hint}\n"
         f"Rename it, or name it with {_override(guess)}."
     )
 
 
 def _existing(table: Table) -> str:
-    shown = ", ".join(map(repr, table.names[:20]))
-    return f"Its columns are {shown}{', …' if len(table.names) > 20 else ''}."
+    return f"Its columns are {first_few([repr(name) for name in table.names], 20)}."
 
 
 def _did_you_mean(name: str, table: Table) -> str:

@@ -60,7 +60,7 @@ def _header(content: Content, start: int, delimiters: Sequence[str]) -> tuple[He
 def _header_by(content: Content, start: int, delimiter: str) -> Header:
     size = HEAD
     while True:
-        # Latin-1 keeps one character a byte, so that characters consumed are bytes consumed.
+        # Latin-1 keeps one character per byte, so that characters consumed are bytes consumed.
         head = bytes(content.data[start : start + size]).decode("latin-1")
         fields, consumed = _first_record(content, head, delimiter)
         if consumed < len(head) or start + len(head) >= len(content.data):

@@ -12,7 +12,8 @@ import numpy as np
 
 from tiebreak.errors import InputError
 from tiebreak.files.content import Format
-from tiebreak.ids import Codes, Column, Ids, is_arrow, is_missing
+from tiebreak.ids import Column, Ids, as_list, is_arrow, is_missing
+from tiebreak.kernels.layout import Codes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,27 +84,29 @@ def _delimited(columns: Mapping[str, Column], delimiter: str) -> Iterator[bytes]
 
 
 def _json_lines(columns: Mapping[str, Column]) -> Iterator[bytes]:
-    keys = [f", {json.dumps(name, ensure_ascii=False)}: " for name in columns]
-    keys[0] = "{" + keys[0][2:]
+    encode = json.JSONEncoder(ensure_ascii=False).encode
     for piece in _pieces(columns, BATCH):
-        values = map(_as_json, piece)
-        parts = [part for pair in zip(keys, values, strict=True) for part in pair]
-        yield _lines([*parts, "}"], "", nothing="null")
+        rows = zip(*(map(_json_value, _values(column)) for column in piece), strict=True)
+        objects = (encode(dict(zip(columns, row, strict=True))) for row in rows)
+        yield "".join(f"{line}\n" for line in objects).encode()
 
 
-def _lines(parts: list[pa.Array | str], between: str, nothing: str) -> bytes:
-    """Join fields (arrays) and fixed text into lines; no Python object is made of them."""
+def _lines(fields: list[pa.Array], delimiter: str, nothing: str) -> bytes:
+    """Join fields into lines; no Python object is made of them.
+
+    The csv module takes twice the time for labels (1.05 s against 0.52 s for a million).
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    end, empty = pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string())
-    fields = [pa.scalar(p, pa.large_string()) if isinstance(p, str) else p for p in parts]
     lines = pc.binary_join_element_wise(
         *fields,
-        pa.scalar(between, pa.large_string()),
+        pa.scalar(delimiter, pa.large_string()),
         null_handling="replace",
         null_replacement=nothing,
     )
+    end = pa.scalar("\n", pa.large_string())
+    empty = pa.scalar("", pa.large_string())
     ended = pc.binary_join_element_wise(lines, empty, end)  # a line, the end, nothing
     _, offsets, data = ended.buffers()
     n_bytes = int(np.frombuffer(offsets, dtype=np.int64)[len(ended)])
@@ -148,22 +151,10 @@ def _text(value: Any) -> str | None:
     return None if is_missing(value) else str(value)
 
 
-def _as_json(column: Column) -> pa.Array:
-    """Write values as JSON; of text, each distinct value once."""
-    import pyarrow as pa
-
-    if is_arrow(column) and _is_text(column.type):
-        joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        codes = joined.dictionary_encode()
-        return _as_json(codes.dictionary.to_pylist()).take(codes.indices)
-    return pa.array([_json(value) for value in _values(column)], pa.large_string())
-
-
-def _json(value: Any) -> str | None:
-    if is_missing(value):
-        return None
+def _json_value(value: Any) -> Any:
+    """Keep numbers that JSON has; write anything else as text, and what is missing as null."""
     is_number = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
-    return json.dumps(value if is_number else _text(value), ensure_ascii=False)
+    return value if is_number else _text(value)
 
 
 def _typed(column: Column) -> pa.Array | Coded:
@@ -186,13 +177,12 @@ def _typed(column: Column) -> pa.Array | Coded:
 
 
 def _values(column: Column) -> list[Any]:
-    if is_arrow(column):
-        return list(column.to_pylist())
-    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+    return column.tolist() if isinstance(column, np.ndarray) else as_list(column)
 
 
 def _half_character(error: UnicodeEncodeError) -> str:
+    around = error.object[max(0, error.start - 30) : error.start + 30]
     return (
-        f"The text {error.object[:60]!r} holds half a character (a lone surrogate), which UTF-8 "
+        f"The text {around!r} holds half a character (a lone surrogate), which UTF-8 "
         "cannot hold. Correct this id or label."
     )

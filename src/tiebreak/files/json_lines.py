@@ -1,4 +1,4 @@
-"""JSON lines: one object a row. Numbers stay numbers, text stays text."""
+"""JSON lines: one object per row. Numbers stay numbers, text stays text."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _read_each(content: Content) -> dict[str, Column]:
         raise lines.not_text(content) from None
     if text.lstrip().startswith("["):
         raise InputError(
-            f"{content.name} holds one JSON list. Write one object a line instead, for instance "
+            f"{content.name} holds one JSON list. Write one object per line instead, for instance "
             f"with: jq -c '.[]' {content.name}"
         )
     records = [record for _, record in lines.json_objects(text, content.name)]

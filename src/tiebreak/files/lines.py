@@ -14,7 +14,7 @@ from typing import Any
 
 from tiebreak.errors import InputError
 from tiebreak.files.content import GZIP_MAGIC, Content
-from tiebreak.ids import Source
+from tiebreak.source import Source
 
 SMALL = 16 << 20  # bytes kept for messages when a file cannot be read a second time
 CHUNK = 1 << 20
@@ -82,7 +82,7 @@ class BrokenRecord(InputError):
 
 
 def json_objects(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the offset and the value of each JSON object; what is no object is an error."""
+    """Yield the offset and the value of each JSON object; anything else is an error."""
     decode = json.JSONDecoder().raw_decode
     at = _skip_blanks(text, 0)
     while at < len(text):
@@ -91,7 +91,7 @@ def json_objects(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
         except json.JSONDecodeError as error:
             raise InputError(
                 f"{name}, line {error.lineno}: this is not JSON: {error.msg} "
-                f"(column {error.colno}). Write one object a line: "
+                f"(column {error.colno}). Write one object per line: "
                 '{"task": …, "worker": …, "label": …}'
             ) from None
         except (RecursionError, ValueError) as error:  # nested too deeply; endless digits
@@ -99,7 +99,7 @@ def json_objects(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
         if not isinstance(value, dict):
             raise InputError(
                 f"{name}, line {line_at(text, at)}: expected a JSON object, "
-                f"got {type(value).__name__}. Write one object a line, not one list of them."
+                f"got {type(value).__name__}. Write one object per line, not one list of them."
             )
         yield at, value
         at = _skip_blanks(text, end)

@@ -10,13 +10,9 @@ The arrays are memory-mapped: only what a fit touches is read.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import secrets
-import shutil
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import FileError, InputError
+from tiebreak.files.atomic_write import Target, open_folder
 from tiebreak.ids import Ids, is_arrow
 from tiebreak.responses import Responses
 
@@ -47,14 +44,14 @@ def is_packed(target: Any) -> bool:
     return path.suffix.lower() == SUFFIX or (path / ABOUT).is_file()
 
 
-def write_packed(target: str | os.PathLike[str], responses: Responses) -> None:
+def write_packed(target: Target, responses: Responses) -> None:
     """Write responses into a folder, which appears whole or not at all.
 
     A folder of packed responses that stood there is replaced; any other is refused.
     """
     path = Path(os.path.realpath(target))
     _refuse_foreign(path)
-    with _replacing(path) as folder:
+    with open_folder(path) as folder:
         for name in ARRAYS:
             np.save(folder / f"{name}.npy", getattr(responses, name))
         for name in NAMES:
@@ -73,7 +70,7 @@ def write_packed(target: str | os.PathLike[str], responses: Responses) -> None:
         (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
-def read_packed(target: str | os.PathLike[str]) -> Responses:
+def read_packed(target: Target) -> Responses:
     """Read responses that `write_packed` has written; what is damaged is refused."""
     folder = Path(target)
     about = _read_about(folder)
@@ -208,28 +205,3 @@ def _refuse_foreign(path: Path) -> None:
         raise FileError(
             f"{path} is a file, and packed responses are a folder. Choose another name."
         )
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Give a new folder that takes the place of the old one once it is complete."""
-    token = secrets.token_hex(8)
-    beside, old = path.parent / f".tiebreak-{token}.tmp", path.parent / f".tiebreak-{token}.old"
-    try:
-        beside.mkdir()
-        yield beside
-        if path.exists():
-            path.rename(old)
-        try:
-            beside.rename(path)
-        except OSError:
-            if old.exists():
-                old.rename(path)
-            raise
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"{path} cannot be written: {error.strerror or error}.") from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tiebreak.errors import FileError
 from tiebreak.files.content import Content
 from tiebreak.files.table import Table
-from tiebreak.ids import Column, Source
+from tiebreak.ids import Column
+from tiebreak.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 LARGE = 1_000_000  # rows; a smaller file is read at once
 BATCH = 1 << 20  # rows of a piece
 TIDY = 16  # pieces
-SHORT = 4  # bytes a row; with fewer, the file keeps a dictionary of its texts
+SHORT = 4  # bytes per row; with fewer, the file keeps a dictionary of its texts
 
 
 def parquet_table(content: Content) -> Table:
@@ -26,7 +27,9 @@ def parquet_table(content: Content) -> Table:
     import pyarrow as pa
 
     try:
-        schema, n_rows = _open(content).schema_arrow, _open(content).metadata.num_rows
+        file = _open(content)
+        schema = file.schema_arrow
+        n_rows = file.metadata.num_rows
     except (pa.ArrowException, OSError) as error:
         raise _broken(content, error) from None
     names = tuple(schema.names)

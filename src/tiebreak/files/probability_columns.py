@@ -1,4 +1,4 @@
-"""Class columns: one probability a class, beside the labels of a file."""
+"""Probability columns: one probability per class, beside the labels of a file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.errors import InputError
-from tiebreak.files.numbers import Floats, as_numbers, offenders
 from tiebreak.files.table import Table
-from tiebreak.ids import MISSING, Codes, Column, Ids, Source, is_arrow
+from tiebreak.ids import MISSING, Column, Ids, is_arrow
+from tiebreak.ids.numbers import as_numbers, offenders
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.responses import sorted_classes
+from tiebreak.source import Source
 
 PREFIX = "probability_"
 

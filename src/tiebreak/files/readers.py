@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,16 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.errors import InputError
 from tiebreak.files import schemas
-from tiebreak.files.columns import Kind, find_columns
-from tiebreak.files.link_values import as_must, as_weights
+from tiebreak.files.columns import Schema, find_columns
 from tiebreak.files.packed import is_packed, read_packed
 from tiebreak.files.probability_columns import as_probabilities, read_classes
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Codes, Column, Ids, is_arrow
+from tiebreak.ids import MISSING, Column, Ids, as_list, is_arrow
+from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Labels
-from tiebreak.links import Links
+from tiebreak.links import Links, as_must
 from tiebreak.responses import Builder, Repeats, Responses
 
 ColumnNames = Mapping[str, object]
@@ -75,11 +75,11 @@ def read_responses(
     builder = Builder(repeats, table.source)
     for task, worker, label in table.batches(positions):
         builder.add(task, worker, label, is_large=table.stream is not None)
-    return builder.finish(
+    built = builder.finish(
         tasks=None if tasks is None else _like(task, read_tasks(tasks), "tasks"),
         classes=None if classes is None else _like(label, clean("classes", classes), "classes"),
-        frame=table.frame,
     )
+    return Responses(*built, frame=table.frame)
 
 
 def read_links(
@@ -101,12 +101,11 @@ def read_links(
     if isinstance(source, Links):
         return source
     table, found = _load(source, schemas.LINKS, columns, format)
-    weight = found.get("weight")
     return Links.from_columns(
         found["left"],
         found["right"],
         as_must(found["link"], table.source),
-        weight=None if weight is None else as_weights(weight, table.source),
+        weight=found.get("weight"),
         who=found.get("who"),
         frame=table.frame,
         source=table.source,
@@ -138,7 +137,7 @@ def read_labels(
 ) -> Labels:
     """Read labels that tiebreak, or another program, has written.
 
-    Columns are task and label, and optionally probability and one ``probability_<class>`` a
+    Columns are task and label, and optionally probability and one ``probability_<class>`` per
     class. See `read_responses` for what `source`, `columns` and `format` may be.
 
     Examples
@@ -164,8 +163,10 @@ def read_labels(
     )
 
 
-def read_tasks(source: Any) -> Column:
+def read_tasks(source: Any, *, columns: ColumnNames | None = None) -> Column:
     """Read ids of tasks: a column of its own, or the column `task` of a file or table.
+
+    `columns` names that column, such as ``{"task": "item"}``, where it is not found.
 
     Examples
     --------
@@ -173,7 +174,7 @@ def read_tasks(source: Any) -> Column:
     ['a', 'b']
     """
     if _is_table(source):
-        table, found = _load(source, schemas.TASKS, None, None)
+        table, found = _load(source, schemas.TASKS, columns, None)
         column = found["task"]
     else:
         column = clean("task", source)
@@ -182,22 +183,35 @@ def read_tasks(source: Any) -> Column:
     return column
 
 
+def read_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hashable, str]:
+    """Read what tasks look like: columns task and text. A task without a text is left out.
+
+    Examples
+    --------
+    >>> read_texts([("a", "A cat."), ("b", None)])
+    {'a': 'A cat.'}
+    """
+    _, found = _load(source, schemas.TEXTS, columns, None)
+    rows = zip(as_list(found["task"]), as_list(found["text"]), strict=True)
+    return {task: str(text) for task, text in rows if text is not None}
+
+
 def _load(
-    source: Any, kind: Kind, columns: ColumnNames | None, format: str | None
+    source: Any, schema: Schema, columns: ColumnNames | None, format: str | None
 ) -> tuple[Table, dict[str, Column]]:
-    """Make a table of the source and read the columns that its kind has."""
-    table = as_table(source, kind.names, len(kind.needed), format)
-    positions = find_columns(table, kind, columns)
+    """Make a table of the source and read the columns of its schema."""
+    table = as_table(source, schema.names, len(schema.needed), format)
+    positions = find_columns(table, schema, columns)
     read = table.read(list(positions.values()))
     return table, dict(zip(positions, read, strict=True))
 
 
-def _unfolded(source: Any, kind: Kind) -> Any:
+def _unfolded(source: Any, schema: Schema) -> Any:
     """Turn a mapping of task to label into columns; a mapping of columns stays as it is."""
     if not isinstance(source, Mapping):
         return source
     values = list(source.values())
-    is_named = {str(key).strip().casefold() for key in source} >= set(kind.needed)
+    is_named = {str(key).strip().casefold() for key in source} >= set(schema.needed)
     if values and all(is_column(v) or (is_named and isinstance(v, tuple)) for v in values):
         return source
     return {"task": list(source), "label": values}

@@ -1,9 +1,9 @@
-"""Kinds of tables: responses, links, gold, labels, tasks, and the names people give columns."""
+"""Schemas of tables: what each has, and the names people give columns."""
 
 from __future__ import annotations
 
 from tiebreak.errors import GoldError, InputError, LinkError, ResponseError
-from tiebreak.files.columns import Kind, Role
+from tiebreak.files.columns import Role, Schema
 
 
 def _words(text: str) -> frozenset[str]:
@@ -59,9 +59,11 @@ LINK = Role("link", _words("kind type relation constraint answer linktype"))
 WEIGHT = Role("weight", is_needed=False)
 WHO = Role("who", frozenset({"source", "by"}), is_needed=False)
 PROBABILITY = Role("probability", is_needed=False)
+TEXT = Role("text", frozenset({"content", "body", "snippet"}))
 
-RESPONSES = Kind("responses", ResponseError, (TASK, WORKER, LABEL))
-GOLD = Kind("gold", GoldError, (TASK, TRUTH))
-LINKS = Kind("links", LinkError, (LEFT, RIGHT, LINK, WEIGHT, WHO))
-LABELS = Kind("labels", InputError, (TASK, LABEL, PROBABILITY))
-TASKS = Kind("tasks", InputError, (TASK,))
+RESPONSES = Schema("responses", ResponseError, (TASK, WORKER, LABEL))
+GOLD = Schema("gold", GoldError, (TASK, TRUTH))
+LINKS = Schema("links", LinkError, (LEFT, RIGHT, LINK, WEIGHT, WHO))
+LABELS = Schema("labels", InputError, (TASK, LABEL, PROBABILITY))
+TASKS = Schema("tasks", InputError, (TASK,))
+TEXTS = Schema("texts", InputError, (TASK, TEXT))

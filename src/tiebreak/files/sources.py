@@ -22,8 +22,11 @@ def as_table(
 ) -> Table:
     """Make a table of a path, "-", an open file, a frame, columns by name, or rows.
 
-    `row_names` name the parts of a bare row; the first `n_needed` of them must be there.
+    `row_names` name the parts of a bare row; the first `n_needed` of them must be there. What is
+    a table already stays as it is.
     """
+    if isinstance(source, Table):
+        return source
     if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
         return _from_content(read_content(source), format)
     if isinstance(source, Mapping):
@@ -61,7 +64,7 @@ def _from_content(content: Content, asked: str | None) -> Table:
 
 
 def _from_frame(source: Any) -> Table | None:
-    """Make a table of a frame of any kind; None where the source is no frame."""
+    """Make a table of a frame of any kind; None where it is not a frame."""
     kind = type(source).__module__.partition(".")[0]
     if kind == "pandas" and hasattr(source, "columns"):
         return _from_pandas(source)

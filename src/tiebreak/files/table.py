@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiebreak.errors import InputError
-from tiebreak.ids import NOWHERE, Column, Ids, Source, is_arrow, is_missing
+from tiebreak.ids import Column, Ids, is_arrow, is_missing
+from tiebreak.source import NOWHERE, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

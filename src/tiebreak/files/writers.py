@@ -21,7 +21,8 @@ from tiebreak.files.content import Format, checked_format, format_of_name
 from tiebreak.files.encoding import Coded, encoded, write_parquet
 from tiebreak.files.packed import is_packed, write_packed
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Codes, Column, Ids
+from tiebreak.ids import MISSING, Column, Ids
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.responses import Responses
@@ -34,14 +35,14 @@ class WithWorkers(Protocol):
 
     workers_: Ids
     classes_: Ids
-    confusion_: npt.NDArray[np.float64]  # (n_workers, n_classes, n_classes): worker, truth, answer
+    confusion_: Floats  # (n_workers, n_classes, n_classes): worker, truth, answer
     responses_: Responses
 
 
 def write_labels(
     target: Target, labels: Labels, *, probabilities: bool = False, format: str | None = None
 ) -> None:
-    """Write task, label, probability and, if asked, one ``probability_<class>`` a class.
+    """Write task, label, probability and, if asked, one ``probability_<class>`` per class.
 
     `target` is a path, or "-" for standard output; `format` overrules what its name says.
 
@@ -64,7 +65,8 @@ def write_workers(target: Target, model: WithWorkers, *, format: str | None = No
 
     One row per worker, truth and answer; `responses` is how often the worker gave that answer.
     """
-    confusion, classes = model.confusion_, model.classes_
+    confusion = model.confusion_
+    classes = model.classes_
     worker, truth, answer = np.indices(confusion.shape).reshape(3, -1)
     counts = np.zeros(confusion.shape[:2], dtype=np.int64)
     counts[:, classes.codes(model.responses_.classes)] = _count_answers(model.responses_)
@@ -170,11 +172,13 @@ def _rows_to_write(responses: Responses) -> tuple[Codes, Codes, Codes]:
     first met on task t waits for the tasks at which all workers before it are met.
     """
     no_response = np.flatnonzero(np.diff(responses.start) == 0).astype(np.int32)
-    no_label = np.setdiff1d(np.arange(responses.n_workers), responses.worker).astype(np.int32)
+    no_label = np.setdiff1d(np.arange(responses.n_workers), responses.worker_of_each()).astype(
+        np.int32
+    )
     silent = np.full(len(no_response) + len(no_label), MISSING, dtype=np.int32)
-    task = np.concatenate([responses.task, no_response, np.zeros_like(no_label)])
-    worker = np.concatenate([responses.worker, np.zeros_like(no_response), no_label])
-    label = np.concatenate([responses.label, silent])
+    task = np.concatenate([responses.task_of_each(), no_response, np.zeros_like(no_label)])
+    worker = np.concatenate([responses.worker_of_each(), np.zeros_like(no_response), no_label])
+    label = np.concatenate([responses.label_of_each(), silent])
     first_task = np.full(responses.n_workers, responses.n_tasks, dtype=np.int32)
     np.minimum.at(first_task, worker, task)
     turn = np.maximum(task, np.maximum.accumulate(first_task)[worker])

@@ -7,25 +7,23 @@ arrays, everything else stays Python objects; both come back as they went in.
 from tiebreak.ids.encoding import Coder, coder_for, encode
 from tiebreak.ids.table import (
     MISSING,
-    NOWHERE,
-    Codes,
     Column,
     Ids,
-    Source,
+    as_list,
     is_arrow,
     is_missing,
     merge,
     sort,
 )
+from tiebreak.kernels.layout import Codes
 
 __all__ = [
     "MISSING",
-    "NOWHERE",
     "Coder",
     "Codes",
     "Column",
     "Ids",
-    "Source",
+    "as_list",
     "coder_for",
     "encode",
     "is_arrow",

@@ -1,4 +1,4 @@
-"""Coding: columns of ids into codes, at once or batch by batch."""
+"""Dictionary encoding: columns of ids into codes, at once or batch by batch."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.ids.table import MISSING, Codes, Column, Ids, is_arrow, is_missing
+from tiebreak.ids.table import MISSING, Column, Ids, is_arrow, is_missing
+from tiebreak.kernels.contract import COMPILED_ROWS
+from tiebreak.kernels.layout import Codes, Mask
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LARGE = 200_000  # rows; below, importing numba costs more than it saves
 BATCH = 1 << 20  # rows coded at a time, so that memory stays bounded
 FEW = 1 << 12  # ids; Arrow's own table is the faster one while it is that small
-
-Mask = npt.NDArray[np.bool_]
 
 
 class Coder(Protocol):
@@ -49,7 +48,7 @@ def coder_for(column: Column, n_rows: int | None = None) -> Coder:
     """Return what codes columns of this type, with `n_rows` rows in all their batches."""
     if not is_arrow(column):
         return _PlainCoder()
-    compiled = (len(column) if n_rows is None else n_rows) >= LARGE
+    compiled = (len(column) if n_rows is None else n_rows) >= COMPILED_ROWS
     kind = getattr(column.type, "value_type", column.type)  # of a dictionary: its values
     if compiled and _is_text(kind):
         return _TextCoder(kind)
@@ -150,7 +149,8 @@ class _TextCoder:
         import pyarrow as pa
 
         table = self._table
-        start, n_bytes = table.start[: table.n + 1], int(table.start[table.n])
+        start = table.start[: table.n + 1]
+        n_bytes = int(start[-1])
         large = _is_large(self._kind) or n_bytes > np.iinfo(np.int32).max
         offsets = start.astype(np.int64 if large else np.int32)
         kind = pa.large_string() if large else pa.string()

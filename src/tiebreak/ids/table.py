@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import InputError
+from tiebreak.kernels.layout import Codes
+from tiebreak.wording import first_few
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Codes = npt.NDArray[np.int32]
 Column = Any  # an Arrow array, or a sequence of Python objects
 
 MISSING = -1
-
-
-class Source(NamedTuple):
-    """Where rows came from, so that an error can name the file and the line."""
-
-    name: str = ""
-    line_of: Callable[[int], int] | None = None
-
-    def where(self, row: int) -> str:
-        """Name the place of a row, counted from 0."""
-        if self.line_of is None:
-            return f"{self.name}, row {row + 1}" if self.name else f"row {row + 1}"
-        return f"{self.name}, line {self.line_of(row)}"
-
-
-NOWHERE = Source()
 
 
 class Ids(Sequence[Hashable]):
@@ -74,8 +59,8 @@ class Ids(Sequence[Hashable]):
     __hash__ = None  # type: ignore[assignment]  # compared by content
 
     def __repr__(self) -> str:
-        shown = ", ".join(repr(name) for name in self[:6])
-        return f"Ids([{shown}{', …' if len(self) > 6 else ''}], n={len(self)})"
+        shown = [repr(name) for name in self[:7]]  # one more than is shown
+        return f"Ids([{first_few(shown, 6)}], n={len(self)})"
 
     def __reduce__(self) -> tuple[type[Ids], tuple[Column]]:
         return Ids, (self.values,)
@@ -94,7 +79,7 @@ class Ids(Sequence[Hashable]):
             return _arrow_codes(self.values, values)
         if self._index is None:
             self._index = {name: i for i, name in enumerate(self)}
-        plain = values.to_pylist() if is_arrow(values) else list(values)
+        plain = as_list(values)
         index: dict[Hashable, int] = self._index
         if plain and index and _is_text(plain[0]) != _is_text(next(iter(index))):
             index = {str(name): i for name, i in index.items()}
@@ -133,17 +118,16 @@ def merge(first: Ids, others: Ids) -> Ids:
         return first
     extra = others.take(new)
     if not is_arrow(first.values):
-        return Ids((*first, *(extra.to_pylist() if is_arrow(extra) else extra)))
+        return Ids((*first, *as_list(extra)))
     import pyarrow as pa
 
     try:
         like_first = extra if is_arrow(extra) else pa.array(extra, type=first.values.type)
         return Ids(pa.concat_arrays([first.values, like_first.cast(first.values.type)]))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        plain = extra.to_pylist() if is_arrow(extra) else extra
         raise InputError(
-            f"{plain[0]!r} is no {first.values.type}, as {first[0]!r} and the others are. "
-            "Give all of them as one type, for instance text."
+            f"{as_list(extra)[0]!r} is not of type {first.values.type}, as {first[0]!r} and the "
+            "others are. Give all of them as one type, for instance text."
         ) from None
 
 
@@ -155,6 +139,11 @@ def is_missing(value: object) -> bool:
 def is_arrow(column: Column) -> bool:
     """Tell whether a column is an Arrow array, without importing pyarrow."""
     return type(column).__module__.startswith("pyarrow")
+
+
+def as_list(column: Column) -> list[Any]:
+    """Return a column as a list of Python values."""
+    return list(column.to_pylist() if is_arrow(column) else column)
 
 
 def _is_text(value: object) -> bool:
@@ -174,9 +163,11 @@ def _arrow_codes(names: Any, values: Any) -> Codes:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if values.type != names.type:
-        names, values = _comparable(names), _comparable(values)
+        names = _comparable(names)
+        values = _comparable(values)
     if values.type != names.type:  # one side is text: compare both as text
-        names, values = _as_text(names), _as_text(values)
+        names = _as_text(names)
+        values = _as_text(values)
     found = pc.index_in(values, value_set=names)
     codes: Codes = found.fill_null(MISSING).to_numpy().astype(np.int32, copy=False)
     return codes

@@ -2,13 +2,10 @@
 
 from tiebreak.inference.dawid_skene import DawidSkene
 from tiebreak.inference.majority_vote import MajorityVote
-from tiebreak.inference.options import ExactLinkOptions, MeanFieldOptions
 from tiebreak.inference.variational_bayes import VariationalBayes
 
 __all__ = [
     "DawidSkene",
-    "ExactLinkOptions",
     "MajorityVote",
-    "MeanFieldOptions",
     "VariationalBayes",
 ]

@@ -18,16 +18,16 @@ from tiebreak.inference import tensor, vb
 from tiebreak.inference.dawid_skene import Estimates
 from tiebreak.inference.tensor import FLOOR, Unsuited
 from tiebreak.inference.vb import Problem
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import ByTask, Codes, Floats
-from tiebreak.kernels.reference import softmax
 
 N_GROUPS = 3
 N_SPLITS = 3
-TRIAL_SWEEPS = 30  # after 10 a worse optimum can still be ahead
+CANDIDATE_SWEEPS = 30  # after 10 a worse optimum can still be ahead
 MAX_CLASSES = 64  # the work grows with the fourth power: here some seconds
 MAX_CONDITION = 1e8
 MIN_TASKS = 40  # found in the smallest class; about 50 truly, since the smallest looks smaller
-RESPONSES_OF_GROUP = 10  # for each class, how many of its group's responses a worker is lent
+SHRINKAGE = 10  # responses per class that the group's confusions count for
 
 
 class Moments(NamedTuple):
@@ -43,14 +43,6 @@ class GroupEstimates(NamedTuple):
     class_prior: Floats  # (n_classes,)
     confusion: Floats  # (group, answer, truth), columns sum to 1
     size: Floats  # (group,) votes of the group on a task on which the other two voted
-
-
-class Trial(NamedTuple):
-    """A start, and where a few sweeps lead from it."""
-
-    q: Floats
-    bound: float
-    beliefs: vb.Beliefs
 
 
 def start(problem: Problem, random_state: int | None = None) -> Floats:
@@ -73,16 +65,18 @@ def start(problem: Problem, random_state: int | None = None) -> Floats:
     majority = vb.majority(problem.tasks, problem.n_classes)
     if problem.n_classes == 1:
         return majority
-    trials, reasons = [], []
+    candidates = []  # bound and start
+    reasons = []
     for rng in _generator(random_state).spawn(N_SPLITS):
         try:
-            trials.append(_try_split(problem, rng))
+            candidates.append(_try_split(problem, rng))
         except Unsuited as failure:
             reasons.append(str(failure))
-    if not trials:
+    if not candidates:
         note(f"init='spectral' cannot be used here, so the start is majority: {reasons[0]}.")
         return majority
-    return max(_climb(problem, majority), *trials, key=lambda trial: trial.bound).q
+    candidates.insert(0, (_climb(problem, majority).bounds[-1], majority))  # wins if equal
+    return max(candidates, key=lambda candidate: candidate[0])[1]
 
 
 def _generator(random_state: int | None) -> np.random.Generator:
@@ -94,24 +88,25 @@ def _generator(random_state: int | None) -> np.random.Generator:
         ) from None
 
 
-def _try_split(problem: Problem, rng: np.random.Generator) -> Trial:
-    """Climb from one split; if labels then name the classes otherwise, start with those names.
+def _try_split(problem: Problem, rng: np.random.Generator) -> tuple[float, Floats]:
+    """Return the bound that one split reaches, and the start that it gives.
 
-    Implements [eq:spectral-name]. Under a prior that treats all classes alike the bound cannot
-    tell a start from one with two classes swapped, and moments swap those that are hard to tell.
+    Implements [eq:spectral-name]: if labels name the classes otherwise, so does the start. Under
+    a prior that treats all classes alike the bound cannot tell a start from one with two classes
+    swapped, and moments swap those that are hard to tell.
     """
     q = task_probabilities(problem, estimate(problem, rng))
-    trial = _climb(problem, q)
-    _require_tasks(trial.beliefs.alpha - problem.states.prior)
-    part = tensor.assign(tensor.shares(trial.beliefs.beta.sum(axis=0)))
-    if (part == np.arange(problem.n_classes)).all():
-        return trial
-    return _climb(problem, np.ascontiguousarray(q[:, part]))
+    run = _climb(problem, q)
+    _require_tasks(run.beliefs.alpha - problem.states.prior)
+    part = tensor.assign(tensor.shares(run.beliefs.beta.sum(axis=0)))
+    if (part != np.arange(problem.n_classes)).any():
+        q = np.ascontiguousarray(q[:, part])
+        run = _climb(problem, q)
+    return run.bounds[-1], q
 
 
-def _climb(problem: Problem, q: Floats) -> Trial:
-    run = vb.ascend(problem, q, max_iter=TRIAL_SWEEPS)
-    return Trial(q, run.bounds[-1], run.beliefs)
+def _climb(problem: Problem, q: Floats) -> vb.Run:
+    return vb.ascend(problem, q, max_iter=CANDIDATE_SWEEPS)
 
 
 def _require_tasks(in_class: Floats) -> None:
@@ -134,7 +129,8 @@ def estimate(problem: Problem, rng: np.random.Generator) -> Estimates:
     Unsuited
         If the votes do not determine them; the message is the reason.
     """
-    tasks, n_classes = problem.tasks, problem.n_classes
+    tasks = problem.tasks
+    n_classes = problem.n_classes
     if n_classes > MAX_CLASSES:
         raise Unsuited(
             f"there are {n_classes} classes, and the work grows with their fourth power; "
@@ -218,8 +214,10 @@ def _require_tellable(pair: Floats) -> None:
 
 def _one_group(found: Moments, c: int, rng: np.random.Generator) -> tensor.Components:
     """Let the other two groups, a and b, speak as group c would: [eq:spectral-symmetric]."""
-    a, b = (c + 1) % N_GROUPS, (c + 2) % N_GROUPS
-    from_a, from_b = _translation(found, a, c), _translation(found, b, c)
+    a = (c + 1) % N_GROUPS
+    b = (c + 2) % N_GROUPS
+    from_a = _translation(found, a, c)
+    from_b = _translation(found, b, c)
     second = from_a @ found.pairs[a, b] @ from_b.T
     in_order = found.triples.transpose(a, b, c)
     third = np.einsum("abk,ia,jb->ijk", in_order, from_a, from_b, optimize=True)
@@ -251,28 +249,29 @@ def worker_confusions(
     How often a worker answers and how common a class is are factors of a column, and columns are
     scaled to sum 1 in the end.
 
-    Departs from Zhang et al.: a worker is lent some responses of the own group,
-    [eq:spectral-lent], since moments of few responses are noise.
+    Departs from Zhang et al.: workers are shrunk towards their group, [eq:spectral-lent], since
+    moments of few responses are noise.
     """
     n_classes = problem.n_classes
     theta = np.empty((problem.workers.n_workers, n_classes, n_classes))
     everyone = np.ones(problem.tasks.n_tasks, dtype=bool)
     sized = groups.confusion * groups.size[:, None, None]
     for g in range(N_GROUPS):
-        a, b = (g + 1) % N_GROUPS, (g + 2) % N_GROUPS
+        a = (g + 1) % N_GROUPS
+        b = (g + 2) % N_GROUPS
         others = votes[a] + votes[b]
         joint, _ = problem.backend.tally(others, problem.tasks, everyone, problem.n_threads)
         mine = group == g
         theta[mine] = joint.reshape(theta.shape)[mine] @ np.linalg.pinv((sized[a] + sized[b]).T)
-    return _lend(problem, tensor.shares(theta), groups.confusion[group])
+    return _shrink(problem, tensor.shares(theta), groups.confusion[group])
 
 
-def _lend(problem: Problem, theta: Floats, of_group: Floats) -> Floats:
-    """Mix the confusions of workers with those of their groups: [eq:spectral-lent]."""
+def _shrink(problem: Problem, theta: Floats, theta_of_group: Floats) -> Floats:
+    """Shrink the confusions of workers towards those of their groups: [eq:spectral-lent]."""
     n_responses = np.bincount(problem.tasks.code // problem.n_classes, minlength=len(theta))
-    lent = RESPONSES_OF_GROUP * problem.n_classes
-    own = (n_responses / (n_responses + lent))[:, None, None]
-    return np.asarray(own * theta + (1.0 - own) * of_group)
+    own = n_responses / (n_responses + SHRINKAGE * problem.n_classes)
+    own = own[:, None, None]
+    return np.asarray(own * theta + (1.0 - own) * theta_of_group)
 
 
 def task_probabilities(problem: Problem, estimates: Estimates) -> Floats:

@@ -12,15 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.layout import Offsets as Places
+from tiebreak.kernels.layout import Floats, Offsets
 
 FLOOR = 1e-6  # no probability is estimated below
 MIN_EIGENVALUE = 1e-10  # of the largest
 MIN_STRENGTH = 1e-6  # of the largest so far; the root of how rare a class may be
 N_STARTS = 10
 MAX_STEPS = 100
-SETTLED = 1e-12
+CONVERGED = 1e-12  # largest change of a unit vector
 
 
 class Unsuited(Exception):
@@ -42,7 +41,8 @@ def components(second: Floats, third: Floats, rng: np.random.Generator) -> Compo
 
     The moments may be known up to a factor each: only the columns' common factor then is lost.
 
-    >>> columns, weights = np.array([[0.9, 0.2], [0.1, 0.8]]), np.array([0.6, 0.4])
+    >>> columns = np.array([[0.9, 0.2], [0.1, 0.8]])
+    >>> weights = np.array([0.6, 0.4])
     >>> second = np.einsum("h,ih,jh->ij", weights, columns, columns)
     >>> third = np.einsum("h,ih,jh,kh->ijk", weights, columns, columns, columns)
     >>> found = components(second, third, np.random.default_rng(0))
@@ -81,7 +81,8 @@ def power_method(cube: Floats, rng: np.random.Generator) -> tuple[Floats, Floats
     and so on: [eq:spectral-power].
     """
     left = cube.copy()
-    strengths, directions = np.empty(len(cube)), np.empty(cube.shape[:2])
+    strengths = np.empty(len(cube))
+    directions = np.empty(cube.shape[:2])
     for h in range(len(cube)):
         strengths[h], directions[:, h] = _strongest(left, rng)
         if not strengths[h] > MIN_STRENGTH * strengths[: h + 1].max():
@@ -100,7 +101,7 @@ def _strongest(cube: Floats, rng: np.random.Generator) -> tuple[float, Floats]:
         new = image / np.maximum(np.linalg.norm(image, axis=0), np.finfo(np.float64).tiny)
         change = np.abs(new - v).max()
         v = new
-        if change < SETTLED:
+        if change < CONVERGED:
             break
     strength = (v * _image(cube, v)).sum(axis=0)
     best = int(strength.argmax())
@@ -129,7 +130,7 @@ def match(found: Components, claims: Floats) -> Components:
     return Components(found.weights[part], found.columns[:, part])
 
 
-def assign(claims: Floats) -> Places:
+def assign(claims: Floats) -> Offsets:
     """Return for each class the component that stands for it: [eq:spectral-match].
 
     Departs from Zhang et al., who give each component the class of its largest claim, so that

@@ -24,7 +24,6 @@ from tiebreak.inference.link_errors.suspect import (
     errors_by_source,
     suspect_links,
 )
-from tiebreak.inference.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import Fit, GridPoint
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
@@ -34,6 +33,7 @@ from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
 from tiebreak.links import OnContradiction
+from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
 
 INITS = ("majority", "spectral")
@@ -68,13 +68,19 @@ class VariationalBayes(Estimator):
         they did in earlier jobs.
     worker_model
         "confusion": a confusion matrix per worker, the paper's. "coin": one accuracy per worker.
+        "kinds": good, middling and flat workers, each kind with its own prior. "subtypes": tasks
+        of a class fall into groups that workers take alike. "kinds+subtypes": both.
     link_options
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
         `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
     calibrate
-        Whether to scale scores once at the end by a temperature fitted to links and gold. None:
-        where they are trusted, that is without soft links.
+        "auto": probabilities are scaled by how much errors are shared, which gold and links
+        decide where there are enough of them. "votes": by `dependence` alone. "none": as the model
+        says. Labels are the same.
+    dependence
+        How much the errors of workers on one task are expected to be shared, 0 to 1: 0.35 suits
+        people, 0.5 LLM judges.
     on_contradiction
         "error", or "drop": leave out cannot-links whose tasks must-links join. Soft links may
         contradict each other.
@@ -109,8 +115,8 @@ class VariationalBayes(Estimator):
         How many components of linked tasks were settled exactly and how many approximately.
     link_errors_
         Error rates of links, estimated or learnt, by source, or None.
-    temperature_
-        The temperature that scaled the scores at the end, or None.
+    calibration_
+        How scores became probabilities: `dependence` and `multiplier`, or None.
     link_strength_, link_grid_
         For mean-field: the strength used; what each strength of the grid gave, or None.
 
@@ -131,6 +137,8 @@ class VariationalBayes(Estimator):
     calibration_: Calibration | None
     _warm_start: WarmStart
 
+    supports_adaptive_selection = True
+
     def __new__(cls, **options: Any) -> Self:
         """Refuse arguments of earlier versions with what to write now."""
         _refuse_renamed(options)
@@ -143,7 +151,7 @@ class VariationalBayes(Estimator):
         confusion_prior: priors.ConfusionPrior = "diagonal",
         worker_model: str = "confusion",
         link_options: LinkOptions | None = None,
-        calibrate: str = "auto",
+        calibrate: str | bool = "auto",
         dependence: float = DEPENDENCE,
         on_contradiction: OnContradiction = "error",
         init: str | Floats = "majority",
@@ -209,6 +217,7 @@ class VariationalBayes(Estimator):
         problem = self._problem(patterns, inputs)
         by_pattern = inputs._replace(
             link_codes=patterns.links(inputs.link_codes),
+            implied=patterns.implied(inputs.implied),
             gold_codes=patterns.gold(inputs.gold_codes),
         )
         if q is not None:
@@ -240,7 +249,9 @@ class VariationalBayes(Estimator):
                 "link_options must be tb.ExactLinkOptions(…), tb.MeanFieldOptions(…) or None; "
                 f"got {self.link_options!r}."
             )
-        if self.calibrate not in CALIBRATIONS:
+        if isinstance(self.calibrate, bool):
+            note(f"calibrate={self.calibrate} is now calibrate={self._honesty.mode!r}.")
+        elif self.calibrate not in CALIBRATIONS:
             raise OptionError.unknown("calibrate", self.calibrate, CALIBRATIONS)
         if not 0.0 <= self.dependence <= 1.0:
             raise OptionError(
@@ -289,6 +300,13 @@ class VariationalBayes(Estimator):
     def _stopping(self) -> Stopping:
         return Stopping(self.tol, self.max_iter, self.accelerate)
 
+    @property
+    def _honesty(self) -> Honesty:
+        """What the user wants of probabilities; True and False are older words for two modes."""
+        older = {True: "auto", False: "none"}
+        mode = older[self.calibrate] if isinstance(self.calibrate, bool) else self.calibrate
+        return Honesty(mode, self.dependence)
+
     def _plain(
         self, problem: Problem, q: Floats | None, inputs: Inputs, warm: WarmStart | None
     ) -> tuple[Run, Beliefs]:
@@ -328,17 +346,20 @@ class VariationalBayes(Estimator):
         is_warm: bool,
     ) -> Fit:
         gold = inputs.gold_codes
-        honesty = Honesty(self.calibrate, self.dependence)
-        if inputs.link_codes is not None and problem.n_classes > 1:
+        honesty = self._honesty
+        links = inputs.link_codes
+        implied = inputs.implied
+        if links is not None and implied is not None and problem.n_classes > 1:
             if isinstance(options, MeanFieldOptions):
                 return mean_field.fit(
-                    problem, run, inputs.link_codes, gold, options, self._stopping, honesty
+                    problem, run, links, implied, gold, options, self._stopping, honesty
                 )
             return exact_links.fit(
                 problem,
                 run,
                 plain,
-                inputs.link_codes,
+                links,
+                implied,
                 gold,
                 options,
                 self._stopping,

@@ -1,4 +1,4 @@
-"""Small functions of arrays that kernels and others share."""
+"""What both backends and the layers above need of plain arrays."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ it, `report` and `figures` show it. `tiebreak reproduce` is the command.
 """
 
 from tiebreak.reproduce.claims import judge
-from tiebreak.reproduce.experiments import Plan, run
+from tiebreak.reproduce.experiments import Reproduction, run
 from tiebreak.reproduce.report import as_markdown
 from tiebreak.reproduce.results import Results, gather
 
-__all__ = ["Plan", "Results", "as_markdown", "gather", "judge", "run"]
+__all__ = ["Reproduction", "Results", "as_markdown", "gather", "judge", "run"]

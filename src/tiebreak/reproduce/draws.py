@@ -7,6 +7,7 @@ that draw. So what a run gives at one number does not depend on which other numb
 from __future__ import annotations
 
 import functools
+import warnings
 import zlib
 from typing import NamedTuple
 
@@ -18,16 +19,16 @@ from tiebreak.gold import Gold, GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
 from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.layout import Offsets as Indexes
 from tiebreak.links import Links, links_from_gold
-from tiebreak.reproduce.quiet import quietly
 from tiebreak.responses import Responses
-from tiebreak.selection.draws import Indexes, PairCodes, bvsb_pairs, random_pairs
+from tiebreak.selection.draws import PairCodes, bvsb_pairs, random_pairs
 
 SEED = 2021  # of all draws, with the dataset's name and the number of the run
 UNIFORM_PRIOR = ("web",)  # as in the paper; all others have the diagonal prior
 
 
-class Crowd(NamedTuple):
+class FittedDataset(NamedTuple):
     """A dataset and what needs no draw: its truth in codes, and what the plain methods find."""
 
     name: str
@@ -64,17 +65,22 @@ def numbers_given(n_gold: int, n_steps: int) -> tuple[int, ...]:
 
 def fingerprint(dataset: datasets.Dataset) -> str:
     """Return a short sum of responses and gold, to tell whether finished runs used the same."""
-    responses, gold = dataset.responses, dataset.gold
+    responses = dataset.responses
     found = 0
-    for codes in (responses.task, responses.worker, responses.label, gold.label):
+    for codes in (
+        responses.task_of_each(),
+        responses.worker_of_each(),
+        responses.label_of_each(),
+        dataset.gold.label,
+    ):
         found = zlib.crc32(np.ascontiguousarray(codes).tobytes(), found)
     return f"{found:08x}"
 
 
 @functools.lru_cache(maxsize=1)  # runs come dataset by dataset
-def crowd(name: str, expected: str, backend: str) -> Crowd:
+def crowd(name: str, expected: str, backend: str) -> FittedDataset:
     """Load a dataset, whose fingerprint is known, and fit the methods that no draw changes."""
-    with quietly():
+    with warnings.catch_warnings(action="ignore"):
         dataset = datasets.load(name)
         if fingerprint(dataset) != expected:
             raise FileError(f"The files of {name} changed while it was run. Start again.")
@@ -88,7 +94,7 @@ def crowd(name: str, expected: str, backend: str) -> Crowd:
             "vb": vb.fit(responses).labels_.label,
         }
     truth = gold.on(responses.tasks, responses.classes)
-    return Crowd(name, responses, gold, truth, plain, vb.probabilities_, backend)
+    return FittedDataset(name, responses, gold, truth, plain, vb.probabilities_, backend)
 
 
 def prior_of(name: str) -> str:
@@ -111,13 +117,13 @@ def draw(name: str, expected: str, backend: str, run: int) -> Draw:
     )
 
 
-def labels_given(of: Crowd, drawn: Draw, n: int) -> Gold:
+def labels_given(of: FittedDataset, drawn: Draw, n: int) -> Gold:
     """Return the first n labels of a draw."""
     at = drawn.labels[:n]
     return Gold(Ids(of.gold.tasks.take(at)), of.gold.label[at], of.gold.classes, at)
 
 
-def links_given(of: Crowd, pairs: PairCodes, n: int) -> Links:
+def links_given(of: FittedDataset, pairs: PairCodes, n: int) -> Links:
     """Return the first n pairs of a draw, linked by what gold says."""
     left, right = pairs.first(n)
     is_must = of.truth.label[left] == of.truth.label[right]
@@ -125,6 +131,6 @@ def links_given(of: Crowd, pairs: PairCodes, n: int) -> Links:
     return Links(task[left], task[right], is_must, of.responses.tasks, np.arange(len(left)))
 
 
-def links_derived(of: Crowd, drawn: Draw, n: int) -> Links:
+def links_derived(of: FittedDataset, drawn: Draw, n: int) -> Links:
     """Return links that imply all that n labels say of pairs: [eq:label-derived]."""
     return links_from_gold(labels_given(of, drawn, n))

@@ -39,23 +39,20 @@ class Line(NamedTuple):
     width: float = 1.4
 
 
-BLACK, GREY, BLUE, SKY = "#000000", "#7f7f7f", "#0072b2", "#56b4e9"
-GREEN, ORANGE, RED, PINK = "#009e73", "#e69f00", "#d55e00", "#cc79a7"
-
 WIDE = 3.0  # below the others, so that equal lines are both seen
 
 LINES = {
-    "mv": Line(GREY, "", ":"),
-    "ds": Line(SKY, "", "-."),
-    "vb": Line(BLACK, "", "--"),
-    "vb_lc": Line(BLUE, "s", "-"),
-    "vb_ilc": Line(RED, "o", "-"),
-    "vb_ilc_in_turn": Line(ORANGE, "v", "--"),
-    "exact": Line(GREEN, "^", "-", WIDE),
-    "vb_ilc_bvsb": Line(PINK, "D", "-"),
-    "exact_bvsb": Line(GREEN, "P", "--", WIDE),
-    "vb_ilc_derived": Line(RED, "o", "-"),
-    "exact_derived": Line(GREEN, "^", "-", WIDE),
+    "mv": Line("#7f7f7f", "", ":"),
+    "ds": Line("#56b4e9", "", "-."),
+    "vb": Line("#000000", "", "--"),
+    "vb_lc": Line("#0072b2", "s", "-"),
+    "vb_ilc": Line("#d55e00", "o", "-"),
+    "vb_ilc_in_turn": Line("#e69f00", "v", "--"),
+    "exact": Line("#009e73", "^", "-", WIDE),
+    "vb_ilc_bvsb": Line("#cc79a7", "D", "-"),
+    "exact_bvsb": Line("#009e73", "P", "--", WIDE),
+    "vb_ilc_derived": Line("#d55e00", "o", "-"),
+    "exact_derived": Line("#009e73", "^", "-", WIDE),
 }
 EXPERIMENTS: dict[str, tuple[str, Sequence[str]]] = {
     "same_number": (
@@ -124,7 +121,7 @@ def draw(measured: Measured, experiment: str, stem: Path) -> list[Path]:
         paths = [stem.with_name(f"{stem.name}.{ending}") for ending in FORMATS]
         for path, options in zip(paths, FORMATS.values(), strict=True):
             figure.savefig(path, **options)
-    _strip_blanks(paths[0])
+    strip_blanks(paths[0])
     return paths
 
 
@@ -148,7 +145,7 @@ def _draw_line(axes: Any, measured: Measured, method: str, values: Floats) -> No
         )
 
 
-def _strip_blanks(path: Path) -> None:
+def strip_blanks(path: Path) -> None:
     """Take trailing blanks out of an SVG, so that it passes checks for text."""
     lines = path.read_text("utf-8").splitlines()
     path.write_text("\n".join(line.rstrip() for line in lines) + "\n", "utf-8")

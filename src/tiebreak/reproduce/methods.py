@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,21 +11,17 @@ from tiebreak import evaluate, link_graph
 from tiebreak.inference import VariationalBayes
 from tiebreak.kernels.layout import Codes
 from tiebreak.links import Links
+from tiebreak.options import MeanFieldOptions
 from tiebreak.reproduce import draws
-from tiebreak.reproduce.draws import Crowd, Draw
-from tiebreak.reproduce.quiet import quietly
+from tiebreak.reproduce.draws import Draw, FittedDataset
 
 Given = Literal["nothing", "labels", "random", "bvsb", "derived"]
 Score = dict[str, float | int]
 
-PAPER: dict[str, Any] = {
-    "link_inference": "mean-field",
-    "schedule": "parallel",
-    "link_strength": "grid",
-}
-IN_TURN: dict[str, Any] = {**PAPER, "schedule": "in-turn"}
-EXACT: dict[str, Any] = {"link_inference": "exact", "calibrate": False}  # F asks for labels only
-LABELS: dict[str, Any] = {"calibrate": False}
+PAPER: dict[str, Any] = {"link_options": MeanFieldOptions(schedule="parallel", strength="grid")}
+IN_TURN: dict[str, Any] = {"link_options": MeanFieldOptions(schedule="in-turn", strength="grid")}
+EXACT: dict[str, Any] = {"calibrate": "none"}  # F asks for labels only
+LABELS: dict[str, Any] = {"calibrate": "none"}
 
 
 class Method(NamedTuple):
@@ -62,17 +59,18 @@ def methods_on(dataset: str) -> dict[str, Method]:
     }
 
 
-def score_all(of: Crowd, drawn: Draw, n: int) -> dict[str, Score]:
+def score_all(of: FittedDataset, drawn: Draw, n: int) -> dict[str, Score]:
     """Fit and score every method with n labels or links."""
     is_given = np.zeros(of.n_gold, dtype=bool)
     is_given[drawn.labels[:n]] = True
     return {name: _score(of, name, drawn, n, ~is_given) for name in methods_on(of.name)}
 
 
-def _score(of: Crowd, name: str, drawn: Draw, n: int, is_free: Any) -> Score:
+def _score(of: FittedDataset, name: str, drawn: Draw, n: int, is_free: Any) -> Score:
     method = METHODS[name]
     links = _links(of, method, drawn, n)
-    label, unsettled = of.plain["vb"], 0
+    label = of.plain["vb"]
+    unsettled = 0
     if method.given == "nothing":
         label = of.plain[name]
     elif n:
@@ -80,12 +78,12 @@ def _score(of: Crowd, name: str, drawn: Draw, n: int, is_free: Any) -> Score:
         label = model.labels_.label
         unsettled = sum(not point.converged for point in model.link_grid_ or ())
     found = {**_f_scores(of, label, is_free), **_broken(of, method, label, links)}
-    if method.options is not None and "schedule" in method.options:
+    if method.options is not None and "link_options" in method.options:
         found["unsettled"] = unsettled  # of the twelve strengths of the grid
     return found
 
 
-def _links(of: Crowd, method: Method, drawn: Draw, n: int) -> Links | None:
+def _links(of: FittedDataset, method: Method, drawn: Draw, n: int) -> Links | None:
     if method.given in ("nothing", "labels") or not n:
         return None
     if method.given == "derived":
@@ -94,7 +92,9 @@ def _links(of: Crowd, method: Method, drawn: Draw, n: int) -> Links | None:
     return draws.links_given(of, pairs, n)
 
 
-def _fit(of: Crowd, method: Method, drawn: Draw, n: int, links: Links | None) -> VariationalBayes:
+def _fit(
+    of: FittedDataset, method: Method, drawn: Draw, n: int, links: Links | None
+) -> VariationalBayes:
     """Fit from what VB found, as the paper does."""
     model = VariationalBayes(
         confusion_prior=draws.prior_of(of.name),
@@ -104,11 +104,11 @@ def _fit(of: Crowd, method: Method, drawn: Draw, n: int, links: Links | None) ->
         **(method.options or {}),
     )
     gold = draws.labels_given(of, drawn, n) if method.given == "labels" else None
-    with quietly():
+    with warnings.catch_warnings(action="ignore"):  # results count what does not converge
         return model.fit(of.responses, links=links, gold=gold)
 
 
-def _f_scores(of: Crowd, label: Codes, is_free: Any) -> Score:
+def _f_scores(of: FittedDataset, label: Codes, is_free: Any) -> Score:
     """Score all gold tasks, and those whose label no method was given in this run."""
     found: Score = {}
     guess = label[of.truth.task]
@@ -119,7 +119,7 @@ def _f_scores(of: Crowd, label: Codes, is_free: Any) -> Score:
     return found
 
 
-def _broken(of: Crowd, method: Method, label: Codes, links: Links | None) -> Score:
+def _broken(of: FittedDataset, method: Method, label: Codes, links: Links | None) -> Score:
     """Count broken links: of those given or, where labels gave them, of all that follow."""
     if method.given in ("nothing", "labels"):
         return {}

@@ -30,9 +30,9 @@ def as_markdown(results: Results) -> str:
         "The upper half of N_C is what lies above a quarter of the gold tasks. A claim holds where "
         "it holds in every comparison.",
         "## Verdicts",
-        _table(("claim", "rule", "verdict", "found"), map(_verdict_row, verdicts)),
+        table(("claim", "rule", "verdict", "found"), map(_verdict_row, verdicts)),
         "## Every comparison",
-        _table(
+        table(
             ("claim", "dataset", "compared", "mean, 95 % interval", "verdict"),
             (_finding_row(each, found) for each in verdicts for found in each.findings),
         ),
@@ -44,7 +44,8 @@ def as_markdown(results: Results) -> str:
 
 
 def _verdict_row(verdict: Verdict) -> tuple[str, ...]:
-    claim, findings = verdict.claim, verdict.findings
+    claim = verdict.claim
+    findings = verdict.findings
     n_held = sum(finding.holds is True for finding in findings)
     found = f"{n_held} of {len(findings)} comparisons" if findings else "–"
     against = [_shown(each) for each in findings if each.holds is False]
@@ -70,7 +71,7 @@ def _scores(results: Results) -> list[str]:
         "## Scores",
         "Macro-F, mean over runs and the upper half of N_C: over all gold tasks, and below it over "
         "those whose label the run did not give to VB-LC, the same tasks for every method.",
-        _table(
+        table(
             ("dataset", "tasks", *titles),
             (
                 (name, tasks, *(_mean(measured, method, figure) for method in methods))
@@ -96,7 +97,7 @@ def _schedules(results: Results) -> list[str]:
         "states. The same random links, updated in turn and inferred exactly, mean over the upper "
         "half of N_C. *Unsettled* is the share of the twelve strengths of the grid whose updates "
         "did not settle.",
-        _table(
+        table(
             ("dataset", "method", "links broken, %", "unsettled, %", "macro-F"),
             (_schedule_row(n, each, m) for n, each in chosen.items() for m in SCHEDULES),
         ),
@@ -125,7 +126,7 @@ def _exact(results: Results) -> list[str]:
         "Macro-F of exact links minus that of the paper's VB-ILC on the same links, upper half of "
         "N_C: all gold tasks, and only those whose label VB-LC was not given. Then links broken, "
         "exact and paper's.",
-        _table(
+        table(
             ("dataset", "links", "all tasks", "tasks without given label", "broken, %"),
             (
                 _exact_row(name, measured, ours, theirs)
@@ -151,7 +152,8 @@ def _exact_row(name: str, measured: Measured, ours: str, theirs: str) -> tuple[s
     )
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of Markdown."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines)

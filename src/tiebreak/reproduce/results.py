@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import os
-import platform
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +11,8 @@ import numpy as np
 from tiebreak.errors import FileError
 from tiebreak.files.atomic_write import open_target
 from tiebreak.kernels.layout import Floats
-from tiebreak.reproduce.experiments import Plan, Row
+from tiebreak.reproduce.experiments import Reproduction
+from tiebreak.reproduce.runner import Row, made_on
 
 RESULTS = "results.json"
 
@@ -110,13 +108,11 @@ class Results(NamedTuple):
             raise FileError(f"{path} holds no results of tiebreak reproduce: {error}.") from None
 
 
-def gather(plan: Plan, rows: list[Row]) -> Results:
+def gather(plan: Reproduction, rows: list[Row]) -> Results:
     """Turn the rows of all cases into arrays."""
     about = {
         "version": rows[0]["version"],
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
-        "python": platform.python_version(),
+        **made_on(),
         "runs": plan.n_runs,
         "steps": plan.n_steps,
         "fingerprints": {name: each.fingerprint for name, each in plan.about.items()},
@@ -127,7 +123,7 @@ def gather(plan: Plan, rows: list[Row]) -> Results:
     return Results(about, {name: _stack(plan, name, of_dataset[name]) for name in plan.about})
 
 
-def _stack(plan: Plan, name: str, rows: list[Row]) -> Measured:
+def _stack(plan: Reproduction, name: str, rows: list[Row]) -> Measured:
     numbers = plan.numbers(name)
     scores = {(row["run"], row["n_given"]): row["scores"] for row in rows}
     first = scores[0, numbers[0]]

@@ -3,76 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from tiebreak import ids
 from tiebreak.errors import OptionError, ResponseError, note
-from tiebreak.ids import MISSING, NOWHERE, Coder, Codes, Column, Source
-from tiebreak.ids.encoding import LARGE
-from tiebreak.kernels.ingest.reference import Part
+from tiebreak.ids import MISSING, Coder, Column, Ids
+from tiebreak.kernels.contract import COMPILED_ROWS
+from tiebreak.kernels.ingest import reference
+from tiebreak.kernels.ingest.reference import Arranged, Part
+from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.kernels.threads import default_threads, for_each
-from tiebreak.responses.arranging import arrange
-from tiebreak.responses.table import REPEATS, Repeats, Responses, sorted_classes
+from tiebreak.source import NOWHERE, Source
 
+Repeats = Literal["last", "count", "error"]
+REPEATS: tuple[Repeats, ...] = ("last", "count", "error")
 ROLES = ("task", "worker", "label")
-SHOWN = 3
+SHOWN = 3  # rows named in a message
 TOGETHER = 1 << 24  # rows whose codes lie in one array
+INT32_END = 2**31
+
+
+class Built(NamedTuple):
+    """What a builder makes: the fields of `Responses`, in their order."""
+
+    start: Offsets
+    code: Codes
+    tasks: Ids
+    workers: Ids
+    classes: Ids
+    n_empty: int
+    n_repeats: int
 
 
 class Builder:
-    """Takes batches of rows, keeps their codes only, and makes responses of them.
+    """Takes batches of rows, keeps their codes only, and sorts them by task at the end.
 
     >>> builder = Builder()
     >>> builder.add(["b", "a"], ["ann", "ann"], ["y", "x"])
     >>> builder.add(["b"], ["bob"], ["x"])
-    >>> builder.finish()
-    Responses(3 responses, 2 tasks, 2 workers, 2 classes)
+    >>> builder.finish().tasks
+    Ids(['b', 'a'], n=2)
     """
 
     def __init__(self, repeats: Repeats = "last", source: Source = NOWHERE) -> None:
         if repeats not in REPEATS:
             raise OptionError.unknown("repeats", repeats, REPEATS)
-        self._repeats, self._source = repeats, source
+        self._repeats: Repeats = repeats
+        self._source = source
         self._coders: tuple[Coder, ...] = ()
         self._parts: list[Part] = []
         self._recent: list[Part] = []
-        self._nameless: dict[str, list[int]] = {"task": [], "worker": []}
-        self._n_nameless = {"task": 0, "worker": 0}
-        self._n_rows = self._n_empty = 0
+        self._rows_without_id: dict[str, list[int]] = {"task": [], "worker": []}  # the first few
+        self._n_without_id = {"task": 0, "worker": 0}
+        self._n_rows = 0
+        self._n_empty = 0
 
     def add(self, task: Column, worker: Column, label: Column, *, is_large: bool = False) -> None:
         """Take some rows; `is_large` says that many more may follow."""
         columns = task, worker, label
         if not self._coders:
-            n_rows = LARGE if is_large else None
+            n_rows = COMPILED_ROWS if is_large else None
             self._coders = tuple(ids.coder_for(column, n_rows) for column in columns)
         task_code, worker_code, label_code = self._encode(columns)
-        self._find_nameless("task", task_code)
-        self._find_nameless("worker", worker_code)
+        self._find_rows_without_id("task", task_code)
+        self._find_rows_without_id("worker", worker_code)
         self._n_rows += len(label_code)
         given = label_code != MISSING
         n_empty = int(len(given) - np.count_nonzero(given))
         if n_empty:
             self._n_empty += n_empty
-            task_code, worker_code = task_code[given], worker_code[given]
+            task_code = task_code[given]
+            worker_code = worker_code[given]
             label_code = label_code[given]
+        # Codes wait in 16 and 8 bits where these can hold them; sorting makes one code of both.
         worker = _narrow(worker_code, len(self._coders[1]), np.uint16)
         label = _narrow(label_code, len(self._coders[2]), np.uint8)
         self._recent.append(Part(task_code, worker, label))
         if sum(len(part.task) for part in self._recent) >= TOGETHER:
             self._join()
 
-    def finish(
-        self,
-        *,
-        tasks: Column | None = None,
-        classes: Column | None = None,
-        frame: str = "pyarrow",
-    ) -> Responses:
-        """Sort what was taken in by task, and settle who answered twice."""
-        self._refuse_nameless()
+    def finish(self, *, tasks: Column | None = None, classes: Column | None = None) -> Built:
+        """Sort what was taken in by task, and settle who answered twice.
+
+        `tasks` and `classes` exist even where no row names them.
+        """
+        self._refuse_rows_without_id()
         task_names, worker_names, class_names = (coder.names() for coder in self._coders)
         self._coders = ()  # their tables may be large, and are done with
         if tasks is not None:
@@ -84,20 +101,28 @@ class Builder:
                 f"{self._source.name or 'The table'} holds no label at all. "
                 "Pass at least one row of task, worker, label."
             )
-        class_names, new_code = sorted_classes(class_names)
+        class_names, new_label = sorted_classes(class_names)
         if self._n_empty:
             note(f"{self._n_empty:,} rows have an empty label: no answer, not counted.")
-        self._join()
-        parts, self._parts = self._parts, []
-        keep_last = self._repeats == "last"
-        counts = len(task_names), len(worker_names)
-        start, code, n_repeats = arrange(parts, *counts, new_code, keep_last=keep_last)
-        built = Responses(
-            start, code, task_names, worker_names, class_names, self._n_empty, n_repeats, frame
+        arranged = self._arrange(len(task_names), len(worker_names), new_label)
+        built = Built(
+            arranged.start,
+            arranged.code,
+            task_names,
+            worker_names,
+            class_names,
+            self._n_empty,
+            arranged.n_repeats,
         )
-        if n_repeats:
-            _tell_repeats(built, self._repeats)
+        if built.n_repeats:
+            _report_repeats(built, self._repeats)
         return built
+
+    def _arrange(self, n_tasks: int, n_workers: int, new_label: Codes) -> Arranged:
+        self._join()
+        parts = self._parts
+        self._parts = []  # arranging uses the parts up: nobody else may hold on to them
+        return arrange(parts, n_tasks, n_workers, new_label, keep_last=self._repeats == "last")
 
     def _join(self) -> None:
         """Make one part of the recent ones: many small arrays leave holes between them."""
@@ -117,25 +142,50 @@ class Builder:
             except TypeError as error:
                 raise ResponseError(f"A {ROLES[i]} cannot be used as an id: {error}.") from None
 
-        for_each(work, 3, default_threads() if len(columns[0]) >= LARGE else 1)
+        for_each(work, 3, default_threads() if len(columns[0]) >= COMPILED_ROWS else 1)
         lengths = tuple(map(len, codes))
         if len(set(lengths)) > 1:
             raise ResponseError(f"task, worker and label must be equally long; got {lengths}.")
         return codes
 
-    def _find_nameless(self, what: str, codes: Codes) -> None:
+    def _find_rows_without_id(self, what: str, codes: Codes) -> None:
         rows = np.flatnonzero(codes == MISSING)
-        self._n_nameless[what] += len(rows)
-        self._nameless[what] += [self._n_rows + int(row) for row in rows[:SHOWN]]
+        self._n_without_id[what] += len(rows)
+        self._rows_without_id[what] += [self._n_rows + int(row) for row in rows[:SHOWN]]
 
-    def _refuse_nameless(self) -> None:
-        for what, n in self._n_nameless.items():
+    def _refuse_rows_without_id(self) -> None:
+        for what, n in self._n_without_id.items():
             if n:
-                shown = self._nameless[what][:SHOWN]
+                shown = self._rows_without_id[what][:SHOWN]
                 places = "; ".join(self._source.where(row) for row in shown)
                 raise ResponseError(
-                    f"{n:,} rows name no {what} ({places}). Fill in the {what} or remove the row."
+                    f"{n:,} rows have no {what} id ({places}). Fill in the {what} or remove "
+                    "the row."
                 )
+
+
+def arrange(
+    parts: list[Part], n_tasks: int, n_workers: int, new_label: Codes, *, keep_last: bool
+) -> Arranged:
+    """Sort responses by task, compiled where there are many: `parts` is then used up."""
+    n_responses = sum(len(part.task) for part in parts)
+    if n_responses < COMPILED_ROWS or n_workers * len(new_label) >= INT32_END:
+        return reference.arrange(parts, n_tasks, new_label, keep_last=keep_last)
+    from tiebreak.kernels.ingest import sort_by_task
+
+    return sort_by_task.arrange(parts, n_tasks, new_label, keep_last=keep_last)
+
+
+def sorted_classes(classes: Ids) -> tuple[Ids, Codes]:
+    """Sort classes; labels that cannot be compared with each other are refused."""
+    try:
+        return ids.sort(classes)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in classes})
+        raise ResponseError(
+            f"The labels mix types ({', '.join(kinds)}), so classes have no order. "
+            "Give all labels as one type, for instance text."
+        ) from None
 
 
 def _narrow(codes: Codes, n: int, kind: type[np.unsignedinteger[Any]]) -> Any:
@@ -143,16 +193,23 @@ def _narrow(codes: Codes, n: int, kind: type[np.unsignedinteger[Any]]) -> Any:
     return codes.astype(kind) if n <= np.iinfo(kind).max + 1 else codes
 
 
-def _tell_repeats(responses: Responses, repeats: Repeats) -> None:
-    n = responses.n_repeats
+def _report_repeats(built: Built, repeats: Repeats) -> None:
+    n = built.n_repeats
     if repeats == "error":
-        again = (np.diff(responses.task) == 0) & (np.diff(responses.worker) == 0)
-        first = int(np.flatnonzero(again)[0])
-        who = responses.workers[int(responses.worker[first])]
-        what = responses.tasks[int(responses.task[first])]
+        task, worker = _first_repeat(built)
         raise ResponseError(
-            f"{n:,} responses repeat a worker on a task; the first is worker {who!r} "
-            f"on task {what!r}.\nRemove them, or choose repeats='last' or repeats='count'."
+            f"{n:,} responses repeat a worker on a task; the first is worker "
+            f"{built.workers[worker]!r} on task {built.tasks[task]!r}.\n"
+            "Remove them, or choose repeats='last' or repeats='count'."
         )
     counted = "each counts as one more" if repeats == "count" else "the last one counts"
     note(f"{n:,} responses repeat a worker on a task; {counted}.")
+
+
+def _first_repeat(built: Built) -> tuple[int, int]:
+    """Return the task and the worker of the first response that repeats the one before it."""
+    worker = built.code // len(built.classes)
+    task = np.repeat(np.arange(len(built.tasks)), np.diff(built.start))
+    is_repeated = (np.diff(task) == 0) & (np.diff(worker) == 0)
+    first = int(np.flatnonzero(is_repeated)[0])
+    return int(task[first]), int(worker[first])

@@ -1,23 +1,21 @@
-"""The table of responses: sorted by task, one number a response."""
+"""The table of responses: sorted by task, one number per response."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids
 from tiebreak.errors import ResponseError
-from tiebreak.ids import NOWHERE, Codes, Column, Ids, Source
+from tiebreak.ids import Column, Ids
 from tiebreak.kernels.ingest.reference import Part
-from tiebreak.responses.arranging import INT32_END, arrange
-
-Repeats = Literal["last", "count", "error"]
-REPEATS: tuple[Repeats, ...] = ("last", "count", "error")
-Offsets = npt.NDArray[np.int64]
+from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.responses.building import INT32_END, Builder, Repeats, arrange, sorted_classes
+from tiebreak.source import NOWHERE, Source
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,9 +23,10 @@ class Responses:
     """The responses of task i are code[start[i]:start[i + 1]]; tasks[i] names task i.
 
     A response is one number, code = worker · n_classes + label, and those of a task are sorted by
-    it: four bytes a response, and the order that the sweeps need. `classes` are sorted; `tasks`
+    it: four bytes per response, and the order that the sweeps need. `classes` are sorted; `tasks`
     and `workers` stand in order of first appearance. A task may have no response at all. `frame`
-    remembers the caller's kind of table.
+    remembers the caller's kind of table. `weight`, (n_responses,) above 0, says how often each
+    response counts; None: once each.
     """
 
     start: Offsets
@@ -38,6 +37,7 @@ class Responses:
     n_empty: int = 0
     n_repeats: int = 0
     frame: str = field(default="pyarrow", repr=False)
+    weight: Floats | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.start) != len(self.tasks) + 1:
@@ -47,6 +47,8 @@ class Responses:
             )
         for array in (self.start, self.code):
             array.flags.writeable = False
+        if self.weight is not None:
+            _check_weights(self.weight, len(self.code))
 
     @classmethod
     def from_codes(
@@ -57,11 +59,15 @@ class Responses:
         tasks: Ids,
         workers: Ids,
         classes: Ids,
+        *,
+        weight: npt.ArrayLike | None = None,
     ) -> Responses:
-        """Build from codes, one row a response, and the names that they stand for.
+        """Build from codes, one row per response, and the names that they stand for.
+
+        `weight` says how often each response counts; None: once each.
 
         >>> crowd = Responses.from_codes([1, 0], [0, 0], [1, 0], Ids("ab"), Ids("w"), Ids("xy"))
-        >>> crowd.task.tolist(), crowd.label.tolist()
+        >>> crowd.task_of_each().tolist(), crowd.label_of_each().tolist()
         ([0, 1], [0, 1])
         """
         columns = [np.asarray(column, dtype=np.int32) for column in (task, worker, label)]
@@ -70,7 +76,11 @@ class Responses:
             raise ResponseError(f"task, worker and label must be equally long; got {lengths}.")
         same = np.arange(len(classes), dtype=np.int32)
         arranged = arrange([Part(*columns)], len(tasks), len(workers), same, keep_last=False)
-        return cls(arranged.start, arranged.code, tasks, workers, classes)
+        if weight is None:
+            return cls(arranged.start, arranged.code, tasks, workers, classes)
+        code = columns[1].astype(np.int64) * len(classes) + columns[2]
+        in_order = np.asarray(weight, dtype=np.float64)[np.lexsort((code, columns[0]))]
+        return cls(arranged.start, arranged.code, tasks, workers, classes, weight=in_order)
 
     @classmethod
     def from_columns(
@@ -86,11 +96,9 @@ class Responses:
         source: Source = NOWHERE,
     ) -> Responses:
         """Build from three columns of equal length; see `tiebreak.read_responses`."""
-        from tiebreak.responses.building import Builder
-
         builder = Builder(repeats, source)
         builder.add(task, worker, label)
-        return builder.finish(tasks=tasks, classes=classes, frame=frame)
+        return cls(*builder.finish(tasks=tasks, classes=classes), frame=frame)
 
     @classmethod
     def from_rows(
@@ -130,21 +138,30 @@ class Responses:
         """How many classes there are."""
         return len(self.classes)
 
-    @property
-    def task(self) -> Codes:
-        """The task of each response, (n_responses,): made when asked for, four bytes each."""
+    def task_of_each(self) -> Codes:
+        """Make the column of tasks, (n_responses,): one code per response."""
         each = np.arange(self.n_tasks, dtype=np.int32)
         return _read_only(np.repeat(each, np.diff(self.start)))
 
-    @property
-    def worker(self) -> Codes:
-        """The worker of each response, (n_responses,): made when asked for."""
+    def worker_of_each(self) -> Codes:
+        """Make the column of workers, (n_responses,): one code per response."""
         return _read_only((self.code // self.n_classes).astype(np.int32, copy=False))
 
-    @property
-    def label(self) -> Codes:
-        """The label of each response, (n_responses,): made when asked for."""
+    def label_of_each(self) -> Codes:
+        """Make the column of labels, (n_responses,): one code per response."""
         return _read_only((self.code % self.n_classes).astype(np.int32, copy=False))
+
+    def of(self, task: int) -> tuple[Codes, Codes]:
+        """Return the workers and the labels of one task's responses, in codes.
+
+        >>> crowd = Responses.from_rows([("a", "ann", "x"), ("b", "ann", "y"), ("b", "bob", "x")])
+        >>> workers, labels = crowd.of(1)
+        >>> workers.tolist(), labels.tolist()
+        ([0, 1], [1, 0])
+        """
+        code = self.code[self.start[task] : self.start[task + 1]]
+        worker, label = np.divmod(code, self.n_classes)
+        return worker.astype(np.int32, copy=False), label.astype(np.int32, copy=False)
 
     def __repr__(self) -> str:
         return (
@@ -165,23 +182,22 @@ class Responses:
             return self
         classes, new_code = sorted_classes(merged)
         # Classes keep their order among each other, and so do codes.
-        code = self.worker.astype(np.int64) * len(classes) + new_code[self.label]
+        worker = self.worker_of_each().astype(np.int64)
+        code = worker * len(classes) + new_code[self.label_of_each()]
         is_wide = self.n_workers * len(classes) >= INT32_END
         return replace(self, code=code if is_wide else code.astype(np.int32), classes=classes)
-
-
-def sorted_classes(classes: Ids) -> tuple[Ids, Codes]:
-    """Sort classes; labels that cannot be compared with each other are refused."""
-    try:
-        return ids.sort(classes)
-    except TypeError:
-        kinds = sorted({type(value).__name__ for value in classes})
-        raise ResponseError(
-            f"The labels mix types ({', '.join(kinds)}), so classes have no order. "
-            "Give all labels as one type, for instance text."
-        ) from None
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     array.flags.writeable = False
     return array
+
+
+def _check_weights(weight: Floats, n_responses: int) -> None:
+    """Refuse weights that are not one positive number per response."""
+    if len(weight) != n_responses:
+        raise ResponseError(f"There are {n_responses:,} responses, but {len(weight):,} weights.")
+    if not (np.isfinite(weight).all() and (weight > 0.0).all()):
+        wrong = weight[~(np.isfinite(weight) & (weight > 0.0))][0]
+        raise ResponseError(f"Weights of responses must be above 0 and finite; got {wrong}.")
+    weight.flags.writeable = False

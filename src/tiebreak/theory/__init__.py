@@ -5,11 +5,10 @@ result; docs/theory.md has the statements, the corrections and what they are wor
 """
 
 from tiebreak.theory.assumption_file import Scenario, parse_assumptions, read_assumptions
-from tiebreak.theory.crowd import Assumptions, Start
-from tiebreak.theory.estimated import assumptions_from
+from tiebreak.theory.crowd import AssumedStart, Assumptions, assumptions_from
 from tiebreak.theory.linked import LinkedTasks, link_support
 from tiebreak.theory.plan import (
-    Plan,
+    CrowdPlan,
     probability_all_right,
     responses_needed,
     tasks_needed,
@@ -19,14 +18,17 @@ from tiebreak.theory.plan import (
 )
 from tiebreak.theory.recursion import Bounds, Ingredients, bounds
 
+Start = AssumedStart  # the names until version 0.1, kept for scripts that use them
+Plan = CrowdPlan
+
 __all__ = [
+    "AssumedStart",
     "Assumptions",
     "Bounds",
+    "CrowdPlan",
     "Ingredients",
     "LinkedTasks",
-    "Plan",
     "Scenario",
-    "Start",
     "assumptions_from",
     "bounds",
     "link_support",

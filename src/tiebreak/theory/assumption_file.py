@@ -1,73 +1,23 @@
-"""Assumption files: a small TOML that says who answers what."""
+"""Assumption files: a small TOML that says who answers what; example.toml is one."""
 
 from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.errors import FileError, InputError, TiebreakError
-from tiebreak.theory.crowd import Assumptions, Floats, Start
+from tiebreak.kernels.layout import Floats
+from tiebreak.theory.crowd import AssumedStart, Assumptions
 from tiebreak.theory.linked import LinkedTasks
 from tiebreak.theory.plan import with_responses_per_task
 
-EXAMPLE = """\
-# What `tiebreak bounds` is to assume. Change the numbers to your own crowd.
-
-n_tasks = 20_000
-class_prior = [0.5, 0.5]       # how often each class is the truth
-failure_probability = 0.1      # the bounds may fail with this probability
-# responses_per_task = 30      # that many workers, drawn at random; else response_rate below
-
-[[workers]]                    # one table for each kind of worker
-count = 40
-accuracy = 0.9                 # right this often, wrong answers spread evenly
-
-[[workers]]
-count = 20
-confusion = [[0.90, 0.10],     # truth by answer, rows sum to 1, no zeros
-             [0.12, 0.88]]
-response_rate = 1.0            # the share of tasks that each of them answers
-
-[start]                        # how far the first estimates may be from the truth
-class_prior_error = 0.02
-confusion_error = 0.015
-label_error = 0.05             # matters with links only
-
-[prior]                        # pseudo-counts of the method
-class_prior = 1.0
-confusion = "diagonal"         # or "uniform", or [right, wrong]
-
-[links]                        # leave this out if there are none
-strength = 2.0                 # of one link, in mean-field inference
-
-[[links.tasks]]                # one table for each kind of linked task
-count = 1000
-truth = 0                      # its class, counted from 0
-must = 1                       # must-links of each such task
-cannot = [0, 1]                # its cannot-links, by the class of the other end
-"""
-
-TOP = (
-    "n_tasks",
-    "class_prior",
-    "failure_probability",
-    "responses_per_task",
-    "most_responses",
-    "workers",
-    "start",
-    "prior",
-    "links",
-)
-WORKERS = ("count", "accuracy", "confusion", "response_rate")
-START = tuple(Start.__slots__)
-PRIOR = ("class_prior", "confusion")
-LINKS = ("strength", "tasks")
-LINKED = ("count", "truth", "must", "cannot")
+EXAMPLE = resources.files("tiebreak.theory").joinpath("example.toml").read_text("utf-8")
+NO_NUMBERS = ("class_prior", "workers", "start", "prior", "links", "confusion", "tasks", "cannot")
 
 
 class Scenario(NamedTuple):
@@ -95,7 +45,7 @@ def parse_assumptions(text: bytes | str, name: str = "the assumptions") -> Scena
     """
     try:
         table = tomllib.loads(text if isinstance(text, str) else text.decode())
-        return _scenario(table)
+        return Scenario(_assumptions(table), _links(table))
     except UnicodeDecodeError:
         raise InputError(f"{name} is not UTF-8 text, so it cannot be a TOML file.") from None
     except tomllib.TOMLDecodeError as error:
@@ -106,61 +56,55 @@ def parse_assumptions(text: bytes | str, name: str = "the assumptions") -> Scena
         raise InputError(f"{name}: {error}") from None
 
 
-def _scenario(table: Mapping[str, Any]) -> Scenario:
-    _check_names("the file", table, TOP, needed=("n_tasks", "class_prior", "workers"))
-    start, prior = _table(table, "start"), _table(table, "prior")
-    _check_names("[start]", start, START)
-    _check_names("[prior]", prior, PRIOR)
-    workers = _tables(table["workers"], "[[workers]]")
-    for worker in workers:
-        _check_names("[[workers]]", worker, WORKERS, needed=("count",))
+def _assumptions(table: dict[str, Any]) -> Assumptions:
+    optional = "failure_probability responses_per_task most_responses start prior links"
+    _check("the file", table, "n_tasks class_prior workers", optional)
+    start = _check("[start]", table.get("start", {}), "", " ".join(AssumedStart.__slots__))
+    prior = _check("[prior]", table.get("prior", {}), "", "class_prior confusion")
+    workers = _check_each(
+        "[[workers]]", table["workers"], "count", "accuracy confusion response_rate"
+    )
+    n_classes = np.size(table["class_prior"])
     crowd = Assumptions(
         class_prior=table["class_prior"],
-        confusion=_confusions(workers, np.size(table["class_prior"])),
-        n_tasks=_number(table["n_tasks"], "n_tasks"),
-        n_workers=[_number(worker["count"], "[[workers]] count") for worker in workers],
+        confusion=[_confusion(worker, n_classes) for worker in workers],
+        n_tasks=table["n_tasks"],
+        n_workers=[worker["count"] for worker in workers],
         response_rate=[worker.get("response_rate", 1.0) for worker in workers],
-        failure_probability=_number(table.get("failure_probability", 0.05), "failure_probability"),
+        failure_probability=table.get("failure_probability", 0.05),
         class_prior_counts=prior.get("class_prior", 1.0),
         confusion_counts=prior.get("confusion", "diagonal"),
-        start=Start(**{key: _number(start[key], f"[start] {key}") for key in start}),
+        start=AssumedStart(**start),
         most_responses=table.get("most_responses"),
     )
-    if "responses_per_task" in table:
-        if any("response_rate" in worker for worker in workers):
-            raise InputError("Give responses_per_task or the workers' response_rate, not both.")
-        number = _number(table["responses_per_task"], "responses_per_task")
-        crowd = with_responses_per_task(crowd, number)
-    return Scenario(crowd, _links(_table(table, "links")))
+    if "responses_per_task" not in table:
+        return crowd
+    if any("response_rate" in worker for worker in workers):
+        raise InputError("Give responses_per_task or the workers' response_rate, not both.")
+    return with_responses_per_task(crowd, table["responses_per_task"])
 
 
-def _links(table: Mapping[str, Any]) -> LinkedTasks | None:
-    if not table:
+def _links(table: dict[str, Any]) -> LinkedTasks | None:
+    if not table.get("links"):
         return None
-    _check_names("[links]", table, LINKS, needed=("tasks",))
-    linked = _tables(table["tasks"], "[[links.tasks]]")
-    for kind in linked:
-        _check_names("[[links.tasks]]", kind, LINKED, needed=("truth", "cannot"))
+    links = _check("[links]", table["links"], "tasks", "strength")
+    linked = _check_each("[[links.tasks]]", links["tasks"], "truth cannot", "count must")
     return LinkedTasks(
         must=[kind.get("must", 0) for kind in linked],
         cannot=[kind["cannot"] for kind in linked],
         truth=[kind["truth"] for kind in linked],
         n_tasks=[kind.get("count", 1) for kind in linked],
-        strength=_number(table.get("strength", 1.0), "[links] strength"),
+        strength=links.get("strength", 1.0),
     )
 
 
-def _confusions(workers: Iterable[Mapping[str, Any]], n_classes: int) -> list[Any]:
-    """Return one matrix for each kind: as given, or spread evenly from an accuracy."""
-    matrices: list[Any] = []
-    for worker in workers:
-        if ("accuracy" in worker) == ("confusion" in worker):
-            raise InputError("Each [[workers]] needs accuracy or confusion, one of the two.")
-        if "confusion" in worker:
-            matrices.append(worker["confusion"])
-        else:
-            matrices.append(even_confusion(worker["accuracy"], n_classes))
-    return matrices
+def _confusion(worker: dict[str, Any], n_classes: int) -> Any:
+    """Return the matrix of a kind of worker: as given, or spread evenly from an accuracy."""
+    if ("accuracy" in worker) == ("confusion" in worker):
+        raise InputError("Each [[workers]] needs accuracy or confusion, one of the two.")
+    if "confusion" in worker:
+        return worker["confusion"]
+    return even_confusion(worker["accuracy"], n_classes)
 
 
 def even_confusion(accuracy: float, n_classes: int) -> Floats:
@@ -169,7 +113,7 @@ def even_confusion(accuracy: float, n_classes: int) -> Floats:
     >>> even_confusion(0.8, 3)[0].tolist()
     [0.8, 0.1, 0.1]
     """
-    if not 0 < _number(accuracy, "[[workers]] accuracy") < 1:
+    if not 0 < accuracy < 1:
         raise InputError(
             f"accuracy must be between 0 and 1, both excluded; got {accuracy!r}. "
             "The theorems exclude perfect workers: 0.999 is near enough."
@@ -178,35 +122,30 @@ def even_confusion(accuracy: float, n_classes: int) -> Floats:
     return np.where(np.eye(n_classes, dtype=bool), accuracy, wrong)
 
 
-def _table(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = table.get(name, {})
-    if not isinstance(found, dict):
-        raise InputError(f"{name} must be a table, [{name}]; got {found!r}.")
-    return found
+def _check_each(where: str, found: Any, needed: str, optional: str) -> list[dict[str, Any]]:
+    if not isinstance(found, list) or not found:
+        raise InputError(f"{where} must be one table or more, with double brackets; got {found!r}.")
+    return [_check(where, table, needed, optional) for table in found]
 
 
-def _tables(found: Any, name: str) -> list[Mapping[str, Any]]:
-    if not isinstance(found, list) or not found or not all(isinstance(x, dict) for x in found):
-        raise InputError(f"{name} must be one table or more, with double brackets; got {found!r}.")
-    return found
-
-
-def _number(value: Any, name: str) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{name} must be a number; got {value!r}.")
-    return value
-
-
-def _check_names(
-    where: str, table: Mapping[str, Any], known: Iterable[str], needed: Iterable[str] = ()
-) -> None:
+def _check(where: str, table: Any, needed: str, optional: str) -> dict[str, Any]:
+    """Return a table after a look at its keys, and that numbers are numbers."""
+    if not isinstance(table, dict):
+        raise InputError(f"{where.strip('[]')} must be a table, {where}; got {table!r}.")
+    known = [*needed.split(), *optional.split()]
     unknown = sorted(set(table) - set(known))
     if unknown:
         raise InputError(
             f"{where} has no place for {', '.join(unknown)}. It takes {', '.join(known)}."
         )
-    missing = [name for name in needed if name not in table]
+    missing = [key for key in needed.split() if key not in table]
     if missing:
         raise InputError(
             f"{where} lacks {', '.join(missing)}. `tiebreak bounds --example` shows how."
         )
+    for key, value in table.items():
+        if key not in NO_NUMBERS and (
+            isinstance(value, bool) or not isinstance(value, int | float)
+        ):
+            raise InputError(f"{where} {key} must be a number; got {value!r}.")
+    return table

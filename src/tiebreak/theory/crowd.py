@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import OptionError
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
+from tiebreak.ids import Ids
+from tiebreak.inference.priors import confusion_prior
+from tiebreak.kernels.layout import Floats
+from tiebreak.responses import Responses
 
 SMALLEST_PRIOR = 0.5  # ψ(x) > ln(x − ½) needs x > ½ in every posterior count
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class AssumedStart:
     """How good the first class prior, confusions and labels are assumed to be.
 
     The theorems do not promise a start, they build on one: every error below is an upper bound
@@ -36,7 +37,9 @@ class Start:
 
     def __post_init__(self) -> None:
         for name in ("class_prior_error", "confusion_error", "label_error"):
-            _check_within(f"start {name}", getattr(self, name), 0.0, 1.0)
+            value = getattr(self, name)
+            if not 0.0 <= value <= 1.0:
+                raise OptionError(f"start {name} must be between 0 and 1; got {value!r}.")
         for name in ("class_prior_total", "confusion_total"):
             total = getattr(self, name)
             if total is not None and not (np.isfinite(total) and total > 0):
@@ -87,12 +90,12 @@ class Assumptions:
     class_prior: Floats
     confusion: Floats
     n_tasks: int
-    n_workers: Counts
+    n_workers: npt.NDArray[np.int64]
     response_rate: Floats
     failure_probability: float
     class_prior_counts: Floats = field(repr=False)
     confusion_counts: Floats = field(repr=False)
-    start: Start
+    start: AssumedStart
     most_responses: int
 
     def __init__(
@@ -106,12 +109,13 @@ class Assumptions:
         failure_probability: float = 0.05,
         class_prior_counts: npt.ArrayLike = 1.0,
         confusion_counts: str | Sequence[float] | npt.ArrayLike = "diagonal",
-        start: Start | None = None,
+        start: AssumedStart | None = None,
         most_responses: int | None = None,
     ) -> None:
         matrices = _confusion(confusion)
         n_kinds, n_classes = matrices.shape[:2]
-        workers = _per_kind("n_workers", n_workers, n_kinds)
+        workers = _for_each("n_workers", n_workers, n_kinds, "kinds of worker")
+        class_counts = _for_each("class_prior_counts", class_prior_counts, n_classes, "classes")
         values: dict[str, Any] = {
             "class_prior": _class_prior(class_prior, n_classes),
             "confusion": matrices,
@@ -119,9 +123,9 @@ class Assumptions:
             "n_workers": np.array([_whole("n_workers", n) for n in workers], dtype=np.int64),
             "response_rate": _rates(response_rate, n_kinds),
             "failure_probability": _open_unit("failure_probability", failure_probability),
-            "class_prior_counts": _class_prior_counts(class_prior_counts, n_classes),
+            "class_prior_counts": _enough("class_prior_counts", class_counts),
             "confusion_counts": _confusion_counts(confusion_counts, n_kinds, n_classes),
-            "start": start or Start(),
+            "start": start or AssumedStart(),
         }
         total = int(np.sum(values["n_workers"]))
         most = total if most_responses is None else _whole("most_responses", most_responses)
@@ -185,6 +189,55 @@ class Assumptions:
         return self.evidence_per_task / self.total_workers
 
 
+class FittedModel(Protocol):
+    """What a fitted estimator offers: its beliefs and the responses behind them."""
+
+    class_prior_: Floats
+    confusion_: Floats
+    responses_: Responses
+
+
+def assumptions_from(
+    model: FittedModel, *, failure_probability: float = 0.05, start: AssumedStart | None = None
+) -> Assumptions:
+    """Put a fitted model's estimates in where the theorems ask for the truth.
+
+    The bounds that follow are no certificate for these responses: they say what would hold for
+    a crowd of which the estimates were true. Response rates are each worker's share of the
+    tasks; workers who never answered are left out.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> votes = [("a", "ann", "x"), ("a", "bob", "x"), ("b", "ann", "y"), ("c", "bob", "y")]
+    >>> fitted = SimpleNamespace(
+    ...     class_prior_=np.array([0.4, 0.6]),
+    ...     confusion_=np.full((2, 2, 2), 0.5),
+    ...     responses_=Responses.from_rows(votes),
+    ... )
+    >>> assumptions_from(fitted)
+    Assumptions(2 workers of 2 kinds, 3 tasks, 2 classes, 1.33 responses a task)
+    """
+    responses = model.responses_
+    if responses.n_classes < 2 or not responses.n_responses:
+        raise OptionError(
+            "The theorems need two classes or more; "
+            f"the responses have {responses.n_classes} and {responses.n_responses:,} labels."
+        )
+    by_worker = np.bincount(responses.worker_of_each(), minlength=responses.n_workers)
+    by_task = np.bincount(responses.task_of_each(), minlength=responses.n_tasks)
+    active = by_worker > 0
+    return Assumptions(
+        class_prior=model.class_prior_,
+        confusion=model.confusion_[active],
+        n_tasks=responses.n_tasks,
+        response_rate=np.minimum(by_worker[active] / responses.n_tasks, 1.0),
+        failure_probability=failure_probability,
+        start=start,
+        most_responses=int(by_task.max()),
+    )
+
+
 def _confusion(confusion: npt.ArrayLike) -> Floats:
     matrices = _array("confusion", confusion)
     if matrices.ndim == 2:
@@ -220,7 +273,7 @@ def _class_prior(class_prior: npt.ArrayLike, n_classes: int) -> Floats:
 
 
 def _rates(response_rate: npt.ArrayLike, n_kinds: int) -> Floats:
-    rates = _per_kind("response_rate", response_rate, n_kinds)
+    rates = _for_each("response_rate", response_rate, n_kinds, "kinds of worker")
     if not ((rates > 0) & (rates <= 1)).all():
         raise OptionError(
             f"response_rate must be above 0 and at most 1; got {rates.tolist()}.\n"
@@ -229,33 +282,21 @@ def _rates(response_rate: npt.ArrayLike, n_kinds: int) -> Floats:
     return rates
 
 
-def _class_prior_counts(counts: npt.ArrayLike, n_classes: int) -> Floats:
-    given = _array("class_prior_counts", counts)
-    if given.shape not in {(), (n_classes,)}:
-        raise OptionError(
-            f"class_prior_counts must be one number or {n_classes}; got shape {given.shape}."
-        )
-    return _enough("class_prior_counts", np.broadcast_to(given, n_classes).copy())
-
-
 def _confusion_counts(
     counts: str | Sequence[float] | npt.ArrayLike, n_kinds: int, n_classes: int
 ) -> Floats:
     """Spell out β₀ as (n_kinds, n_classes, n_classes)."""
-    if isinstance(counts, str):
-        pairs = {"diagonal": (float(n_classes), 1.0), "uniform": (1.0, 1.0)}
-        if counts not in pairs:
-            raise OptionError.unknown("confusion_counts", counts, list(pairs))
-        counts = pairs[counts]
-    given = _array("confusion_counts", counts)
-    if given.shape == (2,):
-        right, wrong = given
-        given = np.where(np.eye(n_classes, dtype=bool), right, wrong)
+    given = counts if isinstance(counts, str) else _array("confusion_counts", counts)
+    if np.shape(given) in ((), (2,)):
+        try:
+            given = confusion_prior(given, Ids([]), n_classes)[0]
+        except OptionError as error:
+            raise OptionError(f"confusion_counts: {error}") from None
     shape = (n_kinds, n_classes, n_classes)
-    if given.shape not in {shape, shape[1:]}:
+    if np.shape(given) not in {shape, shape[1:]}:
         raise OptionError(
             "confusion_counts must be 'diagonal', 'uniform', (right, wrong) or an array of shape "
-            f"{shape[1:]} or {shape}; got shape {given.shape}."
+            f"{shape[1:]} or {shape}; got shape {np.shape(given)}."
         )
     return _enough("confusion_counts", np.broadcast_to(given, shape).copy())
 
@@ -269,14 +310,14 @@ def _enough(name: str, counts: Floats) -> Floats:
     return counts
 
 
-def _per_kind(name: str, value: npt.ArrayLike, n_kinds: int) -> Floats:
+def _for_each(name: str, value: npt.ArrayLike, n: int, what: str) -> Floats:
     given = _array(name, value)
-    if given.shape not in {(), (n_kinds,)}:
+    if given.shape not in {(), (n,)}:
         raise OptionError(
-            f"{name} must be one number, or one for each of the {n_kinds} kinds of worker; "
+            f"{name} must be one number, or one for each of the {n} {what}; "
             f"got shape {given.shape}."
         )
-    return np.broadcast_to(given, n_kinds).copy()
+    return np.broadcast_to(given, n).copy()
 
 
 def _array(name: str, value: npt.ArrayLike) -> Floats:
@@ -299,11 +340,6 @@ def _open_unit(name: str, value: float) -> float:
     if not 0 < value < 1:
         raise OptionError(f"{name} must be between 0 and 1, both excluded; got {value!r}.")
     return float(value)
-
-
-def _check_within(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise OptionError(f"{name} must be between {low:g} and {high:g}; got {value!r}.")
 
 
 def _check_sums(name: str, rows: Floats) -> None:

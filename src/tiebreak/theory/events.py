@@ -10,7 +10,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tiebreak.theory.crowd import Assumptions, Floats
+from tiebreak.kernels.layout import Floats
+from tiebreak.theory.crowd import Assumptions
 
 
 class Deviations(NamedTuple):

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import LinkError, OptionError
-from tiebreak.theory.crowd import Counts, Floats
+from tiebreak.kernels.layout import Floats
 
 SupportVersion = Literal["corrected", "printed", "printed, wrong classes only", "proof's last line"]
-SUPPORT_VERSIONS: tuple[SupportVersion, ...] = (
-    "corrected",
-    "printed",
-    "printed, wrong classes only",
-    "proof's last line",
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -48,10 +42,10 @@ class LinkedTasks:
     array([0.9, 1.8])
     """
 
-    must: Counts
-    cannot: Counts
-    truth: Counts
-    n_tasks: Counts
+    must: npt.NDArray[np.int64]
+    cannot: npt.NDArray[np.int64]
+    truth: npt.NDArray[np.int64]
+    n_tasks: npt.NDArray[np.int64]
     strength: float
 
     def __init__(
@@ -63,8 +57,8 @@ class LinkedTasks:
         n_tasks: npt.ArrayLike = 1,
         strength: float = 1.0,
     ) -> None:
-        by_class, own = np.atleast_2d(_counts("cannot", cannot)), _counts("truth", truth)
-        own = np.atleast_1d(own)
+        by_class = np.atleast_2d(_counts("cannot", cannot))
+        own = np.atleast_1d(_counts("truth", truth))
         musts = np.broadcast_to(_counts("must", must), own.shape)
         copies = np.broadcast_to(_counts("n_tasks", n_tasks), own.shape)
         if by_class.shape[0] != len(own) or not len(own):
@@ -191,7 +185,8 @@ def link_support(
     0.8
     """
     by_class = np.asarray(n_cannot, dtype=np.float64)
-    total, least_wrong = float(by_class.sum()), float(np.delete(by_class, truth).min())
+    total = float(by_class.sum())
+    least_wrong = float(np.delete(by_class, truth).min())
     from_must = n_must * (1 - 2 * label_error)
     if version == "corrected":
         return from_must + (1 - label_error) * least_wrong - label_error * total
@@ -201,10 +196,10 @@ def link_support(
         return from_must - 2 * label_error * total + least_wrong
     if version == "proof's last line":
         return from_must - (1 + label_error) * total + least_wrong
-    raise OptionError.unknown("version", version, SUPPORT_VERSIONS)
+    raise OptionError.unknown("version", version, get_args(SupportVersion))
 
 
-def _counts(name: str, value: npt.ArrayLike) -> Counts:
+def _counts(name: str, value: npt.ArrayLike) -> npt.NDArray[np.int64]:
     given = np.asarray(value)
     if given.dtype.kind not in "iu" or (given < 0).any():
         raise OptionError(f"{name} must be whole numbers, 0 or more; got {value!r}.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.theory.crowd import Assumptions, Floats
+from tiebreak.kernels.layout import Floats
+from tiebreak.theory.crowd import Assumptions
 from tiebreak.theory.events import (
     Deviations,
     LabelErrors,
@@ -45,7 +46,8 @@ def deviations(crowd: Assumptions, budget: float) -> Deviations:
     (errata 17 and 19).
     """
     none = Deviations.unknown(crowd)
-    n_classes, share = crowd.n_classes, budget / 2
+    n_classes = crowd.n_classes
+    share = budget / 2
     tasks = np.sqrt(3 * crowd.class_prior / crowd.n_tasks * np.log(2 * n_classes / share))
     if (tasks > crowd.class_prior).any():
         tasks = none.tasks

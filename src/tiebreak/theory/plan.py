@@ -12,7 +12,7 @@ import numpy as np
 from tiebreak.errors import OptionError
 from tiebreak.theory.crowd import Assumptions
 from tiebreak.theory.linked import LinkedTasks
-from tiebreak.theory.recursion import Bounds, VersionName, bounds, run, trials
+from tiebreak.theory.recursion import Bounds, VersionName, bounds, evidence_thresholds, run
 
 Unit = Literal["workers", "responses a task", "tasks"]
 
@@ -24,7 +24,7 @@ HALVINGS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class CrowdPlan:
     """How many of something the label bound needs to fall below `label_error`.
 
     `needed` is None where even `most` do not suffice; `bounds` are those at `needed`, or at
@@ -66,7 +66,7 @@ def workers_needed(
     n_iter: int = 10,
     sharp: bool = True,
     most: int = MOST_WORKERS,
-) -> Plan:
+) -> CrowdPlan:
     """Find how many workers, of the same kinds in the same shares, the label bound needs.
 
     Examples
@@ -91,7 +91,7 @@ def responses_needed(
     links: LinkedTasks | None = None,
     n_iter: int = 10,
     sharp: bool = True,
-) -> Plan:
+) -> CrowdPlan:
     """Find how many responses each task needs from these workers, drawn at random for each task.
 
     The response rates of the assumptions are not used; see `with_responses_per_task`.
@@ -111,7 +111,7 @@ def tasks_needed(
     n_iter: int = 10,
     sharp: bool = True,
     most: int = MOST_TASKS,
-) -> Plan:
+) -> CrowdPlan:
     """Find how many tasks are enough to learn the workers.
 
     Too many tasks do harm in turn: the bound speaks about all labels at once.
@@ -144,17 +144,18 @@ def probability_all_right(
     0.999
     """
     name: VersionName = "sharp" if sharp else "plain"
-    candidates = trials(assumptions, name)
+    candidates = evidence_thresholds(assumptions, name)
 
     def proves(failure: float) -> bool:
         crowd = replace(assumptions, failure_probability=failure)
         return any(
-            run(crowd, links, n_iter, name, trial).labels_right
-            for trial in candidates
-            if trial.evidence_failure < failure
+            run(crowd, links, n_iter, name, each).labels_right
+            for each in candidates
+            if each.evidence_failure < failure
         )
 
-    fails, works = np.log(SMALLEST_FAILURE), np.log(1 - SMALLEST_FAILURE)
+    fails = np.log(SMALLEST_FAILURE)
+    works = np.log(1 - SMALLEST_FAILURE)
     if not proves(float(np.exp(works))):
         return 0.0
     for _ in range(HALVINGS):
@@ -200,7 +201,7 @@ def with_responses_per_task(assumptions: Assumptions, n: int) -> Assumptions:
     return replace(assumptions, response_rate=rates, most_responses=n)
 
 
-def _search(unit: Unit, label_error: float, most: int, at: Callable[[int], Bounds]) -> Plan:
+def _search(unit: Unit, label_error: float, most: int, at: Callable[[int], Bounds]) -> CrowdPlan:
     """Double until the bound is small enough, then halve the last step."""
     if not 0 < label_error < 1:
         raise OptionError(f"label_error must be between 0 and 1; got {label_error!r}.")
@@ -210,18 +211,21 @@ def _search(unit: Unit, label_error: float, most: int, at: Callable[[int], Bound
     def good(found: Bounds) -> bool:
         return not found.vacuous and found.worst_label_error < label_error
 
-    too_few, enough = 0, 1
+    too_few = 0
+    enough = 1
     found = at(enough)
     while not good(found):
         if enough == most:
-            return Plan(unit, label_error, None, most, found)
-        too_few, enough = enough, min(2 * enough, most)
+            return CrowdPlan(unit, label_error, None, most, found)
+        too_few = enough
+        enough = min(2 * enough, most)
         found = at(enough)
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
-        trial = at(middle)
-        if good(trial):
-            enough, found = middle, trial
+        tried = at(middle)
+        if good(tried):
+            enough = middle
+            found = tried
         else:
             too_few = middle
-    return Plan(unit, label_error, enough, most, found)
+    return CrowdPlan(unit, label_error, enough, most, found)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.theory.crowd import Assumptions, Floats
+from tiebreak.kernels.layout import Floats
+from tiebreak.theory.crowd import Assumptions
 from tiebreak.theory.events import (
     Deviations,
     LabelErrors,
@@ -36,7 +37,8 @@ def deviations(crowd: Assumptions, budget: float) -> Deviations:
 
     `answered` is the smallest radius; `confusion_error` uses the printed one of each entry.
     """
-    n_classes, share = crowd.n_classes, budget / 2
+    n_classes = crowd.n_classes
+    share = budget / 2
     tasks = np.sqrt(3 * crowd.class_prior / crowd.n_tasks * np.log(2 * n_classes / share))
     n_events = 4 * crowd.total_workers * n_classes
     answers = np.sqrt(3 * answer_rates(crowd) / crowd.n_tasks * np.log(n_events / share))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from tiebreak.errors import OptionError
+from tiebreak.kernels.layout import Floats
 from tiebreak.theory import plain, printed, verdicts
 from tiebreak.theory import sharp as sharp_rules
-from tiebreak.theory.crowd import Assumptions, Floats
+from tiebreak.theory.crowd import Assumptions
 from tiebreak.theory.events import Deviations, LabelErrors, ParameterErrors, Version
 from tiebreak.theory.linked import LinkedTasks
 
@@ -162,45 +164,53 @@ def bounds(
     if links is not None:
         _check_links(assumptions, links)
     name: VersionName = "as printed" if as_printed else "sharp" if sharp else "plain"
-    best = best_trial(assumptions, links, n_iter, name, trials(assumptions, name, threshold))
-    exact = VERSIONS[name].evidence_failure(assumptions, best.threshold)
-    return run(assumptions, links, n_iter, name, Trial(best.threshold, exact))
+    best = best_threshold(
+        assumptions, links, n_iter, name, evidence_thresholds(assumptions, name, threshold)
+    )
+    exact = VERSIONS[name].evidence_failure(assumptions, best.share)
+    return run(assumptions, links, n_iter, name, best._replace(evidence_failure=exact))
 
 
-class Trial(NamedTuple):
+class EvidenceThreshold(NamedTuple):
     """A share of the expected evidence, and the chance that some task falls short of it."""
 
-    threshold: float
+    share: float
     evidence_failure: float
 
 
-def trials(crowd: Assumptions, name: VersionName, threshold: float | None = None) -> list[Trial]:
+def evidence_thresholds(
+    crowd: Assumptions, name: VersionName, threshold: float | None = None
+) -> list[EvidenceThreshold]:
     """List the thresholds to try; which is best depends on the crowd."""
     if name != "sharp":
         if threshold not in (None, plain.THRESHOLD):
             raise OptionError(f"Only sharp bounds can choose a threshold; got {threshold!r}.")
-        return [Trial(plain.THRESHOLD, VERSIONS[name].evidence_failure(crowd, plain.THRESHOLD))]
+        return [
+            EvidenceThreshold(
+                plain.THRESHOLD, VERSIONS[name].evidence_failure(crowd, plain.THRESHOLD)
+            )
+        ]
     if threshold is not None and not 0 < threshold < 1:
         raise OptionError(f"threshold must be between 0 and 1, both excluded; got {threshold!r}.")
     thresholds = THRESHOLDS if threshold is None else (threshold,)
     failures = sharp_rules.evidence_failures(crowd, thresholds)
-    return [Trial(*pair) for pair in zip(thresholds, failures, strict=True)]
+    return [EvidenceThreshold(*pair) for pair in zip(thresholds, failures, strict=True)]
 
 
-def best_trial(
+def best_threshold(
     crowd: Assumptions,
     links: LinkedTasks | None,
     n_iter: int,
     name: VersionName,
-    candidates: Sequence[Trial],
-) -> Trial:
-    """Return the trial with the smallest last label bound, then the surest evidence.
+    candidates: Sequence[EvidenceThreshold],
+) -> EvidenceThreshold:
+    """Return the threshold with the smallest last label bound, then the surest evidence.
 
     The choice looks at the assumptions only, never at data, so the bound stays valid.
     """
     if len(candidates) == 1:
         return candidates[0]
-    return max(candidates, key=lambda trial: _merit(run(crowd, links, n_iter, name, trial)))
+    return max(candidates, key=lambda each: _merit(run(crowd, links, n_iter, name, each)))
 
 
 def _merit(found: Bounds) -> tuple[float, ...]:
@@ -233,11 +243,15 @@ class _Iteration(NamedTuple):
 
 
 def run(
-    crowd: Assumptions, links: LinkedTasks | None, n_iter: int, name: VersionName, trial: Trial
+    crowd: Assumptions,
+    links: LinkedTasks | None,
+    n_iter: int,
+    name: VersionName,
+    threshold: EvidenceThreshold,
 ) -> Bounds:
     """Run the recursion at one threshold of the evidence."""
-    evidence, deviations, probability = _promises(crowd, name, trial)
-    table = _table(_iterate(crowd, links, name, evidence, deviations), n_iter)
+    evidence, deviations, probability = _promises(crowd, name, threshold)
+    table = list(islice(_iterate(crowd, links, name, evidence, deviations), n_iter))
     linked = None if links is None else np.array([step.labels.linked for step in table])
     support = None if links is None else np.array([step.support for step in table])
     return Bounds(
@@ -251,22 +265,12 @@ def run(
         label_exponent=np.array([step.exponent for step in table]),
         link_support=support,
         probability=probability,
-        ingredients=_ingredients(crowd, trial, deviations),
+        ingredients=_ingredients(crowd, threshold, deviations),
     )
 
 
-def _table(steps: Iterator[_Iteration], n_iter: int) -> list[_Iteration]:
-    """Take n_iter iterations; once one repeats the one before, all later ones do."""
-    table = [next(steps)]
-    while len(table) < n_iter:
-        table.append(next(steps))
-        if table[-1] == table[-2]:
-            table += table[-1:] * (n_iter - len(table))
-    return table
-
-
 def _promises(
-    crowd: Assumptions, name: VersionName, trial: Trial
+    crowd: Assumptions, name: VersionName, threshold: EvidenceThreshold
 ) -> tuple[float, Deviations, float]:
     """Spend ν: the evidence and the deviations that hold, and the probability of both.
 
@@ -274,11 +278,10 @@ def _promises(
     printed theorem has no valid split, since its δ₁ is above 1; it is shown as if δ₁ were 0.
     """
     budget = crowd.failure_probability
-    evidence = trial.threshold * crowd.evidence_per_task
+    evidence = threshold.share * crowd.evidence_per_task
     if name == "as printed":
-        probability = max(0.0, 1 - budget - trial.evidence_failure)
-        return evidence, printed.deviations(crowd, budget), probability
-    left = budget - trial.evidence_failure
+        return evidence, printed.deviations(crowd, budget), 0.0
+    left = budget - threshold.evidence_failure
     if left <= 0:
         return -np.inf, Deviations.unknown(crowd), 0.0
     return evidence, VERSIONS[name].deviations(crowd, left), 1 - budget
@@ -303,7 +306,8 @@ def _iterate(
         rows = rules.confusion_error(crowd, deviations, labels)
         posterior_total = crowd.n_tasks + float(crowd.class_prior_counts.sum())
         errors = ParameterErrors(class_prior, rows.entry, posterior_total, rows.total)
-        worst_prior, worst_entry = float(class_prior.max()), float(rows.entry.max())
+        worst_prior = float(class_prior.max())
+        worst_entry = float(rows.entry.max())
         yield _Iteration(exponent, support, labels, worst_prior, worst_entry)
 
 
@@ -333,13 +337,15 @@ def _label_errors(
     return LabelErrors(unlinked, linked, links.total_tasks / crowd.n_tasks)
 
 
-def _ingredients(crowd: Assumptions, trial: Trial, deviations: Deviations) -> Ingredients:
+def _ingredients(
+    crowd: Assumptions, threshold: EvidenceThreshold, deviations: Deviations
+) -> Ingredients:
     return Ingredients(
         class_prior_gap=crowd.class_prior_gap,
         evidence_per_worker=crowd.evidence_per_worker,
         evidence_per_task=crowd.evidence_per_task,
-        evidence_threshold=trial.threshold,
-        evidence_failure=trial.evidence_failure,
+        evidence_threshold=threshold.share,
+        evidence_failure=threshold.evidence_failure,
         rarest_class=crowd.rarest_class,
         rarest_answer=crowd.rarest_answer,
         most_responses=crowd.most_responses,

@@ -47,7 +47,8 @@ def crowd_in_words(crowd: Assumptions) -> str:
     >>> crowd_in_words(crowd)
     'With 1 worker this good on 500 tasks'
     """
-    n, tasks = crowd.total_workers, crowd.n_tasks
+    n = crowd.total_workers
+    tasks = crowd.n_tasks
     workers = f"{n:,} worker{'s' if n > 1 else ''} this good"
     on_tasks = f"{tasks:,} task{'s' if tasks > 1 else ''}"
     if crowd.responses_per_task == n:
@@ -89,7 +90,8 @@ def reasons(found: Bounds) -> tuple[str, ...]:
 
 
 def _reasons(found: Bounds) -> Iterator[str]:
-    crowd, parts = found.assumptions, found.ingredients
+    crowd = found.assumptions
+    parts = found.ingredients
     if found.probability <= 0:
         yield (
             f"Too little evidence: the responses on a task are worth {parts.evidence_per_task:.3g} "

@@ -18,12 +18,12 @@ from tiebreak.inference.exact_links.subtypes import SubtypeLinks
 from tiebreak.inference.link_errors import estimated, learnt
 from tiebreak.inference.link_errors.estimated import Scored
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
-from tiebreak.inference.options import FOUND_RATES, ExactLinkOptions
 from tiebreak.inference.results import Fit
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.kernels.sweeper import Sweeper
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import Implications, LinkCodes
+from tiebreak.options import FOUND_RATES, ExactLinkOptions
 
 MANY = 0.3  # of all tasks: so many linked ones take the others with them, to lie side by side
 
@@ -41,6 +41,7 @@ def fit(
     start: Run,
     beliefs: Beliefs,
     links: LinkCodes,
+    implied: Implications,
     gold: GoldCodes | None,
     options: ExactLinkOptions,
     stopping: Stopping,
@@ -58,13 +59,15 @@ def fit(
         Where plain VB ended or, where `is_warm`, a fit with fewer links or labels.
     beliefs
         Those of plain VB, which has seen neither links nor labels.
+    implied
+        What follows from hard links and from gold.
     """
     if options.error in FOUND_RATES and links.weight is not None:
         raise OptionError(
             f"Weights already say how sure each link is, so ExactLinkOptions.error="
             f"{options.error!r} has nothing to find. Leave it out, or remove the weights."
         )
-    setup = set_up(plain, links, gold, options)
+    setup = set_up(plain, links, implied, gold, options)
     exact = setup.exact
     rates = _estimated(plain, beliefs, links, setup, options)
     model = _learnt(links, setup, options)
@@ -75,14 +78,13 @@ def fit(
         rates = model.rates
     evidence = _evidence(links, setup.hard, gold, options, rates)
     found = honest.choose(plain, beliefs, honesty, evidence)
-    report = exact.finish()
     q = _probabilities(plain, setup, run, found)
     return Fit(
         run,
         q,
         found,
         decoded=_decoded(links, exact, options),
-        link_report=report,
+        link_report=exact.finish(),
         rates=rates,
         wrong=_wrong(links, setup),
     )
@@ -92,9 +94,13 @@ def _probabilities(plain: Problem, setup: Setup, run: Run, found: Calibration | 
     """Return the probabilities of classes; linked tasks are inferred jointly from scaled scores."""
     exact = setup.exact
     if found is None:
+        exact.finish()
+        exact.spread(run.q)
         return vb.class_probabilities(plain, run.q)
     q = honest.probabilities(plain, run.beliefs, found)
-    exact.infer_from(honest.scaled_scores(plain, run.beliefs, found, exact.task))
+    scores = honest.scaled_scores(plain, run.beliefs, found, exact.task)
+    exact.infer_from(scores, is_last=True)
+    exact.finish()
     q[exact.task] = exact.pool.members_of(exact.q)
     return vb.clamp(q, setup.known)
 
@@ -128,7 +134,11 @@ def _of_responses(plain: Problem, run: Run, found: Calibration | None) -> Floats
 
 
 def set_up(
-    plain: Problem, links: LinkCodes, gold: GoldCodes | None, options: ExactLinkOptions
+    plain: Problem,
+    links: LinkCodes,
+    implied: Implications,
+    gold: GoldCodes | None,
+    options: ExactLinkOptions,
 ) -> Setup:
     """Set up joint inference; say which links are hard, and what is known or follows."""
     wrong, right = options.error_prior
@@ -136,9 +146,9 @@ def set_up(
     error = expected if options.error in FOUND_RATES else options.error
     assert not isinstance(error, str)  # checked by the options
     log_odds, hard = merging.log_odds_of(links, error)
-    merged = merging.merge(links, hard, plain.n_classes, gold)
+    merged = merging.merge(implied)
     known = _union(gold, merged.known())
-    tasks = plain.tasks._replace(role=vb.roles(plain.tasks.n_tasks, known, None))
+    tasks = vb.with_known(plain, known).tasks
     given = (tasks, merged, links.keep(~hard), log_odds[~hard])
     kept = (plain.n_classes, plain.backend, plain.n_threads)
     if plain.n_states > plain.n_classes:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.errors import InputNote
+from tiebreak.frames import as_frame
 from tiebreak.inference.link_errors.learnt import Rates
 from tiebreak.kernels.layout import Floats
-from tiebreak.labels import as_frame
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links import Links
 

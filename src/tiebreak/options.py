@@ -2,15 +2,14 @@
 
 Each class holds what its way of inferring links can be told, refuses what contradicts itself, and
 says in its metadata how the command line spells each option: an option is added here, and nowhere
-else.
+else. The command line builds its help from this module, so that it imports nothing heavy.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from typing import Any
-
-import numpy as np
 
 from tiebreak.errors import OptionError
 
@@ -82,7 +81,7 @@ class ExactLinkOptions:
                 f"got {self.error!r}."
             )
         wrong, right = self.error_prior
-        if not (0.0 < wrong < right < np.inf):
+        if not (0.0 < wrong < right < math.inf):
             raise OptionError(
                 "ExactLinkOptions.error_prior must be (wrong, right) with 0 < wrong < right; "
                 f"got {(wrong, right)}."
@@ -132,7 +131,7 @@ class MeanFieldOptions:
                 raise OptionError(
                     f"MeanFieldOptions.strength must be a number or 'grid'; got {strength!r}."
                 )
-        elif strength is not None and not (np.isfinite(strength) and strength >= 0.0):
+        elif strength is not None and not (math.isfinite(strength) and strength >= 0.0):
             raise OptionError(
                 f"MeanFieldOptions.strength must be 0 or more and finite; got {strength!r}."
             )

@@ -1,0 +1,233 @@
+"""What the experiments share: running cases, keeping results, tables, figures.
+
+A script finds this module after `sys.path.append(str(Path(__file__).parents[1]))`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.reproduce.report import table as table_rows
+from tiebreak.reproduce.runner import RUNS, Row, finished, made_on, run_cases
+
+ROOT = Path(__file__).parents[1]
+RESULTS = "results.json"
+NAMES = {
+    "bluebird": "Bluebird",
+    "dog": "Dog",
+    "web": "Web",
+    "music_genre": "Music",
+    "zencrowd_india": "ZenCrowd India",
+    "zencrowd_us": "ZenCrowd US",
+    "rte": "RTE",
+    "sentence_polarity": "Sentence Polarity",
+    "trec": "TREC",
+    "product": "Product",
+}
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "tiebreak",  # the same numbers give the same file
+    "svg.fonttype": "none",
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+# Running
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / "config.toml").read_text("utf-8"))
+
+
+def estimator_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Turn the options of a method in config.toml into those of VariationalBayes."""
+    import tiebreak as tb
+
+    classes = {"mean_field": tb.MeanFieldOptions, "exact": tb.ExactLinkOptions}
+    chosen = {name: value for name, value in options.items() if name not in classes}
+    for name in classes.keys() & options:
+        chosen["link_options"] = classes[name](**options[name])
+    return chosen
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """How an experiment is run: its cases, what a case does, what is kept of it.
+
+    A case is a named tuple with dataset, method and seed among its fields. Cases that differ in
+    the seed only make up a cell of `results.json`, in the order of the seeds.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    cases: Callable[[], list[Any]]  # all that config.toml asks for
+    work: Callable[[Any], Row]  # runs a case
+    cell_of: Callable[[Any], str]  # the name of its cell
+    summary: Callable[[list[Row]], dict[str, Any]]  # what is kept of the rows of a cell
+    about: Callable[[], dict[str, Any]] = dict  # what else is kept once
+
+    def main(self) -> None:
+        """Run what is missing, or collect what was run: the command line of run.py."""
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--methods", default=",".join(self.config["methods"]))
+        parser.add_argument("--datasets", default=",".join(self.config["datasets"]))
+        parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+        parser.add_argument("--seeds", type=int, default=self.config["seeds"])
+        parser.add_argument("--collect", action="store_true")
+        parser.add_argument("--again", action="store_true", help="Run what results.json holds too.")
+        chosen = parser.parse_args()
+        if chosen.collect:
+            self.collect()
+            return
+        kept = {} if chosen.again else self.kept_cells()
+        methods = chosen.methods.split(",")
+        datasets = chosen.datasets.split(",")
+        last_seed = self.config["first_seed"] + chosen.seeds
+        wanted = [
+            case
+            for case in self.cases()
+            if case.method in methods
+            and case.dataset in datasets
+            and case.seed < last_seed
+            and self.cell_of(case) not in kept
+        ]
+        run_cases(wanted, self.work, self.folder / RUNS, jobs=chosen.jobs, progress=progress())
+
+    def kept_cells(self) -> dict[str, Any]:
+        path = self.folder / RESULTS
+        return json.loads(path.read_text("utf-8"))["cells"] if path.exists() else {}
+
+    def collect(self) -> None:
+        """Put the cells that were run in full into `results.json`; the others stay as they were."""
+        members: dict[str, list[Any]] = {}
+        for case in self.cases():
+            members.setdefault(self.cell_of(case), []).append(case)
+        kept = self.kept_cells()
+        cells = {key: kept[key] for key in members if key in kept}
+        rows = finished(self.folder / RUNS, type(self.cases()[0]))
+        for key, of_cell in members.items():
+            if all(case in rows for case in of_cell):
+                cells[key] = self.summary([rows[case] for case in of_cell])
+        seeds = {name: self.config[name] for name in ("seeds", "first_seed")}
+        about = json.dumps({**made_on(), **seeds, **self.about()})
+        lines = ",\n".join(
+            f"{json.dumps(key)}:{json.dumps(cells[key], separators=(',', ':'))}"
+            for key in sorted(cells)
+        )
+        (self.folder / RESULTS).write_text(f'{{"about":{about},\n"cells":{{\n{lines}\n}}}}\n')
+        print(f"{len(cells)} of {len(members)} cells kept")
+
+
+def progress() -> Callable[[int, int], None]:
+    """Return what prints every so often how many cases are finished."""
+    start = time.time()
+
+    def show(n_done: int, n_all: int) -> None:
+        if n_done % 20 == 0 or n_done == n_all:
+            print(f"{n_done:,} of {n_all:,}, {time.time() - start:,.0f} s", flush=True)
+
+    return show
+
+
+# Results
+
+
+class Difference(NamedTuple):
+    """A paired difference over seeds: its mean and the standard error of that."""
+
+    mean: float
+    error: float
+
+    @classmethod
+    def between(cls, ours: np.ndarray, theirs: np.ndarray) -> Difference:
+        """Return ours − theirs, seed by seed; nan where one of them was not run."""
+        if not (len(ours) and len(theirs)):
+            return cls(np.nan, np.nan)
+        apart = ours - theirs
+        return cls(float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(len(apart))))
+
+    def __str__(self) -> str:
+        return f"{signed(self.mean)} ± {self.error:.4f}"
+
+
+def signed(value: float) -> str:
+    """Write a difference with its sign; what rounds to nothing has none."""
+    text = f"{value:+.4f}"
+    return "0.0000" if float(text) == 0.0 else text.replace("-", "−")
+
+
+class Cells:
+    """What `results.json` holds: `about` all of it, and what was measured by cell."""
+
+    def __init__(self, folder: Path) -> None:
+        kept = json.loads((folder / RESULTS).read_text("utf-8"))
+        self.about: dict[str, Any] = kept["about"]
+        self.cells: dict[str, dict[str, Any]] = kept["cells"]
+
+
+def mean(values: np.ndarray) -> float:
+    """Return the mean; nan of nothing."""
+    return float(values.mean()) if len(values) else np.nan
+
+
+# Pages
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return table_rows(head, rows) + "\n"
+
+
+def percent(share: float) -> str:
+    return f"{100.0 * share:g} %"
+
+
+# Figures
+
+
+def draw_datasets(
+    datasets: Sequence[str], draw: Callable[[Any, str], None], x_label: str, path: Path
+) -> None:
+    """Draw one panel for each of ten datasets, with one legend, into a file."""
+    plt = pyplot()
+    with plt.rc_context(STYLE):
+        sheet, axes = plt.subplots(2, 5, figsize=(11.0, 5.0), constrained_layout=True)
+        for panel, dataset in zip(axes.flat, datasets, strict=True):
+            draw(panel, dataset)
+        for panel in axes[:, 0]:
+            panel.set_ylabel("macro-F")
+        for panel in axes[1]:
+            panel.set_xlabel(x_label)
+        lines, labels = axes.flat[0].get_legend_handles_labels()
+        sheet.legend(lines, labels, loc="outside lower center", ncol=4, frameon=False)
+        save(sheet, path)
+
+
+def pyplot() -> Any:
+    """Import pyplot for files only: no window, no fonts of this machine."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    return plt
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write an SVG without its date and without blanks at the ends of lines."""
+    from tiebreak.reproduce.figures import strip_blanks
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+    strip_blanks(path)
+    print(f"wrote {path.relative_to(ROOT)}")
