@@ -15,7 +15,7 @@ from tiebreak.errors import OptionError
 
 SCHEDULES = ("in-turn", "parallel", "damped")
 DECODINGS = ("joint", "marginal")
-FOUND_RATES = ("auto", "asked", "learn")  # error rates that are found, not stated
+LEARN = "learn"  # error rates that are found, not stated
 
 
 def option(
@@ -38,10 +38,8 @@ class ExactLinkOptions:
     ----------
     error
         How often links without weight are wrong. None: never, they are hard. A number such as
-        0.02: soft. "auto", the choice for doubtful links: two rates estimated before the fit, for
-        same tasks and for different ones; near 0.02 where links are few. "asked": the same for
-        answers to questions that `selection` chose, which count more. "learn": rates for each
-        source (`who` in links), learnt in the fit, to compare sources.
+        0.02: soft, all with that rate. "learn": rates for each source (`who` in links), for same
+        tasks and for different ones, learnt in the fit.
     error_prior
         Pseudo-answers (wrong, right) that learnt error rates start from.
     decode
@@ -52,11 +50,11 @@ class ExactLinkOptions:
     error: float | str | None = option(
         None,
         "--link-error",
-        "How often links are wrong: a rate, auto, asked, learn.",
-        words=FOUND_RATES,
+        "How often links are wrong: a rate, or learn.",
+        words=(LEARN,),
         number="RATE",
     )
-    error_prior: tuple[float, float] = (1.0, 19.0)
+    error_prior: tuple[float, float] = (2.0, 8.0)
     decode: str | None = option(
         None,
         "--decode",
@@ -70,10 +68,11 @@ class ExactLinkOptions:
     def __post_init__(self) -> None:
         _require_word(self, "decode")
         if isinstance(self.error, str):
-            if self.error not in FOUND_RATES:
+            if self.error != LEARN:
+                gone = " 'auto' and 'asked' are gone: 'learn' does their work."
                 raise OptionError(
-                    "ExactLinkOptions.error must be a number, 'auto', 'asked', 'learn' or None; "
-                    f"got {self.error!r}."
+                    f"ExactLinkOptions.error must be a number, 'learn' or None; got {self.error!r}."
+                    f"{gone if self.error in ('auto', 'asked') else ''}"
                 )
         elif self.error is not None and not 0.0 < self.error < 0.5:
             raise OptionError(

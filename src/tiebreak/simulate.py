@@ -156,7 +156,8 @@ def links(gold: Gold, n: int, *, wrong: float = 0.0, random_state: Seed = None) 
     is_must = gold.label[left] == gold.label[right]
     is_must ^= rng.random(n) < wrong
     kind = np.where(is_must, "must", "cannot").tolist()
-    return Links.from_columns(gold.tasks.take(left), gold.tasks.take(right), kind)
+    ends = (gold.tasks.take(left), gold.tasks.take(right))
+    return Links.from_columns(*ends, kind, sampling="pairs")
 
 
 def unrank_pairs(index: npt.NDArray[Any]) -> tuple[Offsets, Offsets]:

@@ -79,7 +79,6 @@ def test_links_and_gold_take_part(run: Run, crowd: simulate.Crowd) -> None:
         ),
         (["--link-error", "0.125"], {"link_options": tb.ExactLinkOptions(error=0.125)}),
         (["--link-error", "learn"], {"link_options": tb.ExactLinkOptions(error="learn")}),
-        (["--link-error", "auto"], {"link_options": tb.ExactLinkOptions(error="auto")}),
         (["--decode", "marginal"], {"link_options": tb.ExactLinkOptions(decode="marginal")}),
         (["--no-calibrate"], {"calibrate": "none"}),
         (["--no-accelerate"], {"accelerate": False}),
@@ -162,10 +161,10 @@ def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> N
 
 def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> None:
     tb.write_links("doubtful-links.csv", simulate.links(crowd.gold, 60, wrong=0.3, random_state=0))
-    options = "--links", "doubtful-links.csv", "--link-error", "auto", "--doubtful", "wrong.csv"
+    options = "--links", "doubtful-links.csv", "--link-error", "learn", "--doubtful", "wrong.csv"
     result = run("fuse", "responses.csv", *options, "-o", "labels.csv")
     assert result.exit_code == 0, result.stderr
-    model = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error="auto")).fit(
+    model = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error="learn")).fit(
         "responses.csv", links="doubtful-links.csv"
     )
     found = model.doubtful_links_

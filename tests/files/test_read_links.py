@@ -74,7 +74,7 @@ def test_any_other_word_is_an_error_with_its_line(tmp_path: Path, word: str) -> 
         f"{word!r} ({tmp_path}/links.csv, line 4); nothing ({tmp_path}/links.csv, line 5)"
         in message
     )
-    assert "Write must or cannot" in message
+    assert "Write must, cannot or duplicate" in message
 
 
 @pytest.mark.parametrize("words", [[1, 0], [None, 1], [float("nan"), 1]])

@@ -71,9 +71,12 @@ class TiedRates:
         swept = self.links.sweep(sweeper, scores, logs)
         value = self.links.entropy()
         apart = learnt.learn_rates(self.prior, self.answers, self.links.agreement())
+        tied = self.answers.one_rate  # both rows hold the sum already
+        wrong = apart.wrong - self.prior.wrong
+        right = apart.right - self.prior.right
         self.rates = Rates(
-            self.prior.wrong + (apart.wrong - self.prior.wrong).sum(axis=0),
-            self.prior.right + (apart.right - self.prior.right).sum(axis=0),
+            self.prior.wrong + np.where(tied, wrong[0], wrong.sum(axis=0)),
+            self.prior.right + np.where(tied, right[0], right.sum(axis=0)),
         )
         self.links.set_log_odds(learnt.log_odds(self.rates, self.answers))
         gain = betaln(self.rates.wrong, self.rates.right) - betaln(

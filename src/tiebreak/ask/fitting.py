@@ -85,7 +85,7 @@ class Fits:
         given = self._job.links
         if given is not None and given.weight is not None:
             return SMALL_ERROR
-        return "learn" if several else "asked"
+        return "learn"
 
     def _fit_with(
         self, link_error: float | str | None, answers: Sequence[Event]

@@ -25,6 +25,7 @@ from tiebreak.cli.options import (
     Classes,
     Columns,
     GoldFile,
+    LinkSampling,
     LinksFile,
     Quiet,
     Repeats,
@@ -61,6 +62,7 @@ WorkerModelName = Literal["confusion", "coin", "kinds", "subtypes", "kinds+subty
 def fuse(
     responses: ResponsesFile,
     links: LinksFile = None,
+    link_sampling: LinkSampling = None,
     gold: GoldFile = None,
     tasks: TasksFile = None,
     method: Annotated[
@@ -174,6 +176,7 @@ def fuse(
             columns=columns,
             repeats=repeats,
             classes=classes,
+            sampling=link_sampling,
             form=form,
             choices=choices,
         )

@@ -6,6 +6,7 @@ Each stands here once: the same name and help everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import typer
@@ -27,6 +28,10 @@ Read = TypeVar("Read")
 
 ResponsesFile = Annotated[
     str, typer.Argument(help="Table of task, worker, label; - is stdin.", metavar="RESPONSES")
+]
+LinkSampling = Annotated[
+    Literal["pairs", "duplicates"] | None,
+    typer.Option(help="How links came about. [without cannot-links: duplicates]"),
 ]
 LinksFile = Annotated[
     str | None, typer.Option(help="Table of left, right, link (must|cannot).", metavar="FILE")
@@ -84,6 +89,7 @@ def read_inputs(
     form: str | None = None,
     choices: FormatOptions | None = None,
     classes: str | None = None,
+    sampling: Literal["pairs", "duplicates"] | None = None,
 ) -> InputTables:
     """Read the files that the options name."""
     from tiebreak import files
@@ -101,7 +107,7 @@ def read_inputs(
         note(f"--gold is used; the {len(export.gold):,} known labels in {responses} are not.")
     return InputTables(
         export.responses,
-        read_if_given(opened, "links", files.read_links),
+        read_if_given(opened, "links", partial(files.read_links, sampling=sampling)),
         known or export.gold,
         read_if_given(opened, "among", files.read_tasks),
         read_if_given(opened, "texts", files.read_texts),

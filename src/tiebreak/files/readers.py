@@ -23,7 +23,7 @@ from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Column, Ids, as_list, is_arrow
 from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Labels
-from tiebreak.links import Links, as_must
+from tiebreak.links import Links, Sampling, as_must, as_said
 from tiebreak.responses import Builder, Repeats, Responses
 
 ColumnNames = Mapping[str, object]
@@ -148,14 +148,20 @@ def read_export(
 
 
 def read_links(
-    source: Any, *, columns: ColumnNames | None = None, format: str | None = None
+    source: Any,
+    *,
+    columns: ColumnNames | None = None,
+    format: str | None = None,
+    sampling: Sampling | None = None,
 ) -> Links:
     """Read which tasks must, or cannot, be of the same class.
 
-    Columns are left, right and link (must or cannot), and optionally weight (above 0; the
-    log-odds that the link is right) and who (where the link comes from). See `read_responses`
+    Columns are left, right and link (must, cannot or duplicate), and optionally weight (above 0;
+    the log-odds that the link is right) and who (where the link comes from). See `read_responses`
     for what `source`, `columns` and `format` may be; rows are (left, right, link, weight, who),
-    of which the last two may be left out.
+    of which the last two may be left out. `sampling` says how the links came about: "pairs" were
+    drawn or asked, "duplicates" are copies of one task; None: must-links of a source without
+    cannot-links are duplicates, which is reported.
 
     Examples
     --------
@@ -170,8 +176,10 @@ def read_links(
         found["left"],
         found["right"],
         as_must(found["link"], table.source),
+        said=as_said(found["link"]),
         weight=found.get("weight"),
         who=found.get("who"),
+        sampling=sampling,
         frame=table.frame,
         source=table.source,
     )

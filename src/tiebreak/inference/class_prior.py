@@ -31,6 +31,9 @@ class StatePrior(Protocol):
     def expected_log(self, parameters: Floats) -> Floats:
         """Return the expected log probability of each state, (n_states,)."""
 
+    def expected_log_of_class(self, parameters: Floats) -> Floats:
+        """Return the expected log probability of each class, (n_classes,)."""
+
     def log_evidence(self, parameters: Floats) -> float:
         """Return its part of the bound, right after the parameters were updated."""
 
@@ -55,6 +58,10 @@ class ClassPrior(NamedTuple):
 
     def expected_log(self, parameters: Floats) -> Floats:
         """Return E[log π], (n_states,): [eq:expected-logs]."""
+        return dirichlet.expected_log(parameters)
+
+    def expected_log_of_class(self, parameters: Floats) -> Floats:
+        """Return E[log π], (n_classes,)."""
         return dirichlet.expected_log(parameters)
 
     def log_evidence(self, parameters: Floats) -> float:
@@ -94,8 +101,13 @@ class SubtypePrior(NamedTuple):
         """Return the expected log probability of each state: that of its class, and within it."""
         by_class = parameters.reshape(self.n_classes, self.n_subtypes)
         within = psi(by_class) - psi(by_class.sum(axis=1, keepdims=True))
-        of_class = dirichlet.expected_log(self._of_class(by_class))
+        of_class = self.expected_log_of_class(parameters)
         return np.asarray((of_class[:, None] + within).ravel())
+
+    def expected_log_of_class(self, parameters: Floats) -> Floats:
+        """Return E[log π], (n_classes,)."""
+        by_class = parameters.reshape(self.n_classes, self.n_subtypes)
+        return dirichlet.expected_log(self._of_class(by_class))
 
     def log_evidence(self, parameters: Floats) -> float:
         """Return the logs of normalisers, of the classes and of the subtypes within each."""

@@ -9,7 +9,7 @@ from tiebreak.inference.calibration import Calibration, Evidence, Honesty
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import softmax
-from tiebreak.kernels.layout import ByTask, Codes, Floats
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 from tiebreak.kernels.threads import for_each
 
 TASKS_AT_ONCE = 1 << 17  # memory for the scores of some tasks, not of all
@@ -52,10 +52,17 @@ def class_scores_of(problem: Problem, beliefs: Beliefs, tasks: Codes) -> Floats:
     return vb.class_scores(problem, problem.backend.score_tasks(part, *logs))
 
 
-def scaled_scores(problem: Problem, beliefs: Beliefs, found: Calibration, tasks: Codes) -> Floats:
-    """Return the scaled class scores of some tasks, (n, n_classes)."""
+def scaled_scores(
+    problem: Problem, beliefs: Beliefs, found: Calibration, tasks: Codes, pays: Mask
+) -> Floats:
+    """Return the scaled class scores of some tasks, (n, n_classes).
+
+    `pays` says which of them have a prior of their own; copies of others have none.
+    """
+    scores = class_scores_of(problem, beliefs, tasks)
+    scores[~pays] -= problem.states.expected_log_of_class(beliefs.alpha)
     scale = found.scale(n_responses(problem.tasks)[tasks])
-    return np.asarray(scale[:, None] * class_scores_of(problem, beliefs, tasks))
+    return np.asarray(scale[:, None] * scores)
 
 
 def probabilities(problem: Problem, beliefs: Beliefs, found: Calibration) -> Floats:

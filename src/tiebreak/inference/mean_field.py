@@ -66,6 +66,7 @@ class MeanField:
     role: Roles
     backend: Backend
     schedule: str = "in-turn"
+    copies: Codes | None = None  # tasks that duplicate others, whose class is no draw of its own
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -85,8 +86,15 @@ class MeanField:
 
     def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
         """Update the linked tasks in place, and count them."""
+        if self.copies is None:
+            step = self.update(sweeper.q(), scores)
+            counts, totals = sweeper.tally(sweeper.tasks.role == LINKED)
+            return Swept(counts, totals, step.change, step.value, 0.0)
+        log_prior, _ = logs
+        scores[self.copies] -= log_prior  # a copy is no draw of its own: [eq:sampling]
         step = self.update(sweeper.q(), scores)
         counts, totals = sweeper.tally(sweeper.tasks.role == LINKED)
+        totals = totals - sweeper.q()[self.copies].sum(axis=0)
         return Swept(counts, totals, step.change, step.value, 0.0)
 
     def update(self, q: Floats, u: Floats) -> LinkStep:
@@ -207,10 +215,11 @@ def fit(
         gold = _with_implied(gold, implied)
     groups = closed_groups(implied) if closure else given_groups(links)
     role = vb.roles(n_tasks, gold, groups.task)
+    copies = _copies(links, role)
     problem = plain._replace(tasks=plain.tasks._replace(role=role))
 
     def ascent(strength: float, q: Floats) -> Run:
-        model = MeanField(groups, strength, role, plain.backend, options.schedule)
+        model = MeanField(groups, strength, role, plain.backend, options.schedule, copies)
         return vb.ascend(problem._replace(links=model), q, **stopping._asdict())
 
     q = vb.clamp(start.q, gold)
@@ -223,6 +232,17 @@ def fit(
     strength = float(options.strength)
     run = approach_strength(ascent, q, strength) if in_turn else ascent(strength, q)
     return _calibrated(plain, run, gold, honesty)._replace(link_strength=strength)
+
+
+def _copies(links: LinkCodes, role: Roles) -> Codes | None:
+    """Return open tasks that duplicate an earlier one; None where no link says so."""
+    if links.duplicate is None or not links.duplicate.any():
+        return None
+    ends = (links.left[links.duplicate], links.right[links.duplicate])
+    unit = link_graph.components(len(role), *ends)
+    is_first = np.zeros(len(role), dtype=bool)
+    is_first[np.unique(unit, return_index=True)[1]] = True
+    return np.flatnonzero(~is_first & (role == LINKED)).astype(np.int32)
 
 
 def _calibrated(plain: Problem, run: Run, gold: GoldCodes | None, honesty: Honesty) -> Fit:

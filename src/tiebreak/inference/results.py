@@ -9,7 +9,7 @@ from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.link_errors.learnt import Rates
 from tiebreak.inference.vb import Run
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.layout import Codes, Floats
 
 
 class GridPoint(NamedTuple):
@@ -30,5 +30,6 @@ class Fit(NamedTuple):
     link_report: LinkReport | None = None
     rates: Rates | None = None  # error rates of links by source, estimated or learnt
     wrong: Floats | None = None  # (n_links,) probability that each link is wrong; 0 for hard ones
+    uncertain: tuple[Codes, ...] = ()  # tasks of linked groups that another mode calls otherwise
     link_strength: float | None = None
     link_grid: tuple[GridPoint, ...] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -35,9 +36,11 @@ from tiebreak.kernels.threads import default_threads
 from tiebreak.links import OnContradiction
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
+from tiebreak.wording import counted
 
 INITS = ("majority", "spectral")
 CALIBRATIONS = ("auto", "votes", "none")
+SHOWN_GROUPS = 5  # in a note
 
 RENAMED = {  # arguments of earlier versions, and what to write now
     "link_inference": "link_options=tb.ExactLinkOptions() or tb.MeanFieldOptions()",
@@ -113,8 +116,11 @@ class VariationalBayes(Estimator):
         The soft links that are more likely wrong than right, most doubtful first, or None.
     link_report_
         How many components of linked tasks were settled exactly and how many approximately.
+    uncertain_groups_
+        Groups of linked tasks whose class another mode, nearly as likely, has otherwise: label one
+        task of each.
     link_errors_
-        Error rates of links, estimated or learnt, by source, or None.
+        Learnt error rates of links, by source, or None.
     calibration_
         How scores became probabilities: `dependence` and `multiplier`, or None.
     link_strength_, link_grid_
@@ -135,6 +141,7 @@ class VariationalBayes(Estimator):
     link_errors_: LinkErrors | None
     doubtful_links_: DoubtfulLinks | None
     calibration_: Calibration | None
+    uncertain_groups_: list[list[Hashable]]
     _warm_start: WarmStart
 
     supports_adaptive_selection = True
@@ -365,9 +372,18 @@ class VariationalBayes(Estimator):
                 self._stopping,
                 honesty,
                 is_warm=is_warm,
+                is_given=not isinstance(self.init, str),
             )
         if gold is not None:
-            return exact_links.fit_gold(problem, run, plain, gold, self._stopping, honesty)
+            return exact_links.fit_gold(
+                problem,
+                run,
+                plain,
+                gold,
+                self._stopping,
+                honesty,
+                is_warm=is_warm or not isinstance(self.init, str),
+            )
         return exact_links.fit_alone(problem, run, honesty)
 
     def _publish_fit(
@@ -393,12 +409,32 @@ class VariationalBayes(Estimator):
         self.doubtful_links_ = None
         if found.wrong is not None and by_pattern.link_codes is not None:
             self.doubtful_links_ = suspect_links(inputs.links, by_pattern.link_codes, found.wrong)
+        self.uncertain_groups_ = [
+            [inputs.responses.tasks[int(task)] for task in np.flatnonzero(np.isin(of_task, group))]
+            for of_task in (patterns.to_tasks(np.arange(len(run.q))),)
+            for group in found.uncertain
+        ]
         self.link_errors_ = None
         if found.rates is not None:
             self.link_errors_ = errors_by_source(inputs.links, found.rates)
         self._publish(inputs, *(patterns.to_tasks(each) for each in (found.q, label, top)))
         if found.decoded is not None:
             self._warn_broken()
+        self._warn_uncertain()
+
+    def _warn_uncertain(self) -> None:
+        """Name groups of linked tasks that could well have another class."""
+        groups = self.uncertain_groups_
+        if not groups:
+            return
+        tasks = ", ".join(repr(group[0]) for group in groups[:SHOWN_GROUPS])
+        more = f" and {len(groups) - SHOWN_GROUPS:,} more" if len(groups) > SHOWN_GROUPS else ""
+        n_tasks = sum(map(len, groups))
+        note(
+            f"The class of {counted(len(groups), 'group')} of linked tasks ({n_tasks:,} tasks) is "
+            "uncertain: another way to name the classes fits nearly as well. Label one task of "
+            f"each: {tasks}{more}."
+        )
 
     def _warn_broken(self) -> None:
         """Say so where joint decoding found no labelling that breaks no hard link."""

@@ -28,6 +28,7 @@ class LinkCodes(NamedTuple):
     weight: Floats | None
     who: Codes | None
     row: Offsets
+    duplicate: Mask | None = None  # which must-links join copies of one task; None: none does
 
     @property
     def n_links(self) -> int:
@@ -45,9 +46,9 @@ class LinkCodes(NamedTuple):
         """Return the links at these places, or under this mask."""
         weight = None if self.weight is None else self.weight[index]
         who = None if self.who is None else self.who[index]
-        return LinkCodes(
-            self.left[index], self.right[index], self.must[index], weight, who, self.row[index]
-        )
+        duplicate = None if self.duplicate is None else self.duplicate[index]
+        ends = (self.left[index], self.right[index])
+        return LinkCodes(*ends, self.must[index], weight, who, self.row[index], duplicate)
 
     def tasks(self) -> Codes:
         """Return the tasks that links name, sorted, each once."""

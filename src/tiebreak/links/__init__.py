@@ -6,17 +6,21 @@ that cannot all hold and says why.
 
 from tiebreak.links.check import CONTRADICTIONS, SIGNS, Checked, OnContradiction, check, write_chain
 from tiebreak.links.closed import ClosedLinks
+from tiebreak.links.sampling import SAMPLINGS, Sampling
 from tiebreak.links.table import Links, links_from_gold
-from tiebreak.links.values import as_must
+from tiebreak.links.values import as_must, as_said
 
 __all__ = [
     "CONTRADICTIONS",
+    "SAMPLINGS",
     "SIGNS",
     "Checked",
     "ClosedLinks",
     "Links",
     "OnContradiction",
+    "Sampling",
     "as_must",
+    "as_said",
     "check",
     "links_from_gold",
     "write_chain",

@@ -25,10 +25,9 @@ from tiebreak.links.columns import (
     show_sources,
     show_weights,
 )
-from tiebreak.links.values import as_must, as_weights, is_boolean
+from tiebreak.links.sampling import Said, Sampling, duplicates, guess
+from tiebreak.links.values import as_must, as_said, as_weights, is_boolean
 from tiebreak.source import NOWHERE, Source
-
-WORDS = {True: "must", False: "cannot"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +37,7 @@ class Links:
     tasks[i] names task i, in order of first appearance. A link without `weight` (nan, or None for
     all) is hard: it holds. A weight > 0 is the log-odds that the link is right. `who` says where a
     link comes from, in codes of `sources`. `row` is the row of the source each came from.
+    `duplicate` says which must-links join copies of one task (`sampling.py`); None: none does.
 
     >>> Links.from_pairs(must=[("a", "b")], cannot=[("b", "c")])
     Links(1 must, 1 cannot, 3 tasks)
@@ -53,9 +53,11 @@ class Links:
     sources: Ids | None = None
     source: Source = field(default=NOWHERE, repr=False)
     frame: str = field(default="pyarrow", repr=False)
+    duplicate: Mask | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for array in (self.left, self.right, self.must, self.row, self.weight, self.who):
+        arrays = (self.left, self.right, self.must, self.row)
+        for array in (*arrays, self.weight, self.who, self.duplicate):
             if array is not None:
                 array.flags.writeable = False
 
@@ -68,22 +70,41 @@ class Links:
         weight: Column | None = None,
         who: Column | None = None,
         *,
+        sampling: Sampling | None = None,
+        said: Said | None = None,
         frame: str = "pyarrow",
         source: Source = NOWHERE,
     ) -> Links:
         """Build from columns of equal length; see `tiebreak.read_links`.
 
-        `link` holds booleans, True for must, or words such as must and cannot. A missing weight
-        means a hard link.
+        `link` holds booleans, True for must, or words: must, cannot, duplicate. A missing weight
+        means a hard link. `sampling` says how links came about: "pairs" were drawn or asked,
+        "duplicates" are copies of one task. None: must-links of a source without cannot-links
+        are duplicates, which is reported. `said` is what the words of a table say of that, where
+        `link` holds booleans.
         """
         check_lengths(left=left, right=right, link=link, weight=weight, who=who)
         left_code, right_code, tasks = encode_ends(left, right, source)
-        must = np.array(link, dtype=bool) if is_boolean(link) else as_must(link, source)
+        if is_boolean(link):
+            must = np.array(link, dtype=bool)
+        else:
+            must = as_must(link, source)
+            said = as_said(link)
         weights = None if weight is None else as_weights(weight, source)
         who_code, sources = (None, None) if who is None else encode_sources(who)
         rows = np.arange(len(must))
         return cls(
-            left_code, right_code, must, tasks, rows, weights, who_code, sources, source, frame
+            left_code,
+            right_code,
+            must,
+            tasks,
+            rows,
+            weights,
+            who_code,
+            sources,
+            source,
+            frame,
+            duplicates(must, who_code, said, sampling),
         )
 
     @classmethod
@@ -91,18 +112,26 @@ class Links:
         cls,
         must: Iterable[tuple[Hashable, Hashable]] = (),
         cannot: Iterable[tuple[Hashable, Hashable]] = (),
+        *,
+        sampling: Sampling | None = None,
     ) -> Links:
-        """Build from pairs of tasks."""
+        """Build from pairs of tasks; `sampling`: see `from_columns`."""
         together = list(must)
         apart = list(cannot)
         for pair in (*together, *apart):
             if isinstance(pair, str) or len(pair) != 2:  # "t1" is one id, not a pair of letters
                 raise LinkError(f"A link joins two tasks: give (left, right) pairs; got {pair!r}.")
         left, right = zip(*together, *apart, strict=True) if together or apart else ((), ())
-        return cls.from_columns(left, right, [True] * len(together) + [False] * len(apart))
+        link = [True] * len(together) + [False] * len(apart)
+        return cls.from_columns(left, right, link, sampling=sampling)
 
     @classmethod
-    def from_rows(cls, rows: Iterable[tuple[Hashable, Hashable, str]]) -> Links:
+    def from_rows(
+        cls,
+        rows: Iterable[tuple[Hashable, Hashable, str]],
+        *,
+        sampling: Sampling | None = None,
+    ) -> Links:
         """Build from (left, right, "must" or "cannot") triples: see `pairs`.
 
         >>> Links.from_rows([("a", "b", "must"), ("b", "c", "must")])
@@ -113,7 +142,7 @@ class Links:
             if isinstance(row, str) or len(row) != 3:
                 raise LinkError(f"Each row must be (left, right, link); got {row!r}.")
         left, right, link = zip(*rows, strict=True) if rows else ((), (), ())
-        return cls.from_columns(left, right, link)
+        return cls.from_columns(left, right, link, sampling=sampling)
 
     @property
     def n_must(self) -> int:
@@ -142,6 +171,7 @@ class Links:
             row=self.row[index],
             weight=None if self.weight is None else self.weight[index],
             who=None if self.who is None else self.who[index],
+            duplicate=None if self.duplicate is None else self.duplicate[index],
         )
 
     def __add__(self, other: Links) -> Links:
@@ -163,6 +193,7 @@ class Links:
             sources,
             Source("the links put together"),
             self.frame,
+            _join_duplicates(self, other),
         )
 
     def where(self, at: int) -> str:
@@ -177,14 +208,24 @@ class Links:
         """
         left = Ids(self.tasks.take(self.left))
         right = Ids(self.tasks.take(self.right))
-        return list(zip(left, right, (WORDS[must] for must in self.must.tolist()), strict=True))
+        words = np.where(self.must, "must", "cannot").tolist()
+        return list(zip(left, right, words, strict=True))
+
+    def _words(self) -> list[str]:
+        """Return must or cannot for each link; duplicate, or same, where must would mislead."""
+        words = np.where(self.must, "must", "cannot").astype(object)
+        is_copy = np.zeros(len(words), dtype=bool) if self.duplicate is None else self.duplicate
+        guessed = guess(self.must, self.who)  # what a reader would take must-links for
+        words[is_copy & ~guessed] = "duplicate"
+        words[guessed & ~is_copy] = "same"
+        return list(words)
 
     def columns(self) -> dict[str, Column]:
         """Return left, right, link and, where given, weight and who."""
         table: dict[str, Column] = {
             "left": self.tasks.take(self.left),
             "right": self.tasks.take(self.right),
-            "link": [WORDS[must] for must in self.must.tolist()],
+            "link": self._words(),
         }
         if self.weight is not None:
             table["weight"] = show_weights(self.weight)
@@ -219,6 +260,8 @@ class Links:
         who = None if self.who is None else self.who[kept]
         found = link_graph.distinct(left[kept], right[kept], self.must[kept], weight, who)
         found = found._replace(row=kept[found.row])
+        if self.duplicate is not None:
+            found = found._replace(duplicate=self.duplicate[found.row] & found.must)
         return found if found.weight is None else _drop_cancelled(found, found.weight)
 
     def closure(self) -> ClosedLinks:
@@ -298,6 +341,17 @@ def _join_weights(first: Links, second: Links) -> Floats | None:
     return np.concatenate(
         [
             np.full(len(links), np.nan) if links.weight is None else links.weight
+            for links in (first, second)
+        ]
+    )
+
+
+def _join_duplicates(first: Links, second: Links) -> Mask | None:
+    if first.duplicate is None and second.duplicate is None:
+        return None
+    return np.concatenate(
+        [
+            np.zeros(len(links), dtype=bool) if links.duplicate is None else links.duplicate
             for links in (first, second)
         ]
     )

@@ -11,13 +11,17 @@ from tiebreak.errors import LinkError, note
 from tiebreak.ids import MISSING, Column
 from tiebreak.ids.numbers import as_numbers, offenders
 from tiebreak.kernels.layout import Floats, Mask
+from tiebreak.links.sampling import DUPLICATE, PAIR, UNSAID, Said
 from tiebreak.source import NOWHERE, Source
 
-MUST_WORDS = frozenset({"must", "mustlink", "same", "ml", "1", "+1", "1.0", "true"})
+DUPLICATE_WORDS = frozenset({"duplicate", "duplicates", "copy"})
+PAIR_WORDS = frozenset({"same", "different"})  # answers about a pair
+MUST_WORDS = DUPLICATE_WORDS | {"must", "mustlink", "same", "ml", "1", "+1", "1.0", "true"}
 CANNOT_WORDS = frozenset({"cannot", "cannotlink", "different", "cl", "-1", "-1.0", "false"})
 ALLOWED = (
-    "Write must or cannot; must-link, same, ml, +1, true and cannot-link, different, cl, -1, "
-    "false are understood too."
+    "Write must, cannot or duplicate; must-link, same, ml, +1, true and cannot-link, different, "
+    "cl, "
+    "-1, false are understood too."
 )
 
 
@@ -40,11 +44,27 @@ def as_must(column: Column, source: Source = NOWHERE) -> Mask:
     translated = [
         f"{word!r} as {'must' if is_must else 'cannot'}"
         for word, is_must in zip(words, meanings, strict=True)
-        if str(word).strip().casefold() not in ("must", "cannot")
+        if str(word).strip().casefold() not in ("must", "cannot", "duplicate")
     ]
     if translated:
         note(f"{source.name or 'The table'}: read link {', '.join(translated)}.")
     return np.array(meanings, dtype=bool)[codes]
+
+
+def as_said(column: Column) -> Said:
+    """Return how each link says that it came about: PAIR, DUPLICATE or UNSAID.
+
+    >>> as_said(["must", "Duplicate", "same"]).tolist()
+    [-1, 1, 0]
+    """
+    codes, words = ids.encode(_by_row(column))
+    says = np.full(len(words), UNSAID, dtype=np.int8)
+    for code, word in enumerate(words):
+        if _squashed(word) in DUPLICATE_WORDS:
+            says[code] = DUPLICATE
+        elif _squashed(word) in PAIR_WORDS:
+            says[code] = PAIR
+    return says[codes]
 
 
 def as_weights(column: Column, source: Source = NOWHERE) -> Floats | None:
@@ -83,9 +103,15 @@ def _by_row(column: Column) -> Column:
 
 def _meaning(word: object) -> bool | None:
     """Tell must (True) from cannot (False); None where the word is neither."""
-    text = str(word).strip().casefold()
-    if text.isascii() and text[:1].isalpha():  # must-link is mustlink; "- 1" is not -1
-        text = "".join(c for c in text if c not in " \t_-")
+    text = _squashed(word)
     if text in MUST_WORDS:
         return True
     return False if text in CANNOT_WORDS else None
+
+
+def _squashed(word: object) -> str:
+    """Return a word in small letters without blanks and dashes: must-link is mustlink."""
+    text = str(word).strip().casefold()
+    if text.isascii() and text[:1].isalpha():  # but "- 1" is not -1
+        text = "".join(c for c in text if c not in " \t_-")
+    return text

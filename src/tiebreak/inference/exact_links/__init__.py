@@ -89,12 +89,12 @@ Tasks 2 and 3 agree when their nodes differ, so the log-odds of the edge change 
 >>> planned.visit.tolist(), place(merged, soft, planned).coupling(log_odds[~hard]).tolist()
 ([0, 1], [-2.0])
 
-Pooled alone, the codes of flipped tasks are higher by 3: those of the two labels and of the prior.
+Pooled alone, the codes of flipped tasks are higher by 4: two labels, the prior, minus the prior.
 
 >>> tasks = lay_out(np.arange(6), label, np.zeros(5, np.int8), 2, 2)
 >>> pooled = pool(tasks, merged, planned, 2, everyone=False)
 >>> pooled.n_alone, pooled.task.tolist(), pooled.node.tolist(), pooled.flip.tolist()
 (0, [1, 3, 4, 2], [0, 0, 0, 1], [0, 1, 0, 0])
 >>> [part.tolist() for part in np.split(pooled.nodes.code, pooled.nodes.start[1:-1])]
-[[1, 3, 5, 1, 2], [1]]
+[[1, 4, 6, 1, 2], [1]]
 """

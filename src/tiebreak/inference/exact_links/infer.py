@@ -20,7 +20,7 @@ from tiebreak.inference.exact_links.pool import Pool, pool
 from tiebreak.inference.vb import LinkStep
 from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import FREE, LINKED, ByGroup, ByTask, Floats, Swept
+from tiebreak.kernels.layout import FREE, LINKED, ByGroup, ByTask, Codes, Floats, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.kernels.threads import for_each
 from tiebreak.link_graph import LinkCodes
@@ -52,6 +52,7 @@ class ExactLinks:
     backend: Backend
     n_threads: int = 1
     takes_everyone: bool = False  # tasks without links too: see `pool.pool`
+    unit: Codes | None = None  # (n_tasks,) equal for copies of one task; None: there are none
     plan: Plan = field(init=False)
     pool: Pool = field(init=False)
     placement: Placement = field(init=False)
@@ -62,8 +63,14 @@ class ExactLinks:
         self.plan = plan(self.merged, self.soft, self.n_classes)
         self.placement = place(self.merged, self.soft, self.plan)
         self.pool = pool(
-            self.tasks, self.merged, self.plan, self.n_classes, everyone=self.takes_everyone
+            self.tasks,
+            self.merged,
+            self.plan,
+            self.n_classes,
+            self.unit,
+            everyone=self.takes_everyone,
         )
+        self._known_copies = self._count_known_copies()
         network = self.plan.network
         n_edges = len(self.plan.left_visit)
         self._trees = tree_spans(network, self.plan.n_forest)
@@ -122,6 +129,8 @@ class ExactLinks:
         )
         step = self.infer_tied()
         change = max(alone.change, step.change)
+        if self.last_value is None:
+            change = np.inf  # beliefs have not seen the links yet: nothing has settled
         self.last_value = alone.entropy + step.value
         if not counting:
             return alone._replace(change=change, entropy=self.last_value)
@@ -130,7 +139,28 @@ class ExactLinks:
         if pool.n_alone:
             counts += alone.counts
         counts, totals = pool.by_plain_code(counts, totals + alone.totals)
-        return Swept(counts, totals, change, self.last_value, 0.0)
+        return Swept(counts, totals - self._known_copies, change, self.last_value, 0.0)
+
+    def reset(self) -> None:
+        """Forget messages and values, as before the first update."""
+        self.messages[:] = 0.0
+        self._probabilities[:] = 1.0
+        self._residual = 0.0
+        self._down = True
+        self.last_value = None
+
+    def _count_known_copies(self) -> Floats:
+        """Count known tasks, by class, that are copies of others: they do not pay the prior."""
+        counted = np.zeros(self.n_classes)
+        if self.unit is None:
+            return counted
+        known = self.merged.known()
+        unit = self.unit[known.task]
+        is_first = np.zeros(len(unit), dtype=bool)
+        is_first[np.unique(unit, return_index=True)[1]] = True
+        paid = np.isin(unit, self.unit[self.pool.task[self.pool.pays]])
+        np.add.at(counted, known.label[~is_first | paid], 1.0)
+        return counted
 
     def infer_from(self, member_scores: Floats, *, is_last: bool = False) -> LinkStep:
         """Infer all nodes from class scores of their members, (n_members, n_classes).

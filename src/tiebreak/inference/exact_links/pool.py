@@ -6,12 +6,15 @@ task but the first is written as one more response, whose row of the table is lo
 are flipped get codes of their own, whose rows are those of the plain codes with the two classes
 exchanged.
 
-Two classes, one worker: codes 0 and 1, and code 2 for the prior; flipped, they are 3, 4 and 5. A
-node of tasks a (response 1), b (flipped, response 0) and c (response 1) is one task with codes
+Two classes, one worker: codes 0 and 1, 2 for the prior and 3 for minus the prior; flipped, they are
+4 to 7. A node of tasks a (response 1), b (flipped, response 0) and c (response 1) is one task with
+codes
 
-    1 | 3 5 | 1 2        a | b, its prior | c, its prior        (the first prior is the node's own)
+    1 | 4 6 | 1 2        a | b, its prior | c, its prior        (the first prior is the node's own)
 
-and `Pool.logs` gives the table of six rows: table[0], table[1], log prior, and these flipped.
+and `Pool.logs` gives the table of eight rows: table[0], table[1], log prior, minus log prior, and
+these flipped. Minus the prior takes it off a node whose first task does not pay it: of duplicates,
+which are one draw of the class, only one task pays ([eq:sampling]).
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak.inference.exact_links.merge import OPEN, Merged
 from tiebreak.inference.exact_links.numbers import NO_VISIT, PoolCodes, TaskCodes
@@ -39,18 +43,20 @@ class Pool(NamedTuple):
     task: TaskCodes  # (n_members,) sorted by node
     node: PoolCodes  # (n_members,)
     flip: Codes  # (n_members,) 1: the task has the other one of two classes
+    pays: Mask  # (n_members,) whether the prior of the class is paid for each
     begin: Offsets  # (n_members + 1,) where the responses of each begin in `nodes.code`
     has_flips: bool
 
     def logs(self, log_prior: Floats, log_table: Floats) -> tuple[Floats, Floats]:
         """Return expected logs with rows for the prior and for the codes of flipped tasks."""
-        table = np.concatenate([log_table, log_prior[None]])
+        table = np.concatenate([log_table, log_prior[None], -log_prior[None]])
         return log_prior, np.concatenate([table, table[:, ::-1]]) if self.has_flips else table
 
     def by_plain_code(self, counts: Floats, totals: Floats) -> tuple[Floats, Floats]:
         """Return counts by the codes of responses, and totals over tasks instead of nodes."""
         counts = self._add_flipped(counts)
-        return counts[:-1], totals + counts[-1]
+        plus, minus = counts[-2:]
+        return counts[:-2], totals + plus - minus
 
     def _add_flipped(self, counts: Floats) -> Floats:
         if not self.has_flips:
@@ -66,7 +72,7 @@ class Pool(NamedTuple):
             self.begin, self.nodes.code, role, self.nodes.n_codes, q.shape[1], self.nodes.weight
         )
         counts, _ = backend.tally(self._exchange_flipped(rows), members, role == LINKED, n_threads)
-        return self._add_flipped(counts)[:-1], rows.sum(axis=0)
+        return self._add_flipped(counts)[:-2], rows[self.pays].sum(axis=0)
 
     def gather(self, q: Floats) -> Floats:
         """Return the mean of the rows of q of the members of each node."""
@@ -99,8 +105,19 @@ class Pool(NamedTuple):
         return np.where(self.flip[:, None] == 1, rows[:, ::-1], rows)
 
 
-def pool(tasks: ByTask, merged: Merged, plan: Plan, n_classes: int, *, everyone: bool) -> Pool:
+def pool(
+    tasks: ByTask,
+    merged: Merged,
+    plan: Plan,
+    n_classes: int,
+    unit: Codes | None = None,
+    *,
+    everyone: bool,
+) -> Pool:
     """Gather the responses on the members of each open node: [eq:super-task].
+
+    `unit`, (n_tasks,), numbers tasks that are copies of one alike; None: no two are. The first
+    member of each unit pays the prior of its class.
 
     With `everyone`, each other task is a node too, in its role and before the rest, so that all
     responses lie side by side.
@@ -117,13 +134,16 @@ def pool(tasks: ByTask, merged: Merged, plan: Plan, n_classes: int, *, everyone:
         flip = np.concatenate([np.zeros_like(others), flip])
         role = np.concatenate([tasks.role[others], role])
     is_first = _is_first(node)
-    begin, code = _codes(tasks, task, flip, ~is_first)
-    weight = _weights(tasks, task, ~is_first)
+    pays = _pays_prior(task, unit)
+    sign = pays.astype(np.int8) - is_first  # + 1: one more prior, − 1: one less
+    begin, code = _codes(tasks, task, flip, sign)
+    weight = _weights(tasks, task, sign)
     start = np.append(begin[:-1][is_first], begin[-1])
     has_flips = bool(flip.any())
-    n_codes = (tasks.n_codes + 1) * (2 if has_flips else 1)
+    n_codes = (tasks.n_codes + 2) * (2 if has_flips else 1)
     nodes = layout.lay_out(start, code, role, n_codes, n_classes, weight)
-    return Pool(nodes, len(role) - plan.network.n_nodes, task, node, flip, begin, has_flips)
+    n_alone = len(role) - plan.network.n_nodes
+    return Pool(nodes, n_alone, task, node, flip, pays, begin, has_flips)
 
 
 def _members(merged: Merged, plan: Plan) -> tuple[TaskCodes, PoolCodes, Codes]:
@@ -145,21 +165,34 @@ def _is_first(node: PoolCodes) -> Mask:
     return np.asarray(np.diff(node, prepend=-1) > 0)
 
 
-def _codes(tasks: ByTask, task: TaskCodes, flip: Codes, adds_prior: Mask) -> tuple[Offsets, Codes]:
+def _pays_prior(task: TaskCodes, unit: Codes | None) -> Mask:
+    """Return which members pay the prior of their class: the first one of each unit."""
+    if unit is None:
+        return np.ones(len(task), dtype=bool)
+    _, first = np.unique(unit[task], return_index=True)
+    pays = np.zeros(len(task), dtype=bool)
+    pays[first] = True
+    return pays
+
+
+def _codes(
+    tasks: ByTask, task: TaskCodes, flip: Codes, sign: npt.NDArray[np.int8]
+) -> tuple[Offsets, Codes]:
     """Return the codes of members one after the other, with their priors, and where each begins."""
     start, code = layout.responses_on(tasks, task)
-    begin = start + np.concatenate([[0], np.cumsum(adds_prior)])
-    prior_code = tasks.n_codes
-    code = np.insert(code, start[1:][adds_prior], prior_code)
+    has_prior = sign != 0
+    begin = start + np.concatenate([[0], np.cumsum(has_prior)])
+    prior_code = np.where(sign > 0, tasks.n_codes, tasks.n_codes + 1)
+    code = np.insert(code, start[1:][has_prior], prior_code[has_prior])
     if flip.any():
-        code += np.repeat(flip * np.int32(tasks.n_codes + 1), np.diff(begin))
+        code += np.repeat(flip * np.int32(tasks.n_codes + 2), np.diff(begin))
     return begin, code
 
 
-def _weights(tasks: ByTask, task: TaskCodes, adds_prior: Mask) -> Floats | None:
+def _weights(tasks: ByTask, task: TaskCodes, sign: npt.NDArray[np.int8]) -> Floats | None:
     """Return the weights of the responses in `_codes`; a prior counts once."""
     weight = layout.weights_on(tasks, task)
     if weight is None:
         return None
     start, _ = layout.responses_on(tasks, task)
-    return np.insert(weight, start[1:][adds_prior], 1.0)
+    return np.insert(weight, start[1:][sign != 0], 1.0)

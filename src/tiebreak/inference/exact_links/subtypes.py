@@ -41,6 +41,8 @@ class SubtypeLinks(ExactLinks):
         entropy_within = -(of_class[:, :, None] * within * logs).sum()
         q = np.asarray((of_class[:, :, None] * within).reshape(scores.shape))
         change = max(step.change, float(np.abs(q - self._member_q).max(initial=0.0)))
+        if self.last_value is None:
+            change = np.inf  # beliefs have not seen the links yet
         self._member_q = q
         self.last_value = step.value + float(entropy_within)
         everyone = np.ones(len(q), dtype=bool)

@@ -28,6 +28,17 @@ class Answers(NamedTuple):
     must: Mask  # (n_links,) the answer was "same"
     source: Codes  # (n_links,)
     n_sources: int
+    duplicate: Mask | None = None  # (n_links,) "these are copies of one task"; None: never said
+
+    @property
+    def one_rate(self) -> Mask:
+        """Which sources give links of one kind only, (n_sources,): they have one rate, not two.
+
+        No answer of theirs could show the other rate, and it would run away.
+        """
+        n_must = np.bincount(self.source[self.must], minlength=self.n_sources)
+        n_all = np.bincount(self.source, minlength=self.n_sources)
+        return np.asarray((n_must == 0) | (n_must == n_all))
 
 
 class Rates(NamedTuple):
@@ -59,6 +70,8 @@ def learn_rates(prior: Rates, answers: Answers, agree: Floats) -> Rates:
     >>> rates = learn_rates(prior_rates(1, 1.0, 9.0), answers, np.array([0.9, 0.2]))
     >>> rates.wrong[:, 0].round(1).tolist(), rates.right[:, 0].round(1).tolist()
     ([1.2, 1.1], [9.9, 9.8])
+
+    A source whose links are all of one kind has one rate: both rows hold the sum.
     """
 
     def total(weight: Floats, chosen: Mask) -> Floats:
@@ -70,7 +83,17 @@ def learn_rates(prior: Rates, answers: Answers, agree: Floats) -> Rates:
     differ = 1.0 - agree
     wrong = np.stack([total(agree, ~said_same), total(differ, said_same)])
     right = np.stack([total(agree, said_same), total(differ, ~said_same)])
+    tied = answers.one_rate
+    wrong[:, tied] = wrong[:, tied].sum(axis=0)
+    right[:, tied] = right[:, tied].sum(axis=0)
     return Rates(prior.wrong + wrong, prior.right + right)
+
+
+def log_evidence(prior: Rates, rates: Rates, answers: Answers) -> float:
+    """Return what rates, integrated out, add to the bound; one rate of a source counts once."""
+    gain = betaln(rates.wrong, rates.right) - betaln(prior.wrong, prior.right)
+    gain[DIFFERENT, answers.one_rate] = 0.0
+    return float(gain.sum())
 
 
 def log_odds(rates: Rates, answers: Answers) -> Floats:
@@ -94,9 +117,25 @@ class LearntLinks:
     rates: Rates = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rates = self.prior
-        self.links.set_log_odds(log_odds(self.rates, self.answers))
         self.last_value: float | None = None
+        self.reset()
+
+    def reset(self, rates: Rates | None = None) -> None:
+        """Begin anew, at the prior or at these rates."""
+        self.rates = self.prior if rates is None else rates
+        self.links.reset()
+        self.links.set_log_odds(self._log_odds())
+        self.last_value = None
+
+    def _log_odds(self) -> Floats:
+        return log_odds(self.rates, self.answers) + self._of_copies()
+
+    def _of_copies(self) -> Floats:
+        """Return log (K − 1) for copies: one that went wrong is any other class, all alike."""
+        if self.answers.duplicate is None:
+            return np.zeros(len(self.answers.must))
+        others = np.log(max(self.links.n_classes - 1, 1))
+        return np.where(self.answers.duplicate, others, 0.0)
 
     may_cycle = False
     remembers = True  # rates are learnt from update to update
@@ -107,12 +146,13 @@ class LearntLinks:
 
     def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
         """Update the linked tasks, then the error rates: [eq:link-errors]."""
+        before = self.rates.mean
         swept = self.links.sweep(sweeper, scores, logs)
         entropy = self.links.entropy()
-        self.rates = learn_rates(self.prior, self.answers, self.links.agreement())
-        self.links.set_log_odds(log_odds(self.rates, self.answers))
-        gain = betaln(self.rates.wrong, self.rates.right) - betaln(
-            self.prior.wrong, self.prior.right
-        )
-        self.last_value = entropy + float(gain.sum())
-        return swept._replace(entropy=self.last_value)
+        agree = self.links.agreement()
+        self.rates = learn_rates(self.prior, self.answers, agree)
+        self.links.set_log_odds(self._log_odds())
+        value = entropy + log_evidence(self.prior, self.rates, self.answers)
+        self.last_value = value - float(self._of_copies() @ (1.0 - agree))
+        moved = float(np.abs(self.rates.mean - before).max(initial=0.0))
+        return swept._replace(entropy=self.last_value, change=max(swept.change, moved))
