@@ -66,5 +66,7 @@ def test_every_protocol_and_line_on_the_map_exists() -> None:
     rows = re.findall(r"`(\w+)` in `([\w/]+)\.py`", table)
     assert len(rows) >= 5
     for name, path in rows:
-        module = importlib.import_module("tiebreak." + path.replace("/", ".").removesuffix(".__init__"))
+        module = importlib.import_module(
+            "tiebreak." + path.replace("/", ".").removesuffix(".__init__")
+        )
         assert hasattr(module, name), f"{path}.py has no {name}"

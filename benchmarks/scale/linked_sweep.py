@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, summary
-from tiebreak import simulate
+from tiebreak import link_graph, simulate
 from tiebreak.inference import vb
 from tiebreak.inference.class_prior import ClassPrior
 from tiebreak.inference.exact_links.fit import set_up
@@ -36,7 +36,7 @@ def measure(responses_per_task: int, n_tasks: int) -> dict[str, Any]:
         choose_backend("numba", responses.n_responses),
         default_threads(),
     )
-    setup = set_up(plain, links, None, ExactLinkOptions())
+    setup = set_up(plain, links, link_graph.imply(links, N_CLASSES), None, ExactLinkOptions())
     exact = setup.exact
     linked = vb.with_nodes(plain, exact, exact.task, setup.known)
     q = vb.majority(plain.tasks, N_CLASSES)

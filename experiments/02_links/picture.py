@@ -15,11 +15,11 @@ import numpy as np
 
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.mean_field import groups_of
-from tiebreak.kernels import reference
+from tiebreak.inference.mean_field import given_groups
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import lay_out
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import LinkCodes, imply
 
 sys.path.append(str(Path(__file__).parents[1]))
 
@@ -55,8 +55,8 @@ ALIKE = Pair(np.log([[0.6, 0.4], [0.6, 0.4]]), must=False)
 def exact(pair: Pair, strength: float) -> np.ndarray:
     """Return both tasks' probability of the first class, inferred jointly."""
     link = pair.link(strength)
-    log_odds, hard = merging.log_odds_of(link, None)
-    merged = merging.merge(link, hard, 2, None)
+    log_odds, _ = merging.log_odds_of(link, None)
+    merged = merging.merge(imply(link, 2))
     one = np.arange(3)  # a response each, whose row of the table is the score
     tasks = lay_out(one, one[:-1].astype(np.int32), np.zeros(2, np.int8), 2, 2)
     model = ExactLinks(tasks, merged, link, log_odds, 2, BACKEND)
@@ -73,8 +73,8 @@ def mean_field(pair: Pair, strength: float, schedule: str, first: int = 0) -> np
     """
     both = np.arange(2, dtype=np.int32)
     turns = np.array([first, 1 - first])
-    groups = groups_of(pair.link(), 2, closure=False)
-    q = reference.softmax(pair.scores)
+    groups = given_groups(pair.link())
+    q = softmax(pair.scores)
     last = [q.copy()]
     for _ in range(SWEEPS):
         if schedule == "in-turn":

@@ -113,7 +113,7 @@ def test_texts_are_shown_and_long_ones_on_request(session: Session, talk: Talk) 
 
 
 def test_other_keys_are_told_and_change_nothing(session: Session, talk: Talk) -> None:
-    assert "z is no key here; one of: s d ? n u v t h q" in talk("z")
+    assert "z is not a key here; one of: s d ? n u v t h q" in talk("z")
     assert session.answers() == ()
 
 
@@ -211,7 +211,7 @@ def test_it_ends_when_nothing_is_left(run: Run) -> None:
     [
         ("ask - --session s.db", "Standard input is for keys"),
         ("ask r.csv --session s.db --links-out s.db", "s.db is read or written by this command"),
-        ("ask r.csv --session r.csv", "r.csv is no session file"),
+        ("ask r.csv --session r.csv", "r.csv is not a session file"),
         ("ask r.csv --session nowhere/s.db", "there is no folder nowhere"),
         ("ask r.csv --session s.db --target 2", "target must be a share"),
         ("ask r.csv --session s.db --link-error much", "a number or auto or asked or learn"),
@@ -307,8 +307,8 @@ def test_on_a_terminal_one_key_is_an_answer_without_enter(terminal: Terminal) ->
     terminal.wait_for("same class?")
     terminal.press(b"ss")  # the second comes before its question is seen: it does not count
     terminal.wait_for("same class?")
-    terminal.press(b"\x1b[A")  # an arrow is no key, and leaves no letter behind
-    terminal.wait_for("no key here")
+    terminal.press(b"\x1b[A")  # an arrow is not a key, and leaves no letter behind
+    terminal.wait_for("not a key here")
     terminal.press(b"d")
     terminal.wait_for("same class?")
     terminal.press(b"q")

@@ -116,7 +116,7 @@ def test_a_missing_folder_is_told(tmp_path: Path) -> None:
 def test_what_is_no_database_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("task,label\n" * 100)
-    with pytest.raises(SessionError, match="no session file"):
+    with pytest.raises(SessionError, match="not a session file"):
         Storage(path, MARKS)
     assert path.read_text() == "task,label\n" * 100
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiebreak as tb
-from tiebreak.ask.log import Event, Log, fold
+from tiebreak.ask.log import Event, Log
 from tiebreak.ask.storage import Marks, Storage
 
 TASKS = "abcde"
@@ -25,6 +26,14 @@ EVENTS = st.lists(
     ),
     max_size=25,
 )
+
+
+def fold(events: Iterable[Event]) -> Log:
+    """Return what events amount to."""
+    log = Log()
+    for event in events:
+        log.add(event)
+    return log
 
 
 def as_events(drawn: list[tuple[str, Any, str, str, int]]) -> list[Event]:

@@ -107,7 +107,7 @@ WRONG = {
         "r.csv --links l.csv --link-inference guess",
         r"--link-inference takes exact or mean-field; got 'guess'",
     ),
-    "unknown link strength": Wrong({}, "r.csv --link-inference mean-field --link-strength much", r"a number or\s+grid.*'much'"),
+    "unknown link strength": Wrong({}, "r.csv --link-inference mean-field --link-strength much", r"a number or\s+grid.*'much'"),  # noqa: E501
     "links for a method that cannot use them": Wrong(
         {"l.csv": "left,right,link\na,b,must\n"},
         "r.csv --links l.csv --method ds",

@@ -10,9 +10,9 @@ from scipy.special import betaln
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.link_errors import learnt
 from tiebreak.inference.link_errors.learnt import Answers, Rates
-from tiebreak.inference.mean_field import MeanField, groups_of
+from tiebreak.inference.mean_field import MeanField, given_groups
+from tiebreak.kernels.arrays import entropy
 from tiebreak.kernels.layout import LINKED, Floats, Offsets, Swept
-from tiebreak.kernels.reference import entropy
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import LinkCodes
 
@@ -43,7 +43,7 @@ class GivenLinks(InTaskOrder):
 
     def set_log_odds(self, log_odds: Floats) -> None:
         signed = self.given._replace(must=log_odds > 0.0, weight=np.abs(log_odds))
-        self.groups = groups_of(signed, len(self.role), closure=False)
+        self.groups = given_groups(signed)
 
 
 @dataclass

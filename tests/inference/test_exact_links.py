@@ -28,7 +28,7 @@ from tiebreak.inference.link_errors import learnt as link_errors
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
 from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.layout import ByTask, Swept
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import LinkCodes, imply
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
 
@@ -56,7 +56,7 @@ def exact(
 ) -> ExactLinks:
     """Set up joint inference of tasks with responses, or of so many with one each: code i on i."""
     log_odds, hard = merging.log_odds_of(links, None)
-    merged = merging.merge(links, hard, n_classes, gold)
+    merged = merging.merge(imply(links, n_classes, gold=gold))
     if isinstance(tasks, int):
         one = np.arange(tasks + 1)
         role = vb.roles(tasks, joint._union(gold, merged.known()), None)
@@ -267,7 +267,7 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
         model = TiedRates(joint_links, answers, prior)
         task = vb.with_nodes(task, model, joint_links.task, joint_links.merged.known())
     else:
-        groups = mean_field.groups_of(links, 6, closure=False)
+        groups = mean_field.given_groups(links)
         role = vb.roles(6, None, linked)
         model = TiedRates(GivenLinks(groups, 1.0, role, backend, given=links), answers, prior)
         task = task._replace(tasks=task.tasks._replace(role=role), links=model)

@@ -16,6 +16,7 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import dawid_skene, mean_field, vb
 from tiebreak.inference.mean_field import MeanField
 from tiebreak.kernels import compiled, reference
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
@@ -125,7 +126,7 @@ def test_links_by_mean_field(name: str, backend: Any) -> None:
     given, expected = vector(name)
     gold = gold_of(given["labels"]) if "labels" in given else None
     task = problem(given["dataset"], given["prior"], backend)
-    groups = mean_field.groups_of(link_codes(given["ml"], given["cl"]), 6, closure=True)
+    groups = mean_field.closed_groups(link_graph.imply(link_codes(given["ml"], given["cl"]), 3))
     task = known(task, gold, groups.task)
     schedule = ORDERS[given["schedule"]]
     model = InTaskOrder(groups, given["eta"], task.tasks.role, backend, schedule)
@@ -145,10 +146,10 @@ def objective(u: Floats, q: Floats, model: MeanField) -> float:
 def test_simultaneous_updates_swing_between_two_states() -> None:
     given, expected = vector("jacobi_two_cycle")
     u = np.array(given["u"])
-    groups = mean_field.groups_of(link_codes([], given["cl"]), 2, closure=True)
+    groups = mean_field.closed_groups(link_graph.imply(link_codes([], given["cl"]), 3))
     role = vb.roles(2, None, groups.task)
     model = MeanField(groups, given["eta"], role, reference, "parallel")
-    q = reference.softmax(u)
+    q = softmax(u)
     objectives = [objective(u, q, model)]
     for step in expected["q_class0_per_step"]:
         model.update(q, u)
@@ -161,10 +162,10 @@ def test_simultaneous_updates_swing_between_two_states() -> None:
 def test_updates_in_turn_settle_where_simultaneous_ones_swing(backend: Any) -> None:
     given, expected = vector("jacobi_two_cycle")
     u = np.array(given["u"])
-    groups = mean_field.groups_of(link_codes([], given["cl"]), 2, closure=True)
+    groups = mean_field.closed_groups(link_graph.imply(link_codes([], given["cl"]), 3))
     role = vb.roles(2, None, groups.task)
     model = InTaskOrder(groups, given["eta"], role, backend)
-    q = reference.softmax(u)
+    q = softmax(u)
     while model.update(q, u).change > 1e-14:
         pass
     close(q, expected["sequential_fixed_point"])
@@ -175,8 +176,8 @@ def test_updates_in_turn_settle_where_simultaneous_ones_swing(backend: Any) -> N
 def test_the_order_of_turns_decides_at_a_large_strength(order: list[int], backend: Any) -> None:
     given, expected = vector("must_link_order")
     u = np.array(given["u"])
-    groups = mean_field.groups_of(link_codes(given["ml"], []), 2, closure=True)
-    q = reference.softmax(u)
+    groups = mean_field.closed_groups(link_graph.imply(link_codes(given["ml"], []), 3))
+    q = softmax(u)
     turns = np.array(order)
     while backend.update_in_turn(q, u, groups, given["eta"], turns) > 1e-14:
         pass
@@ -186,9 +187,9 @@ def test_the_order_of_turns_decides_at_a_large_strength(order: list[int], backen
 def test_most_doubtful_task_first_takes_the_right_order() -> None:
     given, expected = vector("must_link_order")
     u = np.array(given["u"])
-    groups = mean_field.groups_of(link_codes(given["ml"], []), 2, closure=True)
+    groups = mean_field.closed_groups(link_graph.imply(link_codes(given["ml"], []), 3))
     model = MeanField(groups, given["eta"], vb.roles(2, None, groups.task), reference)
-    q = reference.softmax(u)
+    q = softmax(u)
     for _ in range(3):
         model.update(q, u)
     close(q, expected["sequential_10"])
@@ -198,7 +199,7 @@ def test_grid_keeps_the_smallest_strength_that_breaks_fewest_links() -> None:
     given, expected = vector("eta_grid")
     links = link_codes(given["ml"], given["cl"])
     task = problem(given["dataset"], given["prior"])
-    groups = mean_field.groups_of(links, 6, closure=True)
+    groups = mean_field.closed_groups(link_graph.imply(links, 3))
     task = known(task, None, groups.task)
     closed_counts = []
 

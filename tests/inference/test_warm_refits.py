@@ -14,6 +14,7 @@ import tiebreak as tb
 from tiebreak.inference import response_patterns, vb
 from tiebreak.inference.exact_links import fit as joint
 from tiebreak.kernels import compiled, reference
+from tiebreak.link_graph import imply
 from tiebreak.options import ExactLinkOptions
 from tiebreak.responses import Responses
 
@@ -159,7 +160,9 @@ def test_updating_linked_tasks_alone_keeps_beliefs_in_step(
     plain = problem_of(drawn)._replace(backend=backend)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(joint, "MANY", 2.0)  # linked tasks never take others with them
-        exact, _, known = joint.set_up(plain, links, drawn.gold if knows else None, options)
+        gold = drawn.gold if knows else None
+        implied = imply(links, plain.n_classes, gold=gold)
+        exact, _, known = joint.set_up(plain, links, implied, gold, options)
     problem = vb.with_nodes(plain, exact, exact.task, known)
     q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)
     before, start = vb.implied_beliefs(problem, q), q.copy()
@@ -187,7 +190,8 @@ def test_a_sweep_is_the_same_whoever_lies_beside_the_linked_tasks(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(joint, "MANY", many)
             gold = drawn.gold if knows else None
-            exact, _, known = joint.set_up(plain, links, gold, options)
+            implied = imply(links, plain.n_classes, gold=gold)
+            exact, _, known = joint.set_up(plain, links, implied, gold, options)
         assert exact.takes_everyone == (many < 0.0)
         problem = vb.with_nodes(plain, exact, exact.task, known)
         q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)

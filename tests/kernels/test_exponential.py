@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.compiled.exponential import exp, exp_lanes, log, log_lanes
+from tiebreak.kernels.compiled.exponential import exp, exp_simd, log, log_simd
 from tiebreak.kernels.compiled.simd import Like, load, store
 from tiebreak.kernels.layout import Floats
 
@@ -40,12 +40,12 @@ def test_log_is_the_library_s_to_a_few_bits(low: float, high: float) -> None:
     assert (np.abs(found - expected) <= 5e-16 * np.abs(expected)).all()
 
 
-def test_lanes_do_what_numbers_do() -> None:
+def test_vectors_do_what_numbers_do() -> None:
     x = np.random.default_rng(0).normal(0.0, 200.0, (500, 3))
     x[0] = [-np.inf, -745.0, 0.0]
-    for on_lanes, on_numbers in ((_exp_of_rows, exp), (_log_of_rows, log)):
+    for on_vectors, on_numbers in ((_exp_of_rows, exp), (_log_of_rows, log)):
         given = np.minimum(x, 0.0) if on_numbers is exp else np.exp(np.clip(x, -600, 600))
-        found = on_lanes(given, (0, 0, 0))
+        found = on_vectors(given, (0, 0, 0))
         expected = [[on_numbers(each) for each in row] for row in given.tolist()]
         assert np.allclose(found, expected, rtol=5e-16, atol=5e-324)
 
@@ -54,7 +54,7 @@ def test_lanes_do_what_numbers_do() -> None:
 def _exp_of_rows(x: Floats, like: Like) -> Floats:
     out = np.empty_like(x)
     for i in range(len(x)):
-        store(out, i, 0, exp_lanes(load(x, i, 0, like)))
+        store(out, i, 0, exp_simd(load(x, i, 0, like)))
     return out
 
 
@@ -62,5 +62,5 @@ def _exp_of_rows(x: Floats, like: Like) -> Floats:
 def _log_of_rows(x: Floats, like: Like) -> Floats:
     out = np.empty_like(x)
     for i in range(len(x)):
-        store(out, i, 0, log_lanes(load(x, i, 0, like)))
+        store(out, i, 0, log_simd(load(x, i, 0, like)))
     return out

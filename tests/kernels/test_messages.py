@@ -12,7 +12,7 @@ from tiebreak.inference.exact_links import network_layout as networks
 from tiebreak.inference.exact_links.network_layout import network, parts, tree_spans
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.network import SMALLEST, Network
+from tiebreak.kernels.network import SMALLEST_MESSAGE, Network
 
 
 def hub_and_random(n_nodes: int, n_edges: int, rng: np.random.Generator) -> Network:
@@ -36,7 +36,7 @@ def passes(
         fixed = scores, net, coupling, messages, belief
         if in_parts:
             messages[:] = np.exp(start)
-            for way in (down, not down):  # the second pass hears what is far from uniform
+            for way in (down, not down):  # the second pass starts far from uniform
                 found = backend.pass_in_parts(*fixed, cut, 0.3, down=way)
         else:
             found = backend.pass_messages(*fixed, (0, len(scores)), 0.3, down=down)
@@ -83,19 +83,19 @@ def test_messages_alone_are_the_same_without_beliefs(n_classes: int, backend: An
     rng = np.random.default_rng(0)
     net = hub_and_random(50, 30, rng)
     scores, coupling = rng.normal(size=(50, n_classes)), np.full(len(net.other) // 2, -1.0)
-    said = []
-    for believing in (False, True):
+    sent = []
+    for update_beliefs in (False, True):
         messages = np.zeros((len(net.other), n_classes))
         belief = np.full_like(scores, 1.0 / n_classes)
         fixed = scores, net, coupling, messages, belief, (0, 50), 0.0
-        found = backend.pass_messages(*fixed, down=False, believing=believing)
-        assert (belief == 1.0 / n_classes).all() == (not believing)
-        assert (found == (0.0, 0.0)) == (not believing)
-        said.append(messages)
-    assert np.array_equal(said[0], said[1])
+        found = backend.pass_messages(*fixed, down=False, update_beliefs=update_beliefs)
+        assert (belief == 1.0 / n_classes).all() == (not update_beliefs)
+        assert (found == (0.0, 0.0)) == (not update_beliefs)
+        sent.append(messages)
+    assert np.array_equal(sent[0], sent[1])
 
 
-def test_parts_keep_back_what_goes_to_others() -> None:
+def test_messages_to_other_parts_wait_in_the_outbox() -> None:
     net = hub_and_random(200, 100, np.random.default_rng(3))
     cut = parts(net, 40, 4)
     part = np.searchsorted(cut.edges[1:], np.arange(200), side="right")
@@ -104,8 +104,9 @@ def test_parts_keep_back_what_goes_to_others() -> None:
     ways = set()
     for e in np.flatnonzero((owner >= 40) & (net.other >= 40)):
         way = int(np.sign(part[net.other[e]] - part[owner[e]]))
-        heard, at = {1: cut.down, -1: cut.up}.get(way), cut.hear[e]
-        assert net.mate[e] == (at if heard is None else heard[-1 - at])
+        targets = {1: cut.down, -1: cut.up}.get(way)
+        at = cut.target_slot[e]
+        assert net.mate[e] == (at if targets is None else targets[-1 - at])
         ways.add(way)
     assert ways == {-1, 0, 1}
 
@@ -141,7 +142,7 @@ def test_both_ways_of_passing_settle_at_the_same_beliefs() -> None:
         value += compiled.expected_score(two, scores)
     assert change < 1e-13
     assert np.abs(one - two).max() < 1e-12
-    assert np.abs(np.maximum(np.exp(logs), SMALLEST) - shares).max() < 1e-12
+    assert np.abs(np.maximum(np.exp(logs), SMALLEST_MESSAGE) - shares).max() < 1e-12
     assert abs(found - value) < 1e-9
 
 

@@ -1,4 +1,4 @@
-"""Compiled sweeps against the reference, for every number of lanes and every role."""
+"""Compiled sweeps against the reference, for every number of classes and every role."""
 
 from __future__ import annotations
 
@@ -24,7 +24,15 @@ def by_task(
     return layout.lay_out(start, code, role, n_workers * n_classes, n_classes)
 
 
-def some_crowd(n_classes: int, n_tasks: int, n_workers: int, *, sparse: bool = False) -> Sweep:
+def some_crowd(
+    n_classes: int,
+    n_tasks: int,
+    n_workers: int,
+    *,
+    sparse: bool = False,
+    weights: bool = False,
+    by_code: bool = False,
+) -> Sweep:
     """Draw responses, roles, q, prior and table; tasks have up to nine responses, some none."""
     rng = np.random.default_rng(7)
     n_responses = rng.integers(0, 10, n_tasks)
@@ -39,7 +47,16 @@ def some_crowd(n_classes: int, n_tasks: int, n_workers: int, *, sparse: bool = F
     log_table = np.log(rng.dirichlet(np.full(n_classes, 0.3), n_workers * n_classes))
     if sparse:
         log_table[rng.random(log_table.shape) < 0.3] = -np.inf
-    return tasks, q, np.log(rng.dirichlet(np.ones(n_classes))), log_table
+    log_prior = np.log(rng.dirichlet(np.ones(n_classes)))
+    if weights:
+        tasks = tasks._replace(weight=rng.gamma(2.0, 0.5, len(task)))
+    return in_order_of_codes(tasks) if by_code else tasks, q, log_prior, log_table
+
+
+def in_order_of_codes(tasks: ByTask) -> ByTask:
+    """Lay out the same responses by code too, as where there are many workers."""
+    by_code = layout._by_code(tasks.start, tasks.code, tasks.n_codes, 4, tasks.weight)
+    return tasks._replace(by_code=by_code)
 
 
 def assert_same(found: Any, expected: Any) -> None:
@@ -50,10 +67,9 @@ def assert_same(found: Any, expected: Any) -> None:
     assert np.abs(one - other).max(initial=0.0) < 1e-12 * (1 + np.abs(other).max(initial=0.0))
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 40])
-def test_a_compiled_sweep_equals_the_reference(n_classes: int, sparse: bool) -> None:
-    tasks, q, log_prior, log_table = some_crowd(n_classes, 700, 20, sparse=sparse)
+def assert_sweeps_agree(sweep: Sweep) -> None:
+    """Compare all that sweeping, counting and scoring give with the reference."""
+    tasks, q, log_prior, log_table = sweep
     logs = log_prior, log_table
     ours, theirs, u, v = q.copy(), q.copy(), np.zeros_like(q), np.zeros_like(q)
     found = compiled.sweep_tasks(ours, u, tasks, *logs)
@@ -63,14 +79,72 @@ def test_a_compiled_sweep_equals_the_reference(n_classes: int, sparse: bool) -> 
     assert_same(u[linked], v[linked])
     for one, other in zip(found, expected, strict=True):
         assert_same(one, other)
+    for one, other in zip(
+        compiled.tally(q, tasks, linked), reference.tally(q, tasks, linked), strict=True
+    ):
+        assert_same(one, other)
+    assert_same(compiled.score_tasks(tasks, *logs), reference.score_tasks(tasks, *logs))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 40])
+def test_a_compiled_sweep_equals_the_reference(n_classes: int, sparse: bool) -> None:
+    assert_sweeps_agree(some_crowd(n_classes, 700, 20, sparse=sparse))
+
+
+@pytest.mark.parametrize("by_code", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 8, 11])
+def test_a_compiled_sweep_of_weighted_responses_equals_the_reference(
+    n_classes: int, sparse: bool, by_code: bool
+) -> None:
+    sweep = some_crowd(n_classes, 700, 20, sparse=sparse, weights=True, by_code=by_code)
+    assert_sweeps_agree(sweep)
+
+
+@pytest.mark.parametrize("by_code", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
+def test_a_weight_of_two_is_the_response_given_twice(
+    backend: Any, n_classes: int, by_code: bool
+) -> None:
+    plain, q, *logs = some_crowd(n_classes, 300, 20)
+    times = np.random.default_rng(1).integers(1, 3, len(plain.code))
+    weighted = plain._replace(weight=times.astype(float))
+    start = np.concatenate([[0], np.cumsum(times)])[plain.start]
+    code = np.repeat(plain.code, times)
+    repeated = layout.lay_out(start, code, plain.role, plain.n_codes, n_classes)
+    if by_code:
+        weighted = in_order_of_codes(weighted)
+    results = []
+    for tasks in (weighted, repeated):
+        new, u = q.copy(), np.zeros_like(q)
+        swept = backend.sweep_tasks(new, u, tasks, *logs)
+        tallied = backend.tally(q, tasks, plain.role == layout.LINKED)
+        results.append((new, u, *swept, *tallied, backend.score_tasks(tasks, *logs)))
+    for one, two in zip(*results, strict=True):
+        assert_same(one, two)
+
+
+@pytest.mark.parametrize("by_code", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
+def test_weights_of_one_change_no_bit(backend: Any, n_classes: int, by_code: bool) -> None:
+    plain, q, *logs = some_crowd(n_classes, 300, 20, by_code=by_code)
+    weighted = plain._replace(weight=np.ones(len(plain.code)))
+    results = []
+    for tasks in (plain, in_order_of_codes(weighted) if by_code else weighted):
+        new, u = q.copy(), np.zeros_like(q)
+        swept = backend.sweep_tasks(new, u, tasks, *logs)
+        results.append((new, u, *swept, backend.score_tasks(tasks, *logs)))
+    for one, two in zip(*results, strict=True):
+        assert np.array_equal(one, two)
 
 
 @pytest.mark.parametrize("by_code", [False, True])
 @pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
 def test_a_sweep_need_not_count(backend: Any, by_code: bool) -> None:
-    tasks, q, *logs = some_crowd(3, 700, 20)
-    if by_code:
-        tasks = tasks._replace(by_code=layout._by_code(tasks.start, tasks.code, tasks.n_codes, 4))
+    tasks, q, *logs = some_crowd(3, 700, 20, by_code=by_code)
     counted, bare, u, v = q.copy(), q.copy(), np.zeros_like(q), np.zeros_like(q)
     expected = backend.sweep_tasks(counted, u, tasks, *logs)
     found = backend.sweep_tasks(bare, v, tasks, *logs, counting=False)
@@ -86,26 +160,36 @@ def test_a_part_has_the_responses_of_its_tasks(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(layout, "TASKS_AT_ONCE", at_once)
-    tasks = some_crowd(3, 700, 20)[0]
+    tasks = some_crowd(3, 700, 20, weights=True)[0]
+    assert tasks.weight is not None
     at = np.random.default_rng(1).permutation(700)[:90].astype(np.int32)
     part = layout.part_of(tasks, at, 3)
-    rows = np.split(tasks.code, tasks.start[1:-1])
-    for i, row in zip(at, np.split(part.code, part.start[1:-1]), strict=True):
-        assert row.tolist() == rows[i].tolist()
+    assert part.weight is not None
+    for whole, some in ((tasks.code, part.code), (tasks.weight, part.weight)):
+        rows = np.split(whole, tasks.start[1:-1])
+        for i, row in zip(at, np.split(some, part.start[1:-1]), strict=True):
+            assert row.tolist() == rows[i].tolist()
+    assert layout.part_of(tasks._replace(weight=None), at, 3).weight is None
     assert part.role.tolist() == tasks.role[at].tolist()
     assert part.edges[[0, -1]].tolist() == [0, 90]
 
 
-@pytest.mark.parametrize("n_classes", [2, 4, 9, 11])
-def test_compiled_counts_and_scores_equal_the_reference(n_classes: int) -> None:
-    tasks, q, log_prior, log_table = some_crowd(n_classes, 700, 20)
-    logs = log_prior, log_table
-    chosen = tasks.role == layout.LINKED
-    for found, expected in zip(
-        compiled.tally(q, tasks, chosen), reference.tally(q, tasks, chosen), strict=True
-    ):
-        assert_same(found, expected)
-    assert_same(compiled.score_tasks(tasks, *logs), reference.score_tasks(tasks, *logs))
+def test_weights_are_laid_out_with_their_responses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "RESPONSES_PER_CHUNK", 500)
+    monkeypatch.setattr(layout, "ACCUMULATOR_BYTES_A_RESPONSE", 0)
+    plain = some_crowd(3, 700, 20)[0]
+    weight: Floats = plain.code + np.float64(0.5)  # by code, so that it can be told whose it is
+    tasks = layout.lay_out(plain.start, plain.code, plain.role, plain.n_codes, 3, weight)
+    assert tasks.weight is not None
+    assert tasks.by_code is not None
+    assert tasks.by_code.weight is not None
+    assert tasks.weight.tolist() == weight.tolist()
+    assert tasks.by_code.weight.tolist() == sorted(weight)
+    monkeypatch.undo()
+    tasks = layout.lay_out(plain.start, plain.code, plain.role, plain.n_codes, 3, weight)
+    assert tasks.by_code is None
+    assert tasks.weight is not None
+    assert tasks.weight.tolist() == weight.tolist()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

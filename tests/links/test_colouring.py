@@ -143,14 +143,14 @@ def test_the_search_alone_finds_what_there_is(
     allowed = rng.random((closure.n_groups, n_classes)) < rng.choice([0.7, 1.0])
     ends = np.concatenate([closure.left, closure.right])
     near = by_owner(closure.n_groups, ends, np.concatenate([closure.right, closure.left]))
-    answer = search.solve(search.Puzzle(near, allowed), 10**6)
+    found = search.solve(search.Puzzle(near, allowed), 10**6)
     ways = that_fit(closure, n_classes, allowed)
-    assert answer.verdict == ("feasible" if len(ways) else "infeasible")
-    if answer.verdict == "feasible":
-        assert answer.colour.tolist() in ways.tolist()
+    assert found.verdict == ("feasible" if len(ways) else "infeasible")
+    if found.verdict == "feasible":
+        assert found.colour.tolist() in ways.tolist()
         return
-    core = search.smallest_core(search.Puzzle(near, allowed), answer.touched, 10**6).tolist()
-    for groups in (answer.touched.tolist(), core):
+    core = search.smallest_core(search.Puzzle(near, allowed), found.touched, 10**6).tolist()
+    for groups in (found.touched.tolist(), core):
         assert not len(that_fit(only(closure, groups), n_classes, allowed_of(groups, allowed)))
     for left_out in core:
         rest = [group for group in core if group != left_out]

@@ -48,10 +48,18 @@ def test_a_link_is_a_boolean_or_a_word(link: Any) -> None:
     assert Links.from_columns([1, 2], [2, 3], link).must.tolist() == [True, False]
 
 
-@pytest.mark.parametrize("link", [[True, None], ["must", "same"], [True, ["must"]]])
+@pytest.mark.parametrize("link", [[True, None], ["must", "maybe"], [True, ["must"]]])
 def test_any_other_word_is_refused_with_its_line(link: Any) -> None:
     with pytest.raises(LinkError, match=r"neither must nor cannot: .*\(links.csv, line 3\)"):
         Links.from_columns([1, 2], [2, 3], link, source=FILE)
+
+
+def test_words_are_read_as_in_files() -> None:
+    with pytest.warns(InputNote, match="read link 'same' as must, 'different' as cannot"):
+        links = Links.from_columns("abc", "bcd", ["same", "different", "must"], source=FILE)
+    assert links.must.tolist() == [True, False, True]
+    with pytest.raises(LinkError, match=r"neither must nor cannot: 0 \(links.csv, line 3\)"):
+        Links.from_columns("ab", "bc", [1, 0], source=FILE)
 
 
 def test_columns_of_different_length_are_refused() -> None:
@@ -60,11 +68,13 @@ def test_columns_of_different_length_are_refused() -> None:
 
 
 def test_a_link_without_a_task_is_refused_with_its_line() -> None:
-    with pytest.raises(LinkError, match=r"2 links name no task on the right \(links.csv, line 2; "):
+    with pytest.raises(
+        LinkError, match=r"2 links have no task id on the right \(links.csv, line 2; "
+    ):
         Links.from_columns(["a", "b"], [None, ""], [True, True], source=FILE)
 
 
-@pytest.mark.parametrize("wrong", [0.0, -1.0, math.inf, -math.inf, "much"])
+@pytest.mark.parametrize("wrong", [0.0, -1.0, math.inf, -math.inf, "much", True])
 def test_a_weight_that_is_not_above_zero_is_refused_with_its_line(wrong: Any) -> None:
     with pytest.raises(LinkError, match=r"1 weights .*\(links.csv, line 3\)"):
         Links.from_columns("ab", "bc", [True, True], [1.0, wrong], source=FILE)

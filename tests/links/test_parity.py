@@ -37,30 +37,6 @@ def test_links_that_parity_keeps_can_all_hold(graph: tuple[int, Rows]) -> None:
     assert link_graph.violated(tied.parity, links).sum() == len(tied.conflict)
 
 
-@given(graphs())
-def test_an_odd_cycle_is_a_cycle_with_an_odd_number_of_cannot_links(
-    graph: tuple[int, Rows],
-) -> None:
-    n_tasks, rows = graph
-    links = codes(rows)
-    tied = link_graph.parity(n_tasks, links)
-    kinds: dict[tuple[int, int], set[bool]] = {}
-    for a, b, must in zip(links.left, links.right, links.must, strict=True):
-        kinds.setdefault((int(a), int(b)), set()).add(bool(must))
-    contradicts = set(tied.root[links.left[tied.conflict]].tolist())
-    for task in range(n_tasks):
-        cycle = link_graph.odd_cycle(n_tasks, links, task)
-        assert bool(cycle) == (tied.root[task] in contradicts)
-        if not cycle:
-            continue
-        assert len(set(cycle)) == len(cycle)
-        steps = [(min(step), max(step)) for step in zip(cycle, cycle[1:] + cycle[:1], strict=True)]
-        assert all(step in kinds for step in steps)
-        # A pair with both kinds may count either way: then the cycle can be made odd.
-        n_cannot = sum(kinds[step] == {False} for step in steps)
-        assert n_cannot % 2 == 1 or any(len(kinds[step]) == 2 for step in steps)
-
-
 def test_links_with_a_weight_do_not_tie_tasks() -> None:
     left, right = np.array([[0, 1, 0], [1, 2, 2]])
     weight = np.array([np.nan, np.nan, 1.0])

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
-from tiebreak.inference import vb
+from tiebreak.inference import mean_field, vb
 from tiebreak.inference.class_prior import ClassPrior
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
-from tiebreak.link_graph import LinkCodes
+from tiebreak.kernels.layout import ByGroup
+from tiebreak.link_graph import LinkCodes, imply
 from tiebreak.responses import Responses
 
 
@@ -36,6 +37,13 @@ def to_links(pairs: list[tuple[int, int, bool]]) -> LinkCodes:
 
 def weighted(links: LinkCodes, rng: np.random.Generator) -> LinkCodes:
     return links._replace(weight=rng.uniform(0.1, 3.0, len(links.left)))
+
+
+def groups_of(links: LinkCodes, n_classes: int) -> ByGroup:
+    """Lay out links for mean field, closed where they have no weights."""
+    if links.weight is None:
+        return mean_field.closed_groups(imply(links, n_classes))
+    return mean_field.given_groups(links)
 
 
 @st.composite

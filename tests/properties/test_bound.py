@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.bound import bound_terms
-from properties.strategies import Crowd, crowds, problem_of, weighted, with_roles
+from properties.strategies import Crowd, crowds, groups_of, problem_of, weighted, with_roles
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import dawid_skene, mean_field, vb
+from tiebreak.inference import dawid_skene, vb
 from tiebreak.inference.mean_field import MeanField
 from tiebreak.kernels import reference
 from tiebreak.link_graph import LinkCodes, close
@@ -40,8 +40,7 @@ def assert_never_falls(bounds: list[float]) -> None:
 def link_problem(
     crowd: Crowd, links: LinkCodes, strength: float, schedule: str, gold: GoldCodes | None
 ) -> vb.Problem:
-    closure = links.weight is None
-    groups = mean_field.groups_of(links, crowd.responses.n_tasks, closure=closure)
+    groups = groups_of(links, crowd.responses.n_classes)
     problem = with_roles(problem_of(crowd), gold, groups.task)
     model = MeanField(groups, strength, problem.tasks.role, reference, schedule)
     return problem._replace(links=model)

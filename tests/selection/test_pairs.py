@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import tiebreak as tb
 from tiebreak import link_graph
 from tiebreak.errors import InputNote, NotFittedError, OptionError
+from tiebreak.inference.estimator import Estimator
 
 SEEDS = st.integers(0, 10_000)
 
@@ -236,3 +237,30 @@ def test_a_cost_must_be_above_nothing() -> None:
         tb.selection.compare(model, gold=0.0)
     with pytest.raises(OptionError, match="gave no response"):
         tb.selection.compare(model, vote={"nobody": 1.0})
+
+
+class Copied(Estimator):
+    """An estimator of another type, with what a fitted model found."""
+
+    supports_adaptive_selection = True
+
+    def __init__(self, model: tb.VariationalBayes) -> None:
+        vars(self).update(vars(model))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_questions_do_not_depend_on_the_type_of_an_estimator(n_classes: int) -> None:
+    made = crowd(5, n_classes)
+    model = tb.VariationalBayes().fit(made.responses, links=links_of(made, 15, 5))
+    expected = list(tb.selection.pairs(model, 10, random_state=0))
+    assert list(tb.selection.pairs(Copied(model), 10, random_state=0)) == expected
+    offers = tb.selection.compare(model, 5, vote=1.0, random_state=0)
+    assert tb.selection.compare(Copied(model), 5, vote=1.0, random_state=0) == offers
+
+
+def test_an_estimator_that_models_no_workers_draws_by_bvsb_only() -> None:
+    model = tb.DawidSkene().fit(crowd(5, 3).responses)
+    assert (model.temperature_, model.doubtful_links_, model.links_may_err) == (None, None, False)
+    assert len(tb.selection.pairs(model, 3, "bvsb", random_state=0)) == 3
+    with pytest.raises(OptionError, match="got DawidSkene"):
+        tb.selection.pairs(model, 3)

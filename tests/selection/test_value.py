@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import gains
 
 from tiebreak.selection import value
 
@@ -29,7 +30,7 @@ def test_gain_of_a_link_is_the_golden_one(place: int) -> None:
     q, other, error = np.array(GAIN["qi"]), np.array(GAIN["qj"]), GAIN["eps"][place]
     both = ((q, other), (other, q))
     gain = sum(value.link_gain(*pair, error) for pair in both)
-    clearer = sum(value.entropy_gain(*pair, error) for pair in both)
+    clearer = sum(gains.entropy_gain(*pair, error) for pair in both)
     assert gain == pytest.approx(GAIN["error"][place], abs=1e-9)
     assert clearer == pytest.approx(GAIN["entropy"][place], abs=1e-9)
 

@@ -15,7 +15,7 @@ from tiebreak import link_graph, theory
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.class_prior import ClassPrior
-from tiebreak.inference.mean_field import MeanField, groups_of
+from tiebreak.inference.mean_field import MeanField, given_groups
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats
@@ -101,7 +101,7 @@ def run_vb(
     problem = problem_of(answers, linked if n_links else None)
     kinds = None
     if n_links:
-        groups = groups_of(links, crowd.n_tasks, closure=False)
+        groups = given_groups(links)
         model = MeanField(groups, strength, problem.tasks.role, reference, "parallel")
         problem = problem._replace(links=model)
         kinds = theory.LinkedTasks.from_pairs(
@@ -177,7 +177,7 @@ def test_the_package_and_the_dense_oracle_agree(seed: int) -> None:
     linked = np.unique(np.concatenate([links.left, links.right]))
     problem = problem_of(answers, linked)
     model = MeanField(
-        groups_of(links, crowd.n_tasks, closure=False),
+        given_groups(links),
         2.0,
         problem.tasks.role,
         reference,

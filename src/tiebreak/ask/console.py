@@ -41,7 +41,9 @@ class Conversation:
     """Ask until the session is finished, the person quits, or no more keys come."""
 
     def __init__(self, session: Session, keys: Keys, out: Console) -> None:
-        self._session, self._keys, self._out = session, keys, out
+        self._session = session
+        self._keys = keys
+        self._out = out
         self._shown: Question | None = None
         self._goes_on = True
         self._actions: dict[str, Callable[[Question], None]] = {
@@ -79,7 +81,7 @@ class Conversation:
             if key.lower() in allowed:
                 return key.lower()
             if not key.isspace():
-                self._out.print(f"{printable(key)} is no key here; one of: {' '.join(allowed)}")
+                self._out.print(f"{printable(key)} is not a key here; one of: {' '.join(allowed)}")
         return "q"
 
     def _answer(self, question: Question) -> None:
@@ -94,7 +96,7 @@ class Conversation:
 
     def _undo(self, _: Question) -> None:
         undone = self._session.undo()
-        self._out.print("  nothing to undo" if undone is None else f"  undone: {told(undone)}")
+        self._out.print("  nothing to undo" if undone is None else f"  undone: {written(undone)}")
 
     def _help(self, _: Question) -> None:
         self._out.print(HELP)
@@ -108,7 +110,9 @@ class Conversation:
         self._keys.forget()
         self._out.print(f"This contradicts what was said before: {printable(found.chain)}.")
         for number, answer in enumerate(earlier, start=1):
-            self._out.print(f"  {number}  {told(answer)}  ({printable(answer.who)}, {answer.at})")
+            self._out.print(
+                f"  {number}  {written(answer)}  ({printable(answer.who)}, {answer.at})"
+            )
         numbers = "".join(str(number) for number in range(1, len(earlier) + 1))
         undo_one = f"1–{len(earlier)} undo an earlier one   " if len(earlier) > 1 else ""
         undo_one = "1 undo the earlier one   " if len(earlier) == 1 else undo_one
@@ -121,7 +125,7 @@ class Conversation:
             self._goes_on = False
         else:
             undone = self._session.undo(found.answer if key == "u" else earlier[int(key) - 1])
-            self._out.print(f"  undone: {told(undone)}" if undone else "")
+            self._out.print(f"  undone: {written(undone)}" if undone else "")
 
     def _show(self, question: Question, *, whole: bool = False) -> None:
         self._keys.forget()  # a key struck before this is seen answers nothing
@@ -162,7 +166,7 @@ def status_line(progress: Progress, gain: float) -> str:
     return " · ".join(parts)
 
 
-def told(answer: Answer) -> str:
+def written(answer: Answer) -> str:
     """Write an answer as a = b."""
     return printable(str(answer))
 
@@ -182,9 +186,11 @@ def _panel(task: Hashable, text: str | None, *, whole: bool) -> Panel:
     name = printable(str(task))
     if text is None:
         return Panel(Text(name))
-    body, more = printable(text), ""
+    body = printable(text)
+    more = ""
     if len(body) > LONG and not whole:
-        body, more = body[:LONG] + " …", f"{len(body) - LONG:,} more characters: t shows all"
+        more = f"{len(body) - LONG:,} more characters: t shows all"
+        body = body[:LONG] + " …"
     return Panel(Text(body), title=Text(name), title_align="left", subtitle=Text(more))
 
 

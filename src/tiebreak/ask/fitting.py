@@ -114,7 +114,7 @@ def _read(model: VariationalBayes, *, is_final: bool) -> Fit:
     return Fit(
         model,
         wrong=float((1.0 - probability).sum()),
-        is_soft=model.link_error is not None or weights is not None,
+        is_soft=model.links_may_err or weights is not None,
         is_final=is_final,
         n_checks=len(model.links_ or ()) + len(model.gold_ or ()),
     )

@@ -29,8 +29,8 @@ SHOWN = 3  # tasks and classes named in a message
 class Job:
     """Responses, and the links, known labels and texts that came with them.
 
-    `links` speak in the codes of `responses.tasks`. `key` has the text under which each task
-    stands in the file of a session.
+    `links` are in the codes of `responses.tasks`. `key` has the text of each task's id in the
+    file of a session.
     """
 
     responses: Responses
@@ -60,13 +60,10 @@ class Job:
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
         """Return who gave which label to a task."""
         crowd = self.responses
-        rows = np.flatnonzero(crowd.task_of_each() == self.code_of(task))
+        workers, labels = crowd.of(self.code_of(task))
         return tuple(
-            Vote(
-                crowd.workers[int(crowd.worker_of_each()[r])],
-                crowd.classes[int(crowd.label_of_each()[r])],
-            )
-            for r in rows
+            Vote(crowd.workers[worker], crowd.classes[label])
+            for worker, label in zip(workers.tolist(), labels.tolist(), strict=True)
         )
 
     def links_of(self, events: Sequence[Event]) -> Links:
@@ -102,7 +99,8 @@ def take_job(
     """
     crowd = files.read_responses(responses)
     inputs = read_and_check_inputs(crowd, links, gold, soft_links=links_may_err)
-    tasks, key = crowd.tasks, _keys(crowd.tasks)
+    tasks = crowd.tasks
+    key = _keys(tasks)
     return Job(
         inputs.responses,
         None if inputs.links is None else _without_loops(in_codes(inputs.links, tasks)),
@@ -116,13 +114,13 @@ def take_job(
 
 
 def in_codes(links: Links, tasks: Ids) -> Links:
-    """Let links speak in the codes of these tasks."""
+    """Return links in the codes of these tasks."""
     code = tasks.codes(links.tasks)
     return replace(links, left=code[links.left], right=code[links.right], tasks=tasks)
 
 
 def _without_loops(links: Links) -> Links:
-    """Leave out must-links from a task to itself, which a fit would drop and say each time."""
+    """Leave out must-links from a task to itself, which a fit would drop and report each time."""
     return links.select(links.left != links.right)
 
 
@@ -134,16 +132,15 @@ def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
     >>> read_texts({"a": "A cat.", "b": "A dog."}, Ids(["b", "a"]))
     {1: 'A cat.', 0: 'A dog.'}
     """
-    if isinstance(source, Mapping) and not _is_columns(source):
-        ids, texts = list(source), list(source.values())
-    else:
-        by_task = files.read_texts(source)
-        ids, texts = list(by_task), list(by_task.values())
-    codes = tasks.codes(ids).tolist()
-    strangers = [task for task, code in zip(ids, codes, strict=True) if code == MISSING]
-    if strangers:
-        shown = ", ".join(map(repr, strangers[:SHOWN]))
-        note(f"{len(strangers):,} texts are of tasks without responses ({shown}): not used.")
+    is_mapping = isinstance(source, Mapping) and not _is_columns(source)
+    by_task = source if is_mapping else files.read_texts(source)
+    names = list(by_task)
+    texts = list(by_task.values())
+    codes = tasks.codes(names).tolist()
+    unknown = [task for task, code in zip(names, codes, strict=True) if code == MISSING]
+    if unknown:
+        shown = ", ".join(map(repr, unknown[:SHOWN]))
+        note(f"{len(unknown):,} texts are of tasks without responses ({shown}): not used.")
     return {
         code: str(text)
         for code, text in zip(codes, texts, strict=True)
@@ -157,7 +154,7 @@ def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:
     >>> tasks_among(Ids([1, 2, 3]), ["3", "1"])
     (3, 1)
     """
-    wanted = names_list(files.read_tasks(among))
+    wanted = list(Ids(files.read_tasks(among)))
     codes = tasks.codes(wanted)
     unknown = np.flatnonzero(codes == MISSING)
     if len(unknown):
@@ -169,28 +166,24 @@ def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:
     return tuple(tasks[int(code)] for code in codes)
 
 
-def names_list(column: Any) -> list[Any]:
-    """Return a column as a list of Python values."""
-    return column.to_pylist() if ids.is_arrow(column) else list(column)
-
-
-def _is_columns(source: Mapping[Any, Any]) -> bool:
-    return {"task", "text"} <= set(source) and not isinstance(source["task"], str)
-
-
 def _marks(key: tuple[str, ...], classes: Ids) -> Marks:
     """Return what tells this job from others: its tasks and classes, in any order."""
-    tasks, labels = sorted(key), sorted(map(str, classes))
+    tasks = sorted(key)
+    labels = sorted(map(str, classes))
     parts = [str(len(tasks)), *tasks, *labels]
     digest = hashlib.sha256("".join(f"{len(p)}:{p}" for p in parts).encode("utf-8", "replace"))
     return Marks(digest.hexdigest(), f"{_some('task', tasks)} and {_some('class', labels)}")
 
 
 def _keys(tasks: Ids) -> tuple[str, ...]:
-    """Return one text a task: as it prints, or, where two print alike, as Python writes them."""
+    """Return one text per task: as it prints, or, where two print alike, as Python writes them."""
     plain = tuple(map(str, tasks))
     return plain if len(set(plain)) == len(plain) else tuple(map(repr, tasks))
 
 
 def _some(noun: str, values: list[str]) -> str:
     return f"{counted(len(values), noun)} ({first_few(values, SHOWN)})"
+
+
+def _is_columns(source: Mapping[Any, Any]) -> bool:
+    return {"task", "text"} <= set(source) and not isinstance(source["task"], str)

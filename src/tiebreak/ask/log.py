@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -108,11 +108,3 @@ class Log:
     def get(self, id: int) -> Event | None:
         """Return an answer or skip that is in force."""
         return self.answers.get(id) or self.skips.get(id)
-
-
-def fold(events: Iterable[Event]) -> Log:
-    """Return what events amount to."""
-    log = Log()
-    for event in events:
-        log.add(event)
-    return log

@@ -8,13 +8,13 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from tiebreak.ask.contradictions import contradiction, given_walks
+from tiebreak.ask.contradictions import contradiction, given_chains
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Kind, Log, Pair, pair_of
 from tiebreak.ask.results import Contradiction, Question
 from tiebreak.ask.storage import Storage
-from tiebreak.ask.walks import Walks
 from tiebreak.errors import OptionError, SessionError
+from tiebreak.link_graph import Chains
 
 
 class Record:
@@ -24,21 +24,23 @@ class Record:
     """
 
     def __init__(self, path: str | os.PathLike[str], job: Job, who: str, lease: float) -> None:
-        self.who, self.run, self.lease = who, secrets.token_hex(8), lease
+        self.who = who
+        self.run = secrets.token_hex(8)
+        self.lease = lease
         self._job = job
         self._storage = Storage(path, job.marks)
         self.log = Log()
-        self._walks: Walks | None = None
+        self._chains: Chains | None = None
         self.catch_up()
 
     @property
-    def walks(self) -> Walks:
+    def chains(self) -> Chains:
         """What follows from links and answers."""
-        if self._walks is None:
-            self._walks = given_walks(self._job)
+        if self._chains is None:
+            self._chains = given_chains(self._job)
             for event in self.log.links():
-                self._walk(self._walks, event)
-        return self._walks
+                self._add_link(self._chains, event)
+        return self._chains
 
     def catch_up(self) -> None:
         """Take in what was recorded since, here or in another process."""
@@ -128,8 +130,9 @@ class Record:
 
     def implied(self, question: Question) -> bool | None:
         """Return whether links and answers settle a pair already, and how."""
-        ends = self._job.code_of(question.left), self._job.code_of(question.right)
-        return self.walks.implied(*ends)
+        left = self._job.code_of(question.left)
+        right = self._job.code_of(question.right)
+        return self.chains.implied(left, right)
 
     def pair(self, question: Question) -> Pair:
         """Return the two tasks as the file has them, in one order."""
@@ -165,7 +168,7 @@ class Record:
         )
 
     def _contradicted(self, event: Event) -> Contradiction | None:
-        return contradiction(self._job, self.walks, self.log, event)
+        return contradiction(self._job, self.chains, self.log, event)
 
     def _event(
         self, kind: Kind, *, question: Question | None = None, about: int | None = None
@@ -175,19 +178,21 @@ class Record:
             return Event(0, secrets.token_hex(16), self.run, at, self.who, kind, about=about)
         # A skipped question may be answered later: only its answer bears its token.
         token = secrets.token_hex(16) if kind == "skip" else question.token
-        left, right = self._key(question.left), self._key(question.right)
+        left = self._key(question.left)
+        right = self._key(question.right)
         return Event(0, token, self.run, at, self.who, kind, left, right)
 
     def _take(self, event: Event) -> None:
         self.log.add(event)
         if event.kind == "undo":
-            self._walks = None  # a graph does not shrink: made anew when needed
-        elif event.is_link and self._walks is not None:
-            self._walk(self._walks, event)
+            self._chains = None  # a graph does not shrink: made anew when needed
+        elif event.is_link and self._chains is not None:
+            self._add_link(self._chains, event)
 
-    def _walk(self, walks: Walks, event: Event) -> None:
-        ends = self._job.code[event.left or ""], self._job.code[event.right or ""]
-        walks.add(*ends, must=event.kind == "same", origin=event.id)
+    def _add_link(self, chains: Chains, event: Event) -> None:
+        left = self._job.code[event.left or ""]
+        right = self._job.code[event.right or ""]
+        chains.add(left, right, must=event.kind == "same", origin=event.id)
 
     def _key(self, task: Hashable) -> str:
         return self._job.key[self._job.code_of(task)]

@@ -11,8 +11,6 @@ from tiebreak.ask.log import Says
 Said = Says | Literal["skip"]
 Finished = Literal["budget", "target", "nothing"]
 
-SIGNS = {True: "=", False: "≠"}
-
 
 @dataclass(frozen=True, slots=True)
 class Question:

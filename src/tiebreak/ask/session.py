@@ -89,7 +89,10 @@ class Session:
         lease: float = LEASE,
     ) -> None:
         _check_options(budget, target, who, batch)
-        self._strategy, self._budget, self._target, self._batch = strategy, budget, target, batch
+        self._strategy = strategy
+        self._budget = budget
+        self._target = target
+        self._batch = batch
         self._rng = np.random.default_rng(random_state)
         self._job: Job = take_job(
             responses, links, gold, texts, among, links_may_err=link_error is not None
@@ -174,7 +177,10 @@ class Session:
         return self._job.votes(task)
 
     def progress(self) -> Progress:
-        """Return where the session stands, by the last fit."""
+        """Return where the session stands, by the last fit.
+
+        The first call of a session fits the model, which takes a while; later ones are quick.
+        """
         self._record.catch_up()
         fit = self._fits.last(self._link_events())
         answers = self._record.log.answers.values()
@@ -226,7 +232,8 @@ class Session:
 
     def _first_of_new_batches(self) -> Question | None:
         """Choose anew as long as others, in the meantime, take all that was chosen."""
-        question, chosen_for = None, None
+        question = None
+        chosen_for = None
         while question is None and chosen_for != (now := self._record.situation()):
             chosen_for = now
             self._choose_batch()
@@ -272,8 +279,14 @@ class Session:
         return self._job.name(event.left), self._job.name(event.right)
 
     def _asked(self, left: Hashable, right: Hashable, gain: float) -> Question:
-        texts = self._job.text(left), self._job.text(right)
-        return Question(left, right, float(gain), *texts, token=secrets.token_hex(16))
+        return Question(
+            left,
+            right,
+            float(gain),
+            self._job.text(left),
+            self._job.text(right),
+            token=secrets.token_hex(16),
+        )
 
     def _link_events(self) -> list[Event]:
         return list(self._record.log.links())

@@ -67,7 +67,7 @@ class Storage:
 
     def __init__(self, path: str | os.PathLike[str], marks: Marks) -> None:
         self.path = Path(path)
-        with self._told():
+        with self._explaining_errors():
             self._db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
             try:
                 self._open(marks)
@@ -134,12 +134,12 @@ class Storage:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the right to write; what is written inside is kept whole, or not at all."""
-        with self._told(), self._transaction("BEGIN IMMEDIATE"):
+        with self._explaining_errors(), self._transaction("BEGIN IMMEDIATE"):
             yield
 
     def since(self, last: int) -> list[Event]:
         """Return the events after one of this id, in their order."""
-        with self._told():
+        with self._explaining_errors():
             rows = self._db.execute(
                 'SELECT id, token, run, at, who, kind, "left", "right", about '
                 "FROM events WHERE id > ? ORDER BY id",
@@ -149,13 +149,13 @@ class Storage:
 
     def with_token(self, token: str) -> int | None:
         """Return the id of the event with this token, if it is recorded."""
-        with self._told():
+        with self._explaining_errors():
             row = self._db.execute("SELECT id FROM events WHERE token = ?", (token,)).fetchone()
             return None if row is None else int(row[0])
 
     def append(self, event: Event) -> Event:
         """Record an event, inside `writing`; return it with its id."""
-        with self._told():
+        with self._explaining_errors():
             done = self._db.execute(
                 'INSERT INTO events (token, run, at, who, kind, "left", "right", about) '
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -165,7 +165,7 @@ class Storage:
 
     def leased(self, run: str) -> set[Pair]:
         """Return the pairs that other runs show now."""
-        with self._told():
+        with self._explaining_errors():
             rows = self._db.execute(
                 'SELECT "left", "right" FROM leases WHERE run <> ? AND until > ?',
                 (run, time.time()),
@@ -174,7 +174,7 @@ class Storage:
 
     def lease(self, pair: Pair, run: str, seconds: float) -> None:
         """Keep a pair for a run for a while, inside `writing`."""
-        with self._told():
+        with self._explaining_errors():
             self._db.execute(
                 "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)",
                 (*pair, run, time.time() + seconds),
@@ -182,12 +182,12 @@ class Storage:
 
     def release(self, run: str) -> None:
         """Give up the pairs of a run, and all whose time is over, inside `writing`."""
-        with self._told():
+        with self._explaining_errors():
             self._db.execute("DELETE FROM leases WHERE run = ? OR until <= ?", (run, time.time()))
 
     def close(self) -> None:
         """Close the file; closing twice does no harm."""
-        with self._told():
+        with self._explaining_errors():
             self._db.close()
 
     def __enter__(self) -> Self:
@@ -217,8 +217,8 @@ class Storage:
         return found
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turn errors of SQLite into words."""
+    def _explaining_errors(self) -> Iterator[None]:
+        """Turn errors of SQLite into messages with a way out."""
         try:
             yield
         except sqlite3.Error as error:
@@ -244,7 +244,7 @@ def _explained(path: Path, error: sqlite3.Error) -> str:
             return f"{path} cannot be made: there is no folder {path.parent}."
         return f"{path} cannot be opened ({error}). May you read and write it and its folder?"
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return f"{path} is no session file, or it is damaged ({error}). Name another file."
+        return f"{path} is not a session file, or it is damaged ({error}). Name another file."
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return (
             f"{path} is held by another program for over {PATIENCE:.0f} seconds ({error}). "

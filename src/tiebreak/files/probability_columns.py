@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.errors import InputError
-from tiebreak.files.numbers import as_numbers, offenders
 from tiebreak.files.table import Table
 from tiebreak.ids import MISSING, Column, Ids, is_arrow
+from tiebreak.ids.numbers import as_numbers, offenders
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.responses import sorted_classes
 from tiebreak.source import Source

@@ -12,7 +12,6 @@ from tiebreak import ids
 from tiebreak.errors import InputError
 from tiebreak.files import schemas
 from tiebreak.files.columns import Schema, find_columns
-from tiebreak.files.link_values import as_must, as_weights
 from tiebreak.files.packed import is_packed, read_packed
 from tiebreak.files.probability_columns import as_probabilities, read_classes
 from tiebreak.files.sources import as_table, columns_table, is_column
@@ -21,7 +20,7 @@ from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Column, Ids, as_list, is_arrow
 from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Labels
-from tiebreak.links import Links
+from tiebreak.links import Links, as_must
 from tiebreak.responses import Builder, Repeats, Responses
 
 ColumnNames = Mapping[str, object]
@@ -102,12 +101,11 @@ def read_links(
     if isinstance(source, Links):
         return source
     table, found = _load(source, schemas.LINKS, columns, format)
-    weight = found.get("weight")
     return Links.from_columns(
         found["left"],
         found["right"],
         as_must(found["link"], table.source),
-        weight=None if weight is None else as_weights(weight, table.source),
+        weight=found.get("weight"),
         who=found.get("who"),
         frame=table.frame,
         source=table.source,

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from tiebreak.gold import GoldCodes
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.kernels.reference import softmax
 from tiebreak.link_graph import LinkCodes, each_once
 
 LOG_RANGE = (-4.0, 0.5)

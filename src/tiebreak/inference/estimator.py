@@ -46,6 +46,7 @@ class Estimator:
     responses_: Responses
     links_: Links | None
     gold_: Gold | None
+    supports_adaptive_selection = False  # whether workers are modelled well enough to ask by that
 
     temperature_: float | None = None
     doubtful_links_: DoubtfulLinks | None = None
@@ -54,6 +55,11 @@ class Estimator:
     def link_error(self) -> float | str | None:
         """How often links without weight are wrong, as the options say; None: never."""
         return None
+
+    @property
+    def links_may_err(self) -> bool:
+        """Whether links without weight count as fallible."""
+        return self.link_error is not None
 
     def fit(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from tiebreak import files
+import numpy as np
+
+from tiebreak import files, link_graph
 from tiebreak import links as links_room
 from tiebreak.errors import GoldError, ResponseError, note
 from tiebreak.gold import Gold, GoldCodes
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.links import Links, OnContradiction
 from tiebreak.responses import Responses
 
@@ -23,6 +25,7 @@ class Inputs(NamedTuple):
     given_codes: LinkCodes | None  # every link, as given
     link_codes: LinkCodes | None  # the links to use: checked, contradictions dropped if asked
     gold_codes: GoldCodes | None
+    implied: Implications | None  # what follows from the links to use and from gold
 
 
 def read_and_check_inputs(
@@ -36,7 +39,7 @@ def read_and_check_inputs(
 ) -> Inputs:
     """Read whatever was handed over, translate it into codes, and check it.
 
-    Soft links may contradict each other and gold; they are not checked.
+    Soft links imply nothing for sure: they may contradict each other and gold.
     """
     crowd = files.read_responses(responses)
     known = None if gold is None else files.read_gold(gold)
@@ -49,21 +52,21 @@ def read_and_check_inputs(
             f"All labels are {crowd.classes[0]!r}, so every task gets it. Are there other classes?"
         )
     gold_codes = None if known is None else known.on(crowd.tasks, crowd.classes)
-    given_codes = link_codes = None
-    if pairs is not None and len(pairs):
-        given_codes = link_codes = pairs.on(crowd.tasks)
-    if link_codes is not None and not soft_links:
-        link_codes = links_room.check(
-            link_codes,
-            crowd.tasks,
-            crowd.n_classes,
-            gold=gold_codes,
-            classes=crowd.classes,
-            links=pairs,
-            on_contradiction=on_contradiction,
-            may_break=may_break,
-        )
-    return Inputs(crowd, pairs, known, given_codes, link_codes, gold_codes)
+    if pairs is None or not len(pairs):
+        return Inputs(crowd, pairs, known, None, None, gold_codes, None)
+    given_codes = pairs.on(crowd.tasks)
+    firm = np.zeros(given_codes.n_links, dtype=bool) if soft_links else given_codes.is_hard
+    implied = link_graph.imply(given_codes, crowd.n_classes, firm=firm, gold=gold_codes)
+    checked = links_room.check(
+        given_codes,
+        implied,
+        crowd.tasks,
+        classes=crowd.classes,
+        links=pairs,
+        on_contradiction=on_contradiction,
+        may_break=may_break,
+    )
+    return Inputs(crowd, pairs, known, given_codes, checked.codes, gold_codes, checked.implied)
 
 
 def _with_gold_classes(responses: Responses, gold: Gold) -> Responses:
@@ -73,7 +76,7 @@ def _with_gold_classes(responses: Responses, gold: Gold) -> Responses:
         note(f"No worker used {', '.join(unseen)}, which gold names: added to the classes.")
         used = wider.classes.codes(gold.classes)
         if (used < 0).any():
-            raise GoldError("The classes of gold and responses cannot be told apart by type.")
+            raise GoldError("The classes of gold and responses differ in type only.")
     return wider
 
 

@@ -18,32 +18,31 @@ from tiebreak.inference import vb
 from tiebreak.inference.results import Fit, GridPoint
 from tiebreak.inference.vb import LinkStep, Problem, Run, Stopping
 from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Roles, Swept
-from tiebreak.kernels.reference import entropy, softmax
 from tiebreak.kernels.sweeper import Logs, Sweeper
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.options import SCHEDULES, MeanFieldOptions
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 100.0, 500.0)
 SAFE_STRENGTH = 2.0  # up to here every schedule finds the same optimum
 
 
-def groups_of(links: LinkCodes, n_tasks: int, *, closure: bool) -> ByGroup:
-    """Lay out links for the kernels: closed (no weights) or as given.
+def closed_groups(implied: Implications) -> ByGroup:
+    """Lay out what links without weights imply for the kernels.
 
-    Closed, must-components are groups and cannot-linked groups are one link each, so that the
-    closure [eq:closure] is never written out. As given, each task is a group of its own.
+    Must-components are groups and cannot-linked groups are one link each, so that the closure
+    [eq:closure] is never written out.
     """
+    closed = implied.closure
+    ends = (closed.left, closed.right, np.full(len(closed.left), -1.0))
+    return layout.by_group(implied.task, closed.group, 1.0, ends, closed.n_groups)
+
+
+def given_groups(links: LinkCodes) -> ByGroup:
+    """Lay out links as given for the kernels: each task is a group of its own."""
     linked = links.tasks()
-    if closure:
-        closed = link_graph.close(n_tasks, links)
-        found, group = np.unique(closed.group[linked], return_inverse=True)
-        left = link_graph.places_in(found, closed.left)
-        right = link_graph.places_in(found, closed.right)
-        signed = np.full(len(closed.left), -1.0)
-        ends = left, right, signed
-        return layout.by_group(linked, group.astype(np.int32), 1.0, ends, len(found))
     weight = (
         np.ones(len(links.left)) if links.weight is None else np.nan_to_num(links.weight, nan=1)
     )
@@ -194,6 +193,7 @@ def fit(
     plain: Problem,
     start: Run,
     links: LinkCodes,
+    implied: Implications,
     gold: GoldCodes | None,
     options: MeanFieldOptions,
     stopping: Stopping,
@@ -202,8 +202,8 @@ def fit(
     n_tasks = plain.tasks.n_tasks
     closure = options.closure and links.weight is None
     if closure and gold is not None:
-        gold = _implied(link_graph.close(n_tasks, links), gold, plain.n_classes)
-    groups = groups_of(links, n_tasks, closure=closure)
+        gold = _with_implied(gold, implied)
+    groups = closed_groups(implied) if closure else given_groups(links)
     role = vb.roles(n_tasks, gold, groups.task)
     problem = plain._replace(tasks=plain.tasks._replace(role=role))
 
@@ -221,8 +221,10 @@ def fit(
     return Fit(run, run.q, link_strength=strength)
 
 
-def _implied(closed: link_graph.Closure, gold: GoldCodes, n_classes: int) -> GoldCodes:
+def _with_implied(gold: GoldCodes, implied: Implications) -> GoldCodes:
     """Add to gold what links make of it: a known task settles its group, and so on."""
-    known = link_graph.propagate(closed, gold.task, gold.label, n_classes)
-    task = np.flatnonzero(known.group_class[closed.group] >= 0).astype(np.int32)
-    return GoldCodes(task, known.group_class[closed.group[task]].astype(np.int32))
+    task, label = implied.known_labels()
+    unlinked = ~np.isin(gold.task, implied.task)
+    return GoldCodes(
+        np.concatenate([task, gold.task[unlinked]]), np.concatenate([label, gold.label[unlinked]])
+    )

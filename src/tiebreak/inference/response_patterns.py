@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tiebreak.gold import GoldCodes
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Offsets
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import Implications, LinkCodes
 
 LEAST_TASKS = 10_000  # below, sweeps take no time
 LARGEST_SHARE = 0.25  # of patterns among tasks: a pattern takes two passes where a task takes one
@@ -60,6 +60,12 @@ class Patterns(NamedTuple):
         if links is None or self.pattern is None:
             return links
         return links._replace(left=self.pattern[links.left], right=self.pattern[links.right])
+
+    def implied(self, implied: Implications | None) -> Implications | None:
+        """Return what links imply by row: each task that has a link has a row of its own."""
+        if implied is None or self.pattern is None:
+            return implied
+        return implied.renumbered(self.pattern)
 
 
 def find_patterns(

@@ -18,8 +18,8 @@ from tiebreak.inference import tensor, vb
 from tiebreak.inference.dawid_skene import Estimates
 from tiebreak.inference.tensor import FLOOR, Unsuited
 from tiebreak.inference.vb import Problem
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import ByTask, Codes, Floats
-from tiebreak.kernels.reference import softmax
 
 N_GROUPS = 3
 N_SPLITS = 3

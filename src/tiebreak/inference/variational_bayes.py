@@ -130,6 +130,8 @@ class VariationalBayes(Estimator):
     temperature_: float | None
     _warm_start: WarmStart
 
+    supports_adaptive_selection = True
+
     def __new__(cls, **options: Any) -> Self:
         """Refuse arguments of earlier versions with what to write now."""
         _refuse_renamed(options)
@@ -206,6 +208,7 @@ class VariationalBayes(Estimator):
         problem = self._problem(patterns, inputs)
         by_pattern = inputs._replace(
             link_codes=patterns.links(inputs.link_codes),
+            implied=patterns.implied(inputs.implied),
             gold_codes=patterns.gold(inputs.gold_codes),
         )
         if q is not None:
@@ -311,16 +314,17 @@ class VariationalBayes(Estimator):
         is_warm: bool,
     ) -> Fit:
         gold = inputs.gold_codes
-        if inputs.link_codes is not None and problem.n_classes > 1:
+        links = inputs.link_codes
+        implied = inputs.implied
+        if links is not None and implied is not None and problem.n_classes > 1:
             if isinstance(options, MeanFieldOptions):
-                return mean_field.fit(
-                    problem, run, inputs.link_codes, gold, options, self._stopping
-                )
+                return mean_field.fit(problem, run, links, implied, gold, options, self._stopping)
             return exact_links.fit(
                 problem,
                 run,
                 plain,
-                inputs.link_codes,
+                links,
+                implied,
                 gold,
                 options,
                 self._stopping,

@@ -137,7 +137,9 @@ def lay_out(responses: Responses, role: Roles) -> ByTask:
     """Cut the responses, which are sorted by task, into chunks for the kernels."""
     n_classes = responses.n_classes
     n_codes = responses.n_workers * n_classes
-    return layout.lay_out(responses.start, responses.code, role, n_codes, n_classes)
+    return layout.lay_out(
+        responses.start, responses.code, role, n_codes, n_classes, responses.weight
+    )
 
 
 def majority(tasks: ByTask, n_classes: int) -> Floats:
@@ -147,11 +149,12 @@ def majority(tasks: ByTask, n_classes: int) -> Floats:
         start = tasks.start[low : low + VOTES_AT_ONCE + 1]
         task = np.repeat(np.arange(len(start) - 1), np.diff(start))
         cells = task * n_classes + tasks.code[start[0] : start[-1]] % n_classes
-        votes = np.bincount(cells, minlength=(len(start) - 1) * n_classes)
+        weight = None if tasks.weight is None else tasks.weight[start[0] : start[-1]]
+        votes = np.bincount(cells, weights=weight, minlength=(len(start) - 1) * n_classes)
         shares[low : low + len(start) - 1] = votes.reshape(-1, n_classes)
     totals = shares.sum(axis=1, keepdims=True)
     shares[totals[:, 0] == 0.0] = 1.0 / n_classes
-    shares /= np.maximum(totals, 1.0)
+    shares /= np.where(totals > 0.0, totals, 1.0)
     return shares
 
 

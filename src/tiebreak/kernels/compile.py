@@ -16,22 +16,22 @@ def kernel(function: F) -> F:
     `parallel=True` is left out on purpose: it aborts under two Python threads and breaks forked
     children. Threads are ours (`threads.py`).
     """
-    return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+    return _compile(function)
 
 
 def fused_kernel(function: F) -> F:
     """Compile like `kernel`; a product and a sum may become one instruction, rounded once."""
-    return cast(
-        F, numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})(function)
-    )
+    return _compile(function, {"contract"})
 
 
 def summing_kernel(function: F) -> F:
-    """Compile like `fused_kernel`; sums may be taken in several lanes and added at the end.
+    """Compile like `fused_kernel`; a sum may be taken as several partial sums, added at the end.
 
-    Which lanes is fixed when it is compiled: the bits do not depend on threads.
+    Which ones is fixed when it is compiled: the bits do not depend on threads.
     """
-    flags = {"contract", "reassoc", "nsz"}
-    return cast(
-        F, numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=flags)(function)
-    )
+    return _compile(function, {"contract", "reassoc", "nsz"})
+
+
+def _compile(function: F, fastmath: set[str] | bool = False) -> F:
+    compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=fastmath)
+    return cast(F, compiled(function))

@@ -5,35 +5,22 @@ from __future__ import annotations
 from typing import Protocol
 
 from tiebreak.errors import OptionError
-from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Mask, Offsets, Swept
+from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Offsets
 from tiebreak.kernels.network import Cliques, Network, Parts
-from tiebreak.kernels.sweeper import Sweeper
+from tiebreak.kernels.sweeper import Sweeper, SweepKernels
 
 BACKENDS = ("auto", "numpy", "numba")
-COMPILED_RESPONSES = 200_000  # below, importing numba costs more than it saves
+COMPILED_ROWS = 200_000  # rows read or responses fitted; below, numba costs more than it saves
 COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled code does fast
 
 
-class Backend(Protocol):
-    """Kernels with one meaning: `reference` says which."""
+class SweepBackend(SweepKernels, Protocol):
+    """What a fit without links calls: the kernels of a sweep, and what stands around them."""
 
     def open(
         self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
     ) -> Sweeper:
         """Open a sweeper on responses and a start of q, which it then owns."""
-
-    def sweep_tasks(
-        self,
-        q: Floats,
-        u: Floats,
-        tasks: ByTask,
-        log_prior: Floats,
-        log_table: Floats,
-        n_threads: int = 1,
-        *,
-        counting: bool = True,
-    ) -> Swept:
-        """Update the free tasks, score the linked ones, and, if asked, count by code."""
 
     def score_tasks(self, tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
         """Return the score of every task and class."""
@@ -41,10 +28,9 @@ class Backend(Protocol):
     def likeliest(self, q: Floats) -> tuple[Codes, Floats]:
         """Return the likeliest class of each row of q, the first one on ties, and its q."""
 
-    def tally(
-        self, q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1
-    ) -> tuple[Floats, Floats]:
-        """Return Σ q by code and over tasks, of the chosen tasks."""
+
+class LinkBackend(Protocol):
+    """What links need besides: mean field, belief propagation, elimination, decoding."""
 
     def link_field(self, q: Floats, links: ByGroup) -> Floats:
         """Return what links say about each linked task."""
@@ -76,7 +62,7 @@ class Backend(Protocol):
         damping: float,
         *,
         down: bool,
-        believing: bool = True,
+        update_beliefs: bool = True,
     ) -> tuple[float, float]:
         """Pass messages up or down; return the largest change and the log partition."""
 
@@ -93,7 +79,7 @@ class Backend(Protocol):
         down: bool,
         n_threads: int = 1,
     ) -> tuple[float, float]:
-        """Pass messages in parts that take no notice of each other; return change and value."""
+        """Pass messages in parts, each blind to the others until the end; return change, value."""
 
     def agreement(
         self, scores: Floats, network: Network, coupling: Floats, messages: Floats
@@ -126,11 +112,15 @@ class Backend(Protocol):
         """Set the likeliest joint labels of small loopy components."""
 
 
+class Backend(SweepBackend, LinkBackend, Protocol):
+    """Kernels with one meaning: `reference` says which."""
+
+
 def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
     """Return the kernels of a name; "auto" compiles only what is large enough to repay it."""
     if name not in BACKENDS:
         raise OptionError.unknown("backend", name, BACKENDS)
-    large = n_responses >= COMPILED_RESPONSES or n_linked >= COMPILED_LINKED
+    large = n_responses >= COMPILED_ROWS or n_linked >= COMPILED_LINKED
     if name == "numba" or (name == "auto" and large):
         from tiebreak.kernels import compiled
 

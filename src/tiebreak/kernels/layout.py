@@ -2,6 +2,12 @@
 
 Responses are sorted by task. One response is one number, `code = worker · K + label`, and every
 table that it looks up lies as `[code, truth]`, so that a response is one gather of K neighbours.
+Three tasks, two workers, K = 2; worker 0 says 1, 0, 1 and worker 1 says 1 on the first and last:
+
+    task       0        1     2
+    worker     0  1     0     0  1
+    label      1  1     0     1  1
+    code       1  3     0     1  3      start = [0, 2, 3, 5]
 """
 
 from __future__ import annotations
@@ -18,7 +24,10 @@ Roles = npt.NDArray[np.int8]
 Mask = npt.NDArray[np.bool_]
 
 # How a task is updated: alone, with its links, never, or elsewhere, as part of a node.
-FREE, LINKED, KNOWN, POOLED = 0, 1, 2, 3
+FREE = 0
+LINKED = 1
+KNOWN = 2
+POOLED = 3
 
 MAX_CHUNKS = 16
 TASKS_AT_ONCE = 1 << 16
@@ -38,6 +47,7 @@ class ByCode(NamedTuple):
     start: Offsets  # (n_codes + 1,)
     task: Codes  # (n_responses,)
     edges: Offsets  # (n_shards + 1,)
+    weight: Floats | None = None  # (n_responses,) in the same order; None: one each
 
 
 class ByTask(NamedTuple):
@@ -53,7 +63,7 @@ class ByTask(NamedTuple):
     edges: Offsets  # (n_chunks + 1,)
     n_codes: int  # n_workers · K
     by_code: ByCode | None = None  # where chunks cannot afford accumulators of their own
-    weight: Floats | None = None  # (n_responses,) of each response; None: one each
+    weight: Floats | None = None  # (n_responses,) > 0: how often each counts; None: one each
 
     @property
     def n_tasks(self) -> int:
@@ -69,7 +79,7 @@ class ByTask(NamedTuple):
 class Swept(NamedTuple):
     """What one pass over the tasks gives."""
 
-    counts: Floats  # (n_codes, n_classes): Σ q over the responses with each code
+    counts: Floats  # (n_codes, n_classes): Σ weight · q over the responses with each code
     totals: Floats  # (n_classes,): Σ q over tasks
     change: float  # largest change of any q
     entropy: float  # Σ H(q) over the free tasks
@@ -107,35 +117,68 @@ class ByGroup(NamedTuple):
         return len(self.start) - 1
 
 
-def lay_out(start: Offsets, code: Codes, role: Roles, n_codes: int, n_classes: int) -> ByTask:
+def lay_out(
+    start: Offsets,
+    code: Codes,
+    role: Roles,
+    n_codes: int,
+    n_classes: int,
+    weight: Floats | None = None,
+) -> ByTask:
     """Cut responses, sorted by task, into chunks; count by code where chunks cost too much."""
-    start, code = _sealed(start), _sealed(code)
-    edges, n_wanted = chunk_edges(start, n_codes * n_classes * 8), _n_chunks(start)
+    start = _sealed(start)
+    code = _sealed(code)
+    weight = None if weight is None else _sealed(np.ascontiguousarray(weight, dtype=np.float64))
+    edges = chunk_edges(start, n_codes * n_classes * 8)
+    n_wanted = _n_chunks(start)
     if len(edges) > 2 or n_wanted < 2:
-        return ByTask(start, code, role, edges, n_codes)
-    by_code = _by_code(start, code, n_codes, n_wanted)
-    return ByTask(start, code, role, _cut(_work(start), n_wanted), n_codes, by_code)
+        return ByTask(start, code, role, edges, n_codes, weight=weight)
+    by_code = _by_code(start, code, n_codes, n_wanted, weight)
+    return ByTask(start, code, role, _cut(_work(start), n_wanted), n_codes, by_code, weight)
 
 
 def part_of(tasks: ByTask, at: Codes, n_classes: int) -> ByTask:
     """Lay out some tasks by themselves, in the order of `at`."""
     start, code = (_sealed(each) for each in responses_on(tasks, at))
+    weight = weights_on(tasks, at)
     edges = chunk_edges(start, tasks.n_codes * n_classes * 8)
-    return ByTask(start, code, tasks.role[at], edges, tasks.n_codes)
+    return ByTask(
+        start,
+        code,
+        tasks.role[at],
+        edges,
+        tasks.n_codes,
+        weight=None if weight is None else _sealed(weight),
+    )
 
 
 def responses_on(tasks: ByTask, at: Codes) -> tuple[Offsets, Codes]:
     """Return the responses on some tasks, and where those on each begin, in the order of `at`."""
-    length = tasks.start[at + 1] - tasks.start[at]
-    start = np.concatenate([[0], np.cumsum(length)])
-    code = np.empty(start[-1], dtype=np.int32)
+    start = _starts_on(tasks, at)
+    return start, _gather(tasks.code, tasks, at, start)
+
+
+def weights_on(tasks: ByTask, at: Codes) -> Floats | None:
+    """Return the weights of `responses_on` the same tasks; None where each response has one."""
+    if tasks.weight is None:
+        return None
+    return _gather(tasks.weight, tasks, at, _starts_on(tasks, at))
+
+
+def _starts_on(tasks: ByTask, at: Codes) -> Offsets:
+    return np.concatenate([[0], np.cumsum(tasks.start[at + 1] - tasks.start[at])])
+
+
+def _gather(column: npt.NDArray[Any], tasks: ByTask, at: Codes, start: Offsets) -> npt.NDArray[Any]:
+    """Return what a column holds of the responses on some tasks; `start` is where they go."""
+    out = np.empty(start[-1], dtype=column.dtype)
     for low in range(0, len(at), TASKS_AT_ONCE):  # places take more memory than responses
-        some = slice(low, low + TASKS_AT_ONCE)
-        first, last = start[low], start[min(low + TASKS_AT_ONCE, len(at))]
-        place = np.arange(first, last)
-        place += np.repeat(tasks.start[at[some]] - start[:-1][some], length[some])
-        np.take(tasks.code, place, out=code[first:last])
-    return start, code
+        high = min(low + TASKS_AT_ONCE, len(at))
+        shift = tasks.start[at[low:high]] - start[low:high]
+        place = np.arange(start[low], start[high])
+        place += np.repeat(shift, np.diff(start[low : high + 1]))
+        np.take(column, place, out=out[start[low] : start[high]])
+    return out
 
 
 def chunk_edges(start: Offsets, accumulator_bytes: int) -> Offsets:
@@ -168,12 +211,16 @@ def _cut(work: Offsets, n_parts: int) -> Offsets:
     return np.concatenate([[0], cuts, [len(work) - 1]]).astype(np.int64)
 
 
-def _by_code(start: Offsets, code: Codes, n_codes: int, n_shards: int) -> ByCode:
+def _by_code(
+    start: Offsets, code: Codes, n_codes: int, n_shards: int, weight: Floats | None = None
+) -> ByCode:
     """Sort responses, given in the order of tasks, by code."""
     task = np.repeat(np.arange(len(start) - 1, dtype=np.int32), np.diff(start))
     first = np.zeros(n_codes + 1, dtype=np.int64)
     np.cumsum(np.bincount(code, minlength=n_codes), out=first[1:])
-    return ByCode(first, task[np.argsort(code, kind="stable")], _cut(_work(first), n_shards))
+    order = np.argsort(code, kind="stable")
+    edges = _cut(_work(first), n_shards)
+    return ByCode(first, task[order], edges, None if weight is None else _sealed(weight[order]))
 
 
 def by_group(
@@ -182,7 +229,8 @@ def by_group(
     """Lay out members by group, and links (left, right, weight) between groups from both ends."""
     left, right, weight = links
     members = np.lexsort((task, group))
-    ends, others = np.concatenate([left, right]), np.concatenate([right, left])
+    ends = np.concatenate([left, right])
+    others = np.concatenate([right, left])
     order = np.argsort(ends, kind="stable")
     start = np.zeros(n_groups + 1, dtype=np.int64)
     np.cumsum(np.bincount(ends, minlength=n_groups), out=start[1:])

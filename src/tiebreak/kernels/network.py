@@ -13,15 +13,23 @@ from typing import NamedTuple
 
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 
-SMALLEST = 1e-150  # of a message passed in parts, where the largest is 1
-LOWEST = -1e8  # of the logs of other messages, where the largest is 0: round loops they run away
+SMALLEST_MESSAGE = 1e-150  # passed in parts, where the largest is 1
+LOWEST_LOG_MESSAGE = -1e8  # of others, where the largest is 0: round loops they run away
 
 
 class Network(NamedTuple):
     """Nodes and the edges between them, each edge from both ends.
 
     Slot e of node i (start[i] ≤ e < start[i + 1]) leads to other[e]; the same edge seen from
-    there is slot mate[e]; edge[e] numbers it. What other[e] tells i is kept at slot e.
+    there is slot mate[e]; edge[e] numbers it. The message from other[e] to i is kept at slot e.
+
+    A chain 0 – 1 – 2 with edges 0 and 1 has four slots, two of them those of node 1:
+
+        slot       0 | 1  2 | 3
+        node       0 | 1  1 | 2      start = [0, 1, 3, 4]
+        other      1 | 0  2 | 1      later = [0, 2, 4]
+        mate       1 | 0  3 | 2
+        edge       0 | 0  1 | 1
     """
 
     start: Offsets  # (n_nodes + 1,)
@@ -37,17 +45,20 @@ class Network(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Huge components cut into parts, and what parts tell each other.
+    """Huge components cut into parts, and the messages between parts.
 
-    hear[e] says where the message that slot e sends is heard: a slot in the same part, or −1 − t:
-    it is kept as told[t] until the pass is over, and then heard at slot down[t] or up[t].
+    The message that slot e sends goes to target_slot[e]: a slot of the same part, or −1 − t: it
+    waits as outbox[t] until the pass is over, and then goes to slot down[t] or up[t]. With parts
+    {0, 1} and {2} of the chain above, slot 2 sends down to slot 3 and slot 3 up to slot 2:
+
+        target_slot = [1, 0, −1, −1]      down = [3]      up = [2]
     """
 
     edges: Offsets  # (n_parts + 1,) where parts begin: their nodes follow each other
-    hear: Codes  # (2 · n_edges,)
-    down: Codes  # slots that hear of other parts when messages go down, sorted
+    target_slot: Codes  # (2 · n_edges,)
+    down: Codes  # slots that receive from other parts when messages go down, sorted
     up: Codes
-    told: Floats  # (n_kept, n_classes)
+    outbox: Floats  # (max(len(down), len(up)), n_classes)
 
 
 class Cliques(NamedTuple):

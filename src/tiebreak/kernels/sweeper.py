@@ -61,7 +61,7 @@ class SweepKernels(Protocol):
     def tally(
         self, q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1
     ) -> tuple[Floats, Floats]:
-        """Return Σ q by code and over tasks, of the chosen tasks."""
+        """Return Σ weight · q by code and Σ q over tasks, of the chosen tasks."""
 
 
 class HostSweeper:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
+from threading import Lock
 
 
 def default_threads() -> int:
@@ -19,12 +20,18 @@ def for_each(work: Callable[[int], None], n: int, n_threads: int) -> None:
     """Call work(0), …, work(n - 1), on several threads where that can help.
 
     The caller works too, and who is done takes what is next: waking a thread for each piece would
-    take longer than small pieces do.
+    take longer than small pieces do. The lock keeps two threads from taking the same piece, also
+    where Python has no global lock.
     """
+    lock = Lock()
     pieces = iter(range(n))
 
     def take() -> None:
-        for piece in pieces:
+        while True:
+            with lock:
+                piece = next(pieces, None)
+            if piece is None:
+                return
             work(piece)
 
     n_helpers = min(n_threads, n) - 1

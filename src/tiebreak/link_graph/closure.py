@@ -7,15 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.ids import Codes
-from tiebreak.link_graph.codes import (
-    AnyCodes,
-    Ints,
-    LinkCodes,
-    each_once,
-    pair_keys,
-    places_in,
-)
+from tiebreak.kernels.layout import Codes, Offsets
+from tiebreak.link_graph.codes import AnyCodes, LinkCodes, each_once, pair_keys, places_in
 
 
 class Closure(NamedTuple):
@@ -28,10 +21,10 @@ class Closure(NamedTuple):
 
     group: Codes
     n_groups: int
-    size: Ints
+    size: Offsets
     left: Codes
     right: Codes
-    conflicts: Ints
+    conflicts: Offsets
 
     @property
     def n_must(self) -> int:
@@ -52,16 +45,16 @@ def components(n_tasks: int, left: AnyCodes, right: AnyCodes) -> Codes:
     """
     from scipy.sparse.csgraph import connected_components
 
-    linked = each_once(np.concatenate([left, right]))
-    ends = places_in(linked, left), places_in(linked, right)  # most have no link: leave them out
-    n_found, label = connected_components(_graph(len(linked), *ends), directed=False)
+    linked = each_once(np.concatenate([left, right]))  # most have no link: leave them out
+    graph = _graph(len(linked), places_in(linked, left), places_in(linked, right))
+    n_found, label = connected_components(graph, directed=False)
     every = np.arange(n_tasks)
     smallest = every.copy()
     smallest[linked] = linked[first_members(label, n_found)][label]
     return np.asarray((np.cumsum(smallest == every, dtype=np.int32) - 1)[smallest])
 
 
-def first_members(label: AnyCodes, n_labels: int) -> Ints:
+def first_members(label: AnyCodes, n_labels: int) -> Offsets:
     """Return the smallest task under each label; every label must be in use."""
     first = np.empty(n_labels, dtype=np.int64)
     first[label[::-1]] = np.arange(len(label) - 1, -1, -1)  # of equal places the last is kept
@@ -81,12 +74,14 @@ def close(n_tasks: int, links: LinkCodes) -> Closure:
     ([0, 0, 1, 2, 0], [0], [1])
     """
     hard = links.is_hard
-    must, cannot = hard & links.must, np.flatnonzero(hard & ~links.must)
+    must = hard & links.must
+    cannot = np.flatnonzero(hard & ~links.must)
     group = components(n_tasks, links.left[must], links.right[must])
     size = np.bincount(group).astype(np.int64)
-    a, b = group[links.left[cannot]], group[links.right[cannot]]
-    apart = a != b
-    pair = pair_keys(a[apart], b[apart], len(size))
+    left_group = group[links.left[cannot]]
+    right_group = group[links.right[cannot]]
+    apart = left_group != right_group
+    pair = pair_keys(left_group[apart], right_group[apart], len(size))
     left, right = np.divmod(each_once(pair), max(len(size), 1))
     return Closure(
         group,
@@ -98,19 +93,6 @@ def close(n_tasks: int, links: LinkCodes) -> Closure:
     )
 
 
-def closed_pairs(closure: Closure) -> tuple[Ints, Ints]:
-    """Write out the closed must- and cannot-linked pairs of tasks, (n, 2) each, sorted.
-
-    The number of pairs grows with the square of the tasks: for small inputs and tests only.
-    """
-    i, j = np.triu_indices(len(closure.group), k=1)
-    a, b = closure.group[i], closure.group[j]
-    pair = pair_keys(a, b, closure.n_groups)
-    cannot = np.isin(pair, pair_keys(closure.left, closure.right, closure.n_groups))
-    pairs = np.column_stack([i, j]).astype(np.int64)
-    return pairs[a == b], pairs[cannot]
-
-
 def between_groups(closure: Closure) -> LinkCodes:
     """Return the pairs of groups that are apart as cannot-links between groups."""
     n_pairs = len(closure.left)
@@ -118,39 +100,13 @@ def between_groups(closure: Closure) -> LinkCodes:
     return LinkCodes(closure.left, closure.right, must, None, None, np.arange(n_pairs))
 
 
-def shortest_chain(n_tasks: int, left: AnyCodes, right: AnyCodes, a: int, b: int) -> list[int]:
-    """Return a shortest chain of tasks from a to b along links; empty where none joins them.
-
-    With must-links alone, the chain says why a and b must be the same class.
-
-    >>> shortest_chain(4, np.array([0, 1]), np.array([1, 2]), 2, 0)
-    [2, 1, 0]
-    """
-    from scipy.sparse.csgraph import breadth_first_order
-
-    _, before = breadth_first_order(_graph(n_tasks, left, right), a, directed=False)
-    before[a] = a
-    if before[b] < 0:
-        return []
-    chain = [b]
-    while chain[-1] != a:
-        chain.append(int(before[chain[-1]]))
-    return chain[::-1]
-
-
-def why_equal(n_tasks: int, links: LinkCodes, a: int, b: int) -> list[int]:
-    """Return a shortest chain of must-links without weights from a to b; empty where none is."""
-    must = links.is_hard & links.must
-    return shortest_chain(n_tasks, links.left[must], links.right[must], a, b)
-
-
 class Lists(NamedTuple):
     """One list of codes per owner, laid end to end: owner v has value[start[v]:start[v + 1]]."""
 
-    start: Ints
+    start: Offsets
     value: AnyCodes
 
-    def of(self, owners: npt.NDArray[Any]) -> tuple[Ints, AnyCodes]:
+    def of(self, owners: npt.NDArray[Any]) -> tuple[Offsets, AnyCodes]:
         """Return, entry by entry, the place of the owner in `owners` and the value."""
         begin = self.start[owners]
         count = self.start[owners + 1] - begin

@@ -7,11 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.ids import Codes
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 AnyCodes = npt.NDArray[np.signedinteger[Any]]
 
 ROUNDING = 1e-12  # weights that cancel but for rounding leave no link
@@ -27,10 +24,10 @@ class LinkCodes(NamedTuple):
 
     left: Codes
     right: Codes
-    must: Bools
+    must: Mask
     weight: Floats | None
     who: Codes | None
-    row: Ints
+    row: Offsets
 
     @property
     def n_links(self) -> int:
@@ -38,7 +35,7 @@ class LinkCodes(NamedTuple):
         return len(self.left)
 
     @property
-    def is_hard(self) -> Bools:
+    def is_hard(self) -> Mask:
         """Which links carry no weight, so that they must hold."""
         if self.weight is None:
             return np.ones(self.n_links, dtype=bool)
@@ -62,7 +59,7 @@ class LinkCodes(NamedTuple):
 
 
 def distinct(
-    left: AnyCodes, right: AnyCodes, must: Bools, weight: Floats | None, who: Codes | None
+    left: AnyCodes, right: AnyCodes, must: Mask, weight: Floats | None, who: Codes | None
 ) -> LinkCodes:
     """Bring links into one order and one direction, equal ones together.
 
@@ -76,7 +73,8 @@ def distinct(
     >>> links.left.tolist(), links.right.tolist(), links.must.tolist(), links.weight.tolist()
     ([0, 1], [4, 4], [True, False], [nan, 1.0])
     """
-    low, high = np.minimum(left, right), np.maximum(left, right)
+    low = np.minimum(left, right)
+    high = np.maximum(left, right)
     source = np.full(len(low), -1, np.int32) if who is None else who
     soft = np.zeros(len(low), dtype=bool) if weight is None else ~np.isnan(weight)
     size = np.where(soft, 0.0 if weight is None else weight, 1.0)
@@ -121,13 +119,14 @@ def places_in(found: AnyCodes, values: AnyCodes) -> Codes:
     return place[values]
 
 
-def pair_keys(left: AnyCodes, right: AnyCodes, n: int) -> Ints:
+def pair_keys(left: AnyCodes, right: AnyCodes, n: int) -> Offsets:
     """Return one number per unordered pair of codes below n."""
-    low, high = np.minimum(left, right), np.maximum(left, right)
+    low = np.minimum(left, right)
+    high = np.maximum(left, right)
     return low.astype(np.int64) * n + high
 
 
-def _starts(order: Ints, *keys: npt.NDArray[Any]) -> Ints:
+def _starts(order: Offsets, *keys: npt.NDArray[Any]) -> Offsets:
     """Return where in `order` a run of equal keys begins."""
     begins = np.zeros(len(order), dtype=bool)
     begins[:1] = True
@@ -136,5 +135,5 @@ def _starts(order: Ints, *keys: npt.NDArray[Any]) -> Ints:
     return np.flatnonzero(begins)
 
 
-def _added(values: Floats, start: Ints) -> Floats:
+def _added(values: Floats, start: Offsets) -> Floats:
     return np.add.reduceat(values, start) if len(start) else values

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.ids import Codes
+from tiebreak.kernels.layout import Codes, Mask, Offsets
+from tiebreak.link_graph.chains import Chains
 from tiebreak.link_graph.closure import (
     Closure,
     Lists,
@@ -14,10 +15,9 @@ from tiebreak.link_graph.closure import (
     by_owner,
     components,
     neighbours,
-    shortest_chain,
 )
-from tiebreak.link_graph.codes import AnyCodes, Bools, Ints, each_once, places_in
-from tiebreak.link_graph.parity import odd_cycle, parity
+from tiebreak.link_graph.codes import AnyCodes, each_once, places_in
+from tiebreak.link_graph.parity import parity
 from tiebreak.link_graph.search import Puzzle, Verdict, inside, restrict, smallest_core, solve
 
 STEPS_FOR_BLAME = 10_000
@@ -36,7 +36,7 @@ class Feasibility(NamedTuple):
     blame: list[int] | None = None
 
 
-class _Problem(NamedTuple):
+class _Colouring(NamedTuple):
     """Groups to colour: `colour` is -1 where open, `banned` lists what a group may not have."""
 
     n_classes: int
@@ -49,7 +49,7 @@ def feasibility(
     closure: Closure,
     n_classes: int,
     *,
-    allowed: Bools | None = None,
+    allowed: Mask | None = None,
     known: Codes | None = None,
     budget: int = 100_000,
     witness: bool = True,
@@ -84,7 +84,7 @@ def feasibility(
     owner, banned = _bans(closure.n_groups, n_classes, allowed, known)
     if n_classes == 2:
         return _two_classes(closure, owner, banned)
-    problem = _Problem(
+    problem = _Colouring(
         n_classes,
         np.full(closure.n_groups, -1, np.int32) if known is None else known.astype(np.int32),
         neighbours(closure.n_groups, closure.left, closure.right),
@@ -106,9 +106,14 @@ def _among(
     witness: bool,
 ) -> Feasibility:
     """Look at the groups that are apart from any other; the rest, usually most, may be anything."""
-    left, right = places_in(tied, closure.left), places_in(tied, closure.right)
-    alone = np.arange(len(tied), dtype=np.int32)
-    part = Closure(alone, len(tied), closure.size[tied], left, right, closure.conflicts)
+    part = Closure(
+        np.arange(len(tied), dtype=np.int32),
+        len(tied),
+        closure.size[tied],
+        places_in(tied, closure.left),
+        places_in(tied, closure.right),
+        closure.conflicts,
+    )
     known_part = None if known is None else known[tied]
     found = feasibility(part, n_classes, known=known_part, budget=budget, witness=witness)
     if found.group_class is None:
@@ -120,10 +125,11 @@ def _among(
 
 
 def _bans(
-    n_groups: int, n_classes: int, allowed: Bools | None, known: Codes | None
-) -> tuple[Ints, Ints]:
+    n_groups: int, n_classes: int, allowed: Mask | None, known: Codes | None
+) -> tuple[Offsets, Offsets]:
     """Return the pairs of group and class that may not be; with two classes, known ones too."""
-    owner, banned = (np.empty(0, np.int64),) * 2 if allowed is None else np.nonzero(~allowed)
+    nothing = np.empty(0, np.int64)
+    owner, banned = (nothing, nothing) if allowed is None else np.nonzero(~allowed)
     if known is not None and n_classes == 2:
         fixed = np.flatnonzero(known >= 0)
         owner = np.concatenate([owner, fixed])
@@ -131,30 +137,33 @@ def _bans(
     return owner, banned
 
 
-def _two_classes(closure: Closure, owner: Ints, banned: Ints) -> Feasibility:
+def _two_classes(closure: Closure, owner: Offsets, banned: Offsets) -> Feasibility:
     """Give roots class 0 or 1; every other group follows. An odd cycle has no way out."""
-    n_groups, apart = closure.n_groups, between_groups(closure)
+    n_groups = closure.n_groups
+    apart = between_groups(closure)
     tied = parity(n_groups, apart)
     if len(tied.conflict):
         start = int(closure.left[tied.conflict[0]])
-        return Feasibility("infeasible", blame=odd_cycle(n_groups, apart, start))
+        cycle = Chains.along(apart, two_classes=True).odd_cycle(start)
+        return Feasibility("infeasible", blame=[step.start for step in cycle])
     root_class = banned ^ tied.parity[owner]
     who_bans = np.full((2, n_groups), -1, dtype=np.int64)
     who_bans[root_class, tied.root[owner]] = owner
     stuck = np.flatnonzero((who_bans >= 0).all(axis=0))
     if len(stuck):
-        ends = (int(end) for end in who_bans[:, stuck[0]])
-        chain = shortest_chain(n_groups, closure.left, closure.right, *ends)
-        return Feasibility("infeasible", blame=chain)
+        first, last = (int(group) for group in who_bans[:, stuck[0]])
+        same = bool(tied.parity[first] == tied.parity[last])
+        chain = Chains.along(apart, two_classes=True).shortest(first, last, same=same)
+        return Feasibility("infeasible", blame=[first, *(step.end for step in chain)])
     of_root = (who_bans[0] >= 0).astype(np.int32)
     return Feasibility("feasible", of_root[tied.root] ^ tied.parity)
 
 
-def _clash(closure: Closure, problem: _Problem) -> list[int]:
+def _clash(closure: Closure, problem: _Colouring) -> list[int]:
     """Return groups whose known classes are wrong by themselves: equal though apart, or banned."""
     colour = problem.colour
-    a, b = colour[closure.left], colour[closure.right]
-    equal = np.flatnonzero((a == b) & (a >= 0))
+    left_colour = colour[closure.left]
+    equal = np.flatnonzero((left_colour == colour[closure.right]) & (left_colour >= 0))
     if len(equal):
         return [int(closure.left[equal[0]]), int(closure.right[equal[0]])]
     fixed = np.flatnonzero(colour >= 0)
@@ -163,7 +172,7 @@ def _clash(closure: Closure, problem: _Problem) -> list[int]:
     return [int(group) for group in wrong[:1]]
 
 
-def _many_classes(problem: _Problem, budget: int, *, witness: bool) -> Feasibility:
+def _many_classes(problem: _Colouring, budget: int, *, witness: bool) -> Feasibility:
     turn = _peel(problem, budget)
     if not witness and (turn != 0).all():
         return Feasibility("feasible")
@@ -187,18 +196,18 @@ def _search_core(puzzle: Puzzle, budget: int) -> Feasibility:
     colour = np.full(len(puzzle.allowed), -1, dtype=np.int32)
     for part in _parts(puzzle):
         piece = restrict(puzzle, part)
-        answer = solve(piece, budget)
-        budget -= answer.n_steps
-        if answer.verdict == "infeasible":
-            blame = part[smallest_core(piece, answer.touched, STEPS_FOR_BLAME)]
+        found = solve(piece, budget)
+        budget -= found.n_steps
+        if found.verdict == "infeasible":
+            blame = part[smallest_core(piece, found.touched, STEPS_FOR_BLAME)]
             return Feasibility("infeasible", blame=blame.tolist())
-        colour[part] = answer.colour
+        colour[part] = found.colour
     if (colour < 0).any():
         return Feasibility("unknown")
     return Feasibility("feasible", colour)
 
 
-def _peel(problem: _Problem, max_rounds: int) -> Ints:
+def _peel(problem: _Colouring, max_rounds: int) -> Offsets:
     """Return when to colour each open group: 0 for the core, then the last peeled first.
 
     A group with fewer open neighbours than classes left is peeled: whatever the others get, a
@@ -219,7 +228,7 @@ def _peel(problem: _Problem, max_rounds: int) -> Ints:
     return np.where(turn > 0, n_rounds + 1 - turn, turn)
 
 
-def _degrees(problem: _Problem, waiting: Ints) -> tuple[Ints, Ints]:
+def _degrees(problem: _Colouring, waiting: Offsets) -> tuple[Offsets, Offsets]:
     """Return for each open group how many open neighbours and how many classes it has left."""
     n_groups = len(problem.colour)
     place, near = problem.near.of(waiting)
@@ -230,7 +239,7 @@ def _degrees(problem: _Problem, waiting: Ints) -> tuple[Ints, Ints]:
     return n_near, problem.n_classes - n_gone
 
 
-def _taken(problem: _Problem, groups: Ints, place: Ints, its_class: AnyCodes) -> Ints:
+def _taken(problem: _Colouring, groups: Offsets, place: Offsets, its_class: AnyCodes) -> Offsets:
     """Return sorted, distinct place · n_classes + class: what bans and coloured neighbours take."""
     coloured = its_class >= 0
     own_place, banned = problem.banned.of(groups)
@@ -239,13 +248,14 @@ def _taken(problem: _Problem, groups: Ints, place: Ints, its_class: AnyCodes) ->
     return each_once(places * problem.n_classes + classes)
 
 
-def _colour_in_turn(problem: _Problem, turn: Ints) -> Codes:
+def _colour_in_turn(problem: _Colouring, turn: Offsets) -> Codes:
     """Give each open group its first class left, in turns; stop where a group has none left.
 
     That group then has colour n_classes. Inside a turn, groups with more neighbours go first and
     lots decide among equals: then even along a chain of a million groups nobody waits for long.
     """
-    colour, rank = problem.colour.copy(), _ranks(problem, turn)
+    colour = problem.colour.copy()
+    rank = _ranks(problem, turn)
     waiting = np.flatnonzero(colour < 0)
     place, near = problem.near.of(waiting)
     earlier = (colour[near] < 0) & (rank[near] < rank[waiting][place])
@@ -263,7 +273,7 @@ def _colour_in_turn(problem: _Problem, turn: Ints) -> Codes:
     return colour
 
 
-def _ranks(problem: _Problem, turn: Ints) -> Ints:
+def _ranks(problem: _Colouring, turn: Offsets) -> Offsets:
     """Return the place of each group in the order of colouring."""
     lot = np.random.default_rng(0).permutation(len(turn))
     n_near = np.diff(problem.near.start)
@@ -272,7 +282,7 @@ def _ranks(problem: _Problem, turn: Ints) -> Ints:
     return rank
 
 
-def _first_left(taken: Ints, n: int, n_classes: int) -> Ints:
+def _first_left(taken: Offsets, n: int, n_classes: int) -> Offsets:
     """Return for each of n places the smallest class not taken.
 
     Of the distinct classes taken at a place, sorted, as many as stand at their own index come
@@ -283,7 +293,7 @@ def _first_left(taken: Ints, n: int, n_classes: int) -> Ints:
     return np.bincount(place[its_class == index], minlength=n)
 
 
-def _puzzle(problem: _Problem, core: Ints) -> Puzzle:
+def _puzzle(problem: _Colouring, core: Offsets) -> Puzzle:
     """Cut out the core with the classes that known neighbours and bans leave it."""
     place, near = problem.near.of(core)
     allowed = np.ones(len(core) * problem.n_classes, dtype=bool)
@@ -291,7 +301,7 @@ def _puzzle(problem: _Problem, core: Ints) -> Puzzle:
     return Puzzle(inside(problem.near, core), allowed.reshape(len(core), problem.n_classes))
 
 
-def _parts(puzzle: Puzzle) -> list[Ints]:
+def _parts(puzzle: Puzzle) -> list[Offsets]:
     """Split a graph into its connected components."""
     n = len(puzzle.allowed)
     place, near = puzzle.near.of(np.arange(n))

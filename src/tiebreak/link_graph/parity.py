@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.ids import Codes
-from tiebreak.link_graph.closure import components, first_members, shortest_chain
-from tiebreak.link_graph.codes import AnyCodes, Bools, Ints, LinkCodes, pair_keys, places_in
+from tiebreak.kernels.layout import Codes, Mask, Offsets
+from tiebreak.link_graph.closure import components, first_members
+from tiebreak.link_graph.codes import AnyCodes, LinkCodes, pair_keys, places_in
 
 Parities = npt.NDArray[np.int8]
 
@@ -23,7 +23,7 @@ class Parity(NamedTuple):
 
     root: Codes
     parity: Parities
-    conflict: Ints
+    conflict: Offsets
 
 
 def parity(n_tasks: int, links: LinkCodes) -> Parity:
@@ -36,49 +36,29 @@ def parity(n_tasks: int, links: LinkCodes) -> Parity:
     must = links.must[hard]
     firm = links.keep(hard)
     linked = firm.tasks()  # most tasks have no link: leave them out
-    left, right, n = places_in(linked, firm.left), places_in(linked, firm.right), len(linked)
+    n = len(linked)
+    left = places_in(linked, firm.left)
+    right = places_in(linked, firm.right)
     tree = _forest(n, left, right, must)
     copy = components(2 * n, *_two_copies(n, left[tree], right[tree], must[tree]))
     component = components(n, left, right)
     head = first_members(component, int(component.max(initial=-1)) + 1)[component]
     flipped = copy[:n] != copy[head]
-    root, parities = np.arange(n_tasks, dtype=np.int32), np.zeros(n_tasks, dtype=np.int8)
-    root[linked], parities[linked] = linked[head], flipped
+    root = np.arange(n_tasks, dtype=np.int32)
+    root[linked] = linked[head]
+    parities = np.zeros(n_tasks, dtype=np.int8)
+    parities[linked] = flipped
     broken = (flipped[left] == flipped[right]) != must
     return Parity(root, parities, hard[broken])
 
 
-def odd_cycle(n_tasks: int, links: LinkCodes, task: int) -> list[int]:
-    """Return tasks around a cycle with an odd number of cannot-links; empty where there is none.
-
-    The smallest task comes first, and the last is linked to it. `task` is any task of the
-    component to look in: a walk from one copy of it to the other has an odd number of
-    cannot-links, and the first part of it that comes back to where it was is a cycle.
-
-    >>> left, right = np.array([0, 1, 0], np.int32), np.array([1, 2, 2], np.int32)
-    >>> odd_cycle(3, LinkCodes(left, right, np.zeros(3, bool), None, None, np.arange(3)), 0)
-    [0, 1, 2]
-    """
-    hard = links.is_hard
-    copies = _two_copies(n_tasks, links.left[hard], links.right[hard], links.must[hard])
-    walk = [copy % n_tasks for copy in shortest_chain(2 * n_tasks, *copies, task, task + n_tasks)]
-    seen: dict[int, int] = {}
-    for at, stop in enumerate(walk):
-        if stop in seen:
-            cycle = walk[seen[stop] : at]
-            first = cycle.index(min(cycle))
-            return cycle[first:] + cycle[:first]
-        seen[stop] = at
-    return []
-
-
-def _two_copies(n: int, left: AnyCodes, right: AnyCodes, must: Bools) -> tuple[AnyCodes, AnyCodes]:
+def _two_copies(n: int, left: AnyCodes, right: AnyCodes, must: Mask) -> tuple[AnyCodes, AnyCodes]:
     """Join the copies i and n + i of each task straight or crosswise."""
     cross = np.where(must, 0, n).astype(left.dtype)
     return np.concatenate([left, left + n]), np.concatenate([right + cross, right + n - cross])
 
 
-def _forest(n: int, left: AnyCodes, right: AnyCodes, must: Bools) -> Ints:
+def _forest(n: int, left: AnyCodes, right: AnyCodes, must: Mask) -> Offsets:
     """Return the places of links that join every component without a cycle.
 
     Must-links go first, so that no cannot-link of the forest lies inside a group of must-links.

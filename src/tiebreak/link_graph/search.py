@@ -6,9 +6,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tiebreak.ids import Codes
+from tiebreak.kernels.layout import Codes, Mask, Offsets
 from tiebreak.link_graph.closure import Lists, by_owner
-from tiebreak.link_graph.codes import Bools, Ints
 
 Verdict = Literal["feasible", "infeasible", "unknown"]
 
@@ -17,29 +16,29 @@ class Puzzle(NamedTuple):
     """A graph to colour: neighbours, and which classes a vertex may have, (n, n_classes)."""
 
     near: Lists
-    allowed: Bools
+    allowed: Mask
 
 
-class Answer(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search found; `touched` are the vertices it had to look at."""
 
     verdict: Verdict
     colour: Codes
-    touched: Ints
+    touched: Offsets
     n_steps: int
 
 
-def solve(puzzle: Puzzle, budget: int) -> Answer:
+def solve(puzzle: Puzzle, budget: int) -> SearchResult:
     """Colour a graph by backtracking, within `budget` steps.
 
     Where there is no colouring, there is none of the touched vertices alone either.
     """
-    board = _Board(puzzle)
-    verdict, n_steps = _backtrack(board, budget)
-    return Answer(verdict, board.colour, np.flatnonzero(board.touched), n_steps)
+    colouring = _PartialColouring(puzzle)
+    verdict, n_steps = _backtrack(colouring, budget)
+    return SearchResult(verdict, colouring.colour, np.flatnonzero(colouring.touched), n_steps)
 
 
-def smallest_core(puzzle: Puzzle, touched: Ints, budget: int) -> Ints:
+def smallest_core(puzzle: Puzzle, touched: Offsets, budget: int) -> Offsets:
     """Leave out vertices one by one while no colouring is possible; return those that remain."""
     core = touched
     for vertex in touched:
@@ -48,19 +47,19 @@ def smallest_core(puzzle: Puzzle, touched: Ints, budget: int) -> Ints:
         rest = core[core != vertex]
         if len(rest) == len(core):
             continue
-        answer = solve(restrict(puzzle, rest), budget)
-        budget -= answer.n_steps + len(rest)
-        if answer.verdict == "infeasible":
-            core = rest[answer.touched]
+        found = solve(restrict(puzzle, rest), budget)
+        budget -= found.n_steps + len(rest)
+        if found.verdict == "infeasible":
+            core = rest[found.touched]
     return core
 
 
-def restrict(puzzle: Puzzle, vertices: Ints) -> Puzzle:
+def restrict(puzzle: Puzzle, vertices: Offsets) -> Puzzle:
     """Keep these vertices (sorted) and what joins them."""
     return Puzzle(inside(puzzle.near, vertices), puzzle.allowed[vertices])
 
 
-def inside(near: Lists, vertices: Ints) -> Lists:
+def inside(near: Lists, vertices: Offsets) -> Lists:
     """Return the neighbours that these vertices (sorted) have among themselves, by place."""
     place, other = near.of(vertices)
     at = np.searchsorted(vertices, other)
@@ -69,27 +68,27 @@ def inside(near: Lists, vertices: Ints) -> Lists:
     return by_owner(len(vertices), place[both], at[both])
 
 
-def _backtrack(board: _Board, budget: int) -> tuple[Verdict, int]:
+def _backtrack(colouring: _PartialColouring, budget: int) -> tuple[Verdict, int]:
     n_steps = 0
-    path = [board.next_branch()] if board.n_open else []
+    path = [colouring.next_branch()] if colouring.n_open else []
     while path:
         vertex, options = path[-1]
-        board.take_back(vertex)
+        colouring.take_back(vertex)
         if not options:
             path.pop()
             continue
         if n_steps >= budget:
             return "unknown", n_steps
         n_steps += 1
-        board.give(vertex, options.pop())
-        if board.n_open:
-            path.append(board.next_branch())
+        colouring.give(vertex, options.pop())
+        if colouring.n_open:
+            path.append(colouring.next_branch())
         else:
             break
-    return ("infeasible" if board.n_open else "feasible"), n_steps
+    return ("infeasible" if colouring.n_open else "feasible"), n_steps
 
 
-class _Board:
+class _PartialColouring:
     """A partial colouring: how often each class is blocked at a vertex, how many are left."""
 
     def __init__(self, puzzle: Puzzle) -> None:

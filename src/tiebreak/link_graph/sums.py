@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from tiebreak.kernels.layout import Mask, Offsets
 from tiebreak.link_graph.closure import Closure
-from tiebreak.link_graph.codes import AnyCodes, Bools, Floats, Ints, LinkCodes
+from tiebreak.link_graph.codes import AnyCodes, LinkCodes
 
 
-def violated(label: AnyCodes, links: LinkCodes) -> Bools:
+def violated(label: AnyCodes, links: LinkCodes) -> Mask:
     """Say of each given link whether the labels break it.
 
     >>> links = LinkCodes(
@@ -38,31 +39,5 @@ def count_violated_closed(label: AnyCodes, closure: Closure, n_classes: int) -> 
     return inside + int(across.sum())
 
 
-def field(q: Floats, closure: Closure) -> Floats:
-    """Return what closed links say about every task, (n_tasks, n_classes).
-
-    Implements [eq:link-field], for task i of group A, S_A the sum of q over A:
-
-        f_i = S_A − q_i − Σ_B S_B    over the groups B apart from A
-    """
-    inside = _group_sums(q, closure)
-    across = np.zeros_like(inside)
-    np.add.at(across, closure.left, inside[closure.right])
-    np.add.at(across, closure.right, inside[closure.left])
-    return np.asarray((inside - across)[closure.group] - q)
-
-
-def link_term(q: Floats, closure: Closure) -> float:
-    """Return Σ w_ij ⟨q_i, q_j⟩ over all closed links, each pair once: [eq:link-term]."""
-    inside = _group_sums(q, closure)
-    must = ((inside**2).sum() - (q**2).sum()) / 2.0
-    return float(must - (inside[closure.left] * inside[closure.right]).sum())
-
-
-def _group_sums(q: Floats, closure: Closure) -> Floats:
-    by_class = [np.bincount(closure.group, column, closure.n_groups) for column in q.T]
-    return np.column_stack(by_class)
-
-
-def _pairs(n: Ints) -> Ints:
+def _pairs(n: Offsets) -> Offsets:
     return np.asarray(n * (n - 1) // 2)

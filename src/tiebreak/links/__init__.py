@@ -4,15 +4,20 @@
 that cannot all hold and says why.
 """
 
-from tiebreak.links.check import CONTRADICTIONS, OnContradiction, check
+from tiebreak.links.check import CONTRADICTIONS, SIGNS, Checked, OnContradiction, check, write_chain
 from tiebreak.links.closed import ClosedLinks
 from tiebreak.links.table import Links, links_from_gold
+from tiebreak.links.values import as_must
 
 __all__ = [
     "CONTRADICTIONS",
+    "SIGNS",
+    "Checked",
     "ClosedLinks",
     "Links",
     "OnContradiction",
+    "as_must",
     "check",
     "links_from_gold",
+    "write_chain",
 ]

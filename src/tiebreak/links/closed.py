@@ -9,7 +9,7 @@ import numpy as np
 
 from tiebreak import link_graph
 from tiebreak.ids import Ids
-from tiebreak.link_graph import Closure, LinkCodes
+from tiebreak.link_graph import Chains, Closure, LinkCodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,13 +52,12 @@ class ClosedLinks:
 
     def contradictions(self) -> list[list[Hashable]]:
         """Return, for each cannot-link that must-links contradict, the chain of must-links."""
-        ends = zip(
-            self.codes.left[self.closure.conflicts].tolist(),
-            self.codes.right[self.closure.conflicts].tolist(),
-            strict=True,
-        )
-        n_tasks = len(self.tasks)
-        return [self._named(link_graph.why_equal(n_tasks, self.codes, a, b)) for a, b in ends]
+        must = self.codes.keep(self.codes.is_hard & self.codes.must)
+        chains = Chains.along(must, two_classes=False)
+        left = self.codes.left[self.closure.conflicts].tolist()
+        right = self.codes.right[self.closure.conflicts].tolist()
+        found = (chains.shortest(*ends, same=True) for ends in zip(left, right, strict=True))
+        return [self._named([steps[0].start, *(step.end for step in steps)]) for steps in found]
 
     def _named(self, codes: list[int]) -> list[Hashable]:
         return [self.tasks[code] for code in codes]

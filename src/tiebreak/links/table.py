@@ -13,24 +13,20 @@ from tiebreak import ids, link_graph
 from tiebreak.errors import LinkError, note
 from tiebreak.frames import as_frame
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Codes, Column, Ids
+from tiebreak.ids import MISSING, Column, Ids
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links.closed import ClosedLinks
 from tiebreak.links.columns import (
     check_lengths,
     encode_ends,
     encode_sources,
-    read_kinds,
-    read_weights,
     recode_sources,
     show_sources,
     show_weights,
 )
+from tiebreak.links.values import as_must, as_weights, is_boolean
 from tiebreak.source import NOWHERE, Source
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 WORDS = {True: "must", False: "cannot"}
 
@@ -49,9 +45,9 @@ class Links:
 
     left: Codes
     right: Codes
-    must: Bools
+    must: Mask
     tasks: Ids
-    row: Ints = field(repr=False)
+    row: Offsets = field(repr=False)
     weight: Floats | None = None
     who: Codes | None = None
     sources: Ids | None = None
@@ -77,13 +73,13 @@ class Links:
     ) -> Links:
         """Build from columns of equal length; see `tiebreak.read_links`.
 
-        `link` holds booleans, True for must, or the words must and cannot. A missing weight means
-        a hard link.
+        `link` holds booleans, True for must, or words such as must and cannot. A missing weight
+        means a hard link.
         """
         check_lengths(left=left, right=right, link=link, weight=weight, who=who)
         left_code, right_code, tasks = encode_ends(left, right, source)
-        must = read_kinds(link, source)
-        weights = None if weight is None else read_weights(weight, source)
+        must = np.array(link, dtype=bool) if is_boolean(link) else as_must(link, source)
+        weights = None if weight is None else as_weights(weight, source)
         who_code, sources = (None, None) if who is None else encode_sources(who)
         rows = np.arange(len(must))
         return cls(
@@ -97,7 +93,8 @@ class Links:
         cannot: Iterable[tuple[Hashable, Hashable]] = (),
     ) -> Links:
         """Build from pairs of tasks."""
-        together, apart = list(must), list(cannot)
+        together = list(must)
+        apart = list(cannot)
         for pair in (*together, *apart):
             if isinstance(pair, str) or len(pair) != 2:  # "t1" is one id, not a pair of letters
                 raise LinkError(f"A link joins two tasks: give (left, right) pairs; got {pair!r}.")
@@ -178,7 +175,8 @@ class Links:
         >>> Links.from_pairs(cannot=[("a", "b")]).pairs()
         [('a', 'b', 'cannot')]
         """
-        left, right = Ids(self.tasks.take(self.left)), Ids(self.tasks.take(self.right))
+        left = Ids(self.tasks.take(self.left))
+        right = Ids(self.tasks.take(self.right))
         return list(zip(left, right, (WORDS[must] for must in self.must.tolist()), strict=True))
 
     def columns(self) -> dict[str, Column]:
@@ -202,14 +200,15 @@ class Links:
         """Translate into the codes of a crowd that has these tasks, each pair once.
 
         Links without weight that say the same collapse; the weights of one pair are added, must
-        positive and cannot negative, and where they cancel the pair is dropped and said. Links
+        positive and cannot negative, and where they cancel the pair is dropped and reported. Links
         from different sources stay apart, being different observations. A must-link from a task
-        to itself says nothing: dropped and said.
+        to itself says nothing: dropped and reported.
 
         Raises LinkError where a task is unknown or cannot-linked to itself.
         """
         code = tasks.codes(self.tasks)
-        left, right = code[self.left], code[self.right]
+        left = code[self.left]
+        right = code[self.right]
         self._refuse_unknown(left, right)
         itself = left == right
         if itself.any():
@@ -248,7 +247,7 @@ class Links:
             "Correct these ids, remove the rows, or list tasks without responses with tasks=."
         )
 
-    def _refuse_unlike_itself(self, itself: Bools) -> None:
+    def _refuse_unlike_itself(self, itself: Mask) -> None:
         wrong = np.flatnonzero(itself & ~self.must)
         if len(wrong):
             shown = "; ".join(
@@ -273,7 +272,8 @@ def links_from_gold(gold: Gold) -> Links:
     task = np.arange(len(gold.label))
     rest = task[first[its_class] != task]
     one, other = (np.sort(first)[ends] for ends in np.triu_indices(len(first), k=1))
-    left, right = np.concatenate([first[its_class[rest]], one]), np.concatenate([rest, other])
+    left = np.concatenate([first[its_class[rest]], one])
+    right = np.concatenate([rest, other])
     return Links(
         left.astype(np.int32),
         right.astype(np.int32),

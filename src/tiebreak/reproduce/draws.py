@@ -19,9 +19,10 @@ from tiebreak.gold import Gold, GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
 from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.layout import Offsets as Indexes
 from tiebreak.links import Links, links_from_gold
 from tiebreak.responses import Responses
-from tiebreak.selection.draws import Indexes, PairCodes, bvsb_pairs, random_pairs
+from tiebreak.selection.draws import PairCodes, bvsb_pairs, random_pairs
 
 SEED = 2021  # of all draws, with the dataset's name and the number of the run
 UNIFORM_PRIOR = ("web",)  # as in the paper; all others have the diagonal prior

@@ -13,7 +13,7 @@ from tiebreak import ids
 from tiebreak.errors import ResponseError
 from tiebreak.ids import Column, Ids
 from tiebreak.kernels.ingest.reference import Part
-from tiebreak.kernels.layout import Codes, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses.building import INT32_END, Builder, Repeats, arrange, sorted_classes
 from tiebreak.source import NOWHERE, Source
 
@@ -25,7 +25,8 @@ class Responses:
     A response is one number, code = worker · n_classes + label, and those of a task are sorted by
     it: four bytes per response, and the order that the sweeps need. `classes` are sorted; `tasks`
     and `workers` stand in order of first appearance. A task may have no response at all. `frame`
-    remembers the caller's kind of table.
+    remembers the caller's kind of table. `weight`, (n_responses,) above 0, says how often each
+    response counts; None: once each.
     """
 
     start: Offsets
@@ -36,6 +37,7 @@ class Responses:
     n_empty: int = 0
     n_repeats: int = 0
     frame: str = field(default="pyarrow", repr=False)
+    weight: Floats | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.start) != len(self.tasks) + 1:
@@ -45,6 +47,8 @@ class Responses:
             )
         for array in (self.start, self.code):
             array.flags.writeable = False
+        if self.weight is not None:
+            _check_weights(self.weight, len(self.code))
 
     @classmethod
     def from_codes(
@@ -55,8 +59,12 @@ class Responses:
         tasks: Ids,
         workers: Ids,
         classes: Ids,
+        *,
+        weight: npt.ArrayLike | None = None,
     ) -> Responses:
         """Build from codes, one row per response, and the names that they stand for.
+
+        `weight` says how often each response counts; None: once each.
 
         >>> crowd = Responses.from_codes([1, 0], [0, 0], [1, 0], Ids("ab"), Ids("w"), Ids("xy"))
         >>> crowd.task_of_each().tolist(), crowd.label_of_each().tolist()
@@ -68,7 +76,11 @@ class Responses:
             raise ResponseError(f"task, worker and label must be equally long; got {lengths}.")
         same = np.arange(len(classes), dtype=np.int32)
         arranged = arrange([Part(*columns)], len(tasks), len(workers), same, keep_last=False)
-        return cls(arranged.start, arranged.code, tasks, workers, classes)
+        if weight is None:
+            return cls(arranged.start, arranged.code, tasks, workers, classes)
+        code = columns[1].astype(np.int64) * len(classes) + columns[2]
+        in_order = np.asarray(weight, dtype=np.float64)[np.lexsort((code, columns[0]))]
+        return cls(arranged.start, arranged.code, tasks, workers, classes, weight=in_order)
 
     @classmethod
     def from_columns(
@@ -139,6 +151,18 @@ class Responses:
         """Make the column of labels, (n_responses,): one code per response."""
         return _read_only((self.code % self.n_classes).astype(np.int32, copy=False))
 
+    def of(self, task: int) -> tuple[Codes, Codes]:
+        """Return the workers and the labels of one task's responses, in codes.
+
+        >>> crowd = Responses.from_rows([("a", "ann", "x"), ("b", "ann", "y"), ("b", "bob", "x")])
+        >>> workers, labels = crowd.of(1)
+        >>> workers.tolist(), labels.tolist()
+        ([0, 1], [1, 0])
+        """
+        code = self.code[self.start[task] : self.start[task + 1]]
+        worker, label = np.divmod(code, self.n_classes)
+        return worker.astype(np.int32, copy=False), label.astype(np.int32, copy=False)
+
     def __repr__(self) -> str:
         return (
             f"Responses({self.n_responses:,} responses, {self.n_tasks:,} tasks, "
@@ -167,3 +191,13 @@ class Responses:
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     array.flags.writeable = False
     return array
+
+
+def _check_weights(weight: Floats, n_responses: int) -> None:
+    """Refuse weights that are not one positive number per response."""
+    if len(weight) != n_responses:
+        raise ResponseError(f"There are {n_responses:,} responses, but {len(weight):,} weights.")
+    if not (np.isfinite(weight).all() and (weight > 0.0).all()):
+        wrong = weight[~(np.isfinite(weight) & (weight > 0.0))][0]
+        raise ResponseError(f"Weights of responses must be above 0 and finite; got {wrong}.")
+    weight.flags.writeable = False

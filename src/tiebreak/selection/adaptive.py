@@ -1,6 +1,6 @@
 """Adaptive: the next pairs by what their answers are worth.
 
-Every class has a core, the group that speaks for it best: a few sure tasks, and those found to be
+Every class has a core, the group that represents it best: a few sure tasks, and those found to be
 the same. A doubtful task is asked against the core of its likeliest class; after "different", the
 next. With two classes one core serves both, since "different" is as good as "same".
 
@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.kernels.layout import Floats, Mask
+from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.link_graph import pair_keys
-from tiebreak.link_graph.codes import Ints
 from tiebreak.selection import value
 from tiebreak.selection.settled import Settled
 
@@ -29,7 +28,7 @@ MOST_PARTNERS = 64  # members of a core that questions of one batch are asked ag
 LEAD = 2  # of sure tasks for a core over those against it, with two classes
 
 
-class Crowd(NamedTuple):
+class TaskState(NamedTuple):
     """What is known of the tasks when questions are chosen."""
 
     q: Floats  # (n_tasks, n_classes) with all links and gold
@@ -38,7 +37,7 @@ class Crowd(NamedTuple):
     among: Mask  # (n_tasks,) which tasks can be asked about
 
 
-class Question(NamedTuple):
+class ScoredPair(NamedTuple):
     """A pair of tasks, and how many labels its answer is expected to put right."""
 
     left: int
@@ -46,43 +45,49 @@ class Question(NamedTuple):
     gain: float
 
 
-def choose(crowd: Crowd, n: int, rng: np.random.Generator, *, check: bool = True) -> list[Question]:
+def choose(
+    state: TaskState, n: int, rng: np.random.Generator, *, check: bool = True
+) -> list[ScoredPair]:
     """Choose n pairs, or all where fewer are open; no two about one doubtful super-task."""
-    board = _Board(crowd, rng)
+    batch = _Batch(state, rng)
     if check:
-        board.check_cores(n)
-    board.settle_doubtful(n)
-    return board.questions
+        batch.check_cores(n)
+    batch.settle_doubtful(n)
+    return batch.questions
 
 
-class _Board:
+class _Batch:
     """One batch of questions in the making."""
 
-    def __init__(self, crowd: Crowd, rng: np.random.Generator) -> None:
-        self.crowd, self.rng = crowd, rng
-        self.n_tasks, self.n_classes = crowd.q.shape
-        self.unit, self.stake = crowd.settled.unit(), crowd.settled.at_stake()
-        self.task = np.flatnonzero(crowd.among)
-        self.said, self.sureness = crowd.own.argmax(axis=1), crowd.own.max(axis=1)
-        self.is_sure = _surer_half(self.said, self.sureness, self.task, self.n_classes)
+    def __init__(self, state: TaskState, rng: np.random.Generator) -> None:
+        self.state = state
+        self.rng = rng
+        self.n_tasks, self.n_classes = state.q.shape
+        self.unit = state.settled.unit()
+        self.stake = state.settled.at_stake()
+        self.task = np.flatnonzero(state.among)
+        self.likeliest = state.own.argmax(axis=1)
+        self.sureness = state.own.max(axis=1)
+        self.is_sure = _surer_half(self.likeliest, self.sureness, self.task, self.n_classes)
         self.support = self._support()
         self.cores = self._cores()
-        self.questions: list[Question] = []
+        self.questions: list[ScoredPair] = []
         self.asked: set[int] = set()  # keys of pairs of units in this batch
         self.touched: set[int] = set()  # units that a question of this batch settles
-        self._drawn: dict[int, Ints] = {}
+        self._drawn: dict[int, Offsets] = {}
 
     def _support(self) -> Floats:
-        """Count the sure tasks of each group by what the crowd says of them."""
-        groups, sure = self.crowd.settled, self.task[self.is_sure[self.task]]
-        said = self.said[sure] ^ groups.flip[sure]
-        cells = groups.group[sure].astype(np.int64) * self.n_classes + said
+        """Count the sure tasks of each group by their likeliest class, (n_groups, n_classes)."""
+        groups = self.state.settled
+        sure = self.task[self.is_sure[self.task]]
+        of_group = self.likeliest[sure] ^ groups.flip[sure]
+        cells = groups.group[sure].astype(np.int64) * self.n_classes + of_group
         counted = np.bincount(cells, minlength=len(groups.size) * self.n_classes)
         return counted.reshape(-1, self.n_classes).astype(np.float64)
 
     def _cores(self) -> dict[int, int]:
-        """Return the group that speaks for each class; with two classes one for both, under 0."""
-        groups = self.crowd.settled
+        """Return the group that represents each class; with two classes one for both, under 0."""
+        groups = self.state.settled
         surest = np.zeros(len(groups.size))
         np.maximum.at(surest, groups.group[self.task], self.sureness[self.task])
         if self.n_classes == 2:
@@ -91,17 +96,17 @@ class _Board:
             core = _last(groups_there, lead, groups.size, surest) if len(groups_there) else None
             return {} if core is None else {0: core}
         share = self.support / np.maximum(self.support.sum(axis=0), 1.0)
-        speaks_for = share.argmax(axis=1)
+        represents = share.argmax(axis=1)
         cores = {}
         for k in range(self.n_classes):
-            candidates = np.flatnonzero((speaks_for == k) & (self.support[:, k] > 0.0))
+            candidates = np.flatnonzero((represents == k) & (self.support[:, k] > 0.0))
             if len(candidates):
                 cores[k] = _last(candidates, self.support[:, k], groups.size, surest)
         return cores
 
     def check_cores(self, n: int) -> None:
         """Ask whether cores are what they seem, as far as checks may go."""
-        n_asked = self.crowd.settled.n_links + n
+        n_asked = self.state.settled.n_links + n
         most = max(MOST_CHECKS * n_asked, min(FIRST_CHECKS * len(self.task), n_asked), 1.0)
         most = min(most - self._n_checked(), n)
         if self.n_classes == 2:
@@ -110,7 +115,7 @@ class _Board:
             self._check_confused(most)
 
     def _n_checked(self) -> int:
-        links = self.crowd.settled.linked
+        links = self.state.settled.linked
         if links is None:
             return 0
         return int(np.count_nonzero(self.is_sure[links.left] & self.is_sure[links.right]))
@@ -121,7 +126,7 @@ class _Board:
             return
         core = self.cores[0]
         lack = LEAD - abs(self.support[core, 0] - self.support[core, 1])
-        groups = self.crowd.settled
+        groups = self.state.settled
         alone = self.is_sure[self.task] & (groups.size[groups.group[self.task]] == 1)
         others = self.task[alone & (groups.group[self.task] != core)]
         for other in self.rng.permutation(others)[: max(int(min(lack, most)), 0)].tolist():
@@ -129,7 +134,7 @@ class _Board:
 
     def _check_confused(self, most: float) -> None:
         """Ask the cores of classes against each other that the crowd may have confused."""
-        for j, k in _confused(self.crowd.own[self.task], self.said[self.task]):
+        for j, k in _confused(self.state.own[self.task], self.likeliest[self.task]):
             if len(self.questions) + 1 > most:
                 break
             if j in self.cores and k in self.cores:
@@ -139,7 +144,7 @@ class _Board:
         """Ask the tasks with most to gain against the core of their likeliest open class."""
         _, first = np.unique(self.unit[self.task], return_index=True)
         task = self.task[first]  # one of each unit
-        gain = value.settling_gain(self.crowd.q[task]) * self._at_stake(task)
+        gain = value.settling_gain(self.state.q[task]) * self._at_stake(task)
         order = task[np.argsort(-gain, kind="stable")].tolist()
         for _ in range(self.n_classes - 1):  # one question a unit, then, where n is large, a second
             for i in order:
@@ -154,7 +159,7 @@ class _Board:
         if self.n_classes == 2:
             likeliest = [0]
         else:
-            likeliest = np.argsort(-self.crowd.q[task], kind="stable").tolist()
+            likeliest = np.argsort(-self.state.q[task], kind="stable").tolist()
         for k in likeliest:
             if k in self.cores and self._ask(task, self.cores[k]):
                 return
@@ -165,57 +170,60 @@ class _Board:
         units = self.unit[partners].astype(np.int64)
         own = np.full(len(partners), self.unit[task], dtype=np.int64)
         keys = pair_keys(own, units, self.n_tasks)
-        is_open = ~self.crowd.settled.is_known(own, units) & ~np.isin(keys, list(self.asked))
+        tasks = np.full(len(partners), task, dtype=np.int64)
+        is_known = self.state.settled.is_known(tasks, partners)
+        is_open = ~is_known & ~np.isin(keys, list(self.asked))
         if not is_open.any():
             return False
         at = int(self.rng.choice(np.flatnonzero(is_open)))
         partner = int(partners[at])
-        self.questions.append(Question(task, partner, self._gain(task, partner)))
+        self.questions.append(ScoredPair(task, partner, self._gain(task, partner)))
         self.asked.add(int(keys[at]))
         self.touched.add(int(self.unit[task]))
         return True
 
-    def _members(self, group: int) -> Ints:
+    def _members(self, group: int) -> Offsets:
         """Return some tasks of a group that can be asked about; all of a small one."""
         if group not in self._drawn:
-            found = self.task[self.crowd.settled.group[self.task] == group]
+            found = self.task[self.state.settled.group[self.task] == group]
             size = min(len(found), MOST_PARTNERS)
             self._drawn[group] = self.rng.choice(found, size=size, replace=False)
         return self._drawn[group]
 
     def _gain(self, task: int, partner: int) -> float:
-        q, other = self.crowd.q[task], self.crowd.q[partner]
+        q = self.state.q[task]
+        other = self.state.q[partner]
         stake = self._at_stake(np.array([task, partner]))
         return float(stake @ [value.link_gain(q, other), value.link_gain(other, q)])
 
-    def _at_stake(self, task: Ints) -> Ints:
+    def _at_stake(self, task: Offsets) -> Offsets:
         """Return how many labels hang on the unit of each task."""
         return np.asarray(self.stake[task])
 
 
-def _surer_half(said: Ints, sureness: Floats, task: Ints, n_classes: int) -> Mask:
-    """Say which tasks are surer than the median of those of which the crowd says the same."""
-    is_sure = np.zeros(len(said), dtype=bool)
+def _surer_half(likeliest: Offsets, sureness: Floats, task: Offsets, n_classes: int) -> Mask:
+    """Say which tasks are surer than the median of those with the same likeliest class."""
+    is_sure = np.zeros(len(likeliest), dtype=bool)
     for k in range(n_classes):
-        of_class = task[said[task] == k]
+        of_class = task[likeliest[task] == k]
         if len(of_class):
             is_sure[of_class] = sureness[of_class] >= np.median(sureness[of_class])
     return is_sure
 
 
-def _confused(own: Floats, said: Ints) -> list[tuple[int, int]]:
+def _confused(own: Floats, likeliest: Offsets) -> list[tuple[int, int]]:
     """Return pairs of classes that may be confused, by the share of one that may be the other."""
     n_classes = own.shape[1]
     share = np.zeros((n_classes, n_classes))
     for k in range(n_classes):
-        if (said == k).any():
-            share[k] = own[said == k].mean(axis=0)
+        if (likeliest == k).any():
+            share[k] = own[likeliest == k].mean(axis=0)
     share = np.triu(np.maximum(share, share.T), 1)
     pairs = np.argwhere(share >= CONFUSED)
     order = np.argsort(-share[tuple(pairs.T)], kind="stable")
     return [(int(j), int(k)) for j, k in pairs[order]]
 
 
-def _last(candidates: Ints, *keys: Floats | Ints) -> int:
+def _last(candidates: Offsets, *keys: Floats | Offsets) -> int:
     """Return the candidate with the largest first key; ties by the second, and so on."""
     return int(candidates[np.lexsort([key[candidates] for key in reversed(keys)])[-1]])

@@ -11,14 +11,15 @@ import numpy as np
 from tiebreak.errors import OptionError
 from tiebreak.frames import as_frame
 from tiebreak.ids import Ids
-from tiebreak.inference import VariationalBayes
+from tiebreak.inference import vb
 from tiebreak.inference.calibration import expected_temperature
 from tiebreak.inference.estimator import Estimator
-from tiebreak.kernels.layout import Floats, Mask
-from tiebreak.kernels.reference import softmax
+from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.selection import adaptive, draws, value
-from tiebreak.selection.adaptive import Crowd
-from tiebreak.selection.draws import Indexes, Seed
+from tiebreak.selection.adaptive import ScoredPair, TaskState
+from tiebreak.selection.draws import Seed
 from tiebreak.selection.settled import settled
 
 Strategy = Literal["adaptive", "bvsb", "random"]
@@ -106,24 +107,25 @@ def pairs(
         raise OptionError("There is one class only, so there is nothing to ask.")
     rng = np.random.default_rng(random_state)
     if strategy == "adaptive":
-        left, right, gain = _columns(adaptive.choose(crowd_of(model, among), n, rng))
+        left, right, gain = _columns(adaptive.choose(task_state(model, among), n, rng))
     else:
         left, right, gain = _drawn(model, among, n, strategy, rng)
     return Pairs(_names(model, left), _names(model, right), gain, model.responses_.frame)
 
 
-def crowd_of(model: Estimator, among: Iterable[Hashable] | None) -> Crowd:
+def task_state(model: Estimator, among: Iterable[Hashable] | None) -> TaskState:
     """Gather what questions are chosen by."""
-    if not isinstance(model, VariationalBayes):
+    if not model.supports_adaptive_selection:
         raise OptionError(
             f"Questions are chosen by what VariationalBayes finds; got {type(model).__name__}. "
             "strategy='bvsb' takes any estimator."
         )
-    is_among = _among(model, among)
-    return Crowd(tempered(model), own_probabilities(model), settled(model), is_among)
+    return TaskState(
+        tempered(model), own_probabilities(model), settled(model), _among(model, among)
+    )
 
 
-def tempered(model: VariationalBayes) -> Floats:
+def tempered(model: Estimator) -> Floats:
     """Return the model's probabilities; tempered as one would expect where it could not fit that.
 
     Without links and gold nothing says how sure the crowd may be, and it is always too sure.
@@ -134,23 +136,22 @@ def tempered(model: VariationalBayes) -> Floats:
     return softmax(tau * np.log(np.maximum(model.probabilities_, np.finfo(np.float64).tiny)))
 
 
-def own_probabilities(model: VariationalBayes) -> Floats:
+def own_probabilities(model: Estimator) -> Floats:
     """Return what the responses of each task alone say of it, tempered: links and gold left out."""
     crowd = model.responses_
     tau = model.temperature_
     if tau is None:
         tau = expected_temperature(_votes(model))
     tiny = np.finfo(np.float64).tiny
+    log_prior = np.log(np.maximum(model.class_prior_, tiny))
     by_answer = np.log(np.maximum(model.confusion_, tiny)).transpose(0, 2, 1)
-    scores = np.tile(np.log(np.maximum(model.class_prior_, tiny)), (crowd.n_tasks, 1))
-    task, worker, label = crowd.task_of_each(), crowd.worker_of_each(), crowd.label_of_each()
-    for k in range(crowd.n_classes):
-        votes = by_answer[worker, label, k]
-        scores[:, k] += np.bincount(task, weights=votes, minlength=crowd.n_tasks)
-    return softmax(tau * scores)
+    log_table = np.ascontiguousarray(by_answer).reshape(-1, crowd.n_classes)  # [code, truth]
+    tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
+    backend = choose_backend("auto", crowd.n_responses)
+    return softmax(tau * backend.score_tasks(tasks, log_prior, log_table))
 
 
-def _votes(model: VariationalBayes) -> float:
+def _votes(model: Estimator) -> float:
     return model.responses_.n_responses / max(model.responses_.n_tasks, 1)
 
 
@@ -171,30 +172,33 @@ def _among(model: Estimator, among: Iterable[Hashable] | None) -> Mask:
 
 def _drawn(
     model: Estimator, among: Iterable[Hashable] | None, n: int, strategy: Strategy, rng: Any
-) -> tuple[Indexes, Indexes, Floats]:
+) -> tuple[Offsets, Offsets, Floats]:
     """Draw pairs whose answer is not known, at random or by best versus second best."""
-    groups, task = settled(model), np.flatnonzero(_among(model, among))
-    unit, q = groups.unit().astype(np.int64), model.probabilities_
+    groups = settled(model)
+    task = np.flatnonzero(_among(model, among))
+    q = model.probabilities_
     every = len(task) * (len(task) - 1) // 2
     for many in (n, DRAWS * n, min(every, MOST_DRAWS)):  # known pairs are few, mostly
         if strategy == "random":
             codes = draws.random_pairs(len(task), many, rng)
         else:
             codes = draws.bvsb_pairs(q[task], many, random_state=rng)
-        left, right = task[codes.left], task[codes.right]
-        is_open = ~groups.is_known(unit[left], unit[right])
+        left = task[codes.left]
+        right = task[codes.right]
+        is_open = ~groups.is_known(left, right)
         if np.count_nonzero(is_open) >= n:
             break
-    left, right = left[is_open][:n], right[is_open][:n]
+    left = left[is_open][:n]
+    right = right[is_open][:n]
     stake = groups.at_stake()
     gain = stake[left] * value.link_gain(q[left], q[right])
     return left, right, gain + stake[right] * value.link_gain(q[right], q[left])
 
 
-def _columns(questions: list[adaptive.Question]) -> tuple[Indexes, Indexes, Floats]:
+def _columns(questions: list[ScoredPair]) -> tuple[Offsets, Offsets, Floats]:
     left, right, gain = zip(*questions, strict=True) if questions else ((), (), ())
     return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64), np.array(gain, float)
 
 
-def _names(model: Estimator, codes: Indexes) -> Ids:
+def _names(model: Estimator, codes: Offsets) -> Ids:
     return Ids(model.tasks_.take(codes))

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import VariationalBayes
-from tiebreak.kernels.layout import Floats
+from tiebreak.inference.estimator import Estimator
+from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.selection import adaptive, value
-from tiebreak.selection.adaptive import Crowd
-from tiebreak.selection.asking import crowd_of
+from tiebreak.selection.adaptive import TaskState
+from tiebreak.selection.asking import task_state
 from tiebreak.selection.draws import Seed
 
 
@@ -36,7 +36,7 @@ Offers = list[Offer]
 
 
 def compare(
-    model: VariationalBayes,
+    model: Estimator,
     n: int = 10,
     *,
     link: float | None = 1.0,
@@ -68,29 +68,28 @@ def compare(
     ['gold', 'gold']
     """
     rng = np.random.default_rng(random_state)
-    crowd = crowd_of(model, among)
+    state = task_state(model, among)
     offers: Offers = []
     if link is not None:
         cost = _cost("link", link)
-        for left, right, gain in adaptive.choose(crowd, n, rng, check=False):
-            pair = model.tasks_[left], model.tasks_[right]
-            offers.append(Offer("link", *pair, None, gain, cost))
+        for left, right, gain in adaptive.choose(state, n, rng, check=False):
+            offers.append(Offer("link", model.tasks_[left], model.tasks_[right], None, gain, cost))
     if gold is not None:
-        offers += _labels(model, crowd, n, _cost("gold", gold))
+        offers += _labels(model, state, n, _cost("gold", gold))
     if vote is not None:
-        offers += _votes(model, crowd, n, vote)
+        offers += _votes(model, state, n, vote)
     return sorted(offers, key=lambda offer: -offer.worth)[:n]
 
 
-def _labels(model: VariationalBayes, crowd: Crowd, n: int, cost: float) -> Offers:
-    task, stake = _doubtful(crowd)
-    gain = value.gold_gain(crowd.q[task]) * stake
+def _labels(model: Estimator, state: TaskState, n: int, cost: float) -> Offers:
+    task, stake = _doubtful(state)
+    gain = value.gold_gain(state.q[task]) * stake
     best = np.argsort(-gain, kind="stable")[:n]
     return [Offer("gold", model.tasks_[int(task[i])], None, None, gain[i], cost) for i in best]
 
 
 def _votes(
-    model: VariationalBayes, crowd: Crowd, n: int, vote: float | Mapping[Hashable, float]
+    model: Estimator, state: TaskState, n: int, vote: float | Mapping[Hashable, float]
 ) -> Offers:
     """Return the best votes of each worker who can be asked."""
     workers = list(vote) if isinstance(vote, Mapping) else list(model.workers_)
@@ -98,25 +97,25 @@ def _votes(
     if len(codes) and codes.min() < 0:
         unknown = workers[int(codes.argmin())]
         raise OptionError(f"vote names a worker who gave no response: {unknown!r}.")
-    task, stake = _doubtful(crowd)
-    first = task[np.argsort(-value.gold_gain(crowd.q[task]) * stake, kind="stable")[: 10 * n]]
+    task, stake = _doubtful(state)
+    first = task[np.argsort(-value.gold_gain(state.q[task]) * stake, kind="stable")[: 10 * n]]
     offers: Offers = []
-    by_task, by_worker = model.responses_.task_of_each(), model.responses_.worker_of_each()
+    answered = [set(model.responses_.of(int(each))[0].tolist()) for each in first]
     for name, code in zip(workers, codes.tolist(), strict=True):
         cost = _cost("vote", vote[name] if isinstance(vote, Mapping) else vote)
-        done = by_task[by_worker == code]
-        open_to = first[~np.isin(first, done)]
+        open_to = first[[code not in done for done in answered]]
         at_stake = stake[np.searchsorted(task, open_to)]
-        gain = value.vote_gain(crowd.q[open_to], model.confusion_[code]) * at_stake
+        gain = value.vote_gain(state.q[open_to], model.confusion_[code]) * at_stake
         for i in np.argsort(-gain, kind="stable")[:n]:
             task_name = model.tasks_[int(open_to[i])]
             offers.append(Offer("vote", task_name, None, name, float(gain[i]), cost))
     return offers
 
 
-def _doubtful(crowd: Crowd) -> tuple[np.ndarray, Floats]:
+def _doubtful(state: TaskState) -> tuple[Offsets, Floats]:
     """Return one task of each super-task that can be asked about, sorted, and its size."""
-    groups, task = crowd.settled, np.flatnonzero(crowd.among)
+    groups = state.settled
+    task = np.flatnonzero(state.among)
     _, first = np.unique(groups.unit()[task], return_index=True)
     task = np.sort(task[first])
     return task, np.asarray(groups.at_stake()[task], dtype=np.float64)

@@ -13,18 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import OptionError
+from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.simulate import unrank_pairs
 
-Floats = npt.NDArray[np.float64]
-Indexes = npt.NDArray[np.int64]
 Seed = int | np.random.Generator | None
 
 
 class PairCodes(NamedTuple):
     """Pairs of tasks to ask about: left[p] and right[p], in the order of the draw."""
 
-    left: Indexes
-    right: Indexes
+    left: Offsets
+    right: Offsets
 
     def first(self, n: int) -> PairCodes:
         """Return the first n pairs."""
@@ -55,7 +54,7 @@ def margins(q: npt.ArrayLike) -> Floats:
     return np.asarray(top_two[:, 1] - top_two[:, 0])
 
 
-def draw_in_order(weight: Floats, n: int, rng: np.random.Generator) -> Indexes:
+def draw_in_order(weight: Floats, n: int, rng: np.random.Generator) -> Offsets:
     """Draw n different places one after the other, each in proportion to the weights left.
 
     The n largest of log w + Gumbel are such a draw. Places of weight 0 come only when no other
@@ -118,11 +117,11 @@ def bvsb_pairs(
 
 
 def _draw_partners(
-    asked: Indexes, margin: Floats, n_partners: int, rng: np.random.Generator
-) -> list[Indexes]:
+    asked: Offsets, margin: Floats, n_partners: int, rng: np.random.Generator
+) -> list[Offsets]:
     """Draw the partners of each doubtful task, leaving out those it was paired with before."""
     paired: dict[int, list[int]] = {}  # doubtful tasks that already have this one as a partner
-    drawn: list[Indexes] = []
+    drawn: list[Offsets] = []
     for task in asked.tolist():
         is_free = np.ones(len(margin), dtype=bool)
         is_free[[task, *paired.get(task, ())]] = False

@@ -36,13 +36,6 @@ def link_gain(q: Floats, other: Floats, error: float = 0.0) -> Floats:
     return np.asarray(after - q.max(axis=-1))
 
 
-def entropy_gain(q: Floats, other: Floats, error: float = 0.0) -> Floats:
-    """Return how much the entropy of q falls, as expected, by the same question."""
-    agrees = error + (1.0 - 2.0 * error) * other
-    after = _entropy(q * agrees) + _entropy(q * (1.0 - agrees))
-    return np.asarray(_entropy(q) - after)
-
-
 def gold_gain(q: Floats) -> Floats:
     """Return how much less wrong q gets by a known label: all that it was wrong."""
     return np.asarray(1.0 - q.max(axis=-1))
@@ -78,12 +71,3 @@ def settling_gain(q: Floats) -> Floats:
     n_asked = 1.0 + np.cumsum(1.0 - among_first, axis=-1) - (1.0 - among_first)
     put_right = among_first + by_rank[..., 1:] - by_rank[..., :1]
     return np.asarray((put_right / n_asked).max(axis=-1))
-
-
-def _entropy(joint: Floats) -> Floats:
-    """Return Σ p · H(row / p): the entropy of a row, weighted by its sum p."""
-    total = joint.sum(axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(joint > 0.0, joint * np.log(joint), 0.0).sum(axis=-1)
-        whole = np.where(total > 0.0, total * np.log(total), 0.0)
-    return np.asarray(whole - logs)

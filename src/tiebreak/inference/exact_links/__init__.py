@@ -38,7 +38,7 @@ An example: five tasks with one response each, by one worker. Tasks 1 and 4 must
 >>> from tiebreak.inference.exact_links.plan import plan
 >>> from tiebreak.inference.exact_links.pool import pool
 >>> from tiebreak.kernels.layout import lay_out
->>> from tiebreak.link_graph import LinkCodes
+>>> from tiebreak.link_graph import LinkCodes, imply
 >>> links = LinkCodes(
 ...     left=np.array([1, 2, 3], np.int32),
 ...     right=np.array([4, 3, 4], np.int32),
@@ -56,7 +56,7 @@ An example: five tasks with one response each, by one worker. Tasks 1 and 4 must
 With three classes the must-link makes {1, 4} node 0; {2} is node 1 and {3} node 2. Edges join
 nodes 0 – 2 (hard) and 1 – 2 (soft): a path, visited from node 0 as 0, 2, 1.
 
->>> merged = merge(links, hard, 3, gold=None)
+>>> merged = merge(imply(links, 3))
 >>> merged.task.tolist(), merged.node.tolist()  # by place
 ([1, 2, 3, 4], [0, 1, 2, 0])
 >>> merged.left_node.tolist(), merged.right_node.tolist()
@@ -82,7 +82,7 @@ second task of node {1, 4} (see `pool.py`).
 With two classes the cannot-link merges too: {1, 3, 4} is node 0, with 3 flipped, {2} is node 1.
 Tasks 2 and 3 agree when their nodes differ, so the log-odds of the edge change sign.
 
->>> merged = merge(links, hard, 2, gold=None)
+>>> merged = merge(imply(links, 2))
 >>> merged.node.tolist(), merged.flip.tolist(), merged.left_node.tolist()
 ([0, 1, 0, 0], [0, 0, 1, 0], [])
 >>> planned = plan(merged, soft, 2)

@@ -22,7 +22,7 @@ from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.kernels.sweeper import Logs, Sweeper
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.options import FOUND_RATES, ExactLinkOptions
 
 MANY = 0.3  # of all tasks: so many linked ones take the others with them, to lie side by side
@@ -41,6 +41,7 @@ def fit(
     start: Run,
     beliefs: Beliefs,
     links: LinkCodes,
+    implied: Implications,
     gold: GoldCodes | None,
     options: ExactLinkOptions,
     stopping: Stopping,
@@ -58,6 +59,8 @@ def fit(
         Where plain VB ended or, where `is_warm`, a fit with fewer links or labels.
     beliefs
         Those of plain VB, which has seen neither links nor labels.
+    implied
+        What follows from hard links and from gold.
     calibrate
         Whether to fit a temperature to links and gold; None: where all links are hard.
     """
@@ -68,7 +71,7 @@ def fit(
         )
     if calibrate is None:
         calibrate = options.error is None and links.weight is None
-    setup = set_up(plain, links, gold, options)
+    setup = set_up(plain, links, implied, gold, options)
     exact = setup.exact
     rates = _estimated(plain, beliefs, links, setup, options)
     model = _learnt(links, setup, options)
@@ -117,7 +120,11 @@ def fit_gold(
 
 
 def set_up(
-    plain: Problem, links: LinkCodes, gold: GoldCodes | None, options: ExactLinkOptions
+    plain: Problem,
+    links: LinkCodes,
+    implied: Implications,
+    gold: GoldCodes | None,
+    options: ExactLinkOptions,
 ) -> Setup:
     """Set up joint inference; say which links are hard, and what is known or follows."""
     wrong, right = options.error_prior
@@ -125,7 +132,7 @@ def set_up(
     error = expected if options.error in FOUND_RATES else options.error
     assert not isinstance(error, str)  # checked by the options
     log_odds, hard = merging.log_odds_of(links, error)
-    merged = merging.merge(links, hard, plain.n_classes, gold)
+    merged = merging.merge(implied)
     known = _union(gold, merged.known())
     tasks = plain.tasks._replace(role=vb.roles(plain.tasks.n_tasks, known, None))
     exact = ExactLinks(

@@ -157,7 +157,7 @@ class ExactLinks:
 
         def infer_span(t: int) -> None:
             on = (*fixed, self._trees[t], 0.0)
-            self.backend.pass_messages(*on, down=False, believing=False)
+            self.backend.pass_messages(*on, down=False, update_beliefs=False)
             figures[t] = self.backend.pass_messages(*on, down=True)
 
         for_each(infer_span, len(self._trees), self.n_threads)

@@ -15,9 +15,9 @@ from tiebreak import link_graph
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.exact_links.numbers import NodeCodes, TaskCodes
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph import Implications, LinkCodes
 
-OPEN = -1  # the class of a node that is not known
+OPEN = link_graph.OPEN  # the class of a node that is not known
 
 
 class Merged(NamedTuple):
@@ -56,49 +56,16 @@ class Merged(NamedTuple):
         return GoldCodes(self.task[place], (label ^ self.flip)[place])
 
 
-def merge(links: LinkCodes, hard: Mask, n_classes: int, gold: GoldCodes | None) -> Merged:
-    """Merge tasks along hard links; find what gold implies for the nodes."""
-    task = TaskCodes(links.tasks())
-    by_place = links.keep(hard)._replace(weight=None).among(task)
-    if n_classes == 2:
-        return _merge_two_classes(task, by_place, gold)
-    closed = link_graph.close(len(task), by_place)
-    node_class = _all_open(closed.n_groups)
-    if gold is not None:
-        known = link_graph.propagate(closed, *gold.among(task), n_classes)
-        node_class = known.group_class.astype(np.int32)
+def merge(implied: Implications) -> Merged:
+    """Merge tasks that hard links tie; what gold implies is known of the nodes."""
     return Merged(
-        task,
-        NodeCodes(closed.group),
-        np.zeros(len(task), dtype=np.int32),
-        node_class,
-        NodeCodes(closed.left),
-        NodeCodes(closed.right),
+        TaskCodes(implied.task),
+        NodeCodes(implied.group),
+        implied.flip,
+        implied.group_class,
+        NodeCodes(implied.left),
+        NodeCodes(implied.right),
     )
-
-
-def _merge_two_classes(task: TaskCodes, by_place: LinkCodes, gold: GoldCodes | None) -> Merged:
-    """Merge tasks along must- and cannot-links; `by_place` names tasks by places in `task`."""
-    tied = link_graph.parity(len(task), by_place)
-    root, node = np.unique(tied.root, return_inverse=True)
-    no_edges = NodeCodes(np.empty(0, dtype=np.int32))
-    merged = Merged(
-        task,
-        NodeCodes(node.astype(np.int32)),
-        tied.parity.astype(np.int32),
-        _all_open(len(root)),
-        no_edges,
-        no_edges,
-    )
-    if gold is not None:
-        is_linked = np.isin(gold.task, task)
-        known_node, flip = merged.node_and_flip(gold.task[is_linked])
-        merged.node_class[known_node] = gold.label[is_linked] ^ flip
-    return merged
-
-
-def _all_open(n_nodes: int) -> Codes:
-    return np.full(n_nodes, OPEN, dtype=np.int32)
 
 
 def log_odds_of(links: LinkCodes, error: float | None) -> tuple[Floats, Mask]:

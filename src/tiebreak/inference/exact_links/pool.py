@@ -62,7 +62,9 @@ class Pool(NamedTuple):
         """Return what members add to counts and totals at q, where those of a node may differ."""
         rows = q[self.task]
         role = np.full(len(rows), LINKED, dtype=np.int8)
-        members = layout.lay_out(self.begin, self.nodes.code, role, self.nodes.n_codes, q.shape[1])
+        members = layout.lay_out(
+            self.begin, self.nodes.code, role, self.nodes.n_codes, q.shape[1], self.nodes.weight
+        )
         counts, _ = backend.tally(self._exchange_flipped(rows), members, role == LINKED, n_threads)
         return self._add_flipped(counts)[:-1], rows.sum(axis=0)
 
@@ -105,10 +107,11 @@ def pool(tasks: ByTask, merged: Merged, plan: Plan, n_classes: int, *, everyone:
         role = np.concatenate([tasks.role[others], role])
     is_first = _is_first(node)
     begin, code = _codes(tasks, task, flip, ~is_first)
+    weight = _weights(tasks, task, ~is_first)
     start = np.append(begin[:-1][is_first], begin[-1])
     has_flips = bool(flip.any())
     n_codes = (tasks.n_codes + 1) * (2 if has_flips else 1)
-    nodes = layout.lay_out(start, code, role, n_codes, n_classes)
+    nodes = layout.lay_out(start, code, role, n_codes, n_classes, weight)
     return Pool(nodes, len(role) - plan.network.n_nodes, task, node, flip, begin, has_flips)
 
 
@@ -140,3 +143,12 @@ def _codes(tasks: ByTask, task: TaskCodes, flip: Codes, adds_prior: Mask) -> tup
     if flip.any():
         code += np.repeat(flip * np.int32(tasks.n_codes + 1), np.diff(begin))
     return begin, code
+
+
+def _weights(tasks: ByTask, task: TaskCodes, adds_prior: Mask) -> Floats | None:
+    """Return the weights of the responses in `_codes`; a prior counts once."""
+    weight = layout.weights_on(tasks, task)
+    if weight is None:
+        return None
+    start, _ = layout.responses_on(tasks, task)
+    return np.insert(weight, start[1:][adds_prior], 1.0)

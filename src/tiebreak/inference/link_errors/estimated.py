@@ -14,8 +14,8 @@ from scipy.special import expit
 from tiebreak.inference.calibration import LOG_RANGE, expected_temperature
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.link_errors.learnt import Rates
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats, Mask
-from tiebreak.kernels.reference import softmax
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.link_graph import LinkCodes
 

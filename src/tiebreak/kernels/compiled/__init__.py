@@ -1,6 +1,19 @@
-"""Compiled kernels: same names and signatures as the reference."""
+"""Compiled kernels: same names and signatures as the reference.
+
+`tasks`, `mean_field`, `belief_propagation` and `elimination` are the twins of the reference's. The
+rest is what they are made of: `rows` and `blocks` (tasks), `messages` and `split_messages` (belief
+propagation), `one_row`, `exponential`, and `simd`, which is `llvm` or else `scalar`.
+"""
 
 from tiebreak.kernels.compiled import tasks as task_kernels
+from tiebreak.kernels.compiled.belief_propagation import (
+    agreement,
+    decode_forest,
+    decode_greedily,
+    expected_score,
+    pass_in_parts,
+    pass_messages,
+)
 from tiebreak.kernels.compiled.elimination import decode_cliques, eliminate
 from tiebreak.kernels.compiled.mean_field import (
     group_sums,
@@ -8,14 +21,6 @@ from tiebreak.kernels.compiled.mean_field import (
     link_term,
     update_in_turn,
     update_together,
-)
-from tiebreak.kernels.compiled.messages import pass_messages
-from tiebreak.kernels.compiled.split_messages import pass_in_parts
-from tiebreak.kernels.compiled.sum_product import (
-    agreement,
-    decode_forest,
-    decode_greedily,
-    expected_score,
 )
 from tiebreak.kernels.compiled.tasks import likeliest, score_tasks, sweep_tasks, tally
 from tiebreak.kernels.layout import ByTask, Floats

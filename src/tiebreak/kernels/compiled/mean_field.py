@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.compiled.softmax import softmax_into
+from tiebreak.kernels.compiled.one_row import softmax_into
 from tiebreak.kernels.layout import ByGroup, Codes, Floats, Offsets
 
 
@@ -65,17 +65,19 @@ def _update_in_turn(
     across: Floats,
 ) -> float:
     n = q.shape[1]
-    told = inside.copy()
+    sent = inside.copy()  # what the neighbours of each group last took into account
     new = np.empty(n)
-    change, current = 0.0, -1
+    change = 0.0
+    current = -1
     for at in order:
-        i, group = links.task[at], links.group[at]
+        i = links.task[at]
+        group = links.group[at]
         if group != current and current >= 0:
             for e in range(links.start[current], links.start[current + 1]):
                 for k in range(n):
-                    step = inside[current, k] - told[current, k]
+                    step = inside[current, k] - sent[current, k]
                     across[links.other[e], k] += links.weight[e] * step
-            told[current] = inside[current]
+            sent[current] = inside[current]
         current = group
         _infer(q[i], u[i], links.pull, strength, inside[group], across[group], new)
         for k in range(n):
@@ -100,7 +102,8 @@ def _update_together(
     new = np.empty(n)
     change = 0.0
     for a in at:  # the sums are those before the update, so that no task sees another's new q
-        i, group = links.task[a], links.group[a]
+        i = links.task[a]
+        group = links.group[a]
         _infer(q[i], u[i], links.pull, strength, inside[group], across[group], new)
         for k in range(n):
             change = max(change, abs(new[k] - q[i, k]))

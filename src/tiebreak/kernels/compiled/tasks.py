@@ -1,7 +1,9 @@
 """Sweeps over tasks, compiled: same names and signatures as the reference, one fused pass.
 
-Tasks go in blocks that stay in the nearest cache: score them (`rows.py`), turn scores into
-probabilities (`blocks.py`), count these, block after block.
+The plain version is the reference: all scores, then all probabilities, then all counts, each a pass
+over memory. Here tasks go in blocks that stay in the nearest cache: score them (`rows.py`), turn
+scores into probabilities (`blocks.py`), count these, block after block. A sweep then takes 2.2 to
+2.7 times as long as reading its input does (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -12,20 +14,23 @@ import numpy as np
 
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.compiled.blocks import (
-    BLOCK,
+    N_EXTRA,
+    TASKS_PER_BLOCK,
     TOP,
     block_size,
     largest,
-    settle,
-    settle_odds,
+    softmax_block,
+    softmax_block_of_odds,
 )
 from tiebreak.kernels.compiled.rows import (
+    ResponseColumns,
     Scoring,
     count_codes,
     count_rows,
     score_listed,
+    weight_of,
 )
-from tiebreak.kernels.compiled.simd import Like, lanes_for
+from tiebreak.kernels.compiled.simd import Like, vector_for
 from tiebreak.kernels.layout import (
     FREE,
     KNOWN,
@@ -53,70 +58,85 @@ def sweep_tasks(
     counting: bool = True,
 ) -> Swept:
     """Update the free tasks, score the linked ones, and count: see `reference.sweep_tasks`."""
-    n_chunks, n_classes = len(tasks.edges) - 1, q.shape[1]
+    n_classes = q.shape[1]
+    n_chunks = len(tasks.edges) - 1
     counts, totals = _accumulators(tasks, n_classes, counting=counting)
     figures = np.zeros((n_chunks, 3))
-    room = np.empty((n_classes + 3, block_size(n_classes)))
+    workspace_shape = (n_classes + N_EXTRA, block_size(n_classes))
+    responses = _columns(tasks)
     scoring = _scoring(log_prior, log_table)
     odds = _against_first(scoring) if counting else None  # which needs counts at the end
 
     def work(c: int) -> None:
-        bounds, by_task = tasks.edges[c : c + 2], (tasks.start, tasks.code, tasks.role)
-        out = np.empty_like(room), counts[c], totals[c], figures[c]
-        _sweep(bounds, q, u, *by_task, scoring, odds or scoring, *out)
+        bounds = tasks.edges[c : c + 2]
+        workspace = np.empty(workspace_shape)
+        out = workspace, counts[c], totals[c], figures[c]
+        _sweep(bounds, q, u, responses, tasks.role, scoring, odds or scoring, *out)
 
     for_each(work, n_chunks, n_threads)
     if counting and tasks.by_code is not None:
         counts = _count_by_code(tasks.by_code, q, tasks.is_counted, n_threads)
-    counted, total = _add_in_order(counts), _add_in_order(totals)
+    counted = _add_in_order(counts)
+    total = _add_in_order(totals)
     log_norm = float(_add_in_order(figures[:, 2]))
     if odds is not None:  # against the first class: what all tasks score there was left out
         log_norm += float(total.sum() * log_prior[0] + counted.sum(axis=1) @ log_table[:, 0])
-    change, entropy = figures[:, 0].max(initial=0.0), _add_in_order(figures[:, 1])
+    change = figures[:, 0].max(initial=0.0)
+    entropy = _add_in_order(figures[:, 1])
     return Swept(counted, total, float(change), float(entropy), log_norm)
 
 
+def _columns(tasks: ByTask) -> ResponseColumns:
+    return ResponseColumns(tasks.start, tasks.code, tasks.weight)
+
+
 def _scoring(log_prior: Floats, log_table: Floats) -> Scoring:
-    return Scoring(lanes_for(len(log_prior)), log_prior, np.ascontiguousarray(log_table))
+    return Scoring(vector_for(len(log_prior)), log_prior, np.ascontiguousarray(log_table))
 
 
 def _against_first(scoring: Scoring) -> Scoring | None:
     """Return the log-odds of the second of two classes; None of more, or where they are unknown.
 
-    One number a response, and one exponential a task. ∞ − ∞ has no value.
+    One number a response, and one exponential a task. ∞ − ∞ has no value. Without SIMD both classes
+    are scored.
     """
-    _, prior, table = scoring
-    if len(prior) != 2 or not (np.isfinite(prior).all() and np.isfinite(table).all()):
+    like, prior, table = scoring
+    if len(prior) != 2 or len(like) != 2:
+        return None
+    if not (np.isfinite(prior).all() and np.isfinite(table).all()):
         return None
     return Scoring((0,), np.diff(prior), np.diff(table, axis=1))
 
 
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     """Return u of [eq:task-update] for every task: see `reference.score_tasks`."""
-    score, everyone = np.empty((tasks.n_tasks, len(log_prior))), np.arange(tasks.n_tasks)
-    by_task = tasks.start, tasks.code
-    score_listed(everyone, _scoring(log_prior, log_table), *by_task, score, False)
+    score = np.empty((tasks.n_tasks, len(log_prior)))
+    everyone = np.arange(tasks.n_tasks)
+    score_listed(everyone, _scoring(log_prior, log_table), _columns(tasks), score, False)
     return score
 
 
 def likeliest(q: Floats) -> tuple[Codes, Floats]:
     """Return the likeliest class of each row of q: see `reference.likeliest`."""
-    label, top = np.empty(len(q), dtype=np.int32), np.empty(len(q))
+    label = np.empty(len(q), dtype=np.int32)
+    top = np.empty(len(q))
     _likeliest(q, label, top)
     return label, top
 
 
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
-    """Return Σ q by code and over tasks, of the chosen tasks: see `reference.tally`."""
-    n_chunks, n_classes = len(tasks.edges) - 1, q.shape[1]
-    counts, totals = _accumulators(tasks, n_classes)
-    q, as_roles = np.ascontiguousarray(q), np.ascontiguousarray(chosen).view(np.int8)
+    """Return Σ weight · q by code and Σ q over tasks: see `reference.tally`."""
+    counts, totals = _accumulators(tasks, q.shape[1])
+    q = np.ascontiguousarray(q)
+    as_roles = np.ascontiguousarray(chosen).view(np.int8)
+    like = vector_for(q.shape[1])
+    responses = _columns(tasks)
 
     def work(c: int) -> None:
-        bounds = tasks.edges[c], tasks.edges[c + 1], lanes_for(n_classes)
-        _tally(*bounds, q, tasks.start, tasks.code, as_roles, counts[c], totals[c])
+        bounds = tasks.edges[c : c + 2]
+        _tally(bounds, like, q, responses, as_roles, counts[c], totals[c])
 
-    for_each(work, n_chunks, n_threads)
+    for_each(work, len(tasks.edges) - 1, n_threads)
     if tasks.by_code is not None:
         counts = _count_by_code(tasks.by_code, q, chosen, n_threads)
     return _add_in_order(counts), _add_in_order(totals)
@@ -131,12 +151,13 @@ def _accumulators(tasks: ByTask, n_classes: int, *, counting: bool = True) -> tu
 
 def _count_by_code(by_code: ByCode, q: Floats, chosen: Mask, n_threads: int) -> Floats:
     """Return the counts as those of one chunk, each code by one thread."""
-    n_codes, like = len(by_code.start) - 1, lanes_for(q.shape[1])
-    counts = np.zeros((1, n_codes, q.shape[1]))
-    of = by_code.start, by_code.task, np.ascontiguousarray(chosen).view(np.int8), q, counts[0]
+    like = vector_for(q.shape[1])
+    counts = np.zeros((1, len(by_code.start) - 1, q.shape[1]))
+    as_roles = np.ascontiguousarray(chosen).view(np.int8)
 
     def work(s: int) -> None:
-        count_codes(by_code.edges[s], by_code.edges[s + 1], like, *of)
+        low, high = by_code.edges[s : s + 2]
+        count_codes(low, high, like, by_code, as_roles, q, counts[0])
 
     for_each(work, len(by_code.edges) - 1, n_threads)
     return counts
@@ -155,12 +176,11 @@ def _sweep(
     bounds: Offsets,
     q: Floats,
     u: Floats,
-    start: Offsets,
-    code: Codes,
+    responses: ResponseColumns,
     role: Roles,
     scoring: Scoring,
     alone: Scoring,
-    room: Floats,
+    workspace: Floats,
     counts: Floats,
     totals: Floats,
     figures: Floats,
@@ -169,36 +189,47 @@ def _sweep(
 
     Tasks without links are scored by `alone`: the same, or against the first of two classes.
     """
-    (low, high), like = bounds, scoring.like
-    n, size, has_odds = q.shape[1], room.shape[1], len(alone.like) < len(scoring.like)
-    score, beside, listed = room[:n], room[n:], np.empty(size, np.int64)
-    total, moved = np.zeros(n), np.zeros(n)
+    low, high = bounds
+    like = scoring.like
+    n = q.shape[1]
+    size = workspace.shape[1]
+    has_odds = len(alone.like) < len(scoring.like)  # known when this is compiled
+    score = workspace[:n]
+    extra = workspace[n:]
+    listed = np.empty(size, np.int64)
     # Sums are local: side by side in memory, threads would fight for the same cache line.
-    tops, log_norms, means = 0.0, 0.0, 0.0
+    total = np.zeros(n)
+    moved = np.zeros(n)
+    tops = 0.0
+    log_norms = 0.0
+    means = 0.0
     for first in range(low, high, size):
         last = min(first + size, high)
         n_free = _list(FREE, role, first, last, listed)
         free = listed[:n_free]
         if n_free:
-            score_listed(free, alone, start, code, score, True)
+            score_listed(free, alone, responses, score, True)
             if has_odds:
-                top, log_norm, mean = settle_odds(score, n_free)
+                top, log_norm, mean = softmax_block_of_odds(score, n_free)
             else:
-                if largest(score, beside[TOP], n_free) > 0:
-                    _keep_former(score, beside[TOP], free, q)
-                top, log_norm, mean = settle(score, beside, n_free)
-            tops, log_norms, means = tops + top, log_norms + log_norm, means + mean
-            count_rows(free, like, start, code, score, q, moved, counts, total)
+                if largest(score, extra[TOP], n_free) > 0:
+                    _keep_former(score, extra[TOP], free, q)
+                top, log_norm, mean = softmax_block(score, extra, n_free)
+            tops += top
+            log_norms += log_norm
+            means += mean
+            count_rows(free, like, responses, score, q, moved, counts, total)
         if n_free < last - first:
             known = listed[: _list(KNOWN, role, first, last, listed)]
-            tops += _known_scores(known, alone, start, code, q)
-            count_rows(known, like, start, code, room[:0], q, moved, counts, total)
+            tops += _known_scores(known, alone, responses, q)
+            count_rows(known, like, responses, workspace[:0], q, moved, counts, total)
             linked = listed[: _list(LINKED, role, first, last, listed)]
-            score_listed(linked, scoring, start, code, u, False)
+            score_listed(linked, scoring, responses, u, False)
     for k in range(n):
         totals[k] = total[k]
         figures[0] = max(figures[0], moved[k])
-    figures[1], figures[2] = log_norms - means, tops + log_norms
+    figures[1] = log_norms - means
+    figures[2] = tops + log_norms
 
 
 @kernel
@@ -222,45 +253,52 @@ def _keep_former(score: Floats, top: Floats, at: Offsets, q: Floats) -> None:
 
 
 @kernel
-def _known_scores(at: Offsets, alone: Scoring, start: Offsets, code: Codes, q: Floats) -> float:
+def _known_scores(at: Offsets, alone: Scoring, responses: ResponseColumns, q: Floats) -> float:
     """Return the sum of the scores of known tasks' classes; the first may have none."""
     _, log_prior, log_table = alone
-    n_left_out, total = q.shape[1] - len(log_prior), 0.0
+    n_left_out = q.shape[1] - len(log_prior)
+    total = 0.0
     for i in at:
         known = 0
         for k in range(1, q.shape[1]):
             known = k if q[i, k] > q[i, known] else known
         if known >= n_left_out:
             total += log_prior[known - n_left_out]
-            for r in range(start[i], start[i + 1]):
-                total += log_table[code[r], known - n_left_out]
+            for r in range(responses.start[i], responses.start[i + 1]):
+                score = log_table[responses.code[r], known - n_left_out]
+                total += score * weight_of(responses.weight, r)
     return total
 
 
 @kernel
 def _likeliest(q: Floats, label: Codes, top: Floats) -> None:
     for i in range(len(q)):
-        best, largest = 0, q[i, 0]
+        best = 0
+        largest = q[i, 0]
         for k in range(1, q.shape[1]):  # selects, no branches: which class wins is hard to foretell
-            best, largest = (k, q[i, k]) if q[i, k] > largest else (best, largest)
-        label[i], top[i] = best, largest
+            is_larger = q[i, k] > largest
+            best = k if is_larger else best
+            largest = q[i, k] if is_larger else largest
+        label[i] = best
+        top[i] = largest
 
 
 @kernel
 def _tally(
-    low: int,
-    high: int,
+    bounds: Offsets,
     like: Like,
     q: Floats,
-    start: Offsets,
-    code: Codes,
+    responses: ResponseColumns,
     chosen: Roles,
     counts: Floats,
     totals: Floats,
 ) -> None:
-    listed, total, moved = np.empty(BLOCK, np.int64), np.zeros(q.shape[1]), np.zeros(q.shape[1])
-    for first in range(low, high, BLOCK):
-        n = _list(1, chosen, first, min(first + BLOCK, high), listed)
-        count_rows(listed[:n], like, start, code, q[:0], q, moved, counts, total)
+    low, high = bounds
+    listed = np.empty(TASKS_PER_BLOCK, np.int64)
+    total = np.zeros(q.shape[1])
+    moved = np.zeros(q.shape[1])
+    for first in range(low, high, TASKS_PER_BLOCK):
+        n = _list(1, chosen, first, min(first + TASKS_PER_BLOCK, high), listed)
+        count_rows(listed[:n], like, responses, q[:0], q, moved, counts, total)
     for k in range(len(total)):
         totals[k] = total[k]

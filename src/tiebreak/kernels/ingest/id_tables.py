@@ -1,7 +1,10 @@
-"""Tables of ids: each distinct id gets the next code, in order of first appearance.
+"""Tables of ids (dictionary encoding): each new id gets the next code, in order of appearance.
 
-Open addressing with linear probing. A table lives across batches, so that a file can be coded
-piece by piece; its size follows from the number of distinct ids, not from the number of rows.
+The plain version is a dictionary: `code = codes.setdefault(id, len(codes))` for each row. Here it
+is a hash table with open addressing and linear probing: 10,000,000 shuffled rows of three text
+columns take 1.9 s, where pyarrow takes 3.2 (docs/performance.md). A table lives across batches, so
+that a file can be coded piece by piece; its size follows from the number of distinct ids, not from
+the number of rows.
 """
 
 from __future__ import annotations
@@ -18,8 +21,8 @@ from tiebreak.kernels.layout import Codes, Mask, Offsets
 Wholes = npt.NDArray[np.int64]
 Slots = npt.NDArray[np.uint64]
 
-BLOCK = 256  # rows whose slots are touched before they are used, so that memory waits overlap
-FIRST_SLOTS = 4 * BLOCK
+ROWS_PER_BLOCK = 256  # slots are touched before any is used, so that memory waits overlap
+FIRST_SLOTS = 4 * ROWS_PER_BLOCK
 MANY_SLOTS = 1 << 24  # below, memory is cheap and placing all names again is not
 LOW = np.uint64(0xFFFFFFFF)
 EMPTY = np.uint64(0)
@@ -50,11 +53,11 @@ class TextTable:
             )
             if row == len(codes):
                 return codes
-            self._grow(int(start[min(row + BLOCK, len(codes))] - start[row]))
+            self._grow(int(start[min(row + ROWS_PER_BLOCK, len(codes))] - start[row]))
 
     def _grow(self, more_bytes: int) -> None:
-        """Make room for a block of rows that may all be new."""
-        if 2 * (self.n + BLOCK) > len(self._slots):
+        """Lengthen the arrays for a block of rows that may all be new."""
+        if 2 * (self.n + ROWS_PER_BLOCK) > len(self._slots):
             self._slots = _more_slots(self._slots)
             self.start = _lengthened(self.start, len(self._slots) // 2 + 1)
             _place_texts(self._slots, self.start, self.data, self.n)
@@ -117,21 +120,24 @@ def _code_text(
     too, or the compiler would leave the touching out.
     """
     mask = np.uint64(len(slots) - 1)
-    hashes = np.empty(BLOCK, dtype=np.uint64)
+    hashes = np.empty(ROWS_PER_BLOCK, dtype=np.uint64)
     touched = EMPTY
     while row < len(codes):
-        stop = min(row + BLOCK, len(codes))
-        if 2 * (n + BLOCK) > len(slots) or name_start[n] + start[stop] - start[row] > len(names):
+        stop = min(row + ROWS_PER_BLOCK, len(codes))
+        needed = name_start[n] + start[stop] - start[row]
+        if 2 * (n + ROWS_PER_BLOCK) > len(slots) or needed > len(names):
             return row, n, touched
         for r in range(row, stop):
             hashes[r - row] = hash_text(data, start[r], start[r + 1])
             touched |= slots[hashes[r - row] & mask]
         for r in range(row, stop):
-            low, high = start[r], start[r + 1]
+            low = start[r]
+            high = start[r + 1]
             if high == low or (len(valid) and not valid[r]):
                 codes[r] = MISSING
                 continue
-            tag, at = hashes[r - row] >> HALF, hashes[r - row] & mask
+            tag = hashes[r - row] >> HALF
+            at = hashes[r - row] & mask
             while True:
                 slot = slots[at]
                 if slot == EMPTY:
@@ -193,11 +199,11 @@ def _code_wholes(
     is all there is to compare.
     """
     mask = np.uint64(len(slots) - 1)
-    places = np.empty(BLOCK, dtype=np.uint64)
+    places = np.empty(ROWS_PER_BLOCK, dtype=np.uint64)
     touched = EMPTY
     while row < len(codes):
-        stop = min(row + BLOCK, len(codes))
-        if 2 * (n + BLOCK) > len(slots):
+        stop = min(row + ROWS_PER_BLOCK, len(codes))
+        if 2 * (n + ROWS_PER_BLOCK) > len(slots):
             return row, n, touched
         for r in range(row, stop):
             places[r - row] = _slot_of(keys[r], mask)
@@ -206,7 +212,8 @@ def _code_wholes(
             if len(valid) and not valid[r]:
                 codes[r] = MISSING
                 continue
-            tag, at = np.uint64(keys[r]) << HALF, places[r - row]
+            tag = np.uint64(keys[r]) << HALF
+            at = places[r - row]
             while True:
                 slot = slots[at]
                 if slot == EMPTY:

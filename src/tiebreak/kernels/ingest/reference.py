@@ -40,16 +40,16 @@ def arrange(parts: Sequence[Part], n_tasks: int, new_label: Codes, *, keep_last:
     new_label
         (n_classes,), the final code of each label.
     """
-    task, worker, label = (np.concatenate(column) for column in zip(*parts, strict=True))
-    worker, label = worker.astype(np.int64), new_label[label]
-    by_worker = np.lexsort((worker, task))  # stable: the last of equals is the last row
-    task, worker, label = task[by_worker], worker[by_worker], label[by_worker]
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    by_worker = np.lexsort((columns[1], columns[0]))  # stable: the last of equals is the last row
+    task, worker, label = (column[by_worker] for column in columns)
     is_repeat = np.zeros(len(task), dtype=bool)
     is_repeat[:-1] = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
+    code = worker.astype(np.int64) * len(new_label) + new_label[label]
     if keep_last:
-        task, worker, label = task[~is_repeat], worker[~is_repeat], label[~is_repeat]
-    code = worker * len(new_label) + label
-    if not keep_last:
+        task = task[~is_repeat]
+        code = code[~is_repeat]
+    else:
         code = code[np.lexsort((code, task))]
     start = np.zeros(n_tasks + 1, dtype=np.int64)
     np.cumsum(np.bincount(task, minlength=n_tasks), out=start[1:])

@@ -39,7 +39,7 @@ def _sort_tasks(start: Offsets, code: Codes, divisor: int, n_classes: int) -> in
     n_repeats = np.zeros(PIECES, dtype=np.int64)
 
     def work(piece: int) -> None:
-        low, high = edges[piece], edges[piece + 1]
+        low, high = edges[piece : piece + 2]
         n_repeats[piece] = _sort_each(low, high, start, code, divisor, n_classes)
 
     for_each(work, PIECES, default_threads())
@@ -88,10 +88,12 @@ def _sort_each(
     """Sort tasks low … high − 1 by code // divisor, stably; return how many repeat a worker."""
     n_repeats = 0
     for i in range(low, high):
-        begin, end = start[i], start[i + 1]
+        begin = start[i]
+        end = start[i + 1]
         if end - begin <= SHORT:
             for r in range(begin + 1, end):
-                moving, at = code[r], r
+                moving = code[r]
+                at = r
                 while at > begin and _is_after(code[at - 1], moving, divisor):
                     code[at] = code[at - 1]
                     at -= 1

@@ -5,6 +5,14 @@ Below about 2e5 responses they are also the fastest choice, since nothing has to
 
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.reference import tasks as task_kernels
+from tiebreak.kernels.reference.belief_propagation import (
+    agreement,
+    decode_forest,
+    decode_greedily,
+    expected_score,
+    pass_in_parts,
+    pass_messages,
+)
 from tiebreak.kernels.reference.elimination import decode_cliques, eliminate
 from tiebreak.kernels.reference.mean_field import (
     group_sums,
@@ -13,19 +21,9 @@ from tiebreak.kernels.reference.mean_field import (
     update_in_turn,
     update_together,
 )
-from tiebreak.kernels.reference.sum_product import (
-    agreement,
-    decode_forest,
-    decode_greedily,
-    expected_score,
-    pass_in_parts,
-    pass_messages,
-)
 from tiebreak.kernels.reference.tasks import (
-    entropy,
     likeliest,
     score_tasks,
-    softmax,
     sweep_tasks,
     tally,
 )
@@ -37,7 +35,6 @@ __all__ = [
     "decode_forest",
     "decode_greedily",
     "eliminate",
-    "entropy",
     "expected_score",
     "group_sums",
     "likeliest",
@@ -47,7 +44,6 @@ __all__ = [
     "pass_in_parts",
     "pass_messages",
     "score_tasks",
-    "softmax",
     "sweep_tasks",
     "tally",
     "update_in_turn",

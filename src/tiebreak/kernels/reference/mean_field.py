@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import ByGroup, Codes, Floats, Offsets
-from tiebreak.kernels.reference.tasks import softmax
 
 
 def group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
@@ -57,8 +57,8 @@ def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order:
         q_i = softmax(u_i + η f_i)
 
     Departs from the paper: it updates all tasks at once, which can swap two linked tasks for
-    ever; in turn, every step raises the bound. Sums over groups stand for their members, and a
-    group tells its neighbours of its change when the turn passes to another group.
+    ever; in turn, every step raises the bound. Sums over groups stand for their members, and the
+    change of a group reaches its neighbours when the turn passes to another group.
 
     Parameters
     ----------
@@ -66,12 +66,14 @@ def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order:
         Positions in `links.task`, in the order of their turns; known tasks are left out.
     """
     inside, across = group_sums(q, links)
-    told = inside.copy()
-    change, current = 0.0, -1
+    sent = inside.copy()  # what the neighbours of each group last took into account
+    change = 0.0
+    current = -1
     for at in order:
-        task, group = links.task[at], links.group[at]
+        task = links.task[at]
+        group = links.group[at]
         if group != current and current >= 0:
-            _tell_neighbours(links, current, inside, told, across)
+            _update_neighbours(links, current, inside, sent, across)
         current = group
         score = u[task] + strength * (links.pull * (inside[group] - q[task]) + across[group])
         new = np.exp(score - score.max())
@@ -83,10 +85,10 @@ def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order:
     return change
 
 
-def _tell_neighbours(
-    links: ByGroup, group: int, inside: Floats, told: Floats, across: Floats
+def _update_neighbours(
+    links: ByGroup, group: int, inside: Floats, sent: Floats, across: Floats
 ) -> None:
     edges = slice(links.start[group], links.start[group + 1])
-    step = inside[group] - told[group]
+    step = inside[group] - sent[group]
     np.add.at(across, links.other[edges], links.weight[edges, None] * step)
-    told[group] = inside[group]
+    sent[group] = inside[group]

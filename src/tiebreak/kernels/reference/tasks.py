@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tiebreak.kernels.arrays import entropy
 from tiebreak.kernels.layout import FREE, KNOWN, ByTask, Codes, Floats, Mask, Swept
 
 
@@ -19,7 +20,7 @@ def sweep_tasks(
 ) -> Swept:
     """Update the free tasks, score the linked ones, and count what free and known ones say.
 
-    Implements [eq:task-update], (w, l) over the responses on task i:
+    Implements [eq:task-update], (w, l) over the responses on task i, each times its weight if any:
 
         u_i(k) = E[log π_k] + Σ_(w,l) E[log θ_wkl],   q_i = softmax(u_i)
 
@@ -59,15 +60,9 @@ def sweep_tasks(
 
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     """Return u of [eq:task-update] for every task, (n_tasks, n_classes)."""
-    task = np.repeat(np.arange(tasks.n_tasks), np.diff(tasks.start))
-    return np.stack(
-        [
-            np.bincount(task, weights=log_table[tasks.code, k], minlength=tasks.n_tasks)
-            + log_prior[k]
-            for k in range(len(log_prior))
-        ],
-        axis=1,
-    )
+    by_response = _weighted(log_table[tasks.code], tasks)
+    task = np.repeat(np.arange(tasks.n_tasks, dtype=np.int32), np.diff(tasks.start))
+    return np.asarray(_sum_by(task, by_response, tasks.n_tasks) + log_prior)
 
 
 def likeliest(q: Floats) -> tuple[Codes, Floats]:
@@ -76,28 +71,21 @@ def likeliest(q: Floats) -> tuple[Codes, Floats]:
 
 
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
-    """Return Σ q over responses by code, and Σ q over tasks, of the chosen tasks alone.
+    """Return Σ weight · q over responses by code, and Σ q over tasks, of the chosen tasks alone.
 
     Implements the sums of [eq:confusion-update] and [eq:class-prior-update].
     """
-    weight = np.where(chosen[:, None], q, 0.0)
-    by_response = np.repeat(weight, np.diff(tasks.start), axis=0)
-    counts: Floats = np.stack(
-        [
-            np.bincount(tasks.code, weights=by_response[:, k], minlength=tasks.n_codes)
-            for k in range(q.shape[1])
-        ],
-        axis=1,
-    )
-    return counts, weight.sum(axis=0)
+    counted = np.where(chosen[:, None], q, 0.0)
+    by_response = _weighted(np.repeat(counted, np.diff(tasks.start), axis=0), tasks)
+    return _sum_by(tasks.code, by_response, tasks.n_codes), counted.sum(axis=0)
 
 
-def entropy(q: Floats) -> float:
-    """Return Σ H(q) over rows, with 0 log 0 = 0."""
-    return float(-(q * np.log(np.where(q > 0.0, q, 1.0))).sum())
+def _weighted(by_response: Floats, tasks: ByTask) -> Floats:
+    """Multiply the row of each response by its weight, where responses have one."""
+    return by_response if tasks.weight is None else tasks.weight[:, None] * by_response
 
 
-def softmax(score: Floats) -> Floats:
-    """Return exp(score) with rows that sum to 1."""
-    new = np.exp(score - score.max(axis=1, keepdims=True))
-    return np.asarray(new / new.sum(axis=1, keepdims=True))
+def _sum_by(place: Codes, rows: Floats, n_places: int) -> Floats:
+    """Add up the rows that have the same place, (n_places, n_classes)."""
+    columns = (np.bincount(place, weights=column, minlength=n_places) for column in rows.T)
+    return np.stack(list(columns), axis=1)

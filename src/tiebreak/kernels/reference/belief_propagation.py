@@ -1,4 +1,4 @@
-"""Sum-product along links, in plain NumPy."""
+"""Belief propagation (sum-product) along links, and max-product decoding, in plain NumPy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.kernels.network import LOWEST, SMALLEST, Network, Parts
+from tiebreak.kernels.network import LOWEST_LOG_MESSAGE, SMALLEST_MESSAGE, Network, Parts
 
 
 def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
@@ -25,7 +25,7 @@ def pass_messages(
     damping: float,
     *,
     down: bool,
-    believing: bool = True,
+    update_beliefs: bool = True,
 ) -> tuple[float, float]:
     """Pass messages up or down among nodes span[0] … span[1] − 1, and set their beliefs.
 
@@ -33,7 +33,7 @@ def pass_messages(
 
         log m_{i→j}(k) = log(Σ_{l≠k} exp c_i(l) + exp(θ_ij + c_i(k))) − scale
 
-    Up, every node speaks to its earlier neighbours, last node first; down, to its later ones,
+    Up, every node sends to its earlier neighbours, last node first; down, to its later ones,
     first node first. Without loops, beliefs are exact after one pass up and one down, and so is
     the returned log partition [eq:log-partition]; with loops it is Bethe's.
 
@@ -42,35 +42,36 @@ def pass_messages(
     coupling
         (n_edges,) log-odds that the two ends agree; −∞ where they cannot.
     messages
-        (2 · n_edges, n_classes) logs, largest 0 and none below `LOWEST`. Overwritten.
+        (2 · n_edges, n_classes) logs, largest 0 and none below `LOWEST_LOG_MESSAGE`. Overwritten.
     belief
         (n_nodes, n_classes), rows sum to 1. Rows of the span are overwritten.
-    believing
+    update_beliefs
         Whether to set beliefs; where not, nothing is known of change and log partition: 0.
 
     Returns
     -------
     The largest change of any belief, and the log partition of the span.
     """
-    change, log_partition = 0.0, 0.0
+    change = 0.0
+    log_partition = 0.0
     for i in range(*span) if down else range(span[1] - 1, span[0] - 1, -1):
         slots = np.arange(network.start[i], network.start[i + 1])
         total = scores[i] + messages[slots].sum(axis=0)
-        spoken = slots[(network.other[slots] > i) == down]
-        for e in spoken:
+        sending = slots[(network.other[slots] > i) == down]
+        for e in sending:
             new = _message(total - messages[e], coupling[network.edge[e]])
             log_partition += new.max()
             back = network.mate[e]
-            told = damping * messages[back] + (1.0 - damping) * (new - new.max())
-            messages[back] = np.maximum(told - told.max(), LOWEST)
-        if not believing:
+            mixed = damping * messages[back] + (1.0 - damping) * (new - new.max())
+            messages[back] = np.maximum(mixed - mixed.max(), LOWEST_LOG_MESSAGE)
+        if not update_beliefs:
             continue
         log_norm = np.logaddexp.reduce(total)
         new = np.exp(total - log_norm)
         change = max(change, float(np.abs(new - belief[i]).max()))
         belief[i] = new
-        log_partition += (1 - len(spoken)) * log_norm
-    return change, float(log_partition) if believing else 0.0
+        log_partition += (1 - len(sending)) * log_norm
+    return change, float(log_partition) if update_beliefs else 0.0
 
 
 def pass_in_parts(
@@ -85,18 +86,20 @@ def pass_in_parts(
     down: bool,
     n_threads: int = 1,
 ) -> tuple[float, float]:
-    """Pass messages up or down, in turn within a part; other parts hear when the pass is over.
+    """Pass messages up or down, in turn within a part; other parts receive them at the end.
 
     Implements [eq:messages] like `pass_messages`, with the same fixed points. Messages are
-    probabilities here, at most 1 (the largest 1 where settled) and none below `SMALLEST`; damping
-    mixes them as such.
+    probabilities here, at most 1 (the largest 1 where settled) and none below `SMALLEST_MESSAGE`;
+    damping mixes them as such.
 
     Returns
     -------
     The largest change of any belief, and the log partition of the parts, Bethe's, less the expected
     scores of their nodes.
     """
-    change, value, kept = 0.0, 0.0, {}
+    change = 0.0
+    value = 0.0
+    outbox = {}  # by slot: messages to other parts
     for low, high in pairwise(parts.edges.tolist()):
         for i in range(low, high) if down else range(high - 1, low - 1, -1):
             slots = range(network.start[i], network.start[i + 1])
@@ -109,18 +112,18 @@ def pass_in_parts(
             for e in slots:
                 if (network.other[e] > i) != down:
                     continue
-                log_odds = min(coupling[network.edge[e]], -np.log(SMALLEST))
-                told = _message(total - log_norm - np.log(messages[e]), log_odds)
-                value += told.max()
-                told = np.maximum(np.exp(told - told.max()), SMALLEST)
+                log_odds = min(coupling[network.edge[e]], -np.log(SMALLEST_MESSAGE))
+                log_message = _message(total - log_norm - np.log(messages[e]), log_odds)
+                value += log_message.max()
+                new = np.maximum(np.exp(log_message - log_message.max()), SMALLEST_MESSAGE)
                 back = network.mate[e]
-                told = damping * messages[back] + (1.0 - damping) * told
+                mixed = damping * messages[back] + (1.0 - damping) * new
                 if low <= network.other[e] < high:
-                    messages[back] = told
+                    messages[back] = mixed
                 else:
-                    kept[back] = told
-    for slot, told in kept.items():
-        messages[slot] = told
+                    outbox[back] = mixed
+    for slot, message in outbox.items():
+        messages[slot] = message
     return change, float(value)
 
 
@@ -143,10 +146,12 @@ def agreement(scores: Floats, network: Network, coupling: Floats, messages: Floa
     owner = np.repeat(np.arange(network.n_nodes), np.diff(network.start))
     np.add.at(totals, owner, messages)
     for e in range(len(owner)):
-        i, j = owner[e], network.other[e]
+        i = owner[e]
+        j = network.other[e]
         if i > j:
             continue
-        here, there = totals[i] - messages[e], totals[j] - messages[network.mate[e]]
+        here = totals[i] - messages[e]
+        there = totals[j] - messages[network.mate[e]]
         edge = network.edge[e]
         same = coupling[edge] + np.logaddexp.reduce(here + there)
         differ = np.logaddexp.reduce(here + _others(there))

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tiebreak.ids import Column, Ids, is_arrow, is_missing
+from tiebreak.ids.table import Column, Ids, is_arrow, is_missing
+from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.source import Source
 
-Floats = npt.NDArray[np.float64]
-SHOWN = 3
+SHOWN_VALUES = 3
 
 
-def as_numbers(column: Column) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def as_numbers(column: Column) -> tuple[Floats, Mask]:
     """Return a column as numbers (NaN where it is none), and where a value is given at all.
 
     >>> as_numbers(["1.5", None, "x"])
@@ -24,21 +23,26 @@ def as_numbers(column: Column) -> tuple[Floats, npt.NDArray[np.bool_]]:
         fast = _arrow_numbers(column)
         if fast is not None:
             return fast, np.asarray(column.is_valid(), dtype=bool)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
+        numbers = column.astype(np.float64)
+        return numbers, ~np.isnan(numbers)
     values = column.to_pylist() if is_arrow(column) else list(column)
     is_given = np.array([not is_missing(value) for value in values], dtype=bool)
     return np.array([_number(value) for value in values], dtype=np.float64), is_given
 
 
-def offenders(rows: npt.NDArray[np.int64], column: Column, source: Source) -> str:
+def offenders(rows: Offsets, column: Column, source: Source) -> str:
     """Name the first few wrong values and their places."""
     values = Ids(
-        column.take(rows[:SHOWN]) if is_arrow(column) else [column[r] for r in rows[:SHOWN]]
+        column.take(rows[:SHOWN_VALUES])
+        if is_arrow(column)
+        else [column[r] for r in rows[:SHOWN_VALUES]]
     )
     shown = "; ".join(
         f"{'nothing' if is_missing(value) else repr(value)} ({source.where(int(row))})"
         for row, value in zip(rows, values, strict=False)
     )
-    return f"{shown}{'; …' if len(rows) > SHOWN else ''}"
+    return f"{shown}{'; …' if len(rows) > SHOWN_VALUES else ''}"
 
 
 def _arrow_numbers(column: Any) -> Floats | None:
@@ -55,9 +59,9 @@ def _arrow_numbers(column: Any) -> Floats | None:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool):  # True is no weight, although Python counts it as 1
+    if isinstance(value, bool):  # True is not a number, although Python counts it as 1
         return np.nan
     try:
-        return float(value)  # type: ignore[arg-type]  # whatever is no number raises
+        return float(value)  # type: ignore[arg-type]  # whatever is not a number raises
     except (TypeError, ValueError, OverflowError):
         return np.nan

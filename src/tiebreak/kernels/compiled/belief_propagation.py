@@ -1,13 +1,16 @@
-"""Sum-product along links, compiled: same names and signatures as the reference."""
+"""Belief propagation along links, compiled: same names and signatures as the reference."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.compiled.one_message import log_others
+from tiebreak.kernels.compiled import messages as in_turn
+from tiebreak.kernels.compiled import split_messages as in_parts
+from tiebreak.kernels.compiled.one_row import log_others
+from tiebreak.kernels.compiled.simd import MAX_WIDTH, vector_for
 from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Floats
-from tiebreak.kernels.network import Network
+from tiebreak.kernels.network import SMALLEST_MESSAGE, Network, Parts
 from tiebreak.kernels.threads import for_each
 
 NODES_PER_CHUNK = 20_000
@@ -24,6 +27,66 @@ def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
 
     for_each(work, n_chunks, n_threads)
     return float(sums.sum())
+
+
+def pass_messages(
+    scores: Floats,
+    network: Network,
+    coupling: Floats,
+    messages: Floats,
+    belief: Floats,
+    span: tuple[int, int],
+    damping: float,
+    *,
+    down: bool,
+    update_beliefs: bool = True,
+) -> tuple[float, float]:
+    """Pass messages up or down: see `reference.pass_messages`."""
+    given = scores, network, coupling, messages, belief, span, damping, down, update_beliefs
+    n_classes = scores.shape[1]
+    if n_classes <= MAX_WIDTH:
+        return in_turn.pass_simd((0,) * n_classes, *given)
+    return in_turn.pass_by_class(*given)
+
+
+def pass_in_parts(
+    scores: Floats,
+    network: Network,
+    coupling: Floats,
+    messages: Floats,
+    belief: Floats,
+    parts: Parts,
+    damping: float,
+    *,
+    down: bool,
+    n_threads: int = 1,
+) -> tuple[float, float]:
+    """Pass messages in parts: see `reference.pass_in_parts`."""
+    if len(coupling) and (coupling == coupling[0]).all():
+        coupling = coupling[:1]  # hard links alone: nothing to look up
+    odds = np.exp(np.minimum(coupling, -np.log(SMALLEST_MESSAGE)))
+    n_classes = scores.shape[1]
+    n_parts = len(parts.edges) - 1
+    figures = np.zeros((n_parts, 2))
+    target = parts.down if down else parts.up
+    pieces = np.linspace(0, len(target), n_parts + 1).astype(np.int64)
+    slots = network.start, network.later, parts.target_slot, network.edge
+    given = scores, *slots, odds, messages, belief, parts.outbox, damping, down
+
+    def send(p: int) -> None:
+        span = parts.edges[p : p + 2]
+        if n_classes <= MAX_WIDTH:
+            figures[p] = in_parts.send_simd((0,) * n_classes, *given, *span)
+        else:
+            figures[p] = in_parts.send_by_class(*given, *span)
+
+    def receive(p: int) -> None:
+        span = pieces[p : p + 2]
+        in_parts.receive(vector_for(n_classes), parts.outbox, target, messages, damping, *span)
+
+    for_each(send, n_parts, n_threads)
+    for_each(receive, n_parts, n_threads)
+    return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1].sum())
 
 
 def agreement(scores: Floats, network: Network, coupling: Floats, messages: Floats) -> Floats:
@@ -72,13 +135,16 @@ def _agreement(
     scores: Floats, network: Network, coupling: Floats, messages: Floats, agree: Floats
 ) -> None:
     n = scores.shape[1]
-    here, there, others = np.empty(n), np.empty(n), np.empty(n)
+    here = np.empty(n)
+    there = np.empty(n)
+    others = np.empty(n)
     totals = np.empty_like(scores)
     for i in range(len(scores)):
         _total(i, scores, network, messages, totals[i])
     for i in range(len(scores)):
         for e in range(network.start[i], network.start[i + 1]):
-            j, back = network.other[e], network.mate[e]
+            j = network.other[e]
+            back = network.mate[e]
             if j < i:
                 continue
             for k in range(n):

@@ -1,0 +1,288 @@
+"""Vector instructions, written in LLVM: the one module that uses the inside of numba.
+
+A vector is a few neighbouring numbers of an array in one register. A response reads and adds a row
+of K numbers. Written as K additions, the compiler may not join them: it cannot know that arrays do
+not overlap. Here they are one load, one sum, one store.
+
+How long a vector is must be known when a kernel is compiled, so it is the length of a tuple:
+`like=(0, 0, 0, 0)` stands for four. Arrays are C-contiguous, of 64-bit floats; `k` is the column
+of the first number, or its row where a vector lies down a column. Where an operation takes vectors
+it takes a number as well, the same for all elements.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.datamodel import models
+from numba.core.errors import TypingError
+from numba.extending import intrinsic, register_model
+from numba.np.arrayobj import make_array
+
+from tiebreak.kernels.compiled.scalar import (
+    EXPONENTS,
+    ONE_BITS,
+    ROOT_HALF_BITS,
+    TWO_52,
+    TWO_52_BITS,
+)
+
+MAX_WIDTH = 8  # numbers in a vector
+DOUBLE = ir.DoubleType()
+INDEX = ir.IntType(32)
+FUSE = ("contract",)  # a product and a sum may become one instruction, rounded once
+
+
+class Vector(types.Type):
+    """The type of a vector of n numbers."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        super().__init__(name=f"Vector({n})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Vector) -> None:
+        super().__init__(manager, kind, _vector_of(kind.n))  # type: ignore[no-untyped-call]
+
+
+def _vector_of(n: int) -> Any:
+    return ir.VectorType(DOUBLE, n)
+
+
+def _operation(function: Callable[..., Any]) -> Callable[..., Any]:
+    return cast("Callable[..., Any]", intrinsic(function))
+
+
+# Operations on arrays.
+
+
+def _on_array(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make an operation on an array, which must be one whose neighbours can be a vector."""
+
+    @functools.wraps(function)
+    def checked(_: Any, array: Any, *kinds: Any) -> Any:
+        if array.layout != "C" or array.dtype != types.float64:
+            raise TypingError(f"vectors need a C-contiguous array of 64-bit floats, not {array}")
+        return function(_, array, *kinds)
+
+    return _operation(checked)
+
+
+def _addresses(context: Any, builder: Any, kinds: Any, args: Any, n: int = 1) -> list[Any]:
+    """Return where element [args[1], args[2]] of array args[0] lies, and those below it."""
+    array = make_array(kinds[0])(context, builder, args[0])
+    row, column = (context.cast(builder, args[i], kinds[i], types.intp) for i in (1, 2))
+    stride = cgutils.unpack_tuple(builder, array.strides)[0]
+    data = builder.bitcast(array.data, cgutils.voidptr_t)
+    below = [builder.mul(builder.add(row, row.type(i)), stride) for i in range(n)]
+    starts = [builder.bitcast(builder.gep(data, [at]), DOUBLE.as_pointer()) for at in below]
+    return [builder.gep(start, [column]) for start in starts]
+
+
+def _as_vector(builder: Any, address: Any, n: int) -> Any:
+    return builder.bitcast(address, _vector_of(n).as_pointer())
+
+
+def _zeros(_: Any, like: Any) -> Any:
+    n = len(like)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return ir.Constant(_vector_of(n), [0.0] * n)
+
+    return Vector(n)(like), generate
+
+
+def _load(_: Any, array: Any, row: Any, k: Any, like: Any) -> Any:
+    n = len(like)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        [address] = _addresses(context, builder, signature.args, args)
+        return builder.load(_as_vector(builder, address, n), align=8)
+
+    return Vector(n)(array, row, k, like), generate
+
+
+def _store(_: Any, array: Any, row: Any, k: Any, vector: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        [address] = _addresses(context, builder, signature.args, args)
+        builder.store(args[3], _as_vector(builder, address, vector.n), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, row, k, vector), generate
+
+
+def _load_column(_: Any, array: Any, k: Any, column: Any, like: Any) -> Any:
+    n = len(like)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.Constant(_vector_of(n), ir.Undefined)
+        for i, address in enumerate(_addresses(context, builder, signature.args, args, n)):
+            vector = builder.insert_element(vector, builder.load(address), INDEX(i))
+        return vector
+
+    return Vector(n)(array, k, column, like), generate
+
+
+def _store_column(_: Any, array: Any, k: Any, column: Any, vector: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        for i, address in enumerate(_addresses(context, builder, signature.args, args, vector.n)):
+            builder.store(builder.extract_element(args[3], INDEX(i)), address)
+        return context.get_dummy_value()
+
+    return types.void(array, k, column, vector), generate
+
+
+def _prefetch(_: Any, array: Any, row: Any, k: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        [first] = _addresses(context, builder, signature.args, args)
+        address = builder.bitcast(first, cgutils.voidptr_t)
+        kind = ir.FunctionType(ir.VoidType(), [address.type, INDEX, INDEX, INDEX])
+        name = "llvm.prefetch.p0"
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        builder.call(function, [address, INDEX(1), INDEX(3), INDEX(1)])  # to write, near, data
+        return context.get_dummy_value()
+
+    return types.void(array, row, k), generate
+
+
+# Operations on vectors.
+
+
+def _elementwise(build: Callable[..., Any], *, is_number: bool = False) -> Callable[..., Any]:
+    """Make an operation on vectors of what builds it; `is_number`: one number comes out."""
+
+    def of(*kinds: Any) -> Any:
+        vector = next(kind for kind in kinds if isinstance(kind, Vector))
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pairs = zip(args, signature.args, strict=True)
+            return build(builder, *(_spread(context, builder, vector.n, *pair) for pair in pairs))
+
+        return (types.float64 if is_number else vector)(*kinds), generate
+
+    n_operands = len(inspect.signature(build).parameters) - 1
+    takes: dict[int, Callable[..., Any]]
+    takes = {1: lambda _, a: of(a), 2: lambda _, a, b: of(a, b), 3: lambda _, a, b, c: of(a, b, c)}
+    return _operation(takes[n_operands])
+
+
+def _spread(context: Any, builder: Any, n: int, value: Any, kind: Any) -> Any:
+    """Return a vector as it is, a number as all elements of one."""
+    if isinstance(kind, Vector):
+        return value
+    number = context.cast(builder, value, kind, types.float64)
+    one = builder.insert_element(ir.Constant(_vector_of(n), ir.Undefined), number, INDEX(0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(INDEX, n), [0] * n))
+
+
+def _maximum(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+def _minimum(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+
+def _sum(builder: Any, a: Any, b: Any) -> Any:
+    return builder.fadd(a, b, flags=FUSE)
+
+
+def _reduced_by(join: Callable[..., Any]) -> Callable[..., Any]:
+    """Join all elements to one number, in pairs."""
+
+    def build(builder: Any, vector: Any) -> Any:
+        parts = [builder.extract_element(vector, INDEX(i)) for i in range(vector.type.count)]
+        while len(parts) > 1:
+            pairs = list(zip(parts[::2], parts[1::2], strict=False))
+            odd = parts[len(pairs) * 2 :]
+            parts = [join(builder, *pair) for pair in pairs] + odd
+        return parts[0]
+
+    return build
+
+
+def _others(builder: Any, vector: Any) -> Any:
+    """Add up the vector rotated by one, by two, and so on: nothing is taken away again."""
+    n = vector.type.count
+    total = ir.Constant(vector.type, [0.0] * n)
+    for shift in range(1, n):
+        order = ir.Constant(ir.VectorType(INDEX, n), [(i + shift) % n for i in range(n)])
+        total = builder.fadd(total, builder.shuffle_vector(vector, vector, order))
+    return total
+
+
+def _where_above(builder: Any, test: Any, limit: Any, vector: Any) -> Any:
+    zero = ir.Constant(vector.type, [0.0] * vector.type.count)
+    return builder.select(builder.fcmp_ordered(">", test, limit), vector, zero)
+
+
+# The bits of floats: see `scalar.py`, where the same is said in numbers.
+
+
+def _whole(kind: Any, value: int) -> Any:
+    return ir.Constant(kind, [value] * kind.count)
+
+
+def _bits(builder: Any, vector: Any) -> tuple[Any, Any]:
+    kind = ir.VectorType(ir.IntType(64), vector.type.count)
+    return builder.bitcast(vector, kind), kind
+
+
+def _times_power(builder: Any, vector: Any, rounded: Any) -> Any:
+    bits, kind = _bits(builder, rounded)
+    half = builder.lshr(bits, _whole(kind, 1))
+    for part in (half, builder.sub(bits, half)):
+        power = builder.add(builder.shl(part, _whole(kind, 52)), _whole(kind, ONE_BITS))
+        vector = builder.fmul(vector, builder.bitcast(power, vector.type))
+    return vector
+
+
+def _raised_exponent(builder: Any, bits: Any, kind: Any) -> Any:
+    above = builder.add(bits, _whole(kind, (EXPONENTS << 52) - ROOT_HALF_BITS))
+    return builder.lshr(above, _whole(kind, 52))
+
+
+def _exponent(builder: Any, vector: Any) -> Any:
+    bits, kind = _bits(builder, vector)
+    raised = builder.or_(_raised_exponent(builder, bits, kind), _whole(kind, TWO_52_BITS))
+    shift = ir.Constant(vector.type, [TWO_52 + EXPONENTS] * kind.count)
+    return builder.fsub(builder.bitcast(raised, vector.type), shift)
+
+
+def _mantissa(builder: Any, vector: Any) -> Any:
+    bits, kind = _bits(builder, vector)
+    raised = builder.shl(_raised_exponent(builder, bits, kind), _whole(kind, 52))
+    mantissa = builder.add(builder.sub(bits, raised), _whole(kind, EXPONENTS << 52))
+    return builder.bitcast(mantissa, vector.type)
+
+
+# What each does is said at its twin in `scalar.py`.
+zeros = _operation(_zeros)
+load = _on_array(_load)
+store = _on_array(_store)
+load_column = _on_array(_load_column)
+store_column = _on_array(_store_column)
+prefetch = _on_array(_prefetch)
+plus = _elementwise(_sum)
+minus = _elementwise(lambda builder, a, b: builder.fsub(a, b, flags=FUSE))
+times = _elementwise(lambda builder, a, b: builder.fmul(a, b, flags=FUSE))
+over = _elementwise(lambda builder, a, b: builder.fdiv(a, b))
+fma = _elementwise(lambda builder, a, b, c: _sum(builder, builder.fmul(a, b, flags=FUSE), c))
+maximum = _elementwise(_maximum)
+abs_difference = _elementwise(lambda b, x, y: _maximum(b, b.fsub(x, y), b.fsub(y, x)))
+others = _elementwise(_others)
+where_above = _elementwise(_where_above)
+max_element = _elementwise(_reduced_by(_maximum), is_number=True)
+min_element = _elementwise(_reduced_by(_minimum), is_number=True)
+sum_elements = _elementwise(_reduced_by(_sum), is_number=True)
+times_power = _elementwise(_times_power)
+exponent = _elementwise(_exponent)
+mantissa = _elementwise(_mantissa)
