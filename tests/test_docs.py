@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tiebreak"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 
 # 10,000<!-- tiebreak.room.module.CONSTANT -->, or the default of an argument of a class
 STATED = re.compile(r"([\d][\d,]*(?:\.\d+)?)( [%\w]+)?<!-- (tiebreak[\w.]*) -->")
@@ -70,3 +71,21 @@ def test_every_protocol_and_line_on_the_map_exists() -> None:
             "tiebreak." + path.replace("/", ".").removesuffix(".__init__")
         )
         assert hasattr(module, name), f"{path}.py has no {name}"
+
+
+# The three sets of tests
+
+
+def chosen_by(target: str) -> str:
+    """Return the marker expression of a target of the Makefile."""
+    recipe = re.search(
+        rf"^{target}:.*\n\t@\$\(PYTEST\) -m (\"[^\"]*\"|\w+)", MAKEFILE, re.MULTILINE
+    )
+    assert recipe is not None
+    return recipe[1].strip('"')
+
+
+def test_quick_tests_are_some_of_all_and_long_ones_are_the_rest() -> None:
+    everything = chosen_by("test")
+    assert chosen_by("quick") == f"{everything} and quick"
+    assert everything == f"not {chosen_by('test-long')}"
