@@ -52,7 +52,8 @@ group of tasks that speaks for it best, at first one task that the crowd is sure
    tempered probabilities) are asked against each other first. "Same" joins the two, and the class
    that has less right to the group gets a new core. With two classes there is one core,
    and it is asked against another sure task until two speak for it. Checks are at most
-   15 %<!-- tiebreak.selection.adaptive.MOST_CHECKS --> of all questions, or 3.5 %<!-- tiebreak.selection.adaptive.FIRST_CHECKS --> of the tasks.
+   15 %<!-- tiebreak.selection.adaptive.MOST_CHECKS --> of all questions, or
+   3.5 %<!-- tiebreak.selection.adaptive.FIRST_CHECKS --> of the tasks.
 2. **Doubtful super-tasks are asked** against a random member of the core of their likeliest class,
    after "different" the next, in the order of the labels a question puts right:
    [eq:settling-gain](model.md#choosing-which-pairs-to-ask-about) times the size of the super-task,
