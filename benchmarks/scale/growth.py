@@ -65,8 +65,8 @@ def from_file(n: int) -> dict[str, Any]:
 
 def fitted(crowd: simulate.Crowd, links: Any = None) -> dict[str, Any]:
     """Fit codes that are ready: a sweep, and the memory of a fit."""
-    few = VariationalBayes(tol=0.0, max_iter=1, backend="numba", calibrate=False)
-    many = VariationalBayes(tol=0.0, max_iter=1 + FEW_SWEEPS, backend="numba", calibrate=False)
+    few = VariationalBayes(tol=0.0, max_iter=1, backend="numba", calibrate="none")
+    many = VariationalBayes(tol=0.0, max_iter=1 + FEW_SWEEPS, backend="numba", calibrate="none")
     few.fit(crowd.responses, links=links)  # compiled for this number of classes
     memory_now()
     once = seconds(lambda: few.fit(crowd.responses, links=links))

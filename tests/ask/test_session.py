@@ -466,7 +466,7 @@ def test_a_fit_between_batches_is_a_fit_from_scratch(
     scratch = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=model.link_error))
     scratch.fit(crowd.responses, links=session.links())
     assert model.probabilities_ == pytest.approx(scratch.probabilities_, abs=1e-4)
-    assert model.temperature_ == pytest.approx(scratch.temperature_, abs=1e-3)
+    assert model.calibration_ == pytest.approx(scratch.calibration_, abs=1e-3)
     assert len(session.answers()) == 12 * len(people)
 
 

@@ -81,7 +81,7 @@ def test_links_and_gold_take_part(run: Run, crowd: simulate.Crowd) -> None:
         (["--link-error", "learn"], {"link_options": tb.ExactLinkOptions(error="learn")}),
         (["--link-error", "auto"], {"link_options": tb.ExactLinkOptions(error="auto")}),
         (["--decode", "marginal"], {"link_options": tb.ExactLinkOptions(decode="marginal")}),
-        (["--no-calibrate"], {"calibrate": False}),
+        (["--no-calibrate"], {"calibrate": "none"}),
         (["--no-accelerate"], {"accelerate": False}),
         (["--worker-model", "coin"], {"worker_model": "coin"}),
         (["--init", "majority"], {"init": "majority"}),
@@ -154,7 +154,7 @@ def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> N
     assert json.loads(result.stdout) == {
         "method": "vb", "responses": 240, "tasks": 60, "workers": 8, "classes": 3, "gold": 60,
         "links": 0, "links_broken": None, "link_strength": None, "links_doubtful": None,
-        "link_components": None, "temperature": pytest.approx(model.temperature_),
+        "link_components": None, "calibration": model.calibration_ and model.calibration_._asdict(),
         "sweeps": model.n_iter_, "converged": True, "bound": pytest.approx(model.bounds_[-1]),
         "labels_below_0.9": 0, "out": "labels.csv", "workers_out": "w.csv",
     }  # fmt: skip

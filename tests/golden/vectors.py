@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak.ids import Ids
-from tiebreak.inference import vb
+from tiebreak.inference import priors, vb
 from tiebreak.inference.class_prior import ClassPrior
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels import reference
@@ -40,7 +40,10 @@ def problem(name: str, prior: str = "diag", backend: Backend = reference) -> vb.
     return vb.Problem(
         vb.lay_out(responses, vb.roles(responses.n_tasks, None, None)),
         ClassPrior(np.ones(responses.n_classes)),
-        ConfusionMatrices.from_prior(word, responses.workers, responses.n_classes),
+        ConfusionMatrices(
+            priors.confusion_prior(word, responses.workers, responses.n_classes),
+            responses.n_workers,
+        ),
         backend,
     )
 

@@ -90,7 +90,7 @@ def test_marginal_decoding_may_break_a_link_that_joint_decoding_keeps() -> None:
 def test_two_classes_any_graph_without_a_broken_link(seed: int) -> None:
     crowd = simulate.crowd(40, 6, 2, responses_per_task=3, random_state=seed)
     links = simulate.links(crowd.gold, 60, random_state=seed)
-    model = tb.VariationalBayes(calibrate=False).fit(crowd.responses, links=links)
+    model = tb.VariationalBayes(calibrate="none").fit(crowd.responses, links=links)
     assert model.violations_ is not None
     assert len(model.violations_) == 0
     assert model.link_report_ is not None

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 import tiebreak as tb
 from tiebreak import simulate
+from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.estimator import Estimator
 
 CROWD = simulate.crowd(60, 8, 3, responses_per_task=4, random_state=1)
@@ -146,7 +147,12 @@ def test_unsettled_fits_warn_unless_their_length_was_asked_for() -> None:
         ({"link_inference": "exact"}, "link_options=tb.ExactLinkOptions"),
         ({"link_error": 0.1}, "link_options=tb.ExactLinkOptions\\(error=…\\)"),
         ({"link_strength": 3.0}, "link_options=tb.MeanFieldOptions\\(strength=…\\)"),
-        ({"calibrate": True, "link_options": tb.MeanFieldOptions()}, "needs exact links"),
+        ({"calibrate": "some"}, "calibrate must be one of"),
+        ({"dependence": 1.5}, "lies between 0 and 1"),
+        (
+            {"worker_model": "subtypes", "link_options": tb.MeanFieldOptions()},
+            "needs exact links",
+        ),
         ({"class_prior": [1.0, 2.0]}, "one number or 3 numbers"),
         ({"class_prior": 0.0}, "positive and finite"),
         ({"confusion_prior": "flat"}, "confusion_prior must be one of"),
@@ -203,8 +209,8 @@ def test_a_worker_known_from_earlier_jobs_weighs_more() -> None:
 
 
 def test_a_warm_start_ends_where_the_first_fit_did() -> None:
-    first = tb.VariationalBayes(calibrate=False).fit(CROWD.responses, links=LINKS)
-    again = tb.VariationalBayes(init=first.probabilities_, calibrate=False)
+    first = tb.VariationalBayes(calibrate="none").fit(CROWD.responses, links=LINKS)
+    again = tb.VariationalBayes(init=first.probabilities_, calibrate="none")
     again.fit(CROWD.responses, links=LINKS)
     assert again.n_iter_ < first.n_iter_
     assert np.abs(again.probabilities_ - first.probabilities_).max() < 1e-4
@@ -284,17 +290,30 @@ def test_weights_and_found_rates_exclude_each_other(link_error: str) -> None:
         )
 
 
-def test_temperature_is_fitted_only_where_links_or_gold_are_trusted() -> None:
-    gold = dict(list(CROWD.gold.to_dict().items())[:20])
-    hard = tb.VariationalBayes().fit(CROWD.responses, links=LINKS)
-    known = tb.VariationalBayes().fit(CROWD.responses, gold=gold)
-    soft = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=0.02)).fit(
-        CROWD.responses, links=LINKS
-    )
-    off = tb.VariationalBayes(calibrate=False).fit(CROWD.responses, links=LINKS)
-    plain = tb.VariationalBayes().fit(CROWD.responses)
-    assert hard.temperature_ is not None
-    assert known.temperature_ is not None
-    assert soft.temperature_ is off.temperature_ is plain.temperature_ is None
-    uncalibrated = tb.VariationalBayes(calibrate=False).fit(CROWD.responses, gold=gold)
-    assert known.labels_.best() == uncalibrated.labels_.best()
+def test_gold_and_links_overrule_what_is_expected_of_probabilities() -> None:
+    known = tb.VariationalBayes().fit(CROWD.responses, gold=CROWD.gold).calibration_
+    hard = tb.VariationalBayes().fit(CROWD.responses, links=LINKS).calibration_
+    plain = tb.VariationalBayes().fit(CROWD.responses).calibration_
+    votes = tb.VariationalBayes(calibrate="votes", dependence=0.5)
+    off = tb.VariationalBayes(calibrate="none").fit(CROWD.responses, gold=CROWD.gold)
+    assert plain == Calibration(0.35, 1.0)
+    assert known is not None
+    assert hard is not None
+    assert known != plain
+    assert hard != plain
+    assert votes.fit(CROWD.responses, gold=CROWD.gold).calibration_ == Calibration(0.5, 1.0)
+    assert off.calibration_ is None
+
+
+def test_older_words_for_calibration_are_noted() -> None:
+    with pytest.warns(tb.InputNote, match="calibrate='none'"):
+        model = tb.VariationalBayes(calibrate=False).fit(CROWD.responses)
+    assert model.calibration_ is None
+
+
+def test_calibration_leaves_labels_alone() -> None:
+    crowd = simulate.crowd(500, 9, 3, responses_per_task=5, random_state=9)
+    honest = tb.VariationalBayes().fit(crowd.responses)
+    sure = tb.VariationalBayes(calibrate="none").fit(crowd.responses)
+    assert (honest.labels_.label == sure.labels_.label).all()
+    assert honest.probabilities_.max(axis=1).mean() < sure.probabilities_.max(axis=1).mean()

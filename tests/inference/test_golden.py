@@ -98,7 +98,7 @@ def test_bound_after_two_hundred_sweeps() -> None:
     )
     prior = np.repeat(task.workers.prior.transpose(0, 2, 1), responses.n_workers, axis=0)
     posterior, evidence = enumeration.marginals(
-        lambda y: enumeration.log_joint(y, rows, task.classes.prior, prior),
+        lambda y: enumeration.log_joint(y, rows, task.states.prior, prior),
         responses.n_tasks,
         responses.n_classes,
     )

@@ -27,7 +27,9 @@ def problem_of(responses: Responses, backend: Backend = reference) -> vb.Problem
     return vb.Problem(
         vb.lay_out(responses, vb.roles(responses.n_tasks, None, None)),
         ClassPrior(priors.class_prior(1.0, n_classes)),
-        ConfusionMatrices.from_prior("diagonal", responses.workers, n_classes),
+        ConfusionMatrices(
+            priors.confusion_prior("diagonal", responses.workers, n_classes), responses.n_workers
+        ),
         backend,
     )
 

@@ -157,7 +157,7 @@ def test_without_a_tolerance_sweeps_are_plain() -> None:
 def test_a_fit_that_goes_on_from_another_needs_few_sweeps() -> None:
     crowd = simulate.crowd(600, 20, 3, responses_per_task=4, accuracy=0.55, random_state=3)
     first = tb.VariationalBayes().fit(crowd.responses)
-    again = tb.VariationalBayes(init=first.probabilities_).fit(crowd.responses)
+    again = tb.VariationalBayes(init=first._warm_start.q).fit(crowd.responses)
     assert again.n_iter_ <= 2
     assert again.bounds_[-1] >= first.bounds_[-1] - ROUNDING * abs(first.bounds_[-1])
 

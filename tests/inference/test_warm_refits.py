@@ -37,7 +37,7 @@ def assert_same(warm: tb.VariationalBayes, cold: tb.VariationalBayes) -> None:
     for name in ("probabilities_", "confusion_", "class_prior_"):
         assert np.abs(getattr(warm, name) - getattr(cold, name)).max() < CLOSE
     assert warm.bounds_[-1] == pytest.approx(cold.bounds_[-1], abs=1e-6)
-    assert warm.temperature_ == pytest.approx(cold.temperature_, abs=CLOSE)
+    assert warm.calibration_ == pytest.approx(cold.calibration_, abs=CLOSE)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
@@ -66,7 +66,7 @@ def test_a_refit_may_have_other_priors() -> None:
     made = crowd(3)
     links = links_of(made, 200)  # so many that they are not inferred before the first sweep
     first = tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links)
-    options: dict[str, Any] = {"tol": 0.0, "max_iter": 1, "calibrate": False}
+    options: dict[str, Any] = {"tol": 0.0, "max_iter": 1, "calibrate": "none"}
     other: dict[str, Any] = {"confusion_prior": (6.0, 0.5), "class_prior": 4.0}
     warm = tb.VariationalBayes(**options, **other)
     array = tb.VariationalBayes(init=first._warm_start.q, **options, **other)
@@ -93,8 +93,8 @@ def test_what_was_counted_is_not_taken_for_that_of_other_votes() -> None:
         was.workers,
         was.classes,
     )
-    warm = tb.VariationalBayes(tol=0.0, max_iter=1, calibrate=False)
-    array = tb.VariationalBayes(init=first._warm_start.q, tol=0.0, max_iter=1, calibrate=False)
+    warm = tb.VariationalBayes(tol=0.0, max_iter=1, calibrate="none")
+    array = tb.VariationalBayes(init=first._warm_start.q, tol=0.0, max_iter=1, calibrate="none")
     warm.fit(changed, links=links, start=first)
     array.fit(changed, links=links)
     assert warm.bounds_ == pytest.approx(array.bounds_)
@@ -212,8 +212,8 @@ def test_tasks_that_links_make_one_are_swept_until_they_rest() -> None:
     rows = [(f"t{i}", f"w{j}", said[i]) for i in range(12) for j in range(40)]
     pairs = [("t0", f"t{i}") for i in (1, 2, 6)] + [(f"t{i}", f"t{i + 1}") for i in range(6, 11)]
     apart = tb.Links.from_pairs(must=[*pairs[:3], *pairs[4:]], cannot=[("t0", "t7")])
-    plain = tb.VariationalBayes().fit(rows)
-    model = tb.VariationalBayes(calibrate=False).fit(rows, links=apart)
+    plain = tb.VariationalBayes(calibrate="none").fit(rows)
+    model = tb.VariationalBayes(calibrate="none").fit(rows, links=apart)
     first, moved = (plain.tasks_.codes([name])[0] for name in ("t0", "t6"))
     kept = np.abs(plain.probabilities_ - model.probabilities_).max(axis=1)
     assert kept[first] < 1e-9

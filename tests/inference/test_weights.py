@@ -34,8 +34,8 @@ def repeated() -> Responses:
 MODELS = [
     tb.MajorityVote(),
     tb.DawidSkene(),
-    tb.VariationalBayes(calibrate=False),
-    tb.VariationalBayes(worker_model="coin", calibrate=False),
+    tb.VariationalBayes(calibrate="none"),
+    tb.VariationalBayes(worker_model="coin", calibrate="none"),
     tb.VariationalBayes(link_options=tb.MeanFieldOptions(strength=1.0)),
 ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -13,10 +12,9 @@ from properties.strategies import Crowd, crowds
 from scipy.special import betaln, gammaln
 
 import tiebreak as tb
-from tiebreak.ids import Ids
 from tiebreak.inference import vb
-from tiebreak.inference.class_prior import ClassPrior
-from tiebreak.inference.worker_models import MODELS, WorkerModel
+from tiebreak.inference.worker_models import MODELS, crowd_model
+from tiebreak.inference.worker_models.kinds import Kinds
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats
 from tiebreak.responses import Responses
@@ -26,16 +24,17 @@ EVERY = pytest.mark.parametrize("name", MODELS)
 
 def problem_of(crowd: Crowd, name: str) -> vb.Problem:
     responses = crowd.responses
-    workers = MODELS[name].from_prior((2.5, 1.5), responses.workers, responses.n_classes)
+    model = crowd_model(name, (2.5, 1.5), crowd.class_prior, responses)
     tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
-    return vb.Problem(tasks, ClassPrior(crowd.class_prior), workers, reference)
+    return vb.Problem(tasks, *model, reference)
 
 
 @EVERY
 @given(crowd=crowds())
 def test_the_bound_never_falls(name: str, crowd: Crowd) -> None:
     problem = problem_of(crowd, name)
-    run = vb.ascend(problem, vb.majority(problem.tasks, problem.n_classes), tol=0.0, max_iter=25)
+    votes = vb.majority(problem.tasks, problem.n_classes)
+    run = vb.ascend(problem, vb.to_states(problem, votes), tol=0.0, max_iter=25)
     assert np.diff(run.bounds).min() >= -1e-9
 
 
@@ -43,7 +42,7 @@ def test_the_bound_never_falls(name: str, crowd: Crowd) -> None:
 @given(crowd=crowds())
 def test_parameters_are_the_prior_plus_what_is_counted(name: str, crowd: Crowd) -> None:
     problem = problem_of(crowd, name)
-    q = vb.majority(problem.tasks, problem.n_classes)
+    q = vb.to_states(problem, vb.majority(problem.tasks, problem.n_classes))
     beliefs = vb.implied_beliefs(problem, q)
     assert (beliefs.beta > 0.0).all()
     again = vb.prior_plus(problem, vb.added(problem, beliefs))
@@ -62,10 +61,10 @@ def test_the_bound_of_a_labelling_is_its_integrated_probability(name: str, crowd
     problem = problem_of(crowd, name)
     rng = np.random.default_rng(0)
     for _ in range(5):
-        labelling = rng.integers(0, problem.n_classes, problem.tasks.n_tasks)
-        q = np.eye(problem.n_classes)[labelling]
+        states = rng.integers(0, problem.n_states, problem.tasks.n_tasks)
+        q = np.eye(problem.n_states)[states]
         bound = vb.bound_after_update(problem, vb.implied_beliefs(problem, q), 0.0)
-        assert bound == pytest.approx(_log_joint(problem, crowd, name, labelling), abs=1e-9)
+        assert bound == pytest.approx(_log_joint(problem, crowd, name, states), abs=1e-9)
 
 
 @EVERY
@@ -73,33 +72,54 @@ def test_the_bound_of_a_labelling_is_its_integrated_probability(name: str, crowd
 def test_the_bound_stays_below_the_evidence(name: str, crowd: Crowd) -> None:
     """All labellings are enumerated; workers and class prior are integrated out exactly."""
     problem = problem_of(crowd, name)
-    if problem.tasks.n_tasks * np.log(problem.n_classes) > np.log(5_000):
+    if problem.tasks.n_tasks * np.log(problem.n_states) > np.log(3_000):
         return
-    run = vb.ascend(problem, vb.majority(problem.tasks, problem.n_classes), tol=1e-9)
-    evidence = _log_evidence(problem, crowd, name)
+    votes = vb.majority(problem.tasks, problem.n_classes)
+    run = vb.ascend(problem, vb.to_states(problem, votes), tol=1e-9)
+    every = product(range(problem.n_states), repeat=problem.tasks.n_tasks)
+    evidence = np.logaddexp.reduce([_log_joint(problem, crowd, name, each) for each in every])
     assert run.bounds[-1] <= evidence + 1e-9
 
 
-def _log_evidence(problem: vb.Problem, crowd: Crowd, name: str) -> float:
-    every = product(range(problem.n_classes), repeat=problem.tasks.n_tasks)
-    return float(np.logaddexp.reduce([_log_joint(problem, crowd, name, each) for each in every]))
-
-
-def _log_joint(problem: vb.Problem, crowd: Crowd, name: str, labelling: Any) -> float:
+def _log_joint(problem: vb.Problem, crowd: Crowd, name: str, states: Any) -> float:
+    """Return log p(states, responses), with shares, subtypes and workers integrated out."""
     responses = crowd.responses
-    rows = list(
-        zip(
-            responses.task_of_each(),
-            responses.worker_of_each(),
-            responses.label_of_each(),
-            strict=True,
+    each = (responses.task_of_each(), responses.worker_of_each(), responses.label_of_each())
+    counts = np.zeros((responses.n_workers, problem.n_states, problem.n_classes))
+    for task, worker, label in zip(*each, strict=True):
+        counts[worker, states[task], label] += 1.0  # [worker, state, answer]
+    totals = np.bincount(states, minlength=problem.n_states).astype(float)
+    by_class = totals.reshape(problem.n_classes, -1)
+    value = _dirichlet(crowd.class_prior, by_class.sum(axis=1))
+    n_subtypes = by_class.shape[1]
+    if n_subtypes > 1:
+        value += sum(_dirichlet(np.full(n_subtypes, 0.1 / n_subtypes), row) for row in by_class)
+    share = np.bincount(each[2], minlength=problem.n_classes) / max(len(each[2]), 1)
+    return value + sum(_integrated(name, of_worker, n_subtypes, share) for of_worker in counts)
+
+
+def _integrated(name: str, counts: Floats, n_subtypes: int, share: Floats) -> float:
+    """Return the log probability of one worker's answers, (state, answer), in any state."""
+    n_classes = counts.shape[1]
+    is_right = np.eye(n_classes, dtype=bool)
+    if name == "coin":
+        right = float(np.trace(counts))
+        wrong = float(counts.sum()) - right
+        prior = (2.5, 1.5 * (n_classes - 1))
+        gain = betaln(prior[0] + right, prior[1] + wrong) - betaln(*prior)
+        return float(gain - wrong * np.log(n_classes - 1))
+    middling = np.where(is_right, 2.5, 1.5)  # [class, answer]
+    good = middling * np.where(is_right, 4.5, 0.5)
+    flat = np.tile(n_classes * share + 0.2, (n_classes, 1))
+    kinds = (good, middling, flat) if "kinds" in name else (middling,)
+    logs = [
+        sum(
+            _dirichlet(*row)
+            for row in zip(np.repeat(kind, n_subtypes, axis=0), counts, strict=True)
         )
-    )
-    counts = np.zeros((responses.n_workers, problem.n_classes, problem.n_classes))
-    for task, worker, label in rows:
-        counts[worker, labelling[task], label] += 1.0  # [worker, truth, answer]
-    of_class = np.bincount(labelling, minlength=problem.n_classes).astype(float)
-    return _dirichlet(crowd.class_prior, of_class) + sum(map(INTEGRATED[name], counts))
+        for kind in kinds
+    ]
+    return float(np.logaddexp.reduce(logs) - np.log(len(kinds)))
 
 
 def _dirichlet(prior: Floats, counts: Floats) -> float:
@@ -110,22 +130,16 @@ def _dirichlet(prior: Floats, counts: Floats) -> float:
     )
 
 
-def _matrix(counts: Floats) -> float:
-    n_classes = len(counts)
-    prior = np.full((n_classes, n_classes), 1.5) + np.eye(n_classes)
-    return sum(_dirichlet(*row) for row in zip(prior, counts, strict=True))
-
-
-def _coin(counts: Floats) -> float:
-    n_classes = len(counts)
-    right = float(np.trace(counts))
-    wrong = float(counts.sum()) - right
-    prior = (2.5, 1.5 * (n_classes - 1))
-    gain = betaln(prior[0] + right, prior[1] + wrong) - betaln(*prior)
-    return float(gain - wrong * np.log(n_classes - 1))
-
-
-INTEGRATED: dict[str, Callable[[Floats], float]] = {"confusion": _matrix, "coin": _coin}
+@given(crowd=crowds())
+def test_one_kind_and_one_subtype_are_todays_model(crowd: Crowd) -> None:
+    """To the last digit: the same sums in the same order."""
+    problem = problem_of(crowd, "confusion")
+    prior = problem.workers.prior
+    one = problem._replace(workers=Kinds(prior, np.ones(1), problem.workers.n_workers))
+    votes = vb.majority(problem.tasks, problem.n_classes)
+    runs = [vb.ascend(each, votes, tol=0.0, max_iter=9) for each in (problem, one)]
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-13
+    assert runs[0].bounds == pytest.approx(runs[1].bounds, abs=1e-10)
 
 
 def test_one_task_without_a_free_parameter_is_inferred_exactly() -> None:
@@ -154,7 +168,8 @@ def test_links_gold_and_asking_work_with_every_model(name: str) -> None:
     crowd = tb.simulate.crowd(80, 6, 3, responses_per_task=4, random_state=2)
     links = tb.simulate.links(crowd.gold, 30, random_state=2)
     known = {crowd.gold.tasks[i]: crowd.gold.classes[crowd.gold.label[i]] for i in range(10)}
-    for options in (tb.ExactLinkOptions(), tb.ExactLinkOptions(error=0.05), tb.MeanFieldOptions()):
+    every = (tb.ExactLinkOptions(), tb.ExactLinkOptions(error=0.05), tb.MeanFieldOptions())
+    for options in every[: 2 if "subtypes" in name else 3]:
         model = tb.VariationalBayes(worker_model=name, link_options=options)
         model.fit(crowd.responses, links=links, gold=known)
         assert np.diff(model.bounds_).min() >= -1e-9
@@ -206,9 +221,9 @@ def test_one_coin_dawid_skene_is_maximum_likelihood(n_classes: int) -> None:
 
 
 def test_a_model_is_made_with_any_shape_of_prior() -> None:
-    workers = Ids(["ann", "bob"])
+    responses = Responses.from_rows([("a", "ann", "x"), ("b", "bob", "y"), ("b", "ann", "z")])
     shapes: list[Any] = ["diagonal", (3.0, 1.0), np.ones((3, 3)) + 2.0 * np.eye(3)]
     for name in MODELS:
-        made: list[WorkerModel] = [MODELS[name].from_prior(each, workers, 3) for each in shapes]
+        made = [crowd_model(name, each, np.ones(3), responses).workers for each in shapes]
         for model in made:
             assert np.allclose(model.prior, made[0].prior)

@@ -36,7 +36,7 @@ def bound_terms(problem: Problem, q: Floats, beliefs: Beliefs) -> BoundTerms:
     log_confusion = log_table.reshape(beliefs.beta.shape)
     prior = np.broadcast_to(problem.workers.prior, beliefs.beta.shape)
     value = vb.value_of_tasks(problem, sweeper)
-    of_classes = problem.classes.prior
+    of_classes = problem.states.prior
     return BoundTerms(
         tasks=float(totals @ log_prior),
         responses=float((counts * log_table).sum()),

@@ -37,7 +37,7 @@ def fit(method: str, rows: list[Row], gold: dict[Any, Any]) -> Estimator:
         "mv": tb.MajorityVote(),
         "ds": tb.DawidSkene(tol=0.0, max_iter=6),
         "vb": tb.VariationalBayes(tol=0.0, max_iter=6),
-        "gold": tb.VariationalBayes(tol=0.0, max_iter=6, calibrate=False),
+        "gold": tb.VariationalBayes(tol=0.0, max_iter=6, calibrate="none"),
     }
     known = gold if method == "gold" and gold else None
     return models[method].fit(rows, gold=known)

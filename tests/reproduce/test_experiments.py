@@ -78,7 +78,7 @@ def test_the_paper_s_methods_are_the_estimators_started_from_vb() -> None:
         link_options=tb.MeanFieldOptions(schedule="parallel", strength="grid"), backend="numpy"
     )
     known = draws.labels_given(of, draw, 12)
-    with_labels = tb.VariationalBayes(calibrate=False, backend="numpy")
+    with_labels = tb.VariationalBayes(calibrate="none", backend="numpy")
     expected = {
         "vb_ilc": paper.fit_predict(of.responses, links=links),
         "vb_lc": with_labels.fit_predict(of.responses, gold=known),

@@ -163,7 +163,7 @@ def test_a_model_can_go_on_from_another() -> None:
     cold = tb.VariationalBayes(tol=1e-10).fit(made.responses, links=links)
     first = tb.VariationalBayes(tol=1e-10).fit(made.responses, links=links.select(np.arange(12)))
     warm = tb.VariationalBayes(tol=1e-10).fit(made.responses, links=links, start=first)
-    assert warm.temperature_ == pytest.approx(cold.temperature_, abs=1e-6)
+    assert warm.calibration_ == pytest.approx(cold.calibration_, abs=1e-6)
     assert warm.labels_.best() == cold.labels_.best()
     assert np.abs(warm.probabilities_ - cold.probabilities_).max() < 1e-5
 
@@ -260,7 +260,7 @@ def test_questions_do_not_depend_on_the_type_of_an_estimator(n_classes: int) -> 
 
 def test_an_estimator_that_models_no_workers_draws_by_bvsb_only() -> None:
     model = tb.DawidSkene().fit(crowd(5, 3).responses)
-    assert (model.temperature_, model.doubtful_links_, model.links_may_err) == (None, None, False)
+    assert (model.calibration_, model.doubtful_links_, model.links_may_err) == (None, None, False)
     assert len(tb.selection.pairs(model, 3, "bvsb", random_state=0)) == 3
     with pytest.raises(OptionError, match="got DawidSkene"):
         tb.selection.pairs(model, 3)

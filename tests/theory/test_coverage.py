@@ -13,7 +13,7 @@ from theory.crowds import draw_data
 
 from tiebreak import link_graph, theory
 from tiebreak.ids import Ids
-from tiebreak.inference import vb
+from tiebreak.inference import priors, vb
 from tiebreak.inference.class_prior import ClassPrior
 from tiebreak.inference.mean_field import MeanField, given_groups
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
@@ -63,7 +63,9 @@ def problem_of(answers: Floats, linked: np.ndarray | None = None) -> vb.Problem:
     return vb.Problem(
         vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, linked)),
         ClassPrior(np.ones(crowd.n_classes)),
-        ConfusionMatrices.from_prior("diagonal", crowd.workers, crowd.n_classes),
+        ConfusionMatrices(
+            priors.confusion_prior("diagonal", crowd.workers, crowd.n_classes), crowd.n_workers
+        ),
         reference,
     )
 

@@ -35,6 +35,7 @@ OPTIONS = {  # of the command, by the estimator's name for them
     "init": "--init",
     "worker_model": "--worker-model",
     "calibrate": "--calibrate",
+    "dependence": "--dependence",
     "on_contradiction": "--on-contradiction",
     "max_iter": "--max-iter",
     "accelerate": "--accelerate",
@@ -42,6 +43,7 @@ OPTIONS = {  # of the command, by the estimator's name for them
 }
 
 Method = Literal["vb", "ds", "mv"]
+WorkerModelName = Literal["confusion", "coin", "kinds", "subtypes", "kinds+subtypes"]
 
 
 @takes_link_options
@@ -72,8 +74,7 @@ def fuse(
         typer.Option(help="Prior of workers: better than chance, or none. [vb: diagonal]"),
     ] = None,
     worker_model: Annotated[
-        Literal["confusion", "coin"] | None,
-        typer.Option(help="A confusion matrix per worker, or one accuracy. [vb, ds: confusion]"),
+        WorkerModelName | None, typer.Option(help="How workers are modelled. [vb, ds: confusion]")
     ] = None,
     init: Annotated[
         Literal["majority", "spectral"] | None,
@@ -81,8 +82,13 @@ def fuse(
     ] = None,
     link_options: Any = None,
     calibrate: Annotated[
-        bool | None,
-        typer.Option(help="Fit probabilities to links and gold at the end. [where trusted]"),
+        Literal["auto", "votes", "none"] | None,
+        typer.Option(help="Honest probabilities: by gold and links, by votes, or not. [vb: auto]"),
+    ] = None,
+    no_calibrate: Annotated[bool, typer.Option("--no-calibrate", hidden=True)] = False,
+    dependence: Annotated[
+        float | None,
+        typer.Option(help="How much errors are shared: .35 people, .5 LLM judges.", metavar="X"),
     ] = None,
     doubtful: Annotated[
         str | None, typer.Option(help="Where to write links that look wrong.", metavar="FILE")
@@ -127,7 +133,8 @@ def fuse(
         "init": init,
         "worker_model": worker_model,
         "link_options": link_options,
-        "calibrate": calibrate,
+        "calibrate": "none" if no_calibrate else calibrate,
+        "dependence": dependence,
         "on_contradiction": on_contradiction,
         "max_iter": max_iter,
         "accelerate": accelerate,
@@ -201,7 +208,7 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "link_strength": strength,
         "links_doubtful": _length(getattr(model, "doubtful_links_", None)),
         "link_components": _as_dict(getattr(model, "link_report_", None)),
-        "temperature": getattr(model, "temperature_", None),
+        "calibration": _as_dict(model.calibration_),
         "sweeps": model.n_iter_,
         "converged": model.converged_,
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,

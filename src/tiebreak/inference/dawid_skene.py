@@ -18,13 +18,15 @@ from tiebreak.inference.estimator import (
 )
 from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.inference.squarem import Parameters, Sweep
-from tiebreak.inference.worker_models import MODELS, require_model
+from tiebreak.inference.worker_models import require_model
+from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import KNOWN, ByTask, Floats
 from tiebreak.kernels.threads import default_threads
 
-Pool = Callable[[Floats], Floats]  # which counts share a parameter: see `WorkerModel`s
+Pool = Callable[[Floats], Floats]  # makes counts equal that share a parameter
+POOLS: dict[str, Pool] = {"confusion": ConfusionMatrices.pool, "coin": Coins.pool}
 
 
 class Estimates(NamedTuple):
@@ -186,7 +188,7 @@ class DawidSkene(Estimator):
         """
         refuse_links(self, links)
         require_tolerance(self.tol, self.max_iter)
-        require_model(self.worker_model)
+        require_model(self.worker_model, tuple(POOLS))
         if not (np.isfinite(self.smoothing) and self.smoothing >= 0.0):
             raise OptionError(f"smoothing must be 0 or more; got {self.smoothing!r}.")
         inputs = read_and_check_inputs(responses, None, gold)
@@ -207,7 +209,7 @@ class DawidSkene(Estimator):
             n_threads=self.n_threads or default_threads(),
             accelerate=self.accelerate,
             copies=patterns.copies,
-            pool=MODELS[self.worker_model].pool,
+            pool=POOLS[self.worker_model],
         )
         self.class_prior_, self.confusion_ = run.estimates
         self.bounds_ = run.bounds

@@ -16,6 +16,7 @@ from tiebreak.errors import (
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
+from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks
 from tiebreak.inference.warm_start import q_from
@@ -48,7 +49,7 @@ class Estimator:
     gold_: Gold | None
     supports_adaptive_selection = False  # whether workers are modelled well enough to ask by that
 
-    temperature_: float | None = None
+    calibration_: Calibration | None = None
     doubtful_links_: DoubtfulLinks | None = None
 
     @property

@@ -14,7 +14,8 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import vb
+from tiebreak.inference import honest, vb
+from tiebreak.inference.calibration import Honesty
 from tiebreak.inference.results import Fit, GridPoint
 from tiebreak.inference.vb import LinkStep, Problem, Run, Stopping
 from tiebreak.kernels import layout
@@ -197,6 +198,7 @@ def fit(
     gold: GoldCodes | None,
     options: MeanFieldOptions,
     stopping: Stopping,
+    honesty: Honesty,
 ) -> Fit:
     """Fit the paper's way from where plain VB ended, at one strength or at the best of the grid."""
     n_tasks = plain.tasks.n_tasks
@@ -215,10 +217,22 @@ def fit(
     in_turn = options.schedule == "in-turn"
     if options.strength is None or isinstance(options.strength, str):
         run, strength, grid = choose_strength(ascent, q, links, warm=in_turn)
-        return Fit(run, run.q, link_strength=strength, link_grid=grid)
+        return _calibrated(plain, run, gold, honesty)._replace(
+            link_strength=strength, link_grid=grid
+        )
     strength = float(options.strength)
     run = approach_strength(ascent, q, strength) if in_turn else ascent(strength, q)
-    return Fit(run, run.q, link_strength=strength)
+    return _calibrated(plain, run, gold, honesty)._replace(link_strength=strength)
+
+
+def _calibrated(plain: Problem, run: Run, gold: GoldCodes | None, honesty: Honesty) -> Fit:
+    """Scale what each task believes, links included, as its number of responses says."""
+    found = honest.choose(plain, run.beliefs, honesty, None)
+    if found is None:
+        return Fit(run, run.q)
+    scale = found.scale(honest.n_responses(plain.tasks))
+    logs = np.log(np.maximum(run.q, np.finfo(np.float64).tiny))
+    return Fit(run, vb.clamp(softmax(scale[:, None] * logs), gold), found)
 
 
 def _with_implied(gold: GoldCodes, implied: Implications) -> GoldCodes:

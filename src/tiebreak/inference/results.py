@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tiebreak.gold import GoldCodes
+from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.link_errors.learnt import Rates
 from tiebreak.inference.vb import Run
@@ -22,9 +23,9 @@ class GridPoint(NamedTuple):
 class Fit(NamedTuple):
     """Where a fit ended, and what it found on the way."""
 
-    run: Run  # q as reported
-    end: Floats  # q where the ascent ended, before any temperature
-    temperature: float | None = None
+    run: Run  # q by state, where the ascent ended
+    q: Floats  # (n_tasks, n_classes) probabilities as reported
+    calibration: Calibration | None = None  # how scores became probabilities
     decoded: GoldCodes | None = None  # linked tasks and their labels, where decoded jointly
     link_report: LinkReport | None = None
     rates: Rates | None = None  # error rates of links by source, estimated or learnt

@@ -97,7 +97,7 @@ def _try_split(problem: Problem, rng: np.random.Generator) -> tuple[float, Float
     """
     q = task_probabilities(problem, estimate(problem, rng))
     run = _climb(problem, q)
-    _require_tasks(run.beliefs.alpha - problem.classes.prior)
+    _require_tasks(run.beliefs.alpha - problem.states.prior)
     part = tensor.assign(tensor.shares(run.beliefs.beta.sum(axis=0)))
     if (part != np.arange(problem.n_classes)).any():
         q = np.ascontiguousarray(q[:, part])

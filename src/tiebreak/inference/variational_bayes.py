@@ -8,7 +8,7 @@ import numpy as np
 
 from tiebreak.errors import OptionError, note
 from tiebreak.inference import mean_field, priors, response_patterns, spectral, vb
-from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.estimator import (
     Estimator,
     require_fitted,
@@ -28,7 +28,7 @@ from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import Fit, GridPoint
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.inference.warm_start import WarmStart, q_from
-from tiebreak.inference.worker_models import require_model, worker_model
+from tiebreak.inference.worker_models import crowd_model, require_model
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
@@ -37,6 +37,7 @@ from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
 
 INITS = ("majority", "spectral")
+CALIBRATIONS = ("auto", "votes", "none")
 
 RENAMED = {  # arguments of earlier versions, and what to write now
     "link_inference": "link_options=tb.ExactLinkOptions() or tb.MeanFieldOptions()",
@@ -67,13 +68,19 @@ class VariationalBayes(Estimator):
         they did in earlier jobs.
     worker_model
         "confusion": a confusion matrix per worker, the paper's. "coin": one accuracy per worker.
+        "kinds": good, middling and flat workers, each kind with its own prior. "subtypes": tasks
+        of a class fall into groups that workers take alike. "kinds+subtypes": both.
     link_options
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
         `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
     calibrate
-        Whether to scale scores once at the end by a temperature fitted to links and gold. None:
-        where they are trusted, that is without soft links.
+        "auto": probabilities are scaled by how much errors are shared, which gold and links
+        decide where there are enough of them. "votes": by `dependence` alone. "none": as the model
+        says. Labels are the same.
+    dependence
+        How much the errors of workers on one task are expected to be shared, 0 to 1: 0.35 suits
+        people, 0.5 LLM judges.
     on_contradiction
         "error", or "drop": leave out cannot-links whose tasks must-links join. Soft links may
         contradict each other.
@@ -108,8 +115,8 @@ class VariationalBayes(Estimator):
         How many components of linked tasks were settled exactly and how many approximately.
     link_errors_
         Error rates of links, estimated or learnt, by source, or None.
-    temperature_
-        The temperature that scaled the scores at the end, or None.
+    calibration_
+        How scores became probabilities: `dependence` and `multiplier`, or None.
     link_strength_, link_grid_
         For mean-field: the strength used; what each strength of the grid gave, or None.
 
@@ -127,7 +134,7 @@ class VariationalBayes(Estimator):
     link_report_: LinkReport | None
     link_errors_: LinkErrors | None
     doubtful_links_: DoubtfulLinks | None
-    temperature_: float | None
+    calibration_: Calibration | None
     _warm_start: WarmStart
 
     supports_adaptive_selection = True
@@ -144,7 +151,8 @@ class VariationalBayes(Estimator):
         confusion_prior: priors.ConfusionPrior = "diagonal",
         worker_model: str = "confusion",
         link_options: LinkOptions | None = None,
-        calibrate: bool | None = None,
+        calibrate: str | bool = "auto",
+        dependence: float = DEPENDENCE,
         on_contradiction: OnContradiction = "error",
         init: str | Floats = "majority",
         tol: float = 1e-6,
@@ -159,6 +167,7 @@ class VariationalBayes(Estimator):
         self.worker_model = worker_model
         self.link_options = link_options
         self.calibrate = calibrate
+        self.dependence = dependence
         self.on_contradiction = on_contradiction
         self.init = init
         self.tol = tol
@@ -212,14 +221,14 @@ class VariationalBayes(Estimator):
             gold_codes=patterns.gold(inputs.gold_codes),
         )
         if q is not None:
-            q = patterns.to_patterns(q)
+            q = vb.to_states(problem, patterns.to_patterns(q), self.random_state)
         run, plain = self._plain(problem, q, by_pattern, warm if same else None)
         found = self._fit_tasks(problem, run, plain, by_pattern, options, is_warm=start is not None)
         self._warm_start = WarmStart(
             crowd,
             whole,
             plain,
-            patterns.to_tasks(found.end),
+            patterns.to_tasks(found.run.q),
             vb.added(problem, found.run.beliefs),
             self.worker_model,
             patterns.pattern is not None,
@@ -240,8 +249,19 @@ class VariationalBayes(Estimator):
                 "link_options must be tb.ExactLinkOptions(…), tb.MeanFieldOptions(…) or None; "
                 f"got {self.link_options!r}."
             )
-        if self.calibrate and isinstance(self.link_options, MeanFieldOptions):
-            raise OptionError("calibrate needs exact links: ExactLinkOptions.")
+        if isinstance(self.calibrate, bool):
+            note(f"calibrate={self.calibrate} is now calibrate={self._honesty.mode!r}.")
+        elif self.calibrate not in CALIBRATIONS:
+            raise OptionError.unknown("calibrate", self.calibrate, CALIBRATIONS)
+        if not 0.0 <= self.dependence <= 1.0:
+            raise OptionError(
+                f"dependence, the share of errors in common, lies between 0 and 1; "
+                f"got {self.dependence!r}."
+            )
+        if isinstance(self.link_options, MeanFieldOptions) and "subtypes" in self.worker_model:
+            raise OptionError(
+                f"worker_model={self.worker_model!r} needs exact links: tb.ExactLinkOptions()."
+            )
 
     def _start_of_q(self, inputs: Inputs, tasks: ByTask, start: Any) -> Floats | None:
         """Return where q starts; None: at the votes."""
@@ -249,9 +269,9 @@ class VariationalBayes(Estimator):
         if start is not None:
             require_fitted(start)
             end = getattr(start, "_warm_start", None)
-            q = start.probabilities_ if end is None else end.q
+            q = start.probabilities_ if end is None else end.class_q
             if end is not None and end.is_for(crowd):
-                return np.asarray(q)
+                return np.asarray(end.q if end.worker_model == self.worker_model else q)
             return q_from(start.responses_, q, crowd, vb.majority(tasks, crowd.n_classes))
         if not isinstance(self.init, str):
             return start_from(self.init, crowd)
@@ -265,8 +285,12 @@ class VariationalBayes(Estimator):
         n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
         return Problem(
             patterns.tasks,
-            ClassPrior(priors.class_prior(self.class_prior, crowd.n_classes)),
-            worker_model(self.worker_model, self.confusion_prior, crowd),
+            *crowd_model(
+                self.worker_model,
+                self.confusion_prior,
+                priors.class_prior(self.class_prior, crowd.n_classes),
+                crowd,
+            ),
             choose_backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
@@ -275,6 +299,13 @@ class VariationalBayes(Estimator):
     @property
     def _stopping(self) -> Stopping:
         return Stopping(self.tol, self.max_iter, self.accelerate)
+
+    @property
+    def _honesty(self) -> Honesty:
+        """What the user wants of probabilities; True and False are older words for two modes."""
+        older = {True: "auto", False: "none"}
+        mode = older[self.calibrate] if isinstance(self.calibrate, bool) else self.calibrate
+        return Honesty(mode, self.dependence)
 
     def _plain(
         self, problem: Problem, q: Floats | None, inputs: Inputs, warm: WarmStart | None
@@ -291,7 +322,8 @@ class VariationalBayes(Estimator):
         is_alone = inputs.link_codes is None and inputs.gold_codes is None
         is_given = q is not None and not (isinstance(self.init, str) and self.init == "spectral")
         if q is None:
-            q = vb.majority(problem.tasks, problem.n_classes)
+            votes = vb.majority(problem.tasks, problem.n_classes)
+            q = vb.to_states(problem, votes, self.random_state)
         if is_given and not is_alone and warm is not None:
             implied = warm.implied(problem, self.worker_model)
             return Run(q, implied, [], 0, converged=True), warm.plain
@@ -314,11 +346,14 @@ class VariationalBayes(Estimator):
         is_warm: bool,
     ) -> Fit:
         gold = inputs.gold_codes
+        honesty = self._honesty
         links = inputs.link_codes
         implied = inputs.implied
         if links is not None and implied is not None and problem.n_classes > 1:
             if isinstance(options, MeanFieldOptions):
-                return mean_field.fit(problem, run, links, implied, gold, options, self._stopping)
+                return mean_field.fit(
+                    problem, run, links, implied, gold, options, self._stopping, honesty
+                )
             return exact_links.fit(
                 problem,
                 run,
@@ -328,31 +363,30 @@ class VariationalBayes(Estimator):
                 gold,
                 options,
                 self._stopping,
-                calibrate=self.calibrate,
+                honesty,
                 is_warm=is_warm,
             )
         if gold is not None:
-            return exact_links.fit_gold(
-                problem, run, plain, gold, self._stopping, calibrate=self.calibrate
-            )
-        return Fit(run, run.q)
+            return exact_links.fit_gold(problem, run, plain, gold, self._stopping, honesty)
+        return exact_links.fit_alone(problem, run, honesty)
 
     def _publish_fit(
         self, inputs: Inputs, by_pattern: Inputs, problem: Problem, patterns: Patterns, found: Fit
     ) -> None:
         """Name what was found by the caller's ids."""
         run = found.run
-        label, top = problem.backend.likeliest(run.q)
+        # Labels come from what the model believes: scaling must not break ties otherwise.
+        label, _ = problem.backend.likeliest(vb.class_probabilities(problem, run.q))
         if found.decoded is not None:
             task, decoded = found.decoded
             label[task] = decoded
-            top[task] = run.q[task, decoded]
-        self.class_prior_ = problem.classes.mean(run.beliefs.alpha)
-        self.confusion_ = problem.workers.confusion(run.beliefs.beta)
+        top = np.take_along_axis(found.q, label[:, None], axis=1)[:, 0]
+        self.class_prior_ = problem.states.mean(run.beliefs.alpha)
+        self.confusion_ = vb.confusion(problem, run.beliefs)
         self.bounds_ = run.bounds
         self.n_iter_ = run.n_sweeps
         self.converged_ = run.converged
-        self.temperature_ = found.temperature
+        self.calibration_ = found.calibration
         self.link_strength_ = found.link_strength
         self.link_grid_ = found.link_grid
         self.link_report_ = found.link_report
@@ -362,7 +396,7 @@ class VariationalBayes(Estimator):
         self.link_errors_ = None
         if found.rates is not None:
             self.link_errors_ = errors_by_source(inputs.links, found.rates)
-        self._publish(inputs, *(patterns.to_tasks(each) for each in (run.q, label, top)))
+        self._publish(inputs, *(patterns.to_tasks(each) for each in (found.q, label, top)))
         if found.decoded is not None:
             self._warn_broken()
 

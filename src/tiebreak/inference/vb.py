@@ -13,9 +13,10 @@ import numpy as np
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import squarem
-from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference.class_prior import StatePrior, to_classes, within_classes
 from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.inference.worker_models import WorkerModel
+from tiebreak.inference.worker_models.known_classes import KnownClasses
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import (
@@ -72,7 +73,7 @@ class Problem(NamedTuple):
     """
 
     tasks: ByTask
-    classes: ClassPrior
+    states: StatePrior
     workers: WorkerModel
     backend: Backend
     n_threads: int = 1
@@ -158,14 +159,54 @@ def majority(tasks: ByTask, n_classes: int) -> Floats:
     return shares
 
 
-def clamp(q: Floats, gold: GoldCodes | None) -> Floats:
-    """Return q with known tasks certain, a copy where there are any: [eq:gold]."""
+def to_states(problem: Problem, q: Floats, random_state: int | None = None) -> Floats:
+    """Return q by state, where it is by class: subtypes start at random, [eq:subtype-start]."""
+    if q.shape[1] == problem.n_states:
+        return q
+    rng = np.random.default_rng(random_state or 0)
+    n_subtypes = problem.n_states // problem.n_classes
+    within = rng.dirichlet(np.ones(n_subtypes), size=(len(q), problem.n_classes))
+    return np.asarray((q[:, :, None] * within).reshape(len(q), problem.n_states))
+
+
+def clamp(q: Floats, gold: GoldCodes | None, n_classes: int | None = None) -> Floats:
+    """Return q with the classes of known tasks certain, a copy where there are any: [eq:gold].
+
+    Where q has more states than there are classes, subtypes keep their shares of the known class.
+    """
     if gold is None or not len(gold.task):
         return q
     q = np.array(q, dtype=np.float64, order="C")
-    q[gold.task] = 0.0
-    q[gold.task, gold.label] = 1.0
+    n_subtypes = q.shape[1] // (n_classes or q.shape[1])
+    by_class = q.reshape(len(q), -1, n_subtypes)
+    within = by_class[gold.task, gold.label]
+    total = within.sum(axis=1, keepdims=True)
+    by_class[gold.task] = 0.0
+    share = np.divide(within, total, out=np.full_like(within, 1.0 / n_subtypes), where=total > 0.0)
+    by_class[gold.task, gold.label] = share
     return q
+
+
+def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
+    """Return the problem with tasks whose class is known: [eq:gold].
+
+    Where a class is one state such a task does not move. Where it has subtypes, the task moves
+    among those of its class: one more response, which is impossible in all others, keeps it there.
+    """
+    if gold is None:
+        return problem
+    tasks = problem.tasks
+    if problem.n_states == problem.n_classes:
+        role = roles(tasks.n_tasks, gold, None)
+        return problem._replace(tasks=tasks._replace(role=role))
+    n_codes = tasks.n_codes
+    code = np.insert(tasks.code, tasks.start[gold.task + 1], n_codes + gold.label)
+    more = np.zeros(tasks.n_tasks + 1, dtype=np.int64)
+    more[gold.task + 1] = 1
+    start = tasks.start + np.cumsum(more)
+    n_codes += problem.n_classes
+    known = layout.lay_out(start, code, tasks.role, n_codes, problem.n_states)
+    return problem._replace(tasks=known, workers=KnownClasses(problem.workers))
 
 
 def update_beliefs(problem: Problem, counts: Floats, totals: Floats) -> Beliefs:
@@ -176,12 +217,12 @@ def update_beliefs(problem: Problem, counts: Floats, totals: Floats) -> Beliefs:
 def prior_plus(problem: Problem, added: tuple[Floats, Floats]) -> Beliefs:
     """Add to the priors what `added` returned."""
     of_workers, of_classes = added
-    return Beliefs(problem.classes.prior + of_classes, problem.workers.prior + of_workers)
+    return Beliefs(problem.states.prior + of_classes, problem.workers.prior + of_workers)
 
 
 def added(problem: Problem, beliefs: Beliefs) -> tuple[Floats, Floats]:
     """Return what was added to the priors: of the workers, and of the classes."""
-    return beliefs.beta - problem.workers.prior, beliefs.alpha - problem.classes.prior
+    return beliefs.beta - problem.workers.prior, beliefs.alpha - problem.states.prior
 
 
 def implied_beliefs(problem: Problem, q: Floats) -> Beliefs:
@@ -191,14 +232,15 @@ def implied_beliefs(problem: Problem, q: Floats) -> Beliefs:
 
 def with_nodes(problem: Problem, links: LinkModel, pooled: Codes, known: GoldCodes) -> Problem:
     """Return the problem with links whose model keeps the tasks `pooled` apart, in nodes."""
-    role = roles(problem.tasks.n_tasks, known, None)
+    problem = with_known(problem, known)
+    role = problem.tasks.role.copy()
     role[pooled] = POOLED
     return problem._replace(tasks=problem.tasks._replace(role=role), links=links)
 
 
 def expected_logs(problem: Problem, beliefs: Beliefs) -> Logs:
     """Return E[log π], (n_states,), and E[log θ], (n_codes, n_states): [eq:expected-logs]."""
-    log_prior = problem.classes.expected_log(beliefs.alpha)
+    log_prior = problem.states.expected_log(beliefs.alpha)
     return log_prior, problem.workers.log_table(beliefs.beta, problem.n_threads)
 
 
@@ -297,6 +339,32 @@ def _ascend_by_squarem(
     return Run(sweeper.q(), Beliefs(*implied), bounds, len(bounds), converged)
 
 
+def class_probabilities(problem: Problem, q: Floats) -> Floats:
+    """Return the probability of each class, (n_tasks, n_classes), from that of each state."""
+    return to_classes(problem.states, q)
+
+
+def confusion(problem: Problem, beliefs: Beliefs) -> Floats:
+    """Return the expected confusion matrices, (worker, truth, answer)."""
+    by_state = problem.workers.confusion(beliefs.beta)
+    if problem.n_states == problem.n_classes:
+        return by_state
+    share = within_classes(problem.states, beliefs.alpha)
+    weighed = by_state * share[None, :, None]
+    n_workers = len(by_state)
+    return np.asarray(
+        weighed.reshape(n_workers, problem.n_classes, -1, problem.n_classes).sum(axis=2)
+    )
+
+
+def class_scores(problem: Problem, scores: Floats) -> Floats:
+    """Return the score of each class: the log of the sum over its states, exponentiated."""
+    if problem.n_states == problem.n_classes:
+        return scores
+    by_class = scores.reshape(len(scores), problem.n_classes, -1)
+    return np.asarray(np.logaddexp.reduce(by_class, axis=2))
+
+
 def value_of_tasks(problem: Problem, sweeper: Sweeper) -> float | None:
     """Return H(y) and, with links, the expected link term; None before joint beliefs exist."""
     linked = 0.0 if problem.links is None else problem.links.value(sweeper.q())
@@ -308,6 +376,6 @@ def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float
 
     log B(α) − log B(α₀) + Σ_wk [log B(β_wk) − log B(β₀_wk)] + H(y) (+ the link term)
     """
-    of_classes = problem.classes.log_evidence(beliefs.alpha)
+    of_classes = problem.states.log_evidence(beliefs.alpha)
     of_workers = problem.workers.log_evidence(beliefs.beta, problem.n_threads)
     return of_classes + of_workers + value_of_tasks

@@ -22,10 +22,18 @@ class WarmStart(NamedTuple):
     responses: Responses
     tasks: ByTask  # how they lie
     plain: Beliefs  # of plain VB, which has seen neither links nor labels
-    q: Floats  # (n_tasks, n_classes) where the ascent ended, before any temperature
+    q: Floats  # (n_tasks, n_states) where the ascent ended
     added: tuple[Floats, Floats]  # what q adds to the priors of workers and classes
     worker_model: str
     has_patterns: bool  # whether equal response patterns were worth finding
+
+    @property
+    def class_q(self) -> Floats:
+        """Where the ascent ended, by class: (n_tasks, n_classes)."""
+        n_classes = self.responses.n_classes
+        if self.q.shape[1] == n_classes:
+            return self.q
+        return np.asarray(self.q.reshape(len(self.q), n_classes, -1).sum(axis=2))
 
     def is_for(self, responses: Responses) -> bool:
         """Whether these are the very same responses."""

@@ -20,8 +20,8 @@ Score = dict[str, float | int]
 
 PAPER: dict[str, Any] = {"link_options": MeanFieldOptions(schedule="parallel", strength="grid")}
 IN_TURN: dict[str, Any] = {"link_options": MeanFieldOptions(schedule="in-turn", strength="grid")}
-EXACT: dict[str, Any] = {"calibrate": False}  # F asks for labels only
-LABELS: dict[str, Any] = {"calibrate": False}
+EXACT: dict[str, Any] = {"calibrate": "none"}  # F asks for labels only
+LABELS: dict[str, Any] = {"calibrate": "none"}
 
 
 class Method(NamedTuple):

@@ -12,7 +12,7 @@ from tiebreak.errors import OptionError
 from tiebreak.frames import as_frame
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
-from tiebreak.inference.calibration import expected_temperature
+from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
@@ -126,33 +126,25 @@ def task_state(model: Estimator, among: Iterable[Hashable] | None) -> TaskState:
 
 
 def tempered(model: Estimator) -> Floats:
-    """Return the model's probabilities; tempered as one would expect where it could not fit that.
-
-    Without links and gold nothing says how sure the crowd may be, and it is always too sure.
-    """
-    if model.temperature_ is not None:
+    """Return the model's probabilities; scaled as expected where it was told not to."""
+    if model.calibration_ is not None:
         return model.probabilities_
-    tau = expected_temperature(_votes(model))
-    return softmax(tau * np.log(np.maximum(model.probabilities_, np.finfo(np.float64).tiny)))
+    scale = Calibration().scale(np.diff(model.responses_.start).astype(np.float64))
+    logs = np.log(np.maximum(model.probabilities_, np.finfo(np.float64).tiny))
+    return softmax(scale[:, None] * logs)
 
 
 def own_probabilities(model: Estimator) -> Floats:
-    """Return what the responses of each task alone say of it, tempered: links and gold left out."""
+    """Return what the responses of each task alone say of it, scaled: links and gold left out."""
     crowd = model.responses_
-    tau = model.temperature_
-    if tau is None:
-        tau = expected_temperature(_votes(model))
+    scale = (model.calibration_ or Calibration()).scale(np.diff(crowd.start).astype(np.float64))
     tiny = np.finfo(np.float64).tiny
-    log_prior = np.log(np.maximum(model.class_prior_, tiny))
     by_answer = np.log(np.maximum(model.confusion_, tiny)).transpose(0, 2, 1)
+    log_prior = np.log(np.maximum(model.class_prior_, tiny))
     log_table = np.ascontiguousarray(by_answer).reshape(-1, crowd.n_classes)  # [code, truth]
     tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
     backend = choose_backend("auto", crowd.n_responses)
-    return softmax(tau * backend.score_tasks(tasks, log_prior, log_table))
-
-
-def _votes(model: Estimator) -> float:
-    return model.responses_.n_responses / max(model.responses_.n_tasks, 1)
+    return softmax(scale[:, None] * backend.score_tasks(tasks, log_prior, log_table))
 
 
 def _among(model: Estimator, among: Iterable[Hashable] | None) -> Mask:

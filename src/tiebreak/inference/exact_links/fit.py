@@ -9,19 +9,19 @@ import numpy as np
 
 from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import calibration, vb
-from tiebreak.inference.calibration import TRUSTED_ERROR, Evidence
+from tiebreak.inference import honest, vb
+from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration, Evidence, Honesty
 from tiebreak.inference.exact_links import decode as decoding
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links.infer import ExactLinks
+from tiebreak.inference.exact_links.subtypes import SubtypeLinks
 from tiebreak.inference.link_errors import estimated, learnt
 from tiebreak.inference.link_errors.estimated import Scored
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
 from tiebreak.inference.results import Fit
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
-from tiebreak.kernels import layout
-from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.kernels.sweeper import Logs, Sweeper
+from tiebreak.kernels.layout import Floats, Mask
+from tiebreak.kernels.sweeper import Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.options import FOUND_RATES, ExactLinkOptions
 
@@ -45,11 +45,11 @@ def fit(
     gold: GoldCodes | None,
     options: ExactLinkOptions,
     stopping: Stopping,
+    honesty: Honesty,
     *,
-    calibrate: bool | None = None,
     is_warm: bool = False,
 ) -> Fit:
-    """Fit from where an ascent ended; decode and calibrate once at the end.
+    """Fit from where an ascent ended; calibrate and decode once at the end.
 
     Parameters
     ----------
@@ -61,42 +61,48 @@ def fit(
         Those of plain VB, which has seen neither links nor labels.
     implied
         What follows from hard links and from gold.
-    calibrate
-        Whether to fit a temperature to links and gold; None: where all links are hard.
     """
     if options.error in FOUND_RATES and links.weight is not None:
         raise OptionError(
             f"Weights already say how sure each link is, so ExactLinkOptions.error="
             f"{options.error!r} has nothing to find. Leave it out, or remove the weights."
         )
-    if calibrate is None:
-        calibrate = options.error is None and links.weight is None
     setup = set_up(plain, links, implied, gold, options)
     exact = setup.exact
     rates = _estimated(plain, beliefs, links, setup, options)
     model = _learnt(links, setup, options)
     problem = vb.with_nodes(plain, model or exact, exact.task, setup.known)
     run = _ascend(problem, setup, start, stopping, is_warm=is_warm)
+    exact.spread(run.q)
     if model is not None:
         rates = model.rates
-    end = run.q
-    temperature = None
-    if calibrate:
-        exact.spread(end)
-        evidence = _evidence(links, setup.hard, gold, options, rates)
-        temperature = _temperature(plain, beliefs, evidence)
-        run = _tempered(problem, exact, run, temperature)
-    report = exact.finish()
-    exact.spread(run.q)
+    evidence = _evidence(links, setup.hard, gold, options, rates)
+    found = honest.choose(plain, beliefs, honesty, evidence)
+    q = _probabilities(plain, setup, run, found)
     return Fit(
         run,
-        end,
-        temperature,
+        q,
+        found,
         decoded=_decoded(links, exact, options),
-        link_report=report,
+        link_report=exact.finish(),
         rates=rates,
         wrong=_wrong(links, setup),
     )
+
+
+def _probabilities(plain: Problem, setup: Setup, run: Run, found: Calibration | None) -> Floats:
+    """Return the probabilities of classes; linked tasks are inferred jointly from scaled scores."""
+    exact = setup.exact
+    if found is None:
+        exact.finish()
+        exact.spread(run.q)
+        return vb.class_probabilities(plain, run.q)
+    q = honest.probabilities(plain, run.beliefs, found)
+    scores = honest.scaled_scores(plain, run.beliefs, found, exact.task)
+    exact.infer_from(scores, is_last=True)
+    exact.finish()
+    q[exact.task] = exact.pool.members_of(exact.q)
+    return vb.clamp(q, setup.known)
 
 
 def fit_gold(
@@ -105,18 +111,26 @@ def fit_gold(
     beliefs: Beliefs,
     gold: GoldCodes,
     stopping: Stopping,
-    *,
-    calibrate: bool | None = None,
+    honesty: Honesty,
 ) -> Fit:
-    """Fit with known labels alone; calibrate by those labels, unless `calibrate` is False."""
-    role = vb.roles(plain.tasks.n_tasks, gold, None)
-    problem = plain._replace(tasks=plain.tasks._replace(role=role))
-    run = vb.ascend(problem, vb.clamp(start.q, gold), **stopping._asdict())
-    if calibrate is False:
-        return Fit(run, run.q)
-    temperature = _temperature(plain, beliefs, Evidence(None, np.empty(0), gold))
-    q, _ = _inferred_again(plain, run, temperature)
-    return Fit(run._replace(q=vb.clamp(q, gold)), run.q, temperature)
+    """Fit with known labels alone, and calibrate by them."""
+    problem = vb.with_known(plain, gold)
+    q = vb.clamp(start.q, gold, plain.n_classes)
+    run = vb.ascend(problem, q, **stopping._asdict())
+    found = honest.choose(plain, beliefs, honesty, Evidence(None, np.empty(0), gold))
+    return Fit(run, vb.clamp(_of_responses(plain, run, found), gold), found)
+
+
+def fit_alone(plain: Problem, run: Run, honesty: Honesty) -> Fit:
+    """Calibrate where plain VB ended: there are neither links nor known labels."""
+    found = honest.choose(plain, run.beliefs, honesty, None)
+    return Fit(run, _of_responses(plain, run, found), found)
+
+
+def _of_responses(plain: Problem, run: Run, found: Calibration | None) -> Floats:
+    if found is None:
+        return vb.class_probabilities(plain, run.q)
+    return honest.probabilities(plain, run.beliefs, found)
 
 
 def set_up(
@@ -134,17 +148,15 @@ def set_up(
     log_odds, hard = merging.log_odds_of(links, error)
     merged = merging.merge(implied)
     known = _union(gold, merged.known())
-    tasks = plain.tasks._replace(role=vb.roles(plain.tasks.n_tasks, known, None))
-    exact = ExactLinks(
-        tasks,
-        merged,
-        links.keep(~hard),
-        log_odds[~hard],
-        plain.n_classes,
-        plain.backend,
-        plain.n_threads,
-        takes_everyone=plain.copies is None and len(merged.task) > MANY * tasks.n_tasks,
-    )
+    tasks = vb.with_known(plain, known).tasks
+    given = (tasks, merged, links.keep(~hard), log_odds[~hard])
+    kept = (plain.n_classes, plain.backend, plain.n_threads)
+    if plain.n_states > plain.n_classes:
+        n_subtypes = plain.n_states // plain.n_classes
+        exact: ExactLinks = SubtypeLinks(*given, *kept, n_subtypes=n_subtypes)
+    else:
+        many = plain.copies is None and len(merged.task) > MANY * tasks.n_tasks
+        exact = ExactLinks(*given, *kept, takes_everyone=many)
     return Setup(exact, hard, known)
 
 
@@ -153,7 +165,7 @@ def _ascend(
 ) -> Run:
     """Climb the bound; a warm start infers the linked tasks alone first."""
     exact = setup.exact
-    q = vb.clamp(start.q, setup.known)
+    q = vb.clamp(start.q, setup.known, problem.n_classes)
     exact.gather(q)
     alone_first = is_warm and not exact.takes_everyone
     return vb.ascend(
@@ -173,7 +185,10 @@ def _estimated(
         return None
     soft = links.keep(~setup.hard)
     tasks = soft.tasks()
-    crowd = Scored(*_scores(plain, beliefs, tasks), _votes(plain))
+    scores = honest.class_scores_of(plain, beliefs, tasks)
+    n_votes = honest.n_responses(plain.tasks)
+    votes = float(np.average(n_votes, weights=plain.copies)) if len(n_votes) else 0.0
+    crowd = Scored(scores, vb.expected_logs(plain, beliefs), votes)
     is_asked = options.error == "asked"
     return estimated.estimate(setup.exact, soft.among(tasks), crowd, asked=is_asked)
 
@@ -231,27 +246,6 @@ def _update_linked(
     return Beliefs(beliefs.alpha + (swept.totals - totals_before), beliefs.beta + added)
 
 
-def _scores(problem: Problem, beliefs: Beliefs, tasks: Codes) -> tuple[Floats, Logs]:
-    """Return the scores of these tasks, usually few, and the expected logs that they add up."""
-    logs = vb.expected_logs(problem, beliefs)
-    part = layout.part_of(problem.tasks, tasks, problem.n_states)
-    return problem.backend.score_tasks(part, *logs), logs
-
-
-def _temperature(plain: Problem, beliefs: Beliefs, evidence: Evidence) -> float:
-    """Fit the temperature to evidence."""
-    tasks = evidence.tasks()
-    scores, _ = _scores(plain, beliefs, tasks)
-    return calibration.fit_temperature(scores, evidence.among(tasks), _votes(plain))
-
-
-def _votes(problem: Problem) -> float:
-    """Return the mean number of responses of a task."""
-    if problem.copies is None:
-        return len(problem.tasks.code) / max(problem.tasks.n_tasks, 1)
-    return float(np.average(np.diff(problem.tasks.start), weights=problem.copies))
-
-
 def _evidence(
     links: LinkCodes,
     hard: Mask,
@@ -269,22 +263,3 @@ def _evidence(
     log_odds, _ = merging.log_odds_of(links, stated)
     error = np.where(hard, TRUSTED_ERROR, 1.0 / (1.0 + np.exp(np.abs(log_odds))))
     return Evidence(links, error, gold)
-
-
-def _tempered(problem: Problem, exact: ExactLinks, run: Run, temperature: float) -> Run:
-    """Infer tasks once more with their scores times the temperature, beliefs as they are."""
-    q, logs = _inferred_again(problem, run, temperature)
-    exact.infer(*logs, counting=False)
-    return run._replace(q=q)
-
-
-def _inferred_again(problem: Problem, run: Run, temperature: float) -> tuple[Floats, Logs]:
-    """Return q with the free tasks inferred from tempered scores, and the tempered expected logs.
-
-    A score is a sum over responses, so that one sweep with such logs does it.
-    """
-    log_prior, log_table = vb.expected_logs(problem, run.beliefs)
-    tempered = (temperature * log_prior, temperature * log_table)
-    sweeper = problem.open(run.q.copy())
-    sweeper.sweep(tempered, counting=False)
-    return sweeper.q(), tempered

@@ -18,8 +18,9 @@ from tiebreak.inference.exact_links.place import Placement, place
 from tiebreak.inference.exact_links.plan import LinkReport, Plan, plan
 from tiebreak.inference.exact_links.pool import Pool, pool
 from tiebreak.inference.vb import LinkStep
+from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import LINKED, ByGroup, ByTask, Floats, Swept
+from tiebreak.kernels.layout import FREE, LINKED, ByGroup, ByTask, Floats, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.kernels.threads import for_each
 from tiebreak.link_graph import LinkCodes
@@ -27,6 +28,7 @@ from tiebreak.link_graph import LinkCodes
 DAMPING = 0.3
 FIRST_PASSES = 40  # of messages in large components in the first sweep; later one per sweep
 CONVERGED = 1e-3  # change of beliefs below which messages count as converged
+SETTLED = 1e-9  # the same where no sweep follows
 LAST_DAMPINGS = (0.5, 0.8)  # tried where messages still move at the end,
 LAST_PASSES = 200  # so many passes each
 FALLBACK_SWEEPS = 100
@@ -130,7 +132,21 @@ class ExactLinks:
         counts, totals = pool.by_plain_code(counts, totals + alone.totals)
         return Swept(counts, totals, change, self.last_value, 0.0)
 
-    def infer_tied(self) -> LinkStep:
+    def infer_from(self, member_scores: Floats, *, is_last: bool = False) -> LinkStep:
+        """Infer all nodes from class scores of their members, (n_members, n_classes).
+
+        `is_last`: no sweep follows, so that messages in large components are passed until they
+        converge.
+        """
+        self._u[:] = self.pool.add_up(member_scores)
+        free = np.flatnonzero(self.pool.nodes.role == FREE)  # those without links to others
+        new = softmax(self._u[free])
+        change = float(np.abs(new - self.q[free]).max(initial=0.0))
+        self.q[free] = new
+        step = self.infer_tied(is_last=is_last)
+        return LinkStep(max(change, step.change), entropy(new) + step.value)
+
+    def infer_tied(self, *, is_last: bool = False) -> LinkStep:
         """Infer the tied nodes jointly from their scores."""
         coupling = self.coupling()
         self.placement.weigh(self.scores, self.log_odds)
@@ -138,7 +154,7 @@ class ExactLinks:
         small_change, small_log_partition = self.backend.eliminate(
             self.scores, self.plan.cliques, coupling, self.belief, self._equal_in_cliques
         )
-        large_change, large_log_partition = self._infer_large(coupling)
+        large_change, large_log_partition = self._infer_large(coupling, is_last=is_last)
         value = forest_log_partition + small_log_partition + large_log_partition
         value -= self._expected_score()
         value += self.placement.constant(self.log_odds)
@@ -163,18 +179,19 @@ class ExactLinks:
         for_each(infer_span, len(self._trees), self.n_threads)
         return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1].sum())
 
-    def _infer_large(self, coupling: Floats) -> tuple[float, float]:
+    def _infer_large(self, coupling: Floats, *, is_last: bool) -> tuple[float, float]:
         """Pass messages in large components; return the largest change and the log partition."""
         largest_change = 0.0
         log_partition = 0.0
         self._residual = 0.0
         if self.remembers:
-            for _ in range(FIRST_PASSES if self.last_value is None else 1):
+            n_passes = FIRST_PASSES if self.last_value is None else 1
+            for _ in range(LAST_PASSES if is_last else n_passes):
                 self._down = not self._down
                 change, log_partition = self._pass_large(DAMPING, coupling, down=self._down)
                 self._residual = change
                 largest_change = max(largest_change, change)
-                if change < CONVERGED:
+                if change < (SETTLED if is_last else CONVERGED):
                     break
         return largest_change, log_partition
 

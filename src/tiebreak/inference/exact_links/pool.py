@@ -77,9 +77,20 @@ class Pool(NamedTuple):
         n_members = np.diff(first, append=len(rows))
         return np.asarray(np.add.reduceat(rows, first) / n_members[:, None])
 
+    def add_up(self, member_scores: Floats) -> Floats:
+        """Return the score of each node: the sum over its members."""
+        rows = self._exchange_flipped(member_scores)
+        if not len(rows):
+            return rows
+        return np.asarray(np.add.reduceat(rows, np.flatnonzero(_is_first(self.node))))
+
+    def members_of(self, node_q: Floats) -> Floats:
+        """Return for each member the row of its node."""
+        return self._exchange_flipped(node_q[self.node])
+
     def spread(self, q: Floats, node_q: Floats) -> None:
         """Set the rows of q of the members to those of their nodes."""
-        q[self.task] = self._exchange_flipped(node_q[self.node])
+        q[self.task] = self.members_of(node_q)
 
     def _exchange_flipped(self, rows: Floats) -> Floats:
         """Return rows of the members with the two classes of flipped ones exchanged."""

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from tiebreak.inference.calibration import LOG_RANGE, expected_temperature
+from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.link_errors.learnt import Rates
 from tiebreak.kernels.arrays import softmax
@@ -19,6 +19,7 @@ from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.link_graph import LinkCodes
 
+LOG_RANGE = (-4.0, 0.5)
 LOGIT_RANGE = (-9.0, 0.0)  # of an error rate: never worse than a coin
 ROUNDS = 5  # of joint inference that refine the rates
 ENOUGH_VOTES = 6.0  # per task: more make the crowd surer, but hardly more accurate
@@ -51,7 +52,7 @@ def rate_prior(n_classes: int, votes: float, *, asked: bool = False) -> RatePrio
     chosen, when it is not rare.
     """
     if n_classes == 2:
-        expected = float(np.log(expected_temperature(votes)))
+        expected = float(np.log(Calibration(0.25).scale(np.array([votes]))[0]))
         return RatePrior((10.0, 490.0), (10.0, 490.0), expected, 0.2)
     return RatePrior((1.0, 75.0), (1.0, 50.0) if asked else (5.0, 45.0), 0.0, 1.5)
 

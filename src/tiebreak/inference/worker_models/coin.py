@@ -10,10 +10,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from tiebreak.errors import OptionError
-from tiebreak.ids import Ids
-from tiebreak.inference import dirichlet, priors
-from tiebreak.inference.priors import ConfusionPrior
+from tiebreak.inference import dirichlet
 from tiebreak.kernels.layout import Floats
 
 RIGHT = 0
@@ -32,14 +29,14 @@ class Coins(NamedTuple):
     n_classes: int
 
     @classmethod
-    def from_prior(cls, prior: ConfusionPrior, workers: Ids, n_classes: int) -> Self:
+    def from_matrices(cls, prior: Floats, n_workers: int) -> Self:
         """Pool a prior of confusion matrices: the mean row's right count, and its wrong ones."""
-        table = priors.confusion_prior(prior, workers, n_classes)
-        right = np.trace(table, axis1=1, axis2=2) / n_classes
-        wrong = table.sum(axis=(1, 2)) / n_classes - right
-        if n_classes > 1 and not (wrong > 0.0).all():
-            raise OptionError("worker_model='coin' needs a confusion_prior with wrong answers.")
-        return cls(np.column_stack([right, wrong]), len(workers), n_classes)
+        n_classes = prior.shape[1]
+        right = np.trace(prior, axis1=1, axis2=2) / n_classes
+        wrong = prior.sum(axis=(1, 2)) / n_classes - right
+        if n_classes == 1:
+            wrong = right  # never used: there is no wrong answer
+        return cls(np.column_stack([right, wrong]), n_workers, n_classes)
 
     @property
     def n_states(self) -> int:

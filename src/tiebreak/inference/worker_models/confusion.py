@@ -5,13 +5,11 @@ Every row of a matrix has a Dirichlet prior. This is the model of the paper.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.ids import Ids
-from tiebreak.inference import dirichlet, priors
-from tiebreak.inference.priors import ConfusionPrior
+from tiebreak.inference import dirichlet
 from tiebreak.kernels.layout import Floats
 
 
@@ -24,11 +22,6 @@ class ConfusionMatrices(NamedTuple):
 
     prior: Floats  # β₀, (n_workers or 1, answer, state)
     n_workers: int
-
-    @classmethod
-    def from_prior(cls, prior: ConfusionPrior, workers: Ids, n_classes: int) -> Self:
-        """Make the model with the prior that the user gave: see `priors.confusion_prior`."""
-        return cls(priors.confusion_prior(prior, workers, n_classes), len(workers))
 
     @property
     def n_classes(self) -> int:
@@ -57,7 +50,7 @@ class ConfusionMatrices(NamedTuple):
         return float(dirichlet.log_beta(parameters, axis=1, n_threads=n_threads).sum() - of_prior)
 
     def confusion(self, parameters: Floats) -> Floats:
-        """Return E[θ], (worker, truth, answer)."""
+        """Return E[θ], (worker, state, answer)."""
         by_answer = dirichlet.mean(parameters, axis=1)
         return np.ascontiguousarray(by_answer.transpose(0, 2, 1))
 

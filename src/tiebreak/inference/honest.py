@@ -1,0 +1,76 @@
+"""Honest probabilities: scores of tasks, scaled by a calibration, as probabilities of classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiebreak.inference import calibration, vb
+from tiebreak.inference.calibration import Calibration, Evidence, Honesty
+from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.layout import ByTask, Codes, Floats
+from tiebreak.kernels.threads import for_each
+
+TASKS_AT_ONCE = 1 << 17  # memory for the scores of some tasks, not of all
+
+
+def choose(
+    plain: Problem, beliefs: Beliefs, honesty: Honesty, evidence: Evidence | None
+) -> Calibration | None:
+    """Return how scores become probabilities; None: as the model says.
+
+    Parameters
+    ----------
+    plain, beliefs
+        Plain VB, which has seen neither links nor gold.
+    evidence
+        Links and gold, which overrule what is expected; None where there are none.
+    """
+    if honesty.mode == "none":
+        return None
+    if honesty.mode == "votes" or evidence is None:
+        return Calibration(honesty.dependence)
+    tasks = evidence.tasks()
+    scores = class_scores_of(plain, beliefs, tasks)
+    counted = n_responses(plain.tasks)[tasks]
+    return calibration.fit(scores, counted, evidence.among(tasks), honesty.dependence)
+
+
+def n_responses(tasks: ByTask) -> Floats:
+    """Return the number of responses of each task, by weight."""
+    if tasks.weight is None:
+        return np.diff(tasks.start).astype(np.float64)
+    sums = np.concatenate([[0.0], np.cumsum(tasks.weight)])
+    return np.asarray(np.diff(sums[tasks.start]))
+
+
+def class_scores_of(problem: Problem, beliefs: Beliefs, tasks: Codes) -> Floats:
+    """Return the class scores of some tasks, (n, n_classes)."""
+    logs = vb.expected_logs(problem, beliefs)
+    part = layout.part_of(problem.tasks, tasks, problem.n_states)
+    return vb.class_scores(problem, problem.backend.score_tasks(part, *logs))
+
+
+def scaled_scores(problem: Problem, beliefs: Beliefs, found: Calibration, tasks: Codes) -> Floats:
+    """Return the scaled class scores of some tasks, (n, n_classes)."""
+    scale = found.scale(n_responses(problem.tasks)[tasks])
+    return np.asarray(scale[:, None] * class_scores_of(problem, beliefs, tasks))
+
+
+def probabilities(problem: Problem, beliefs: Beliefs, found: Calibration) -> Floats:
+    """Return the probability of each class of each task, by its responses alone."""
+    logs = vb.expected_logs(problem, beliefs)
+    scale = found.scale(n_responses(problem.tasks))
+    n_tasks = problem.tasks.n_tasks
+    q = np.empty((n_tasks, problem.n_classes))
+
+    def work(piece: int) -> None:
+        low = piece * TASKS_AT_ONCE
+        tasks = np.arange(low, min(low + TASKS_AT_ONCE, n_tasks), dtype=np.int32)
+        part = layout.part_of(problem.tasks, tasks, problem.n_states)
+        scores = vb.class_scores(problem, problem.backend.score_tasks(part, *logs))
+        q[tasks[0] : tasks[-1] + 1] = softmax(scale[tasks, None] * scores)
+
+    for_each(work, -(-n_tasks // TASKS_AT_ONCE), problem.n_threads)
+    return q

@@ -1,0 +1,108 @@
+"""Kinds of workers: good, middling and flat ones, each kind with a prior of its own.
+
+One prior for all workers is a compromise: too weak for experts, too trusting of those who answer at
+random. Here a worker has a kind, and given it confusion matrices with that kind's prior; what the
+worker said tells which kind it is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln, psi
+
+from tiebreak.kernels.layout import Floats
+
+GOOD = (4.5, 0.5)  # times the given prior's right and wrong counts
+FLAT = 0.2  # of every answer, beside K times its share among all responses
+
+
+class Kinds(NamedTuple):
+    """A `WorkerModel` whose parameters are counts (n_workers, answer, state) above a floor.
+
+    Implements [eq:kinds]. The floor is the smallest prior count of any kind, so that parameters
+    stay positive when SQUAREM extrapolates them.
+    """
+
+    priors: Floats  # b, (n_kinds, answer, state)
+    weight: Floats  # p, (n_kinds,), sums to 1
+    n_workers: int
+
+    @property
+    def n_classes(self) -> int:
+        """How many labels a worker may give."""
+        return int(self.priors.shape[1])
+
+    @property
+    def n_states(self) -> int:
+        """How many states a task may be in."""
+        return int(self.priors.shape[2])
+
+    @property
+    def prior(self) -> Floats:
+        """Parameters before any response: the floor, for all workers alike."""
+        return np.asarray(self.priors.min(axis=0, keepdims=True))
+
+    def collect(self, counts: Floats) -> Floats:
+        """Return counts as (n_workers, answer, state)."""
+        return counts.reshape(self.n_workers, self.n_classes, self.n_states)
+
+    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
+        """Return the expected log of confusions, over kinds too: e of [eq:kinds]."""
+        share = self.responsibility(parameters)
+        table = np.zeros_like(parameters)
+        for kind, counts in enumerate(self._by_kind(parameters)):
+            logs = psi(counts) - psi(counts.sum(axis=1, keepdims=True))
+            table += share[:, kind, None, None] * logs
+        return table.reshape(-1, self.n_states)
+
+    def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
+        """Return Σ_w ln Σ_c p_c exp A_wc."""
+        return float(np.logaddexp.reduce(self._log_weights(parameters), axis=1).sum())
+
+    def confusion(self, parameters: Floats) -> Floats:
+        """Return E[θ], (worker, state, answer), over kinds too."""
+        share = self.responsibility(parameters)
+        mean = np.zeros_like(parameters)
+        for kind, counts in enumerate(self._by_kind(parameters)):
+            mean += share[:, kind, None, None] * counts / counts.sum(axis=1, keepdims=True)
+        return np.ascontiguousarray(mean.transpose(0, 2, 1))
+
+    def responsibility(self, parameters: Floats) -> Floats:
+        """Return the probability of each kind, (n_workers, n_kinds): r of [eq:kinds]."""
+        logs = self._log_weights(parameters)
+        share = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(share / share.sum(axis=1, keepdims=True))
+
+    def _log_weights(self, parameters: Floats) -> Floats:
+        """Return ln p_c + A_wc, (n_workers, n_kinds)."""
+        logs = np.empty((self.n_workers, len(self.weight)))
+        for kind, counts in enumerate(self._by_kind(parameters)):
+            prior = self.priors[kind]
+            of_prior = gammaln(prior).sum() - gammaln(prior.sum(axis=0)).sum()
+            of_counts = gammaln(counts).sum(axis=(1, 2)) - gammaln(counts.sum(axis=1)).sum(axis=1)
+            logs[:, kind] = np.log(self.weight[kind]) + of_counts - of_prior
+        return logs
+
+    def _by_kind(self, parameters: Floats) -> list[Floats]:
+        """Return the Dirichlet counts of every worker, were it of each kind."""
+        counted = parameters - self.prior
+        return [prior + counted for prior in self.priors]
+
+
+def three_kinds(given: Floats, share: Floats) -> Floats:
+    """Return the priors of good, middling and flat workers, (3, answer, class).
+
+    Parameters
+    ----------
+    given
+        (answer, class) the prior that the user gave: that of middling workers.
+    share
+        (n_classes,) of each answer among all responses.
+    """
+    n_classes = len(given)
+    is_right = np.eye(n_classes, dtype=bool)
+    good = given * np.where(is_right, *GOOD)
+    flat = np.tile((n_classes * share + FLAT)[:, None], (1, n_classes))
+    return np.stack([good, given, flat])
