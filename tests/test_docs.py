@@ -1,4 +1,4 @@
-"""What pages state about the code: modules that exist, numbers that are those of the code."""
+"""What pages state about the code, and which tests a target of the Makefile runs."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from crowdkit.aggregation import DawidSkene as CrowdKit
 from benchmarks.measure import about, keep, seconds
 from benchmarks.rivals.sparse_ibcc import SparseIbcc
 from tiebreak import DawidSkene, simulate
-from tiebreak.inference import vb
+from tiebreak.inference import priors, vb
 from tiebreak.inference.class_prior import ClassPrior
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels.contract import choose_backend
@@ -72,10 +72,11 @@ def measure(n_classes: int) -> dict[str, Any]:
     responses = crowd(N_RESPONSES, n_classes).responses
     tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
     classes = ClassPrior(np.ones(n_classes))
-    workers = ConfusionMatrices.from_prior("diagonal", responses.workers, n_classes)
+    prior = priors.confusion_prior("diagonal", responses.workers, n_classes)
+    workers = ConfusionMatrices(prior, responses.n_workers)
     backend = choose_backend("numba", responses.n_responses)
     problem = vb.Problem(tasks, classes, workers, backend, default_threads())
-    sparse = SparseIbcc(tasks, classes.prior, workers.prior)
+    sparse = SparseIbcc(tasks, classes.prior, prior)
     q = vb.majority(tasks, n_classes)
     sweeper = problem.open(q)
     state = [vb.implied_beliefs(problem, q)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, peak_bytes, seconds, summary
 from tiebreak.ids import Ids
-from tiebreak.inference import vb
+from tiebreak.inference import priors, vb
 from tiebreak.inference.class_prior import ClassPrior
 from tiebreak.inference.response_patterns import Patterns, find_patterns
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
@@ -38,11 +38,11 @@ def jury(n_tasks: int) -> ByTask:
 
 def fit(patterns: Patterns) -> vb.Run:
     """Fit plain VB from votes, as the estimator does: few patterns need no compiled code."""
-    judges = Ids(range(N_JUDGES))
+    prior = priors.confusion_prior("diagonal", Ids(range(N_JUDGES)), N_CLASSES)
     problem = vb.Problem(
         patterns.tasks,
         ClassPrior(np.ones(N_CLASSES)),
-        ConfusionMatrices.from_prior("diagonal", judges, N_CLASSES),
+        ConfusionMatrices(prior, N_JUDGES),
         choose_backend("auto", len(patterns.tasks.code)),
         default_threads(),
         copies=patterns.copies,

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, summary
 from tiebreak import link_graph, simulate
-from tiebreak.inference import vb
+from tiebreak.inference import priors, vb
 from tiebreak.inference.class_prior import ClassPrior
 from tiebreak.inference.exact_links.fit import set_up
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
@@ -29,10 +29,11 @@ def measure(responses_per_task: int, n_tasks: int) -> dict[str, Any]:
     )
     responses = crowd.responses
     links = simulate.links(crowd.gold, n_tasks, random_state=1).on(responses.tasks)
+    prior = priors.confusion_prior("diagonal", responses.workers, N_CLASSES)
     plain = vb.Problem(
         vb.lay_out(responses, vb.roles(n_tasks, None, None)),
         ClassPrior(np.ones(N_CLASSES)),
-        ConfusionMatrices.from_prior("diagonal", responses.workers, N_CLASSES),
+        ConfusionMatrices(prior, responses.n_workers),
         choose_backend("numba", responses.n_responses),
         default_threads(),
     )
