@@ -26,7 +26,7 @@ QUICK = {
     *("files/test_round_trips.py", "files/test_sources.py", "files/test_wrong_files.py"),
     *("inference/test_estimators.py", "inference/test_golden.py"),
     "kernels/test_threads.py",
-    *("links/test_implications.py", "links/test_links.py", "links/test_parity.py"),
+    *("links/test_links.py", "links/test_parity.py"),
     *("properties/test_bound.py", "properties/test_exact_bound.py"),
     "reproduce/test_claims.py",
     *("selection/test_draws.py", "selection/test_value.py"),
@@ -70,11 +70,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _is_quick(item: pytest.Item) -> bool:
-    """Say whether a test is an example, or of a quick file and without compiled code."""
+    """Say whether a test is an example, or of a quick file, without data and compiled code."""
     if isinstance(item, pytest.DoctestItem):
         return True
     is_listed = TESTS in item.path.parents and item.path.relative_to(TESTS).as_posix() in QUICK
-    return is_listed and "numba" not in item.name
+    needs_data = item.get_closest_marker("data") is not None
+    return is_listed and not needs_data and "numba" not in item.name
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
