@@ -23,6 +23,7 @@ QUICK = {
     *("cli/test_columns_option.py", "cli/test_evaluate_command.py"),
     *("datasets/test_convert.py", "datasets/test_loading.py", "datasets/test_places.py"),
     *("files/test_columns.py", "files/test_read_labels.py", "files/test_read_links.py"),
+    *("files/formats/test_every_format.py", "files/formats/test_json_stream.py"),
     *("files/test_round_trips.py", "files/test_sources.py", "files/test_wrong_files.py"),
     *("inference/test_estimators.py", "inference/test_golden.py"),
     "kernels/test_threads.py",

@@ -164,8 +164,8 @@ class TestMissing:
 
     def test_too_few_columns_are_not_a_missing_header(self, tmp_path: Path) -> None:
         path = tmp_path / "r.csv"
-        path.write_text("t1|w1|cat\n")
-        with pytest.raises(ResponseError, match=r"Its columns are 't1\|w1\|cat'"):
+        path.write_text("t1:w1:cat\n")
+        with pytest.raises(ResponseError, match=r"Its columns are 't1:w1:cat'"):
             read_responses(path)
 
     def test_each_kind_of_table_has_its_own_error(self) -> None:

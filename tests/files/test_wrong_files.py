@@ -182,7 +182,7 @@ class TestEncoding:
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        ((HEADER + "a,w,x\n").encode("utf-16"), "is UTF-16 text.*Save it again as UTF-8"),
+        (b"\xff\xfet\0a", "begins as UTF-16 text, but is none at offset 4"),
         (b"PK\x03\x04....", "is an Excel workbook or a zip archive.*Save the table as CSV"),
         (b"ARROW1\0\0", "is an Arrow .* file.*Parquet"),
         (b"\x28\xb5\x2f\xfd...", "is compressed with zstd.*Unpack it"),
@@ -235,7 +235,6 @@ class TestBroken:
         ('{"task": "a", "label": "x"}\nhello\n', "line 2: this is not JSON"),
         ('{"task": "a", "label": "x"}\n[1, 2]\n', "line 2: expected a JSON object, got list"),
         ('{"task": "a", "label": "x"}\n{"task": "b", "la', "line 2: this is not JSON"),
-        ('[{"task": "a", "label": "x"}]', r"holds one JSON list.*jq -c '\.\[\]'"),
         ('{"a":' * 100_000, "line 1: maximum recursion depth"),
         (f'{{"task": {"9" * 5000}}}', "line 1: Exceeds the limit"),
     ],

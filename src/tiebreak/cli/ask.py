@@ -9,6 +9,7 @@ import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
 from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.imports import Question, format_choices, texts_of_export
 from tiebreak.cli.options import (
     Columns,
     GoldFile,
@@ -63,6 +64,7 @@ def ask(
         str | None, typer.Option("-o", "--out", help="Where to write labels.", metavar="FILE")
     ] = None,
     columns: Columns = None,
+    question: Question = None,
     seed: Seed = None,
     quiet: Quiet = False,
 ) -> None:
@@ -77,6 +79,7 @@ def ask(
     from tiebreak.ask import Session
 
     with working("reading", quiet=quiet):
+        shown = None if texts else texts_of_export(responses, question)
         given = read_inputs(
             responses,
             links=links,
@@ -85,13 +88,14 @@ def ask(
             among=among,
             texts=texts,
             columns=columns,
+            choices=format_choices(question),
         )
         opened = Session(
             session,
             given.responses,
             links=given.links,
             gold=given.gold,
-            texts=given.texts,
+            texts=shown or given.texts,
             among=given.among,
             strategy=strategy,
             budget=budget,

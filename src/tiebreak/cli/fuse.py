@@ -9,6 +9,17 @@ import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
 from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.imports import (
+    FormatName,
+    LabelPattern,
+    LabelPointer,
+    MultiLabel,
+    Question,
+    TaskColumns,
+    Wide,
+    WorkerColumns,
+    format_choices,
+)
 from tiebreak.cli.link_options import flags_of, takes_link_options
 from tiebreak.cli.options import (
     Classes,
@@ -67,8 +78,16 @@ def fuse(
         bool, typer.Option("--probabilities", help="Add one column per class.")
     ] = False,
     columns: Columns = None,
-    repeats: Repeats = "last",
+    repeats: Repeats = None,
     classes: Classes = None,
+    form: FormatName = None,
+    question: Question = None,
+    multi_label: MultiLabel = False,
+    label_pattern: LabelPattern = None,
+    label_pointer: LabelPointer = None,
+    wide: Wide = False,
+    task_columns: TaskColumns = None,
+    worker_columns: WorkerColumns = None,
     prior: Annotated[
         Literal["diagonal", "uniform"] | None,
         typer.Option(help="Prior of workers: better than chance, or none. [vb: diagonal]"),
@@ -114,7 +133,8 @@ def fuse(
 ) -> None:
     """Infer one label per task from responses.
 
-    Files are CSV, TSV, Parquet or JSON lines; labels come with their probability.
+    Files are CSV, TSV, Parquet or JSON, or what annotation tools write; labels come with their
+    probability. Labels that the file says are true are used as gold.
     """
     out = out or STANDARD
     if as_json and out == STANDARD:
@@ -142,6 +162,9 @@ def fuse(
         "random_state": seed,
     }
     estimator = build_estimator(method, chosen)
+    choices = format_choices(
+        question, multi_label, label_pattern, label_pointer, wide, task_columns, worker_columns
+    )
     with working("reading and fitting", quiet=quiet):
         given = read_inputs(
             responses,
@@ -151,6 +174,8 @@ def fuse(
             columns=columns,
             repeats=repeats,
             classes=classes,
+            form=form,
+            choices=choices,
         )
         model = estimator.fit(given.responses, links=given.links, gold=given.gold)
     files.write_labels(out, model.labels_, probabilities=probabilities)

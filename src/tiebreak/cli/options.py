@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 import typer
 
 from tiebreak.cli.arguments import split_list, split_pairs
+from tiebreak.cli.imports import open_with_responses
 from tiebreak.cli.link_options import error_flag
+from tiebreak.errors import note
 
 if TYPE_CHECKING:
-    from tiebreak.files import OpenTable
+    from tiebreak.files import Export, OpenTable
+    from tiebreak.files.formats import FormatOptions
     from tiebreak.gold import Gold
     from tiebreak.ids import Column
     from tiebreak.links import Links
@@ -39,8 +42,10 @@ Columns = Annotated[
     typer.Option(help="Names of columns, in any table: task=…,left=…", metavar="PAIRS"),
 ]
 Repeats = Annotated[
-    Literal["last", "count", "error"],
-    typer.Option(help="A worker twice on one task: which label counts."),
+    Literal["last", "count", "error", "vote"] | None,
+    typer.Option(
+        help="A worker twice on one task: what counts. [last; vote where a column tells runs]"
+    ),
 ]
 Classes = Annotated[
     str | None, typer.Option(help="Classes, also those nobody used.", metavar="A,B,…")
@@ -75,31 +80,29 @@ def read_inputs(
     among: str | None = None,
     texts: str | None = None,
     columns: str | None = None,
-    repeats: Literal["last", "count", "error"] = "last",
+    repeats: Literal["last", "count", "error", "vote"] | None = None,
+    form: str | None = None,
+    choices: FormatOptions | None = None,
     classes: str | None = None,
 ) -> InputTables:
     """Read the files that the options name."""
     from tiebreak import files
 
-    opened = open_files(
-        columns,
-        responses=responses,
-        links=links,
-        gold=gold,
-        tasks=tasks,
-        among=among,
-        texts=texts,
-    )
-    read_responses = opened["responses"].read(
-        files.read_responses,
+    names = {"links": links, "gold": gold, "tasks": tasks, "among": among, "texts": texts}
+    source, opened = open_with_responses(responses, columns, names, form, choices or {})
+    export: Export = source.read(
+        files.read_export,
         repeats=repeats,
         tasks=read_if_given(opened, "tasks", files.read_tasks),
         classes=None if classes is None else split_list(classes),
     )
+    known = read_if_given(opened, "gold", files.read_gold)
+    if known is not None and export.gold is not None:
+        note(f"--gold is used; the {len(export.gold):,} known labels in {responses} are not.")
     return InputTables(
-        read_responses,
+        export.responses,
         read_if_given(opened, "links", files.read_links),
-        read_if_given(opened, "gold", files.read_gold),
+        known or export.gold,
         read_if_given(opened, "among", files.read_tasks),
         read_if_given(opened, "texts", files.read_texts),
     )

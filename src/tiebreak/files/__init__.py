@@ -3,6 +3,8 @@
 from tiebreak.files.atomic_write import open_target
 from tiebreak.files.opening import OpenTable, open_tables
 from tiebreak.files.readers import (
+    Export,
+    read_export,
     read_gold,
     read_labels,
     read_links,
@@ -20,9 +22,11 @@ from tiebreak.files.writers import (
 )
 
 __all__ = [
+    "Export",
     "OpenTable",
     "open_tables",
     "open_target",
+    "read_export",
     "read_gold",
     "read_labels",
     "read_links",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
 
 from tiebreak.errors import FileError, InputError, OptionError
+from tiebreak.files.text_variants import as_plain_utf8
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -38,8 +39,6 @@ FOREIGN_MAGIC = {
     b"BZh": ("compressed with bzip2", "Unpack it, or use gzip"),
     b"\xfd7zXZ": ("compressed with xz", "Unpack it, or use gzip"),
     b"\x28\xb5\x2f\xfd": ("compressed with zstd", "Unpack it, or use gzip"),
-    b"\xff\xfe": ("UTF-16 text", "Save it again as UTF-8"),
-    b"\xfe\xff": ("UTF-16 text", "Save it again as UTF-8"),
 }
 
 
@@ -64,7 +63,8 @@ def read_content(origin: str | os.PathLike[str] | IO[Any]) -> Content:
     if not len(content.data):
         again = " It can be read only once." if content.name == STANDARD_INPUT else ""
         raise InputError(f"{content.name} is empty: it has no header and no rows.{again}")
-    return content
+    rewritten = as_plain_utf8(content.data, content.name)
+    return content if rewritten is None else Content(content.name, rewritten)
 
 
 def format_of(content: Content, asked: str | None) -> Format:
@@ -78,11 +78,17 @@ def format_of(content: Content, asked: str | None) -> Format:
         if head.startswith(magic):
             raise InputError(f"{content.name} is {what}, which cannot be read. {cure}.")
     text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
-    if text.startswith(b"{"):
+    if text.startswith(b"{") or is_json_list(content):
         return "jsonl"
     if not text and len(content.data) == len(head):
         raise InputError(f"{content.name} is empty: it holds only blank lines.")
     return format_of_name(content.name)[0]
+
+
+def is_json_list(content: Content) -> bool:
+    """Tell a JSON list of objects; a header in brackets, such as [task], is none."""
+    start = bytes(content.data[:4096]).removeprefix(BYTE_ORDER_MARK).lstrip()
+    return start.startswith(b"[") and start[1:].lstrip()[:1] in (b"{", b"]", b"")
 
 
 def format_of_name(name: str) -> tuple[Format, bool]:

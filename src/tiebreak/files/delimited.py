@@ -15,7 +15,7 @@ from tiebreak.ids import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DELIMITERS = (",", "\t", ";")
+DELIMITERS = (",", "\t", ";", "|")
 BLOCK_SIZE = 1 << 22
 LARGE = 1 << 26  # bytes; a smaller file is read at once
 HEAD = 1 << 16

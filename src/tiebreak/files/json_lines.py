@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tiebreak.errors import InputError
 from tiebreak.files import lines
-from tiebreak.files.content import BYTE_ORDER_MARK, Content
+from tiebreak.files.content import BYTE_ORDER_MARK, Content, is_json_list
+from tiebreak.files.json_stream import json_records
 from tiebreak.files.table import Table
 from tiebreak.ids import Column
+from tiebreak.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +23,7 @@ def json_table(content: Content) -> Table:
     return Table(
         names=names,
         load=lambda positions: [columns[names[i]] for i in positions],
-        source=lines.source_of(content, None),
+        source=Source(content.name) if is_json_list(content) else lines.source_of(content, None),
     )
 
 
@@ -78,11 +79,9 @@ def _read_each(content: Content) -> dict[str, Column]:
     except UnicodeDecodeError:
         raise lines.not_text(content) from None
     if text.lstrip().startswith("["):
-        raise InputError(
-            f"{content.name} holds one JSON list. Write one object per line instead, for instance "
-            f"with: jq -c '.[]' {content.name}"
-        )
-    records = [record for _, record in lines.json_objects(text, content.name)]
+        records = list(json_records(content.data, content.name))
+    else:
+        records = [record for _, record in lines.json_objects(text, content.name)]
     columns = table_of_records(records)
     return {key: _one_type(values) for key, values in columns.items()}
 

@@ -31,10 +31,11 @@ class OpenTable(NamedTuple):
 
     source: Any
     columns: dict[str, object]
+    options: dict[str, Any] = {}  # noqa: RUF012 - of the reader, such as a format; never changed
 
     def read(self, reader: Callable[..., Read], **options: Any) -> Read:
         """Read the table with one of the readers of this room."""
-        return reader(self.source, columns=self.columns, **options)
+        return reader(self.source, columns=self.columns, **self.options, **options)
 
 
 def open_tables(sources: Mapping[str, Any], columns: Mapping[str, object]) -> dict[str, OpenTable]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from tiebreak import ids
-from tiebreak.errors import InputError
+from tiebreak.errors import InputError, note
 from tiebreak.files import schemas
 from tiebreak.files.columns import Schema, find_columns
+from tiebreak.files.formats import FormatOptions, import_gold, import_options, import_table
+from tiebreak.files.multi_label import split_labels
 from tiebreak.files.packed import is_packed, read_packed
 from tiebreak.files.probability_columns import as_probabilities, read_classes
+from tiebreak.files.response_columns import find_response_columns
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
@@ -26,14 +29,22 @@ from tiebreak.responses import Builder, Repeats, Responses
 ColumnNames = Mapping[str, object]
 
 
+class Export(NamedTuple):
+    """What a file of responses holds: `gold` is None where it names no known label."""
+
+    responses: Responses
+    gold: Gold | None
+
+
 def read_responses(
     source: Any,
     *,
     columns: ColumnNames | None = None,
-    repeats: Repeats = "last",
+    repeats: Repeats | None = None,
     tasks: Any = None,
     classes: Iterable[Any] | None = None,
     format: str | None = None,
+    **options: Unpack[FormatOptions],
 ) -> Responses:
     """Read who gave which label to which task.
 
@@ -41,19 +52,33 @@ def read_responses(
     ----------
     source
         A path, "-" (standard input), an open file, a frame (pandas, polars, pyarrow, DuckDB), a
-        dictionary of columns, or (task, worker, label) rows. Text files are UTF-8 CSV, TSV or
-        JSON lines, also packed with gzip; Parquet is typed. A folder ``x.tb``, written by
+        dictionary of columns, or (task, worker, label) rows. Text files are CSV, TSV or JSON,
+        also packed with gzip; Parquet is typed. What annotation tools and judges write (Label
+        Studio, Argilla, Prodigy, MTurk …) is known by its content. A folder ``x.tb``, written by
         `write_responses`, is read at once: its repeats are settled already.
     columns
-        Ids of the columns, such as ``{"task": "item"}``, where they are not found.
+        Names of the columns, such as ``{"task": "item"}``, where they are not found.
     repeats
-        What counts if a worker labelled a task twice: the "last" label, each ("count"), or it
-        is an "error".
+        What counts if a worker labelled a task twice: the "last" label, each ("count"), the
+        majority ("vote"), or it is an "error". Not given: "vote" where a column tells runs
+        apart, else "last".
     tasks, classes
         Tasks that exist even without a response (see `read_tasks`), and classes that exist even
         if nobody chose them.
     format
-        "csv", "tsv", "jsonl" or "parquet"; found by content and name if not given.
+        "csv", "tsv", "jsonl", "parquet" or the name of a tool's format, such as "label-studio";
+        found by content if not given.
+    **options
+        question
+            Which question, where a file holds several.
+        multi_label
+            Make one yes/no task of each task and label.
+        label_pattern, label_pointer
+            Where a label stands inside a text: a regular expression, or a JSON pointer.
+        wide
+            One column per worker.
+        task_columns, worker_columns
+            Columns that make up the task, or the worker, together.
 
     Raises
     ------
@@ -67,19 +92,59 @@ def read_responses(
     >>> read_responses({"task": ["a", "b"], "worker": ["ann", "ann"], "label": [1, 0]}).classes
     Ids([0, 1], n=2)
     """
+    export = read_export(
+        source,
+        columns=columns,
+        repeats=repeats,
+        tasks=tasks,
+        classes=classes,
+        format=format,
+        **options,
+    )
+    if export.gold is not None:
+        note(f"{len(export.gold):,} known labels are in the file; read_gold reads them.")
+    return export.responses
+
+
+def read_export(
+    source: Any,
+    *,
+    columns: ColumnNames | None = None,
+    repeats: Repeats | None = None,
+    tasks: Any = None,
+    classes: Iterable[Any] | None = None,
+    format: str | None = None,
+    **options: Unpack[FormatOptions],
+) -> Export:
+    """Read responses, and the known labels that came with them; see `read_responses`."""
     if isinstance(source, Responses) or is_packed(source):
         ready = source if isinstance(source, Responses) else read_packed(source)
-        return _extended(ready, tasks, classes)
-    table = as_table(source, schemas.RESPONSES.names, len(schemas.RESPONSES.needed), format)
-    positions = list(find_columns(table, schemas.RESPONSES, columns).values())
-    builder = Builder(repeats, table.source)
-    for task, worker, label in table.batches(positions):
+        return Export(_extended(ready, tasks, classes), None)
+    choices = import_options(columns, options)
+    imported = import_table(source, format, choices, schemas.RESPONSES.names)
+    table = imported.table
+    found = find_response_columns(
+        table,
+        None if imported.is_named else columns,
+        options.get("task_columns"),
+        options.get("worker_columns"),
+    )
+    if choices.multi_label and not imported.is_named:
+        table = split_labels(table, found, choices).table
+        found = find_response_columns(table, None)
+    default: Repeats = "vote" if "run" in found.extras else "last"
+    builder = Builder(repeats or default, table.source)
+    for task, worker, label in found.batches(table):
         builder.add(task, worker, label, is_large=table.stream is not None)
+    known = Gold.from_dict(imported.gold) if imported.gold else None
     built = builder.finish(
         tasks=None if tasks is None else _like(task, read_tasks(tasks), "tasks"),
         classes=None if classes is None else _like(label, clean("classes", classes), "classes"),
     )
-    return Responses(*built, frame=table.frame)
+    responses = Responses(*built, frame=table.frame)
+    if known is not None:  # a task may be known and have no other answer
+        responses = responses.with_tasks(known.tasks)
+    return Export(responses, known)
 
 
 def read_links(
@@ -113,11 +178,16 @@ def read_links(
 
 
 def read_gold(
-    source: Any, *, columns: ColumnNames | None = None, format: str | None = None
+    source: Any,
+    *,
+    columns: ColumnNames | None = None,
+    format: str | None = None,
+    question: str | None = None,
 ) -> Gold:
     """Read tasks whose class is known: columns task and label, or a mapping of task to label.
 
-    See `read_responses` for what `source`, `columns` and `format` may be.
+    Of a tool's export, such as Label Studio's, it reads the labels that the file says are true.
+    See `read_responses` for what `source`, `columns`, `format` and `question` may be.
 
     Examples
     --------
@@ -128,6 +198,9 @@ def read_gold(
     """
     if isinstance(source, Gold):
         return source
+    source, known = import_gold(source, format, import_options(columns, {"question": question}))
+    if known is not None:
+        return Gold.from_dict(known)
     table, found = _load(_unfolded(source, schemas.GOLD), schemas.GOLD, columns, format)
     return Gold.from_columns(found["task"], found["label"], source=table.source)
 

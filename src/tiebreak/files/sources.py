@@ -27,6 +27,8 @@ def as_table(
     """
     if isinstance(source, Table):
         return source
+    if isinstance(source, Content):
+        return _from_content(source, format)
     if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
         return _from_content(read_content(source), format)
     if isinstance(source, Mapping):

@@ -211,9 +211,11 @@ def _python_column(name: str, column: Any) -> list[Any]:
         try:
             hash(value)
         except TypeError:
+            cure = "--multi-label (multi_label=True) makes one yes/no task of each label."
             raise InputError(
                 f"Column {name!r}, row {row + 1:,} holds {value!r} ({type(value).__name__}), "
-                "which cannot be an id or a label. Use text or a number."
+                "which cannot be an id or a label. "
+                f"{cure if isinstance(value, list) else 'Use text or a number.'}"
             ) from None
         if _is_nothing(value):
             values[row] = None

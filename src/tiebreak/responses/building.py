@@ -15,10 +15,11 @@ from tiebreak.kernels.ingest import reference
 from tiebreak.kernels.ingest.reference import Arranged, Part
 from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.kernels.threads import default_threads, for_each
+from tiebreak.responses.voting import vote
 from tiebreak.source import NOWHERE, Source
 
-Repeats = Literal["last", "count", "error"]
-REPEATS: tuple[Repeats, ...] = ("last", "count", "error")
+Repeats = Literal["last", "count", "error", "vote"]
+REPEATS: tuple[Repeats, ...] = ("last", "count", "error", "vote")
 ROLES = ("task", "worker", "label")
 SHOWN = 3  # rows named in a message
 TOGETHER = 1 << 24  # rows whose codes lie in one array
@@ -114,6 +115,8 @@ class Builder:
             self._n_empty,
             arranged.n_repeats,
         )
+        if built.n_repeats and self._repeats == "vote":
+            return _vote(built)
         if built.n_repeats:
             _report_repeats(built, self._repeats)
         return built
@@ -191,6 +194,16 @@ def sorted_classes(classes: Ids) -> tuple[Ids, Codes]:
 def _narrow(codes: Codes, n: int, kind: type[np.unsignedinteger[Any]]) -> Any:
     """Keep codes below n in a narrower kind of number where that can hold them."""
     return codes.astype(kind) if n <= np.iinfo(kind).max + 1 else codes
+
+
+def _vote(built: Built) -> Built:
+    """Keep what each worker said most often on each task, and say how often that is nothing."""
+    voted = vote(built.start, built.code, len(built.classes))
+    note(
+        f"{built.n_repeats:,} responses repeat a worker on a task; the majority of a worker's "
+        f"runs counts once (repeats='vote'), and {voted.n_ties:,} ties give no vote."
+    )
+    return built._replace(start=voted.start, code=voted.code)
 
 
 def _report_repeats(built: Built, repeats: Repeats) -> None:

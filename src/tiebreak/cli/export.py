@@ -1,0 +1,85 @@
+"""tiebreak export: labels back into the tool in which people work."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from tiebreak.cli.arguments import STANDARD, check_files
+from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.options import Quiet
+
+
+def export(
+    labels: Annotated[
+        str, typer.Argument(help="Table of task, label, probability.", metavar="LABELS")
+    ],
+    to: Annotated[
+        Literal["label-studio", "argilla", "prodigy"], typer.Option(help="For which tool.")
+    ],
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Where it goes; else stdout.", metavar="FILE")
+    ] = None,
+    texts: Annotated[
+        str | None,
+        typer.Option(help="Table of task, text, or the export of a tool.", metavar="FILE"),
+    ] = None,
+    question: Annotated[
+        str, typer.Option(help="What the tool calls the question.", metavar="NAME")
+    ] = "label",
+    field: Annotated[
+        str, typer.Option(help="What the tool calls the field of text.", metavar="NAME")
+    ] = "text",
+    below: Annotated[
+        float | None,
+        typer.Option(help="Only labels below this probability.", metavar="P", min=0.0, max=1.0),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write labels with probabilities for the tool in which people work.
+
+    They become predictions (Label Studio), suggestions (Argilla) or chosen options (Prodigy).
+    """
+    out = out or STANDARD
+    check_files((labels, texts), (out,))
+    if texts == STANDARD:
+        raise typer.BadParameter("--texts cannot be '-', the standard input. Name the file.")
+    from tiebreak import files
+    from tiebreak.files import exports
+
+    with working("reading", quiet=quiet):
+        read = files.read_labels(labels)
+        if below is not None:
+            read = _doubtful(read, below)
+        shown = exports.Shown(question, field)
+        exports.write_export(out, read, to, texts=_texts(texts), shown=shown)
+    if not quiet and out != STANDARD:
+        print_message(f"{len(read):,} labels for {to}: wrote {out}")
+
+
+def _doubtful(labels: Any, below: float) -> Any:
+    """Keep the labels below a probability."""
+    import numpy as np
+
+    from tiebreak.ids import Ids
+    from tiebreak.labels import Labels
+
+    if labels.probability is None:
+        raise typer.BadParameter("--below needs a column of probabilities in LABELS.")
+    kept = np.flatnonzero(labels.probability < below)
+    if not len(kept):
+        raise typer.BadParameter(f"No label is below {below}: nothing to write.")
+    tasks = Ids(labels.tasks.take(kept))
+    return Labels(tasks, labels.classes, labels.label[kept], labels.probability[kept])
+
+
+def _texts(source: str | None) -> dict[Any, str] | None:
+    """Read texts from the export of a tool, else from a table of task and text."""
+    if source is None:
+        return None
+    from tiebreak import files
+    from tiebreak.files import conversion
+
+    found = conversion.read_texts(source, None, {})
+    return files.read_texts(source) if found is None else found

@@ -1,0 +1,149 @@
+"""What a format is: it knows its files by their content, and turns records into rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
+
+from tiebreak.errors import InputError
+
+if TYPE_CHECKING:
+    from tiebreak.files.formats.rows import Rows
+
+Record = Mapping[str, Any]
+Container = Literal["json", "document", "delimited", "zip", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What the caller chose where a file leaves a choice."""
+
+    question: str | None = None
+    multi_label: bool = False
+    label_pattern: str | None = None  # a regular expression for the label inside a text
+    label_pointer: str | None = None  # a JSON pointer to the label inside a JSON text
+    wide: bool = False
+    columns: Mapping[str, object] = field(default_factory=dict)
+
+
+class FormatOptions(TypedDict, total=False):
+    """The same as arguments of a reader; see `tiebreak.read_responses`."""
+
+    question: str | None
+    multi_label: bool
+    label_pattern: str | None
+    label_pointer: str | None
+    wide: bool
+    task_columns: Sequence[str] | None
+    worker_columns: Sequence[str] | None
+
+
+def import_options(columns: Mapping[str, object] | None, options: FormatOptions) -> ImportOptions:
+    """Gather what was chosen; composed ids are a matter of tables, not of formats."""
+    known = {name for name in FormatOptions.__annotations__ if not name.endswith("_columns")}
+    unknown = sorted(options.keys() - FormatOptions.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"read_responses has no argument {unknown[0]!r}.")
+    chosen: dict[str, Any] = {name: value for name, value in options.items() if name in known}
+    return ImportOptions(columns=dict(columns or {}), **chosen)
+
+
+class Head(NamedTuple):
+    """The beginning of a file: enough to know its format.
+
+    `keys` are the columns of a table or the keys of the first record; `record` is the first
+    record, empty for a table whose rows have not been read yet.
+    """
+
+    container: Container
+    keys: tuple[str, ...]
+    record: Record
+
+    def has(self, *keys: str) -> bool:
+        """Tell whether all these keys are there."""
+        return set(keys) <= set(self.keys)
+
+
+class Place(NamedTuple):
+    """Where a record stands, so that an error can name it."""
+
+    file: str
+    noun: str  # "record", "line" or "row"
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.file}, {self.noun} {self.number:,}"
+
+    def error(self, message: str) -> InputError:
+        """Describe what is wrong with this record."""
+        return InputError(f"{self}: {message}")
+
+
+LABEL_IN_TEXT = "label in text"  # what a format says that it has labels inside of texts
+Records = Callable[[], Iterator[tuple[Place, Record]]]  # each call reads from the start
+
+
+class Format(Protocol):
+    """One way in which a tool writes labels."""
+
+    name: str
+    title: str  # as a person would call it
+    choosable: tuple[str, ...]  # roles whose column the caller may choose, or LABEL_IN_TEXT
+
+    def looks_like(self, head: Head) -> bool:
+        """Tell by content whether a file is of this format."""
+        ...
+
+    def read(self, records: Records, rows: Rows) -> None:
+        """Add every answer, known label and text to `rows`."""
+        ...
+
+
+def need(record: Any, key: str, kind: type | tuple[type, ...], place: Place) -> Any:
+    """Return a value that must be there and be of one kind.
+
+    >>> need({"id": 7}, "id", (int, str), Place("a.json", "record", 1))
+    7
+    """
+    if not isinstance(record, dict | Mapping):  # a dict is known at once
+        raise place.error(f"expected an object, got {shown(record)}.")
+    if key not in record:
+        there = ", ".join(map(repr, list(record)[:12])) or "nothing"
+        raise place.error(f"{key!r} is missing (there is {there}). Export the file again.")
+    value = record[key]
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(WORDS.get(k, k.__name__) for k in kinds)
+        raise place.error(f"{key!r} must be {wanted}, got {shown(value)}.")
+    return value
+
+
+WORDS: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
+IdType = (str, int)
+
+
+def shown(value: object) -> str:
+    """Print a value in a message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def first_text(values: Mapping[str, Any]) -> str | None:
+    """Return what to show for a task: its text, else the first value that is text.
+
+    >>> first_text({"n": 1, "title": "A", "text": "good film"})
+    'good film'
+    """
+    for key in ("text", "prompt", "question", "input"):
+        if isinstance(values.get(key), str):
+            return str(values[key])
+    return next((value for value in values.values() if isinstance(value, str)), None)

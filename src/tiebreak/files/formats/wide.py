@@ -1,0 +1,106 @@
+"""Wide tables: one row per task, one column per worker, nothing where a worker gave no answer.
+
+task  ann  bob                 task  worker  label
+t1    cat  dog        →        t1    ann     cat
+t2         cat                 t1    bob     dog
+t2    bob     cat
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tiebreak.errors import InputError, note
+from tiebreak.files.columns import squashed
+from tiebreak.files.formats.rows import Imported, RecordFinder, RecordSource, table_of
+from tiebreak.files.schemas import TASK
+from tiebreak.files.table import Table
+from tiebreak.ids import is_arrow
+
+
+def is_wide_array(source: Any) -> bool:
+    """Tell an N × M array with gaps, which can be nothing else than one column per worker."""
+    if not isinstance(source, np.ndarray) or source.ndim != 2:
+        return False
+    return source.dtype.kind == "f" and bool(np.isnan(source).any())
+
+
+def from_array(source: np.ndarray[Any, Any]) -> Imported:
+    """Melt an N × M array: tasks and workers are numbered from 0, NaN is no answer."""
+    if source.ndim != 2 or not source.size:
+        raise InputError(f"A wide array has tasks × workers; got shape {source.shape}.")
+    values = {str(j): source[:, j].tolist() for j in range(source.shape[1])}
+    return _melted(list(range(len(source))), values, "The array", "row")
+
+
+def from_table(table: Table, columns: Mapping[str, object]) -> Imported:
+    """Melt a table; the column of tasks is named, known by its name, or the first of a file."""
+    position = _task_position(table, columns)
+    loaded = table.read(list(range(len(table.names))))
+    lists = [column.to_pylist() if is_arrow(column) else list(column) for column in loaded]
+    tasks = list(range(len(lists[0]))) if position is None else lists[position]
+    workers = {
+        name: values
+        for i, (name, values) in enumerate(zip(table.names, lists, strict=True))
+        if i != position
+    }
+    if len(workers) != len(table.names) - (position is not None):
+        raise InputError(f"{table.title}: two columns have the same name. Rename one of them.")
+    if not workers:
+        raise InputError(f"{table.title} is not wide: it has no column beside the task.")
+    noun = "row" if table.source.line_of is None else "line"
+    return _melted(tasks, workers, table.title, noun)
+
+
+def _task_position(table: Table, columns: Mapping[str, object]) -> int | None:
+    """Return which column holds the task; None where rows are numbered instead."""
+    wanted = columns.get("task")
+    if wanted is not None:
+        if str(wanted) not in table.names:
+            raise InputError(f"{table.title} has no column {str(wanted)!r} for the task.")
+        return table.names.index(str(wanted))
+    for words in ({TASK.name}, TASK.others, TASK.weak):
+        for i, name in enumerate(table.names):
+            if squashed(name) in words:
+                return i
+    return 0 if table.has_header else None
+
+
+def _melted(tasks: list[Any], by_worker: Mapping[str, list[Any]], name: str, noun: str) -> Imported:
+    repeated = len(tasks) - len(set(tasks))
+    if repeated:
+        raise InputError(
+            f"{name}: {repeated:,} rows repeat a task, but a wide table has one row per task. "
+            "Name the column of tasks with columns={'task': …} (--columns task=…)."
+        )
+    rows = [
+        (i, worker, _whole(values[i]))
+        for i in range(len(tasks))
+        for worker, values in by_worker.items()
+        if not _is_gap(values[i])
+    ]
+    n_cells = len(tasks) * len(by_worker)
+    note(
+        f"{name} (wide): read {n_cells:,} cells of {len(by_worker):,} workers, kept {len(rows):,}; "
+        f"{n_cells - len(rows):,} are empty."
+    )
+    columns = {
+        "task": [tasks[i] for i, _, _ in rows],
+        "worker": [worker for _, worker, _ in rows],
+        "label": [label for _, _, label in rows],
+    }
+    first_line = 2 if noun == "line" else 1
+    finder = RecordFinder(noun, np.array([i + first_line for i, _, _ in rows], dtype=np.int64))
+    return Imported(table_of(columns, RecordSource(name, finder)), {})
+
+
+def _is_gap(value: Any) -> bool:
+    return value is None or value == "" or value != value
+
+
+def _whole(value: Any) -> Any:
+    """Undo what a gap does to a column of whole numbers: 3.0 is 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

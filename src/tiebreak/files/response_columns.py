@@ -1,0 +1,215 @@
+"""Columns of responses beyond task, worker and label: composed ids, runs, order of presentation.
+
+    question  turn  model  prompt  run  order  label
+    q1        1     gpt    short   1    AB     yes
+
+With `task_columns=["question", "turn"]` and `worker_columns=["model", "prompt"]` the task is
+"q1 | 1" and the worker "gpt | short [order=AB]": who sees two answers the other way round may
+judge otherwise, so that each order is a worker of its own. Runs are the same worker again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tiebreak.errors import OptionError, ResponseError, note
+from tiebreak.files import schemas
+from tiebreak.files.columns import find_columns, squashed
+from tiebreak.files.formats.rows import SEPARATOR, composed
+from tiebreak.files.table import Table
+from tiebreak.ids import Column, is_arrow
+
+EXTRAS: dict[str, tuple[str, ...]] = {  # role: the names under which people keep it
+    "run": ("run", "runid", "epoch", "seed", "attempt", "trial", "repetition", "replicate"),
+    "order": ("order", "position", "swapped", "presentationorder"),
+    "group": ("group", "family", "modelfamily"),
+    "confidence": ("confidence",),
+    "weight": ("weight",),
+    "time": ("time",),
+}
+PERHAPS_RUN = ("sample", "sampleid")  # a run where another column is the task
+MOST_ORDERS = 6  # of three answers; a column with more values is a place in a queue
+LATEST_EPOCH = 1_000_000  # above it, an "epoch" is a time in seconds
+
+
+class ResponseColumns(NamedTuple):
+    """Which columns make the task, the worker and the label; the others by role."""
+
+    task: tuple[int, ...]
+    worker: tuple[int, ...]
+    label: int
+    extras: dict[str, int]
+
+    def batches(self, table: Table) -> Iterator[tuple[Column, Column, Column]]:
+        """Yield task, worker and label, piece by piece where the table is large."""
+        order = self.extras.get("order")
+        positions = [*self.task, *self.worker, self.label]
+        for columns in table.batches(positions if order is None else [*positions, order]):
+            task = joined(columns[: len(self.task)])
+            worker = joined(columns[len(self.task) : len(self.task) + len(self.worker)])
+            if order is not None:
+                worker = _with_order(worker, columns[-1])
+            yield task, worker, columns[len(self.task) + len(self.worker)]
+
+
+def find_response_columns(
+    table: Table,
+    chosen: Mapping[str, object] | None,
+    task_columns: Sequence[str] | None = None,
+    worker_columns: Sequence[str] | None = None,
+    *,
+    tell_order: bool = True,
+) -> ResponseColumns:
+    """Find the columns of responses; what is composed need not be found by name."""
+    chosen = dict(chosen or {})
+    extras = {role: _existing(table, chosen.pop(role)) for role in EXTRAS if role in chosen}
+    several = {"task": task_columns, "worker": worker_columns}
+    parts = {role: _positions(table, role, names, chosen) for role, names in several.items()}
+    chosen |= {role: table.names[found[0]] for role, found in parts.items() if found}
+    run = _sample_as_run(table, chosen)
+    if run is not None:
+        extras.setdefault("run", run)
+    found = find_columns(_without_parts(table, parts), schemas.RESPONSES, chosen)
+    task = parts["task"] or (found["task"],)
+    worker = parts["worker"] or (found["worker"],)
+    taken = {*task, *worker, found["label"], *extras.values()}
+    extras |= _find_extras(table, taken, set(extras))
+    if tell_order and "order" in extras:
+        _tell_order(table, extras["order"])
+    return ResponseColumns(task, worker, found["label"], extras)
+
+
+def _without_parts(table: Table, parts: Mapping[str, tuple[int, ...]]) -> Table:
+    """Rename columns that are part of a composed id, so that no other role takes them."""
+    names = list(table.names)
+    for role, positions in parts.items():
+        for i in positions[1:]:
+            names[i] = f"{names[i]} (part of the {role})"
+    return replace(table, names=tuple(names))
+
+
+def _positions(
+    table: Table, role: str, names: Sequence[str] | None, chosen: Mapping[str, object]
+) -> tuple[int, ...]:
+    if not names:
+        return ()
+    if role in chosen:
+        raise OptionError(
+            f"The {role} is named twice: columns={{{role!r}: …}} (--columns {role}=…) and "
+            f"{role}_columns= (--{role}-columns). Give one of them."
+        )
+    if isinstance(names, str):
+        raise OptionError(f"{role}_columns takes a list of names; got {names!r}.")
+    return tuple(_existing(table, name) for name in names)
+
+
+def _existing(table: Table, name: object) -> int:
+    if str(name) not in table.names:
+        there = ", ".join(map(repr, table.names[:20]))
+        raise ResponseError(f"{table.title} has no column {str(name)!r}. Its columns are {there}.")
+    return table.names.index(str(name))
+
+
+def _sample_as_run(table: Table, chosen: dict[str, object]) -> int | None:
+    """Take `sample` for the run where exactly one other column can be the task."""
+    samples = [i for i, name in enumerate(table.names) if squashed(name) in PERHAPS_RUN]
+    if len(samples) != 1:
+        return None
+    if "task" in chosen:
+        is_task = table.names[samples[0]] == chosen["task"]
+        return None if is_task else samples[0]
+    words = {schemas.TASK.name, *schemas.TASK.others} - set(PERHAPS_RUN)
+    others = [name for name in table.names if squashed(name) in words]
+    if len(others) != 1:
+        return None
+    chosen["task"] = others[0]
+    note(f"{table.title}: read column {table.names[samples[0]]!r} as run, {others[0]!r} as task.")
+    return samples[0]
+
+
+def _find_extras(table: Table, taken: set[int], known: set[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for role, words in EXTRAS.items():
+        if role in known:
+            continue
+        free = [i for i in range(len(table.names)) if i not in taken]
+        matches = [i for word in words for i in free if squashed(table.names[i]) == word]
+        if matches and _can_be(table, role, matches[0]):
+            found[role] = matches[0]
+            taken.add(matches[0])
+    return found
+
+
+def _tell_order(table: Table, position: int) -> None:
+    note(
+        f"{table.title}: column {table.names[position]!r} is the order of presentation; each "
+        "worker and order is a worker of its own."
+    )
+
+
+def _can_be(table: Table, role: str, position: int) -> bool:
+    """Look at values where a name alone may mislead."""
+    name = table.names[position]
+    if role == "order":
+        values = _distinct(table, position, MOST_ORDERS)
+        if len(values) > MOST_ORDERS:
+            note(
+                f"{table.title}: column {name!r} has more than {MOST_ORDERS} values, so it is not "
+                "read as the order of presentation."
+            )
+            return False
+    if squashed(name) == "epoch":
+        largest = max((_number(value) for value in _distinct(table, position, 1)), default=0.0)
+        return largest < LATEST_EPOCH
+    return True
+
+
+def _distinct(table: Table, position: int, most: int) -> set[Any]:
+    """Return the values of a column, one more than `most` of them at most."""
+    seen: set[Any] = set()
+    for (column,) in table.batches([position]):
+        values = column.unique().to_pylist() if is_arrow(column) else column
+        seen.update(value for value in values if value is not None)
+        if len(seen) > most:
+            break
+    return seen
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        return 0.0
+
+
+def joined(columns: Sequence[Column]) -> Column:
+    """Make one column of ids from several; a missing part makes the id missing."""
+    if len(columns) == 1:
+        return columns[0]
+    if not all(is_arrow(column) for column in columns):
+        lists = [column.to_pylist() if is_arrow(column) else list(column) for column in columns]
+        rows = zip(*lists, strict=True)
+        return [None if None in parts else composed(parts) for parts in rows]
+    import pyarrow.compute as pc
+
+    marked = [pc.replace_substring(column.cast("string"), SEPARATOR, " \\| ") for column in columns]
+    return pc.binary_join_element_wise(*marked, SEPARATOR)
+
+
+def _with_order(worker: Column, order: Column) -> Column:
+    """Write the order into the worker; where there is none the worker stays."""
+    if not (is_arrow(worker) and is_arrow(order)):
+        workers = worker.to_pylist() if is_arrow(worker) else list(worker)
+        orders = order.to_pylist() if is_arrow(order) else list(order)
+        return [
+            who if who is None or at is None else f"{who} [order={at}]"
+            for who, at in zip(workers, orders, strict=True)
+        ]
+    import pyarrow.compute as pc
+
+    who = worker.cast("string")
+    at = order.cast("string")
+    named = pc.binary_join_element_wise(who, " [order=", at, "]", "")
+    return pc.if_else(pc.is_valid(at), named, who)
