@@ -4,26 +4,34 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test check format bench reproduction lock clean
+.PHONY: help demo test quick test-long check format bench reproduction lock clean
 
 VENV := .venv
 BENCH_VENV := .venv-bench
 BIN := $(VENV)/bin
 UV ?= uv
 PYTEST_ARGS ?=
+WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 LOCK := $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.run-ready ## Make a small crowd, fuse its responses, show what came out
 	@$(BIN)/python -m tiebreak demo
 
-test: $(VENV)/.dev-ready ## Run every test; PYTEST_ARGS="-k links" runs some
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(VENV)/.dev-ready ## Run every test but the long ones; PYTEST_ARGS="-k links" runs some
+	@$(PYTEST) -m "not long" $(PYTEST_ARGS)
+
+quick: $(VENV)/.dev-ready ## Run the tests to run while typing: some of `make test`, within a minute
+	@$(PYTEST) -m "not long and quick" $(PYTEST_ARGS)
+
+test-long: $(VENV)/.dev-ready ## Run the tests that take minutes each, which `make test` leaves out
+	@$(PYTEST) -m long $(PYTEST_ARGS)
 
 check: $(VENV)/.dev-ready ## Check format, lint, types and the import rule
 	$(BIN)/ruff format --check .

@@ -10,6 +10,7 @@ from benchmarks import asked, report
 # Each runs in a process of its own, so that peak memory is its own.
 EVERY = {
     "crowd_kit": "benchmarks.rivals.crowd_kit",
+    "one_coin": "benchmarks.rivals.one_coin",
     "frame": "benchmarks.rivals.frame",
     "ids": "benchmarks.rivals.ids",
     "growth": "benchmarks.scale.growth",

@@ -1,4 +1,4 @@
-"""What all tests share: fixed seeds, the folder of real datasets, how many tests used it."""
+"""What all tests share: fixed seeds, the folders of real data, which tests are quick."""
 
 from __future__ import annotations
 
@@ -11,9 +11,28 @@ from hypothesis import settings
 settings.register_profile("tiebreak", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("tiebreak")
 
+TESTS = Path(__file__).parent
 DATA = "TIEBREAK_DATA"
-NO_DATA = f"{DATA} names no folder of datasets"
+JURIES = "TIEBREAK_JURIES"
 IS_DATA = ("tiebreak", "data")  # travels with every report, also from a worker of xdist
+
+# What `make quick` runs, beside the examples in docstrings: every room, nothing that compiles.
+QUICK = {
+    *("test_docs.py", "test_evaluate.py", "test_ids.py", "test_simulate.py"),
+    *("ask/test_contradictions.py", "ask/test_log.py"),
+    *("cli/test_columns_option.py", "cli/test_evaluate_command.py"),
+    *("datasets/test_convert.py", "datasets/test_loading.py", "datasets/test_places.py"),
+    *("files/test_columns.py", "files/test_read_labels.py", "files/test_read_links.py"),
+    *("files/formats/test_every_format.py", "files/formats/test_json_stream.py"),
+    *("files/test_round_trips.py", "files/test_sources.py", "files/test_wrong_files.py"),
+    *("inference/test_estimators.py", "inference/test_golden.py"),
+    "kernels/test_threads.py",
+    *("links/test_links.py", "links/test_parity.py"),
+    *("properties/test_bound.py", "properties/test_exact_bound.py"),
+    "reproduce/test_claims.py",
+    *("selection/test_draws.py", "selection/test_value.py"),
+    *("theory/test_assumption_file.py", "theory/test_bounds.py", "theory/test_golden.py"),
+}
 
 
 @pytest.fixture(scope="session")
@@ -22,20 +41,42 @@ def data_dir() -> Path:
     return Path(os.environ[DATA])
 
 
+@pytest.fixture(scope="session")
+def juries_dir() -> Path:
+    """Return the folder of real juries; only tests marked `data` may ask for it."""
+    return Path(os.environ[JURIES])
+
+
 def pytest_configure() -> None:
-    folder = os.environ.get(DATA)
-    if folder and not Path(folder).is_dir():
-        raise pytest.UsageError(f"{DATA} is set, but it names no folder. Correct or unset it.")
+    for name in (DATA, JURIES):
+        folder = os.environ.get(name)
+        if folder and not Path(folder).is_dir():
+            raise pytest.UsageError(f"{name} is set, but it names no folder. Correct or unset it.")
+    missing = [name for name in QUICK if not (TESTS / name).is_file()]
+    if missing:
+        raise pytest.UsageError(f"QUICK in tests/conftest.py names no file: {sorted(missing)}.")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m looks at markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    has_data = bool(os.environ.get(DATA))
     for item in items:
+        if _is_quick(item):
+            item.add_marker(pytest.mark.quick)
         if item.get_closest_marker("data") is None:
             continue
         item.user_properties.append(IS_DATA)
-        if not has_data:
-            item.add_marker(pytest.mark.skip(reason=NO_DATA))
+        needed = JURIES if "juries_dir" in getattr(item, "fixturenames", ()) else DATA
+        if not os.environ.get(needed):
+            item.add_marker(pytest.mark.skip(reason=f"{needed} names no folder"))
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    """Say whether a test is an example, or of a quick file, without data and compiled code."""
+    if isinstance(item, pytest.DoctestItem):
+        return True
+    is_listed = TESTS in item.path.parents and item.path.relative_to(TESTS).as_posix() in QUICK
+    needs_data = item.get_closest_marker("data") is not None
+    return is_listed and not needs_data and "numba" not in item.name
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -46,5 +87,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             if IS_DATA in map(tuple, properties):
                 ran += outcome != "skipped"
                 skipped += outcome == "skipped"
-    is_set = "set" if os.environ.get(DATA) else "not set"
-    terminalreporter.line(f"data tests: {ran} ran, {skipped} skipped ({DATA} is {is_set})")
+    is_set = ", ".join(
+        f"{name} is {'set' if os.environ.get(name) else 'not set'}" for name in (DATA, JURIES)
+    )
+    terminalreporter.line(f"data tests: {ran} ran, {skipped} skipped ({is_set})")

@@ -12,7 +12,7 @@ import pandas as pd
 from crowdkit.aggregation import DawidSkene as Theirs
 
 from benchmarks.measure import about, interleaved, keep, memory_now, peak_since, seconds, summary
-from benchmarks.rivals.ids import ids
+from benchmarks.rivals.ids import made_ids
 from tiebreak import DawidSkene, simulate
 
 N_RESPONSES, N_WORKERS, N_CLASSES, PER_TASK = 2_000_000, 1_000, 4, 5
@@ -29,9 +29,9 @@ def frame_of(n_responses: int) -> pd.DataFrame:
     ).responses
     order = np.random.default_rng(1).permutation(n_responses)
     columns = {
-        "task": ids("task-", drawn.task_of_each()[order], n_tasks),
-        "worker": ids("worker-", drawn.worker_of_each()[order], N_WORKERS),
-        "label": ids("class-", drawn.label_of_each()[order], N_CLASSES),
+        "task": made_ids("task-", drawn.task_of_each()[order], n_tasks),
+        "worker": made_ids("worker-", drawn.worker_of_each()[order], N_WORKERS),
+        "label": made_ids("class-", drawn.label_of_each()[order], N_CLASSES),
     }
     return pd.DataFrame({name: column.to_pandas() for name, column in columns.items()})
 

@@ -16,7 +16,9 @@ from benchmarks.measure import about, keep, seconds
 from benchmarks.rivals.sparse_ibcc import SparseIbcc
 from tiebreak import DawidSkene, simulate
 from tiebreak.inference import priors, vb
-from tiebreak.kernels import compiled
+from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats
 from tiebreak.kernels.threads import default_threads, for_each
 
@@ -69,16 +71,19 @@ def crowd_kit_on(n_classes: int) -> tuple[Callable[[], float], float]:
 def measure(n_classes: int) -> dict[str, Any]:
     responses = crowd(N_RESPONSES, n_classes).responses
     tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
-    class_prior = np.ones(n_classes)
+    classes = ClassPrior(np.ones(n_classes))
     prior = priors.confusion_prior("diagonal", responses.workers, n_classes)
-    problem = vb.Problem(tasks, class_prior, prior, compiled, default_threads())
-    sparse = SparseIbcc(tasks, class_prior, prior)
+    workers = ConfusionMatrices(prior, responses.n_workers)
+    backend = choose_backend("numba", responses.n_responses)
+    problem = vb.Problem(tasks, classes, workers, backend, default_threads())
+    sparse = SparseIbcc(tasks, classes.prior, prior)
     q = vb.majority(tasks, n_classes)
+    sweeper = problem.open(q)
     state = [vb.implied_beliefs(problem, q)]
 
     def sweep() -> None:
         """Do all that `vb.ascend` does in a sweep: tables, tasks, beliefs, the bound."""
-        swept = vb.update_tasks(problem, q, state[0])
+        swept = vb.update_tasks(problem, sweeper, state[0])
         state[0] = vb.update_beliefs(problem, swept.counts, swept.totals)
         vb.bound_after_update(problem, state[0], swept.entropy)
 

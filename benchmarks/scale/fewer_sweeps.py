@@ -1,4 +1,4 @@
-"""Sweeps to the same tolerance with and without leaps, on real crowds."""
+"""Sweeps to the same tolerance with and without SQUAREM, on real crowds."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ TOLERANCE, MOST = 1e-6, 5_000
 
 
 def compare(method: str, name: str, responses: Responses) -> dict[str, Any]:
-    """Fit plainly and with leaps; both end by the change of one plain sweep."""
+    """Fit plainly and with SQUAREM; both end by the change of one plain sweep."""
     make, options = METHODS[method]
     fits = [
-        make(tol=TOLERANCE, max_iter=MOST, accelerate=leaps, **options).fit(responses)
-        for leaps in (False, True)
+        make(tol=TOLERANCE, max_iter=MOST, accelerate=accelerate, **options).fit(responses)
+        for accelerate in (False, True)
     ]
     plain, fast = fits
     same = plain.labels_.label == fast.labels_.label

@@ -1,16 +1,20 @@
-"""A jury of few judges on many tasks: equal rows collapsed, beside all tasks swept."""
+"""A jury of few judges on many tasks: equal response patterns made one, beside all tasks swept."""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, peak_bytes, seconds, summary
-from tiebreak.inference import response_patterns, vb
-from tiebreak.inference.response_patterns import Rows
-from tiebreak.kernels import compiled, layout, reference
-from tiebreak.kernels.layout import ByTask
+from tiebreak.ids import Ids
+from tiebreak.inference import priors, vb
+from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference.response_patterns import Patterns, find_patterns
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.layout import ByTask, lay_out
 from tiebreak.kernels.threads import default_threads
 
 N_TASKS, N_JUDGES, N_CLASSES = 10_000_000, 5, 3
@@ -28,58 +32,58 @@ def jury(n_tasks: int) -> ByTask:
         label = np.where(rng.random(n_tasks) < accuracy, truth, (truth + off) % N_CLASSES)
         code[:, judge] = judge * N_CLASSES + label
     start = np.arange(n_tasks + 1, dtype=np.int64) * N_JUDGES
-    n_codes = N_JUDGES * N_CLASSES
-    edges = layout.chunk_edges(start, n_codes * N_CLASSES * 8)
-    return ByTask(start, code.ravel(), vb.roles(n_tasks, None, None), edges, n_codes)
+    role = vb.roles(n_tasks, None, None)
+    return lay_out(start, code.ravel(), role, N_JUDGES * N_CLASSES, N_CLASSES)
 
 
-def fit(rows: Rows) -> vb.Run:
-    """Fit plain VB from votes, as the estimator does: few rows need no compiled code."""
-    large = len(rows.tasks.code) >= 200_000
-    prior = np.ones((1, N_CLASSES, N_CLASSES)) + (N_CLASSES - 1.0) * np.eye(N_CLASSES)
+def fit(patterns: Patterns) -> vb.Run:
+    """Fit plain VB from votes, as the estimator does: few patterns need no compiled code."""
+    prior = priors.confusion_prior("diagonal", Ids(range(N_JUDGES)), N_CLASSES)
     problem = vb.Problem(
-        rows.tasks,
-        np.ones(N_CLASSES),
-        prior,
-        compiled if large else reference,
+        patterns.tasks,
+        ClassPrior(np.ones(N_CLASSES)),
+        ConfusionMatrices(prior, N_JUDGES),
+        choose_backend("auto", len(patterns.tasks.code)),
         default_threads(),
-        copies=rows.copies,
+        copies=patterns.copies,
     )
-    q = vb.majority(rows.tasks, N_CLASSES)
+    q = vb.majority(patterns.tasks, N_CLASSES)
     return vb.ascend(problem, q, accelerate=True)
 
 
-def main(n_tasks: int) -> None:
-    fit(Rows(jury(100_000)))  # compiles
-    whole = Rows(jury(n_tasks))
-    alone = np.zeros(n_tasks, dtype=bool)
-    rows = response_patterns.rows_of(whole.tasks, N_CLASSES, alone)
-    small, large = fit(rows), fit(whole)
-    spread = rows.spread(small.q)
-    pairs = interleaved(lambda: fit(rows), lambda: fit(whole), PAIRS)
-    collapsing = seconds(lambda: response_patterns.rows_of(whole.tasks, N_CLASSES, alone))
-    spreading = seconds(lambda: rows.spread(small.q))
+def measure(n_tasks: int) -> dict[str, Any]:
+    fit(Patterns(jury(100_000)))  # compiles
+    whole = Patterns(jury(n_tasks))
+    single = np.zeros(n_tasks, dtype=bool)
+    patterns = find_patterns(whole.tasks, N_CLASSES, single)
+    small = fit(patterns)
+    large = fit(whole)
+    spread = patterns.to_tasks(small.q)
+    pairs = interleaved(lambda: fit(patterns), lambda: fit(whole), PAIRS)
+    collapsing = seconds(lambda: find_patterns(whole.tasks, N_CLASSES, single))
+    spreading = seconds(lambda: patterns.to_tasks(small.q))
     in_all = [(ours + collapsing + spreading, theirs) for ours, theirs in pairs]
-    keep(
-        "jury",
-        {
-            "what": "fit of all tasks / fit of equal rows collapsed",
-            "tasks": n_tasks,
-            "judges": N_JUDGES,
-            "classes": N_CLASSES,
-            "rows": rows.tasks.n_tasks,
-            "sweeps": [small.n_sweeps, large.n_sweeps],
-            "same_labels": float((spread.argmax(axis=1) == large.q.argmax(axis=1)).mean()),
-            "largest_difference": float(np.abs(spread - large.q).max()),
-            "bound_difference": small.bounds[-1] - large.bounds[-1],
-            "fit": summary(pairs),
-            "collapsing_seconds": round(collapsing, 3),
-            "spreading_seconds": round(spreading, 3),
-            "in_all": summary(in_all),
-            "peak_bytes_a_response": round(peak_bytes() / (n_tasks * N_JUDGES), 1),
-            **about(),
-        },
-    )
+    return {
+        "what": "fit of all tasks / fit of response patterns",
+        "tasks": n_tasks,
+        "judges": N_JUDGES,
+        "classes": N_CLASSES,
+        "rows": patterns.tasks.n_tasks,
+        "sweeps": [small.n_sweeps, large.n_sweeps],
+        "same_labels": float((spread.argmax(axis=1) == large.q.argmax(axis=1)).mean()),
+        "largest_difference": float(np.abs(spread - large.q).max()),
+        "bound_difference": small.bounds[-1] - large.bounds[-1],
+        "fit": summary(pairs),
+        "collapsing_seconds": round(collapsing, 3),
+        "spreading_seconds": round(spreading, 3),
+        "in_all": summary(in_all),
+        "peak_bytes_a_response": round(peak_bytes() / (n_tasks * N_JUDGES), 1),
+        **about(),
+    }
+
+
+def main(n_tasks: int) -> None:
+    keep("jury", measure(n_tasks))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from benchmarks.measure import about, interleaved, keep, summary
 from tiebreak import link_graph, simulate
 from tiebreak.inference import priors, vb
-from tiebreak.inference.exact_links import merge as merging
-from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.kernels import compiled
+from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference.exact_links.fit import set_up
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.threads import default_threads
+from tiebreak.options import ExactLinkOptions
 
 N_TASKS, N_WORKERS, N_CLASSES = 1_000_000, 1_000, 4
 RESPONSES_PER_TASK = (5, 10)
@@ -20,35 +23,34 @@ WARM_UP = 5
 PAIRS = 9
 
 
-def measure(responses_per_task: int) -> dict[str, Any]:
+def measure(responses_per_task: int, n_tasks: int) -> dict[str, Any]:
     crowd = simulate.crowd(
-        N_TASKS, N_WORKERS, N_CLASSES, responses_per_task=responses_per_task, random_state=0
+        n_tasks, N_WORKERS, N_CLASSES, responses_per_task=responses_per_task, random_state=0
     )
     responses = crowd.responses
-    links = simulate.links(crowd.gold, N_TASKS, random_state=1).on(responses.tasks)
+    links = simulate.links(crowd.gold, n_tasks, random_state=1).on(responses.tasks)
+    prior = priors.confusion_prior("diagonal", responses.workers, N_CLASSES)
     plain = vb.Problem(
-        vb.lay_out(responses, vb.roles(N_TASKS, None, None)),
-        np.ones(N_CLASSES),
-        priors.confusion_prior("diagonal", responses.workers, N_CLASSES),
-        compiled,
+        vb.lay_out(responses, vb.roles(n_tasks, None, None)),
+        ClassPrior(np.ones(N_CLASSES)),
+        ConfusionMatrices(prior, responses.n_workers),
+        choose_backend("numba", responses.n_responses),
         default_threads(),
     )
-    log_odds, hard = merging.log_odds_of(links, None)
-    merged = merging.merge(link_graph.imply(links, N_CLASSES))
-    soft = links.keep(~hard)
-    fixed = N_CLASSES, compiled, default_threads()
-    exact = ExactLinks(plain.tasks, merged, soft, log_odds[~hard], *fixed, takes_everyone=True)
-    linked = vb.with_nodes(plain, exact, exact.task, exact.merged.known())
+    setup = set_up(plain, links, link_graph.imply(links, N_CLASSES), None, ExactLinkOptions())
+    exact = setup.exact
+    linked = vb.with_nodes(plain, exact, exact.task, setup.known)
     q = vb.majority(plain.tasks, N_CLASSES)
     beliefs = vb.implied_beliefs(plain, q)
-    r = q.copy()
+    without = plain.open(q)
+    among = linked.open(q.copy())
     for _ in range(WARM_UP):
-        vb.update_tasks(plain, plain.open(q), beliefs)
-        swept = vb.update_tasks(linked, r, beliefs)
+        vb.update_tasks(plain, without, beliefs)
+        swept = vb.update_tasks(linked, among, beliefs)
         beliefs = vb.update_beliefs(linked, swept.counts, swept.totals)
     pairs = interleaved(
-        lambda: vb.update_tasks(plain, plain.open(q), beliefs),
-        lambda: vb.update_tasks(linked, r, beliefs),
+        lambda: vb.update_tasks(plain, without, beliefs),
+        lambda: vb.update_tasks(linked, among, beliefs),
         PAIRS,
     )
     return {
@@ -59,18 +61,18 @@ def measure(responses_per_task: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def main(n_tasks: int) -> None:
     keep(
         "linked_sweep",
         {
             "what": "one sweep, with as many random hard links as tasks / without links",
-            "tasks": N_TASKS,
+            "tasks": n_tasks,
             "classes": N_CLASSES,
-            "rows": [measure(each) for each in RESPONSES_PER_TASK],
+            "rows": [measure(each, n_tasks) for each in RESPONSES_PER_TASK],
             **about(),
         },
     )
 
 
 if __name__ == "__main__":
-    main()
+    main(int(float(sys.argv[1])) if len(sys.argv) > 1 else N_TASKS)

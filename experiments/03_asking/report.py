@@ -48,10 +48,12 @@ group of tasks that speaks for it best, at first one task that the crowd is sure
 1. **Cores are checked while little hangs on them.** A core that is really another class would
    mislead all who are asked against it, and such cores exist: of the tasks that Music's crowd calls
    by one genre, half are another. Cores of two classes that the crowd may have confused (at least
-   6 % of the tasks of one might be the other, by tempered probabilities) are asked against each
-   other first. "Same" joins the two, and the class that has less right to the group gets a new
-   core. With two classes there is one core, and it is asked against another sure task until two
-   speak for it. Checks are at most 15 % of all questions, or 3.5 % of the tasks.
+   6 %<!-- tiebreak.selection.adaptive.CONFUSED --> of the tasks of one might be the other, by
+   tempered probabilities) are asked against each other first. "Same" joins the two, and the class
+   that has less right to the group gets a new core. With two classes there is one core,
+   and it is asked against another sure task until two speak for it. Checks are at most
+   15 %<!-- tiebreak.selection.adaptive.MOST_CHECKS --> of all questions, or
+   3.5 %<!-- tiebreak.selection.adaptive.FIRST_CHECKS --> of the tasks.
 2. **Doubtful super-tasks are asked** against a random member of the core of their likeliest class,
    after "different" the next, in the order of the labels a question puts right:
    [eq:settling-gain](model.md#choosing-which-pairs-to-ask-about) times the size of the super-task,

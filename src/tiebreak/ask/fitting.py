@@ -18,7 +18,7 @@ BETWEEN_BATCHES = 1e-3  # tolerance of fits that only choose questions: an answe
 SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the others are
 
 
-class Fit(NamedTuple):
+class FittedSession(NamedTuple):
     """A fitted model, and what a session reads from it again and again."""
 
     model: VariationalBayes
@@ -41,7 +41,7 @@ class Fits:
     def __init__(self, job: Job, link_error: float | str | None) -> None:
         self._job = job
         self._link_error = link_error
-        self._fit: Fit | None = None
+        self._fit: FittedSession | None = None
         self._known: tuple[int, ...] = ()
         self._final = True  # whether the fit under way is to the usual tolerance
 
@@ -53,7 +53,7 @@ class Fits:
         """Count the answers that the last fit does not know, and those that were undone since."""
         return len(set(self._known) ^ set(_ids(answers)))
 
-    def current(self, answers: Sequence[Event], *, final: bool = False) -> Fit:
+    def current(self, answers: Sequence[Event], *, final: bool = False) -> FittedSession:
         """Return the fit to these answers, made anew where the last one knows others.
 
         `final` asks for the usual tolerance; a fit before it is where that one starts.
@@ -65,7 +65,7 @@ class Fits:
             self._known = _ids(answers)
         return fit
 
-    def last(self, answers: Sequence[Event]) -> Fit:
+    def last(self, answers: Sequence[Event]) -> FittedSession:
         """Return the last fit, whatever answers it knows; the first one is made."""
         return self._fit or self.current(answers)
 
@@ -108,10 +108,10 @@ class Fits:
         return last if last is not None and grew and last.link_error == link_error else None
 
 
-def _read(model: VariationalBayes, *, is_final: bool) -> Fit:
+def _read(model: VariationalBayes, *, is_final: bool) -> FittedSession:
     probability = tempered(model)[np.arange(len(model.tasks_)), model.labels_.label]
     weights = None if model.links_ is None else model.links_.weight
-    return Fit(
+    return FittedSession(
         model,
         wrong=float((1.0 - probability).sum()),
         is_soft=model.links_may_err or weights is not None,

@@ -3,7 +3,7 @@
 Each pair of tasks once: `codes`. Must-links join tasks to groups, cannot-links set groups apart:
 `closure`; two classes tie more: `parity`; known labels settle classes: `known`. `implications` is
 all of that in one object, made once per fit, and `chains` are its proofs. Whether all links can
-hold: `colouring`, `search`. What labels do to links: `sums`. Nothing grows faster than tasks and
+hold: `colouring`, `search`. Nothing grows faster than tasks and
 links; nothing knows a name.
 """
 
@@ -12,14 +12,14 @@ from tiebreak.link_graph.closure import (
     Closure,
     close,
     components,
+    count_violated_closed,
     first_members,
 )
-from tiebreak.link_graph.codes import LinkCodes, distinct, each_once, pair_keys, places_in
+from tiebreak.link_graph.codes import LinkCodes, distinct, each_once, pair_keys, places_in, violated
 from tiebreak.link_graph.colouring import Feasibility, feasibility
 from tiebreak.link_graph.implications import DIFFERENT, OPEN, SAME, Implications, imply
 from tiebreak.link_graph.known import Conflict, Known, propagate
 from tiebreak.link_graph.parity import Parity, parity
-from tiebreak.link_graph.sums import count_violated_closed, violated
 
 __all__ = [
     "DIFFERENT",

@@ -131,3 +131,25 @@ def _graph(n: int, left: AnyCodes, right: AnyCodes) -> Any:
     from scipy.sparse import csr_array
 
     return csr_array((np.ones(len(left)), (left, right)), shape=(n, n))
+
+
+def count_violated_closed(label: AnyCodes, closure: Closure, n_classes: int) -> int:
+    """Count the closed pairs that the labels break.
+
+    Implements [eq:violations], h_A(k) the tasks of group A with label k:
+
+        N = Σ_A [ C(|A|, 2) − Σ_k C(h_A(k), 2) ] + Σ_(A,B) Σ_k h_A(k) h_B(k)
+    """
+    from scipy.sparse import csr_array
+
+    cell, count = np.unique(closure.group * np.int64(n_classes) + label, return_counts=True)
+    count = count.astype(np.int64)
+    inside = closure.n_must - int(_pairs(count).sum())
+    cells = np.divmod(cell, n_classes)
+    histogram = csr_array((count, cells), shape=(closure.n_groups, n_classes))
+    across = histogram[closure.left].multiply(histogram[closure.right])
+    return inside + int(across.sum())
+
+
+def _pairs(n: Offsets) -> Offsets:
+    return np.asarray(n * (n - 1) // 2)

@@ -138,3 +138,15 @@ def _starts(order: Offsets, *keys: npt.NDArray[Any]) -> Offsets:
 
 def _added(values: Floats, start: Offsets) -> Floats:
     return np.add.reduceat(values, start) if len(start) else values
+
+
+def violated(label: AnyCodes, links: LinkCodes) -> Mask:
+    """Say of each given link whether the labels break it.
+
+    >>> links = LinkCodes(
+    ...     *np.array([[0, 0], [1, 2]], np.int32), np.array([True, False]), None, None, np.arange(2)
+    ... )
+    >>> violated(np.array([0, 1, 1]), links).tolist()
+    [True, False]
+    """
+    return np.asarray((label[links.left] == label[links.right]) != links.must)

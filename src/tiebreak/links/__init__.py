@@ -6,9 +6,9 @@ that cannot all hold and says why.
 
 from tiebreak.links.check import CONTRADICTIONS, SIGNS, Checked, OnContradiction, check, write_chain
 from tiebreak.links.closed import ClosedLinks
+from tiebreak.links.columns import as_must, as_said
 from tiebreak.links.sampling import SAMPLINGS, Sampling
 from tiebreak.links.table import Links, links_from_gold
-from tiebreak.links.values import as_must, as_said
 
 __all__ = [
     "CONTRADICTIONS",

@@ -18,15 +18,18 @@ from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links.closed import ClosedLinks
 from tiebreak.links.columns import (
+    as_must,
+    as_said,
+    as_weights,
     check_lengths,
     encode_ends,
     encode_sources,
+    is_boolean,
     recode_sources,
     show_sources,
     show_weights,
 )
 from tiebreak.links.sampling import Said, Sampling, duplicates, guess
-from tiebreak.links.values import as_must, as_said, as_weights, is_boolean
 from tiebreak.source import NOWHERE, Source
 
 

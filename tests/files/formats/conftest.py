@@ -1,4 +1,4 @@
-"""Small files of every format, and tests that run only where asked for."""
+"""Small files of every format."""
 
 from __future__ import annotations
 
@@ -13,11 +13,3 @@ DATA = Path(__file__).parent / "data"
 def data() -> Path:
     """Return the folder of small files, each as its tool writes it."""
     return DATA
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "long" in str(config.getoption("-m")):
-        return
-    for item in items:
-        if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="takes long: run it with -m long"))

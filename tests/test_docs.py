@@ -1,0 +1,91 @@
+"""What pages state about the code, and which tests a target of the Makefile runs."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "tiebreak"
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+
+# 10,000<!-- tiebreak.room.module.CONSTANT -->, or the default of an argument of a class
+STATED = re.compile(r"([\d][\d,]*(?:\.\d+)?)( [%\w]+)?<!-- (tiebreak[\w.]*) -->")
+UNITS = {None: 1.0, " %": 0.01, " MiB": float(1 << 20), " seconds": 1.0, " minutes": 60.0}
+
+
+def value_of(name: str) -> Any:
+    """Return what a dotted name stands for: a constant, or the default of an argument."""
+    path, _, last = name.rpartition(".")
+    try:
+        return getattr(importlib.import_module(path), last)
+    except ModuleNotFoundError:
+        module, _, class_name = path.rpartition(".")
+        owner = getattr(importlib.import_module(module), class_name)
+        return inspect.signature(owner).parameters[last].default
+
+
+def stated_numbers() -> list[tuple[str, float, str]]:
+    """Return (page, number, name) of every number that a page says is one of the code."""
+    return [
+        (page.name, float(digits.replace(",", "")) * UNITS[unit or None], name)
+        for page in PAGES
+        for digits, unit, name in STATED.findall(page.read_text("utf-8"))
+    ]
+
+
+@pytest.mark.parametrize("stated", stated_numbers(), ids=lambda stated: f"{stated[0]}-{stated[2]}")
+def test_a_number_that_a_page_states_is_that_of_the_code(stated: tuple[str, float, str]) -> None:
+    _, number, name = stated
+    assert value_of(name) == pytest.approx(number, rel=1e-12)
+
+
+def test_every_mark_on_a_page_belongs_to_a_number() -> None:
+    marks = sum(page.read_text("utf-8").count("<!-- tiebreak.") for page in PAGES)
+    assert marks == len(stated_numbers()) > 10
+
+
+def test_every_module_on_the_map_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    named = set(re.findall(r"(?<![\w/.-])[a-z_]+(?:/[a-z_]+)*(?:/|\.py)(?![\w.])", text))
+    named -= {"src/tiebreak/", "tests/"}
+    assert len(named) > 50
+    roots = {name: ROOT if name.startswith(("tests/", "tools/")) else PACKAGE for name in named}
+    assert [name for name in sorted(named) if not (roots[name] / name).exists()] == []
+
+
+def test_every_protocol_and_line_on_the_map_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    table = text.partition("## Where to add something")[2]
+    rows = re.findall(r"`(\w+)` in `([\w/]+)\.py`", table)
+    assert len(rows) >= 5
+    for name, path in rows:
+        module = importlib.import_module(
+            "tiebreak." + path.replace("/", ".").removesuffix(".__init__")
+        )
+        assert hasattr(module, name), f"{path}.py has no {name}"
+
+
+# The three sets of tests
+
+
+def chosen_by(target: str) -> str:
+    """Return the marker expression of a target of the Makefile."""
+    recipe = re.search(
+        rf"^{target}:.*\n\t@\$\(PYTEST\) -m (\"[^\"]*\"|\w+)", MAKEFILE, re.MULTILINE
+    )
+    assert recipe is not None
+    return recipe[1].strip('"')
+
+
+def test_quick_tests_are_some_of_all_and_long_ones_are_the_rest() -> None:
+    everything = chosen_by("test")
+    assert chosen_by("quick") == f"{everything} and quick"
+    assert everything == f"not {chosen_by('test-long')}"
