@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import re
 import sys
@@ -20,7 +21,7 @@ from typing import Any, ParamSpec
 
 import typer
 
-from tiebreak.errors import ConvergenceWarning, InputNote, TiebreakError
+from tiebreak.errors import ConvergenceWarning, FileError, InputNote, TiebreakError
 from tiebreak.options import LINK_OPTIONS
 
 OUR_FAULT = 1
@@ -40,7 +41,17 @@ P = ParamSpec("P")
 
 def print_message(words: str) -> None:
     """Write words to stderr; stdout is for data."""
+    if sys.stderr is None:  # closed: nobody listens
+        return
     sys.stderr.write(f"{words}\n")  # not typer.echo, which writes into the line of a spinner
+
+
+class ClosedOutput(io.TextIOBase):
+    """Stands for a standard output that was closed before the command began (`>&-`)."""
+
+    def write(self, text: str) -> int:
+        """Refuse."""
+        raise FileError("Standard output is closed, so nothing can be written there. Use -o FILE.")
 
 
 def as_cli_options(message: str) -> str:
@@ -67,6 +78,8 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
 
     @functools.wraps(body)
     def command(*args: P.args, **kwargs: P.kwargs) -> None:
+        if sys.stdout is None:
+            sys.stdout = ClosedOutput()
         try:
             with _spoken_warnings(quiet=bool(kwargs.get("quiet", False))):
                 body(*args, **kwargs)
@@ -77,7 +90,10 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             _close_stdout()
-        except (TiebreakError, OSError, MemoryError) as error:
+        except MemoryError as error:
+            print_message(f"tiebreak {name}: the memory of this machine ran out. {error}".rstrip())
+            raise typer.Exit(WRONG_INPUT) from error
+        except (TiebreakError, OSError) as error:
             print_message(f"tiebreak {name}: {as_cli_options(str(error))}")
             raise typer.Exit(WRONG_INPUT) from error
         except Exception as error:
@@ -90,7 +106,7 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
 @contextmanager
 def working(what: str, *, quiet: bool) -> Iterator[None]:
     """Show that something long is going on, on a terminal only."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console

@@ -12,6 +12,8 @@ import typer
 
 from tiebreak.cli.arguments import split_list, split_pairs
 from tiebreak.cli.link_options import error_flag
+from tiebreak.errors import note
+from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.files import OpenTable
@@ -39,8 +41,8 @@ Columns = Annotated[
     typer.Option(help="Names of columns, in any table: task=…,left=…", metavar="PAIRS"),
 ]
 Repeats = Annotated[
-    Literal["last", "count", "error"],
-    typer.Option(help="A worker twice on one task: which label counts."),
+    Literal["last", "count", "error"] | None,
+    typer.Option(help="A worker twice on one task: which label counts. [last]"),
 ]
 Classes = Annotated[
     str | None, typer.Option(help="Classes, also those nobody used.", metavar="A,B,…")
@@ -52,7 +54,12 @@ LinkError = Annotated[
 Strategy = Annotated[
     Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
 ]
-Seed = Annotated[int | None, typer.Option(help="For what is random.", metavar="N")]
+Seed = Annotated[int | None, typer.Option(help="For what is random.", metavar="N", min=0)]
+FoldLabels = Annotated[
+    bool,
+    typer.Option("--fold-labels", help="Join labels that differ only in case, spaces or form."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Do it all the same.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no notes.")]
 
 
@@ -75,11 +82,13 @@ def read_inputs(
     among: str | None = None,
     texts: str | None = None,
     columns: str | None = None,
-    repeats: Literal["last", "count", "error"] = "last",
+    repeats: Literal["last", "count", "error"] | None = None,
     classes: str | None = None,
+    fold_labels: bool = False,
 ) -> InputTables:
     """Read the files that the options name."""
     from tiebreak import files
+    from tiebreak.files.packed import is_packed
 
     opened = open_files(
         columns,
@@ -90,19 +99,33 @@ def read_inputs(
         among=among,
         texts=texts,
     )
+    if repeats is not None and is_packed(responses):
+        raise typer.BadParameter("--repeats was settled when the responses were packed.")
     read_responses = opened["responses"].read(
         files.read_responses,
-        repeats=repeats,
+        repeats=repeats or "last",
         tasks=read_if_given(opened, "tasks", files.read_tasks),
         classes=None if classes is None else split_list(classes),
     )
+    known = read_if_given(opened, "gold", files.read_gold)
+    if fold_labels:
+        read_responses, known = fold(read_responses, known)
     return InputTables(
         read_responses,
         read_if_given(opened, "links", files.read_links),
-        read_if_given(opened, "gold", files.read_gold),
+        known,
         read_if_given(opened, "among", files.read_tasks),
         read_if_given(opened, "texts", files.read_texts),
     )
+
+
+def fold(responses: Responses, gold: Gold | None) -> tuple[Responses, Gold | None]:
+    """Join labels that differ only in case, spaces or Unicode form, in responses and gold."""
+    folded = responses.with_folded_labels()
+    n_joined = responses.n_classes - folded.n_classes
+    if n_joined:
+        note(f"{counted(responses.n_classes, 'label')} joined into {folded.n_classes:,} classes.")
+    return folded, None if gold is None else gold.with_labels_like(folded.classes)
 
 
 def open_files(columns: str | None, **names: str | None) -> dict[str, OpenTable]:

@@ -30,7 +30,7 @@ def pack(
     ] = None,
     tasks: TasksFile = None,
     columns: Columns = None,
-    repeats: Repeats = "last",
+    repeats: Repeats = None,
     classes: Classes = None,
     quiet: Quiet = False,
 ) -> None:

@@ -11,7 +11,9 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.errors import InputError
 from tiebreak.files import schemas
+from tiebreak.files.categories import category_order
 from tiebreak.files.columns import Schema, find_columns
+from tiebreak.files.doubts import needs_strip, note_odd_classes, stripped
 from tiebreak.files.link_values import as_must, as_weights
 from tiebreak.files.packed import is_packed, read_packed
 from tiebreak.files.probability_columns import as_probabilities, read_classes
@@ -76,11 +78,23 @@ def read_responses(
     builder = Builder(repeats, table.source)
     for task, worker, label in table.batches(positions):
         builder.add(task, worker, label, is_large=table.stream is not None)
+    if needs_strip(table, builder.names()):  # rare: read again rather than look at every value
+        builder = Builder(repeats, table.source)
+        for columns_read in table.batches(positions):
+            task, worker, label = stripped(table, columns_read)
+            builder.add(task, worker, label, is_large=table.stream is not None)
+    order = category_order(table, positions[-1])
+    if order is not None:
+        classes = [*order, *(classes or ())]
     built = builder.finish(
         tasks=None if tasks is None else _like(task, read_tasks(tasks), "tasks"),
         classes=None if classes is None else _like(label, clean("classes", classes), "classes"),
     )
-    return Responses(*built, frame=table.frame)
+    responses = Responses(*built, frame=table.frame)
+    if order is not None:
+        responses = responses.with_class_order(Ids(order))
+    note_odd_classes(responses)
+    return responses
 
 
 def read_links(
@@ -101,7 +115,7 @@ def read_links(
     """
     if isinstance(source, Links):
         return source
-    table, found = _load(source, schemas.LINKS, columns, format)
+    table, found = _load(source, schemas.LINKS, columns, format, allow_empty=True)
     weight = found.get("weight")
     return Links.from_columns(
         found["left"],
@@ -130,7 +144,8 @@ def read_gold(
     """
     if isinstance(source, Gold):
         return source
-    table, found = _load(_unfolded(source, schemas.GOLD), schemas.GOLD, columns, format)
+    unfolded = _unfolded(source, schemas.GOLD)
+    table, found = _load(unfolded, schemas.GOLD, columns, format, allow_empty=True)
     return Gold.from_columns(found["task"], found["label"], source=table.source)
 
 
@@ -199,17 +214,24 @@ def read_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hasha
 
 
 def _load(
-    source: Any, schema: Schema, columns: ColumnNames | None, format: str | None
+    source: Any,
+    schema: Schema,
+    columns: ColumnNames | None,
+    format: str | None,
+    *,
+    allow_empty: bool = False,
 ) -> tuple[Table, dict[str, Column]]:
     """Make a table of the source and read the columns of its schema."""
     table = as_table(source, schema.names, len(schema.needed), format)
     positions = find_columns(table, schema, columns)
-    read = table.read(list(positions.values()))
+    read = stripped(table, table.read(list(positions.values()), allow_empty=allow_empty))
     return table, dict(zip(positions, read, strict=True))
 
 
 def _unfolded(source: Any, schema: Schema) -> Any:
     """Turn a mapping of task to label into columns; a mapping of columns stays as it is."""
+    if is_column(source) and hasattr(source, "index") and hasattr(source, "to_frame"):
+        return {"task": source.index, "label": source}  # a Series of pandas
     if not isinstance(source, Mapping):
         return source
     values = list(source.values())
