@@ -16,6 +16,7 @@ from tiebreak.cli import (
     bounds,
     datasets,
     demo,
+    describe,
     evaluate,
     fuse,
     pack,
@@ -27,6 +28,7 @@ from tiebreak.cli.errors import with_exit_codes
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
+    "describe": describe.describe,
     "fuse": fuse.fuse,
     "pack": pack.pack,
     "evaluate": evaluate.evaluate,

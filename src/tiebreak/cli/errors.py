@@ -13,6 +13,7 @@ import io
 import os
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from tiebreak.options import LINK_OPTIONS
 OUR_FAULT = 1
 WRONG_INPUT = 2
 INTERRUPTED = 130
+LONG = 2.0  # seconds
 
 # Arguments that messages speak of; common words count only where "=" follows.
 ARGUMENT = re.compile(
@@ -113,6 +115,29 @@ def working(what: str, *, quiet: bool) -> Iterator[None]:
 
     with Console(stderr=True).status(what):
         yield
+
+
+@contextmanager
+def stages(*, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Give a function that shows the stage of long work: a spinner on a terminal, else lines.
+
+    In a pipe a stage is told only after LONG seconds, so that short work stays silent.
+    """
+    if quiet or sys.stderr is None:
+        yield lambda _: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("") as status:
+            yield lambda stage: status.update(stage)
+    else:
+        began = time.monotonic()
+
+        def tell(stage: str) -> None:
+            if time.monotonic() - began > LONG:
+                print_message(f"{stage} …")
+
+        yield tell
 
 
 @contextmanager
