@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tiebreak import ids, link_graph
 from tiebreak.errors import LinkError, note
-from tiebreak.frames import as_frame
+from tiebreak.frames import as_frame, as_html
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Codes, Column, Ids
 from tiebreak.link_graph import LinkCodes
@@ -32,6 +32,7 @@ Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+SHOWN = 10  # rows
 WORDS = {True: "must", False: "cannot"}
 
 
@@ -134,6 +135,10 @@ class Links:
     def __repr__(self) -> str:
         n_tasks = len(link_graph.each_once(np.concatenate([self.left, self.right])))
         return f"Links({self.n_must:,} must, {self.n_cannot:,} cannot, {n_tasks:,} tasks)"
+
+    def _repr_html_(self) -> str:
+        first = self.select(np.arange(min(len(self), SHOWN)))
+        return as_html(repr(self), ("left", "right", "link"), first.pairs())
 
     def select(self, index: npt.NDArray[Any]) -> Links:
         """Return the links at these places, or under this mask; tasks keep their codes."""
