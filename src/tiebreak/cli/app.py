@@ -23,6 +23,7 @@ from tiebreak.cli import (
     reproduce,
     select,
     simulate,
+    warm,
 )
 from tiebreak.cli.errors import with_exit_codes
 
@@ -37,6 +38,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "bounds": bounds.bounds,
     "simulate": simulate.simulate,
     "reproduce": reproduce.reproduce,
+    "warm": warm.warm,
 }
 GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
     "datasets": ("List and fetch real crowds.", datasets.COMMANDS),

@@ -23,12 +23,14 @@ from typing import Any, ParamSpec
 import typer
 
 from tiebreak.errors import ConvergenceWarning, FileError, InputNote, TiebreakError
+from tiebreak.kernels.announce import on_first_compile
 from tiebreak.options import LINK_OPTIONS
 
 OUR_FAULT = 1
 WRONG_INPUT = 2
 INTERRUPTED = 130
 LONG = 2.0  # seconds
+COMPILING = "compiling, once: some seconds (tiebreak warm does it ahead)"
 
 # Arguments that messages speak of; common words count only where "=" follows.
 ARGUMENT = re.compile(
@@ -83,7 +85,8 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
         if sys.stdout is None:
             sys.stdout = ClosedOutput()
         try:
-            with _spoken_warnings(quiet=bool(kwargs.get("quiet", False))):
+            quiet = bool(kwargs.get("quiet", False))
+            with _spoken_warnings(quiet=quiet), on_first_compile(_tell_compiling(quiet=quiet)):
                 body(*args, **kwargs)
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
@@ -157,6 +160,10 @@ def _spoken_warnings(*, quiet: bool) -> Iterator[None]:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.showwarning = say_once
         yield
+
+
+def _tell_compiling(*, quiet: bool) -> Callable[[], None]:
+    return lambda: None if quiet else print_message(COMPILING)
 
 
 def _close_stdout() -> None:
