@@ -275,6 +275,27 @@ def test_closed_standard_error_changes_nothing_but_words(write: Write, folder: P
     assert _with_closed(folder, "2>&-", "fuse", "none.csv").returncode == 2
 
 
+def test_a_session_that_names_unknown_tasks_is_refused(
+    run: Run, write: Write, folder: Path
+) -> None:
+    import sqlite3
+
+    import tiebreak as tb
+
+    write("r.csv", ROWS)
+    tb.ask.Session(folder / "s.db", tb.read_responses("r.csv")).close()
+    kept = sqlite3.connect(folder / "s.db")
+    kept.execute(
+        "INSERT INTO events (token, run, at, who, kind, left, right)"
+        " VALUES ('t', 'r', '2026-01-01T00:00:00Z', 'me', 'same', 'zz', 'a')"
+    )
+    kept.commit()
+    kept.close()
+    done = run("ask", "r.csv", "--session", "s.db", stdin="q")
+    assert done.exit_code == 2
+    assert "'zz'" in told(done)
+
+
 def test_memory_that_runs_out_is_said(
     run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,18 +5,28 @@ from __future__ import annotations
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from tiebreak.cli.arguments import split_list
 from tiebreak.cli.errors import print_message, stages
 from tiebreak.cli.options import Quiet
 
 TASKS = 70_000  # with four responses each: enough for every compiled way in
-CLASSES = (2, 3, 4, 5)
+CLASSES = (2, 3, 4, 5, 6, 7, 8, 11)  # kernels are compiled for each number up to 8, and for more
 LINKS = 4_000
 
 
-def warm(quiet: Quiet = False) -> None:
+def warm(
+    classes: Annotated[
+        str | None,
+        typer.Option(help="Only for so many classes, such as 2,5. [all]", metavar="N,…"),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
     """Compile everything ahead.
 
     Compiled code is kept beside the package, or where NUMBA_CACHE_DIR says, and used from then on.
@@ -24,18 +34,27 @@ def warm(quiet: Quiet = False) -> None:
     began = time.monotonic()
     with stages(quiet=quiet) as tell, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for stage in compile_all():
+        for stage in compile_all(_numbers(classes)):
             tell(stage)
     if not quiet:
         print_message(f"compiled everything in {time.monotonic() - began:.0f} s")
 
 
-def compile_all() -> Iterator[str]:
+def _numbers(classes: str | None) -> Sequence[int]:
+    if classes is None:
+        return CLASSES
+    parts = split_list(classes)
+    if not all(part.isdecimal() and int(part) >= 2 for part in parts):
+        raise typer.BadParameter(f"--classes takes numbers of 2 or more; got {classes!r}.")
+    return [int(part) for part in parts]
+
+
+def compile_all(numbers: Sequence[int] = CLASSES) -> Iterator[str]:
     """Read and fit crowds that between them need every compiled function; yield each step."""
     import tiebreak as tb
 
     with tempfile.TemporaryDirectory() as folder:
-        for n_classes in CLASSES:
+        for n_classes in numbers:
             drawn = tb.simulate.crowd(
                 TASKS, 50, n_classes, responses_per_task=4, random_state=n_classes
             )
