@@ -30,7 +30,7 @@ PUBLIC = {
     *("MajorityVote", "DawidSkene", "VariationalBayes"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
-    *("ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory"),
+    *("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
     *(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import ask, datasets, errors, evaluate, selection, simulate, theory
+    from tiebreak import agreement, ask, datasets, errors, evaluate, selection, simulate, theory
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -74,6 +74,7 @@ __all__ = [
     "TiebreakError",
     "VariationalBayes",
     "__version__",
+    "agreement",
     "ask",
     "datasets",
     "errors",
@@ -93,7 +94,7 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory")
+_MODULES = ("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory")
 _ROOMS = (
     "errors",
     "options",

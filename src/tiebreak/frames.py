@@ -1,15 +1,22 @@
-"""Frames: columns as a table of the caller's kind, pandas, polars or pyarrow."""
+"""Frames: columns as a table of the caller's kind, pandas, polars or pyarrow, or as text."""
 
 from __future__ import annotations
 
+import html
+from collections.abc import Sequence
 from typing import Any
 
-from tiebreak.errors import InputError
+from tiebreak.errors import InputError, OptionError
 from tiebreak.ids import Column, is_arrow
+
+FRAMES = ("pandas", "polars", "pyarrow")
+LONGEST = 40  # characters of a cell
 
 
 def as_frame(columns: dict[str, Column], frame: str) -> Any:
     """Make a table of the caller's kind from columns."""
+    if frame not in FRAMES:
+        raise OptionError.unknown("frame", frame, FRAMES)
     if frame == "pandas":
         import pandas as pd
 
@@ -22,6 +29,40 @@ def as_frame(columns: dict[str, Column], frame: str) -> Any:
 
         return pl.from_arrow(table)
     return table
+
+
+def as_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Lay rows out in aligned columns.
+
+    >>> print(as_text(["task", "p"], [["a", 0.5], ["bcdef", 1.0]]))
+    task   p
+    a      0.5000
+    bcdef  1.0000
+    """
+    cells = [[*header], *([_cell(value) for value in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)) for row in cells)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Make a small table for notebooks; whatever ids hold is escaped.
+
+    >>> as_html("1 row", ["task"], [["<b>"]])
+    '<div>1 row<table><tr><th>task</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
+    """
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row) + "</tr>"
+        for row in rows
+    )
+    table = f"<table><tr>{head}</tr>{body}</table>" if header else ""
+    return f"<div>{html.escape(title)}{table}</div>"
+
+
+def _cell(value: object) -> str:
+    text = f"{value:.4f}" if isinstance(value, float) else str(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def _for_pandas(column: Column) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tiebreak import ids
 from tiebreak.errors import GoldError, note
-from tiebreak.ids import MISSING, Column, Ids
+from tiebreak.ids import MISSING, Column, Ids, folding
 from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.source import NOWHERE, Source
 
@@ -77,6 +77,19 @@ class Gold:
 
     def __repr__(self) -> str:
         return f"Gold({len(self):,} tasks, {len(self.classes):,} classes)"
+
+    def with_labels_like(self, classes: Ids) -> Gold:
+        """Return gold whose labels are those of `classes` that they fold to, where there is one.
+
+        >>> Gold.from_dict({"a": "CAT"}).with_labels_like(Ids(["cat"])).to_dict()
+        {'a': 'cat'}
+        """
+        known = {folding.fold(name): name for name in classes}
+        names = [known.get(folding.fold(name), name) for name in self.classes]
+        merged = list(dict.fromkeys(names))
+        new_code = np.array([merged.index(name) for name in names], dtype=np.int32)
+        label = new_code[self.label] if len(names) else self.label
+        return replace(self, label=label, classes=Ids(merged))
 
     def to_dict(self) -> dict[Hashable, Hashable]:
         """Return a mapping of task to label."""

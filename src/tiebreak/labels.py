@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.errors import InputError
-from tiebreak.frames import as_frame
-from tiebreak.ids import Column, Ids
+from tiebreak.frames import as_frame, as_html, as_text
+from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.kernels.layout import Codes, Floats
+
+SHOWN = 10  # rows
+
+
+class Label(NamedTuple):
+    """The label of one task."""
+
+    task: Hashable
+    label: Hashable
+    probability: float | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +64,56 @@ class Labels:
         return len(self.label)
 
     def __repr__(self) -> str:
+        """Show the first rows.
+
+        >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
+        >>> Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)
+        Labels(2 tasks, 2 classes)
+        task  label  probability
+        a     cat    0.9000
+        b     dog    0.8000
+        """
+        if not len(self):
+            return self._title()
+        header = self._shown_columns()
+        rows = [row[: len(header)] for row in self._first_rows()]
+        more = f"\n… and {len(self) - SHOWN:,} more" if len(self) > SHOWN else ""
+        return f"{self._title()}\n{as_text(header, rows)}{more}"
+
+    def _repr_html_(self) -> str:
+        header = self._shown_columns()
+        return as_html(self._title(), header, [row[: len(header)] for row in self._first_rows()])
+
+    def __getitem__(self, task: Hashable) -> Label:
+        """Return the label of a task.
+
+        >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
+        >>> Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)["b"]
+        Label(task='b', label='dog', probability=0.8)
+        """
+        at = int(self.tasks.codes([task])[0])
+        if at == MISSING:
+            raise KeyError(f"There is no task {task!r} among {len(self):,} labels.")
+        return self._row(at)
+
+    def __iter__(self) -> Iterator[Label]:
+        """Yield task, label and probability of each task."""
+        labels = Ids(self.classes.take(self.label))
+        stated = [None] * len(self) if self.probability is None else self.probability.tolist()
+        return (Label(*row) for row in zip(self.tasks, labels, stated, strict=True))
+
+    def _title(self) -> str:
         return f"Labels({len(self):,} tasks, {len(self.classes):,} classes)"
+
+    def _shown_columns(self) -> tuple[str, ...]:
+        return Label._fields if self.probability is not None else Label._fields[:2]
+
+    def _first_rows(self) -> list[Label]:
+        return [self._row(i) for i in range(min(SHOWN, len(self)))]
+
+    def _row(self, i: int) -> Label:
+        probability = None if self.probability is None else float(self.probability[i])
+        return Label(self.tasks[i], self.classes[int(self.label[i])], probability)
 
     def best(self) -> dict[Hashable, Hashable]:
         """Return a mapping of task to label.
@@ -82,6 +141,9 @@ class Labels:
                 columns[f"probability_{name}"] = self.probabilities[:, k]
         return columns
 
-    def to_frame(self, *, probabilities: bool = False) -> Any:
-        """Return task, label, probability as the caller's kind of table, else pyarrow."""
-        return as_frame(self.columns(probabilities=probabilities), self.frame)
+    def to_frame(self, frame: str | None = None, *, probabilities: bool = False) -> Any:
+        """Return task, label, probability as a table.
+
+        `frame` is "pandas", "polars" or "pyarrow"; not given: the caller's kind, else pyarrow.
+        """
+        return as_frame(self.columns(probabilities=probabilities), frame or self.frame)

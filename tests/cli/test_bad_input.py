@@ -257,7 +257,7 @@ def test_a_million_classes_are_refused_with_what_they_would_take(run: Run, folde
 
 
 def test_ids_with_commas_quotes_newlines_and_emoji_come_back(run: Run, folder: Path) -> None:
-    ids = ["a,b", 'say "so"', "two\nlines", "🐈", " blank ", "ü\tt", "=1+1"]
+    ids = ["a,b", 'say "so"', "two\nlines", "🐈", "two  blanks", "ü\tt", "=1+1"]
     classes = ["yes, sir", 'no "way"', "🙂\nnext"]
     rows = [(task, f"w,{w}\n", classes[i % 3]) for i, task in enumerate(ids) for w in range(3)]
     tb.write_responses("r.csv", tb.Responses.from_rows(rows))

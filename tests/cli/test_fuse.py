@@ -171,7 +171,9 @@ def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> N
     assert found is not None
     header, *rows = rows_of(Path("wrong.csv").read_text())
     assert header == ["left", "right", "link", "wrong"]
-    assert [tuple(row[:3]) for row in rows] == found.links.pairs()
+    columns = found.links.columns()
+    words = zip(columns["left"], columns["right"], columns["link"], strict=True)
+    assert [tuple(row[:3]) for row in rows] == [tuple(map(str, row)) for row in words]
     assert [float(row[3]) for row in rows] == pytest.approx(found.probability.tolist())
     assert f"{len(found)} links more likely wrong than right" in result.stderr
 

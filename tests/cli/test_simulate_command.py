@@ -22,7 +22,7 @@ def test_the_crowd_is_as_asked(run: Run) -> None:
     )  # fmt: skip
     assert result.exit_code == 0
     folder = Path("some/where")
-    assert sorted(path.name for path in folder.iterdir()) == list(FILES)
+    assert sorted(path.name for path in folder.glob("*.csv")) == list(FILES)
     responses = tb.read_responses(folder / "responses.csv")
     assert (responses.n_responses, responses.n_tasks, responses.n_workers) == (90, 30, 6)
     gold = tb.read_gold(folder / "gold.csv")

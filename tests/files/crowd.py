@@ -36,7 +36,7 @@ HARD_IDS = [
     "😀",
     "é",
     "007",
-    " blank around ",
+    "two  blanks inside",
     "NA",
     "NaN",
     "null",

@@ -50,8 +50,10 @@ TYPED = ["t.jsonl", "t.parquet", "t.jsonl.gz"]
 ids = st.text(
     st.characters(exclude_categories=["Cs"]) | st.sampled_from('\r\n",;\t\ufeff\0'), min_size=1
 )
+without_spaces_around = ids.filter(lambda text: text == text.strip(" "))
 
 
+@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")  # of odd labels
 @pytest.mark.parametrize("name", NAMES)
 def test_responses_come_back_equal(tmp_path: Path, name: str) -> None:
     n = len(HARD_IDS)
@@ -108,7 +110,12 @@ def test_typed_files_give_typed_labels_back(
     assert {type(task) for task in back.tasks} == {type(tasks[0])}
 
 
-@given(tasks=st.lists(ids, min_size=1, unique=True), worker=ids, label=ids)
+@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")  # of odd labels
+@given(
+    tasks=st.lists(without_spaces_around, min_size=1, unique=True),
+    worker=without_spaces_around,
+    label=without_spaces_around,
+)
 @example(tasks=["\r"], worker="\n", label='"')
 @example(tasks=["\ufeff", "\ufefftask"], worker="\0", label=",")
 @example(tasks=["a\r"], worker="\rb", label="\r\n")

@@ -159,12 +159,12 @@ def test_a_column_of_nothing_is_refused() -> None:
         read_responses(table)
 
 
-def test_numbers_that_pandas_made_floats_stay_floats() -> None:
+def test_whole_numbers_that_pandas_made_floats_are_whole_again() -> None:
     frame = pd.DataFrame({"task": [1, 2, 3], "worker": ["w"] * 3, "label": [1, 0, None]})
     with pytest.warns(InputNote, match="empty label"):
         classes = list(read_responses(frame).classes)
-    assert classes == [0.0, 1.0]
-    assert all(type(name) is float for name in classes)
+    assert classes == [0, 1]
+    assert all(type(name) is int for name in classes)
 
 
 @pytest.mark.parametrize("values", [[1, "a"], ["a", 1], [None, "a", 2.5, "b"], [pd.NA, 1, "a"]])

@@ -20,6 +20,7 @@ def test_a_thousand_classes_are_fitted_alike_by_both_backends() -> None:
     assert np.abs(fits[0].probabilities_ - fits[1].probabilities_).max() < 1e-8
 
 
+@pytest.mark.filterwarnings("ignore:There are 1,000 classes:tiebreak.errors.InputNote")
 def test_a_thousand_classes_of_many_workers_are_refused_before_anything_is_allocated() -> None:
     n = 100_000
     rows = {"task": np.arange(n), "worker": np.arange(n), "label": np.arange(n) % 1_000}

@@ -183,6 +183,12 @@ class Record:
         return Event(0, token, self.run, at, self.who, kind, left, right)
 
     def _take(self, event: Event) -> None:
+        for task in (event.left, event.right):
+            if task is not None and task not in self._job.code:
+                raise SessionError(
+                    f"{self._storage.path} holds an answer about task {task!r}, which the "
+                    "responses do not have. Pass the responses that it was made for."
+                )
         self.log.add(event)
         if event.kind == "undo":
             self._chains = None  # a graph does not shrink: made anew when needed

@@ -17,6 +17,7 @@ from tiebreak.cli import (
     convert,
     datasets,
     demo,
+    describe,
     evaluate,
     export,
     fuse,
@@ -24,11 +25,13 @@ from tiebreak.cli import (
     reproduce,
     select,
     simulate,
+    warm,
 )
 from tiebreak.cli.errors import with_exit_codes
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
+    "describe": describe.describe,
     "fuse": fuse.fuse,
     "pack": pack.pack,
     "convert": convert.convert,
@@ -39,6 +42,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "bounds": bounds.bounds,
     "simulate": simulate.simulate,
     "reproduce": reproduce.reproduce,
+    "warm": warm.warm,
 }
 GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
     "datasets": ("List and fetch real crowds.", datasets.COMMANDS),

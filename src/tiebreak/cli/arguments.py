@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -49,17 +50,20 @@ def check_files(reads: Iterable[str | None], writes: Iterable[str | None]) -> No
     Standard input feeds one file only; a file to write needs its folder and must not be one that
     is read, nor be written twice.
     """
+    from tiebreak.files import refuse_unwritable_name
+
     read = [f for f in reads if f]
     write = [f for f in writes if f]
     if read.count(STANDARD) > 1:
         raise OptionError("Only one file can be '-', the standard input. Name the others.")
     if write.count(STANDARD) > 1:
         raise OptionError("Only one file can be '-', the standard output. Name the others.")
-    taken = {Path(name).resolve(): name for name in read if name != STANDARD}
+    taken = {_real(name): name for name in read if name != STANDARD}
     for name in write:
         if name == STANDARD:
             continue
-        path = Path(name).resolve()
+        path = _real(name)
+        refuse_unwritable_name(name)
         if path in taken:
             raise OptionError(f"{name} is read or written by this command already. Name another.")
         if path.is_dir():
@@ -67,6 +71,18 @@ def check_files(reads: Iterable[str | None], writes: Iterable[str | None]) -> No
         if not path.parent.is_dir():
             raise FileError(f"{name} cannot be written: there is no folder {path.parent.name!r}.")
         taken[path] = name
+
+
+def _real(name: str) -> Path:
+    """Return where a path leads; a loop of symbolic links leads nowhere, and is refused."""
+    path = Path(os.path.realpath(name))
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise FileError(f"{name} cannot be used: {error.strerror}.") from None
+    return path
 
 
 def make_folder(name: str) -> Path:

@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
-from tiebreak.cli.arguments import make_folder
+from tiebreak.cli.options import Force
+from tiebreak.cli.own_files import writing_own
 
 
 def demo(
     out: Annotated[
         str, typer.Option("-o", "--out", help="Folder for the files.", metavar="DIR")
     ] = "tiebreak-demo",
+    force: Force = False,
 ) -> None:
     """See it work on a simulated crowd.
 
@@ -21,8 +23,9 @@ def demo(
     from tiebreak import demo as story_room
 
     story = story_room.run()
-    folder = make_folder(out)
-    written = story_room.write(story, folder)
+    own = [f"{name}.csv" for name in story_room.FILES]
+    with writing_own(out, own, force=force) as folder:
+        written = story_room.write(story, folder)
     typer.echo(story_room.tell(story))
     typer.echo(f"\nWrote {', '.join(path.name for path in written)}\ninto the folder {folder}")
     typer.echo("\nTry next:")

@@ -9,9 +9,11 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,12 +22,15 @@ from typing import Any, ParamSpec
 
 import typer
 
-from tiebreak.errors import ConvergenceWarning, InputNote, TiebreakError
+from tiebreak.errors import ConvergenceWarning, FileError, InputNote, TiebreakError
+from tiebreak.kernels.announce import on_first_compile
 from tiebreak.options import LINK_OPTIONS
 
 OUR_FAULT = 1
 WRONG_INPUT = 2
 INTERRUPTED = 130
+LONG = 2.0  # seconds
+COMPILING = "compiling, once: some seconds (tiebreak warm does it ahead)"
 
 # Arguments that messages speak of; common words count only where "=" follows.
 ARGUMENT = re.compile(
@@ -40,7 +45,17 @@ P = ParamSpec("P")
 
 def print_message(words: str) -> None:
     """Write words to stderr; stdout is for data."""
+    if sys.stderr is None:  # closed: nobody listens
+        return
     sys.stderr.write(f"{words}\n")  # not typer.echo, which writes into the line of a spinner
+
+
+class ClosedOutput(io.TextIOBase):
+    """Stands for a standard output that was closed before the command began (`>&-`)."""
+
+    def write(self, text: str) -> int:
+        """Refuse."""
+        raise FileError("Standard output is closed, so nothing can be written there. Use -o FILE.")
 
 
 def as_cli_options(message: str) -> str:
@@ -67,8 +82,11 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
 
     @functools.wraps(body)
     def command(*args: P.args, **kwargs: P.kwargs) -> None:
+        if sys.stdout is None:
+            sys.stdout = ClosedOutput()
         try:
-            with _spoken_warnings(quiet=bool(kwargs.get("quiet", False))):
+            quiet = bool(kwargs.get("quiet", False))
+            with _spoken_warnings(quiet=quiet), on_first_compile(_tell_compiling(quiet=quiet)):
                 body(*args, **kwargs)
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
@@ -77,7 +95,10 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             _close_stdout()
-        except (TiebreakError, OSError, MemoryError) as error:
+        except MemoryError as error:
+            print_message(f"tiebreak {name}: the memory of this machine ran out. {error}".rstrip())
+            raise typer.Exit(WRONG_INPUT) from error
+        except (TiebreakError, OSError) as error:
             print_message(f"tiebreak {name}: {as_cli_options(str(error))}")
             raise typer.Exit(WRONG_INPUT) from error
         except Exception as error:
@@ -90,13 +111,36 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
 @contextmanager
 def working(what: str, *, quiet: bool) -> Iterator[None]:
     """Show that something long is going on, on a terminal only."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
 
     with Console(stderr=True).status(what):
         yield
+
+
+@contextmanager
+def stages(*, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Give a function that shows the stage of long work: a spinner on a terminal, else lines.
+
+    In a pipe a stage is told only after LONG seconds, so that short work stays silent.
+    """
+    if quiet or sys.stderr is None:
+        yield lambda _: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("") as status:
+            yield lambda stage: status.update(stage)
+    else:
+        began = time.monotonic()
+
+        def tell(stage: str) -> None:
+            if time.monotonic() - began > LONG:
+                print_message(f"{stage} …")
+
+        yield tell
 
 
 @contextmanager
@@ -116,6 +160,10 @@ def _spoken_warnings(*, quiet: bool) -> Iterator[None]:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.showwarning = say_once
         yield
+
+
+def _tell_compiling(*, quiet: bool) -> Callable[[], None]:
+    return lambda: None if quiet else print_message(COMPILING)
 
 
 def _close_stdout() -> None:

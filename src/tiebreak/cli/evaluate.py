@@ -11,9 +11,12 @@ import typer
 from tiebreak.cli.arguments import check_files
 from tiebreak.cli.options import Columns, open_files, read_if_given
 from tiebreak.errors import note
+from tiebreak.wording import first_few
 
 if TYPE_CHECKING:
     from tiebreak.evaluate import Report
+    from tiebreak.gold import Gold
+    from tiebreak.labels import Labels
 
 
 def evaluate(
@@ -43,9 +46,12 @@ def evaluate(
     from tiebreak.evaluate import report
 
     opened = open_files(columns, labels=labels, gold=gold, links=links, given=given)
+    given_labels = opened["labels"].read(files.read_labels)
+    known = opened["gold"].read(files.read_gold)
+    warn_of_forms(given_labels, known)
     figures = report(
-        opened["labels"].read(files.read_labels),
-        opened["gold"].read(files.read_gold),
+        given_labels,
+        known,
         read_if_given(opened, "links", files.read_links),
         given=read_if_given(opened, "given", files.read_gold),
     )
@@ -57,6 +63,22 @@ def evaluate(
         note(
             "Log loss and Brier score need one probability per class: "
             "tiebreak fuse --probabilities."
+        )
+
+
+def warn_of_forms(labels: Labels, gold: Gold) -> None:
+    """Say that labels and gold share no class, but would if case and spaces did not count."""
+    from tiebreak.ids.folding import fold
+
+    said = set(labels.classes)
+    known = set(gold.classes)
+    if said & known:
+        return
+    if {fold(name) for name in said} & {fold(name) for name in known}:
+        note(
+            f"Labels and gold share no class: {first_few(sorted(map(str, said)), 3)} against "
+            f"{first_few(sorted(map(str, known)), 3)} differ in case, spaces or Unicode form. "
+            "Write them alike, or fuse with --fold-labels."
         )
 
 

@@ -24,6 +24,8 @@ from tiebreak.cli.link_options import flags_of, takes_link_options
 from tiebreak.cli.options import (
     Classes,
     Columns,
+    FoldLabels,
+    Force,
     GoldFile,
     LinkSampling,
     LinksFile,
@@ -128,6 +130,8 @@ def fuse(
         bool | None, typer.Option(help="Fewer sweeps by SQUAREM. [accelerate]")
     ] = None,
     seed: Seed = None,
+    fold_labels: FoldLabels = False,
+    force: Force = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Summary as JSON on stdout; needs -o.")
     ] = False,
@@ -147,8 +151,12 @@ def fuse(
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
     if doubtful and not (links and not isinstance(link_options, MeanFieldOptions)):
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
+    if not links and (link_options or on_contradiction):
+        unused = flags_of(link_options) if link_options else ["--on-contradiction"]
+        raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
     check_files((responses, links, gold, tasks), (out, workers, doubtful))
     from tiebreak import files
+    from tiebreak.inference import cost
 
     chosen = {
         "confusion_prior": prior,
@@ -179,13 +187,17 @@ def fuse(
             sampling=link_sampling,
             form=form,
             choices=choices,
+            fold_labels=fold_labels,
         )
+        if method != "mv":
+            cost.note_or_refuse(given.responses, worker_model or "confusion", force=force)
         model = estimator.fit(given.responses, links=given.links, gold=given.gold)
-    files.write_labels(out, model.labels_, probabilities=probabilities)
-    if workers:
-        files.write_workers(workers, model)
-    if doubtful:
-        files.write_table(doubtful, doubtful_columns(model))
+    with files.together():
+        if workers:
+            files.write_workers(workers, model)
+        if doubtful:
+            files.write_table(doubtful, doubtful_columns(model))
+        files.write_labels(out, model.labels_, probabilities=probabilities)
     summary = summarise(method, model)
     if as_json:
         typer.echo(json.dumps(summary | {"out": out, "workers_out": workers}))

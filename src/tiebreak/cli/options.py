@@ -15,6 +15,7 @@ from tiebreak.cli.arguments import split_list, split_pairs
 from tiebreak.cli.imports import open_with_responses
 from tiebreak.cli.link_options import error_flag
 from tiebreak.errors import note
+from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.files import Export, OpenTable
@@ -62,7 +63,12 @@ LinkError = Annotated[
 Strategy = Annotated[
     Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
 ]
-Seed = Annotated[int | None, typer.Option(help="For what is random.", metavar="N")]
+Seed = Annotated[int | None, typer.Option(help="For what is random.", metavar="N", min=0)]
+FoldLabels = Annotated[
+    bool,
+    typer.Option("--fold-labels", help="Join labels that differ only in case, spaces or form."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Do it all the same.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no notes.")]
 
 
@@ -90,10 +96,14 @@ def read_inputs(
     choices: FormatOptions | None = None,
     classes: str | None = None,
     sampling: Literal["pairs", "duplicates"] | None = None,
+    fold_labels: bool = False,
 ) -> InputTables:
     """Read the files that the options name."""
     from tiebreak import files
+    from tiebreak.files.packed import is_packed
 
+    if repeats is not None and is_packed(responses):
+        raise typer.BadParameter("--repeats was settled when the responses were packed.")
     names = {"links": links, "gold": gold, "tasks": tasks, "among": among, "texts": texts}
     source, opened = open_with_responses(responses, columns, names, form, choices or {})
     export: Export = source.read(
@@ -105,13 +115,26 @@ def read_inputs(
     known = read_if_given(opened, "gold", files.read_gold)
     if known is not None and export.gold is not None:
         note(f"--gold is used; the {len(export.gold):,} known labels in {responses} are not.")
+    crowd = export.responses
+    known = known or export.gold
+    if fold_labels:
+        crowd, known = fold(crowd, known)
     return InputTables(
-        export.responses,
+        crowd,
         read_if_given(opened, "links", partial(files.read_links, sampling=sampling)),
-        known or export.gold,
+        known,
         read_if_given(opened, "among", files.read_tasks),
         read_if_given(opened, "texts", files.read_texts),
     )
+
+
+def fold(responses: Responses, gold: Gold | None) -> tuple[Responses, Gold | None]:
+    """Join labels that differ only in case, spaces or Unicode form, in responses and gold."""
+    folded = responses.with_folded_labels()
+    n_joined = responses.n_classes - folded.n_classes
+    if n_joined:
+        note(f"{counted(responses.n_classes, 'label')} joined into {folded.n_classes:,} classes.")
+    return folded, None if gold is None else gold.with_labels_like(folded.classes)
 
 
 def open_files(columns: str | None, **names: str | None) -> dict[str, OpenTable]:

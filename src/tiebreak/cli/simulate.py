@@ -8,8 +8,12 @@ from typing import Annotated
 
 import typer
 
-from tiebreak.cli.arguments import make_folder, split_list
+from tiebreak.cli.arguments import split_list
 from tiebreak.cli.errors import print_message
+from tiebreak.cli.options import Force
+from tiebreak.cli.own_files import writing_own
+
+OWN_FILES = ("responses.csv", "gold.csv", "links.csv")
 
 
 def simulate(
@@ -27,7 +31,8 @@ def simulate(
     wrong: Annotated[
         float, typer.Option(help="Probability that a link is wrong.", metavar="P")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(help="Same seed, same crowd.", metavar="N")] = 0,
+    seed: Annotated[int, typer.Option(help="Same seed, same crowd.", metavar="N", min=0)] = 0,
+    force: Force = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary.")] = False,
 ) -> None:
     """Write a simulated crowd to files.
@@ -50,11 +55,11 @@ def simulate(
         random_state=for_crowd,
     )
     linked = draw_links(crowd.gold, links, wrong=wrong, random_state=for_links)
-    folder = make_folder(out)
-    files.write_responses(folder / "responses.csv", crowd.responses)
-    files.write_gold(folder / "gold.csv", crowd.gold)
-    if links:
-        files.write_links(folder / "links.csv", linked)
+    with writing_own(out, OWN_FILES, force=force) as folder:
+        files.write_responses(folder / "responses.csv", crowd.responses)
+        files.write_gold(folder / "gold.csv", crowd.gold)
+        if links:
+            files.write_links(folder / "links.csv", linked)
     if not quiet:
         print_message(f"{crowd.responses!r}, {crowd.gold!r}{f', {linked!r}' if links else ''}")
         print_message(f"try: {_next_command(folder, has_links=links > 0)}")

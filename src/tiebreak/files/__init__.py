@@ -1,6 +1,6 @@
 """Files: tables in, tables out. CSV, TSV, JSON lines, Parquet, and any frame that speaks Arrow."""
 
-from tiebreak.files.atomic_write import open_target
+from tiebreak.files.atomic_write import open_target, together
 from tiebreak.files.opening import OpenTable, open_tables
 from tiebreak.files.readers import (
     Export,
@@ -13,6 +13,7 @@ from tiebreak.files.readers import (
     read_texts,
 )
 from tiebreak.files.writers import (
+    refuse_unwritable_name,
     write_gold,
     write_labels,
     write_links,
@@ -33,6 +34,8 @@ __all__ = [
     "read_responses",
     "read_tasks",
     "read_texts",
+    "refuse_unwritable_name",
+    "together",
     "write_gold",
     "write_labels",
     "write_links",

@@ -5,17 +5,24 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import platform
+import re
 import secrets
 import shutil
 import stat
 import sys
+import zlib
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
 from tiebreak.errors import FileError
 
 Target = str | os.PathLike[str]
+
+LEFTOVER = re.compile(r"\.tiebreak-(?P<host>\w+)-(?P<process>\d+)-\w+\.(?P<ending>tmp|old)")
+_WAITING: ContextVar[list[tuple[Path, Path]] | None] = ContextVar("waiting", default=None)
 
 
 @contextlib.contextmanager
@@ -39,6 +46,24 @@ def open_target(target: Target) -> Iterator[BinaryIO]:
             yield out
     except OSError as error:
         raise _not_written(target, path, error) from None
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """Let all files that are written inside appear at the end, or none of them.
+
+    What goes to standard output cannot be taken back, so write it last.
+    """
+    waiting: list[tuple[Path, Path]] = []
+    token = _WAITING.set(waiting)
+    try:
+        yield
+        for beside, path in waiting:
+            beside.replace(path)
+    finally:
+        _WAITING.reset(token)
+        for beside, _ in waiting:
+            beside.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -76,7 +101,11 @@ def _replacing(path: Path, mode: int | None) -> Iterator[BinaryIO]:
             yield out
             out.flush()
             os.fsync(out.fileno())
-        os.replace(beside, path)  # noqa: PTH105 - one name that tests can make fail
+        waiting = _WAITING.get()
+        if waiting is None:
+            os.replace(beside, path)  # noqa: PTH105 - one name that tests can make fail
+        else:
+            waiting.append((beside, path))
     except BaseException:  # Ctrl-C too
         beside.unlink(missing_ok=True)
         raise
@@ -99,7 +128,36 @@ def _mode_of(path: Path) -> int | None:
 
 def _beside(path: Path, ending: str) -> Path:
     """Name a file or folder beside the target, on the same disk, that nobody else uses."""
-    return path.parent / f".tiebreak-{secrets.token_hex(8)}.{ending}"
+    _remove_leftovers(path.parent)
+    return path.parent / f".tiebreak-{_host()}-{os.getpid()}-{secrets.token_hex(4)}.{ending}"
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what a killed run of this machine left: its process is no more."""
+    for left in folder.glob(".tiebreak-*-*-*.*"):
+        found = LEFTOVER.fullmatch(left.name)
+        if found is None or found["host"] != _host() or _is_alive(int(found["process"])):
+            continue
+        if found["ending"] == "old":  # the killed run had just moved it out of the way
+            continue
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
+
+
+def _host() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 def _not_written(target: Target, path: Path, error: OSError) -> FileError:
@@ -114,6 +172,8 @@ def _not_written(target: Target, path: Path, error: OSError) -> FileError:
 @contextlib.contextmanager
 def _standard_output() -> Iterator[BinaryIO]:
     """Write to standard output; a reader that has had enough (`| head`) is no error."""
+    if sys.stdout is None:
+        raise FileError("Standard output is closed, so nothing can be written there. Use -o FILE.")
     buffer: BinaryIO | None = getattr(sys.stdout, "buffer", None)
     out = buffer or io.BytesIO()  # a notebook's standard output takes text only
     try:

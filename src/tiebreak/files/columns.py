@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.files.table import Table
+from tiebreak.ids import as_list
 from tiebreak.wording import first_few
+
+LOOKED_AT = 200_000  # rows, where two columns are compared
 
 
 class Role(NamedTuple):
@@ -61,6 +64,7 @@ def find_columns(
     missing = [name for name in schema.needed if name not in found]
     if missing:
         raise schema.error(_explain_missing(table, schema, missing, is_any_known=bool(found)))
+    _refuse_two_choices(table, schema, found, chosen or {})
     if said:
         note(f"{table.title}: read column {', '.join(said)}.")
     return {name: found[name] for name in schema.names if name in found}
@@ -114,6 +118,43 @@ def _position(table: Table, schema: Schema, role: Role, taken: set[int]) -> int 
         if matches:
             return _only(table, schema, role.name, matches)
     return None
+
+
+def _refuse_two_choices(
+    table: Table, schema: Schema, found: Mapping[str, int], chosen: Mapping[str, object]
+) -> None:
+    """Refuse a column found by a common name beside one of a weak name that groups rows otherwise.
+
+    `prompt` and `id`: where each prompt has one id, either will do. An `id` that no two rows share,
+    or all of them, is no choice.
+    """
+    if schema.what != "responses":
+        return
+    for role in schema.roles:
+        at = found.get(role.name)
+        if at is None or role.name in chosen or _folded(table.names[at]) == role.name:
+            continue
+        free = [i for i in range(len(table.names)) if i not in found.values()]
+        for other in (i for i in free if squashed(table.names[i]) in role.weak):
+            if not _group_alike(table, at, other):
+                _only(table, schema, role.name, [at, other])
+
+
+def _group_alike(table: Table, at: int, other: int) -> bool:
+    """Tell whether two columns make the same groups of rows, or the other one numbers the rows."""
+    first: dict[object, object] = {}
+    second: dict[object, object] = {}
+    n_rows = 0
+    is_same = True
+    for one, two in table.batches([at, other]):
+        for a, b in zip(as_list(one), as_list(two), strict=True):
+            has_one = first.setdefault(a, b) == b
+            is_one = second.setdefault(b, a) == a
+            is_same &= has_one and is_one
+        n_rows += len(one)
+        if n_rows >= LOOKED_AT:
+            break
+    return is_same or len(second) in (1, n_rows)
 
 
 def _only(table: Table, schema: Schema, role: str, matches: list[int]) -> int:

@@ -196,11 +196,25 @@ def _read_names(file: Path) -> Ids:
         raise ValueError(f"{file.name}: {error}") from None
 
 
+def _is_own(folder: Path) -> bool:
+    """Tell whether a folder holds packed responses, of any version, and nothing else."""
+    own = {ABOUT, *(f"{name}.npy" for name in ARRAYS), *(f"{name}.arrow" for name in NAMES)}
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    is_about = isinstance(about, dict) and about.get("what") == WHAT
+    return is_about and {path.name for path in folder.iterdir()} <= own
+
+
 def _refuse_foreign(path: Path) -> None:
     if not path.parent.is_dir():
         raise FileError(f"{path} cannot be written: the folder {path.parent} does not exist.")
-    if path.is_dir() and any(path.iterdir()) and not (path / ABOUT).is_file():
-        raise FileError(f"{path} is a folder of something else. Choose another name.")
+    if path.is_dir() and any(path.iterdir()) and not _is_own(path):
+        raise FileError(
+            f"{path} is a folder of something else, or holds more than packed responses. "
+            "Choose another name."
+        )
     if path.exists() and not path.is_dir():
         raise FileError(
             f"{path} is a file, and packed responses are a folder. Choose another name."

@@ -15,6 +15,7 @@ from tiebreak.responses import sorted_classes
 from tiebreak.source import Source
 
 PREFIX = "probability_"
+SUM_TOLERANCE = 1e-3  # files keep three digits or more
 
 
 class Classes(NamedTuple):
@@ -46,7 +47,20 @@ def read_classes(table: Table, used: Ids) -> Classes:
         if not probabilities.size:
             probabilities = np.empty((len(numbers), len(classes)))
         probabilities[:, at] = numbers
+    _refuse_odd_sums(probabilities, table)
     return Classes(classes, codes, probabilities)
+
+
+def _refuse_odd_sums(probabilities: Floats, table: Table) -> None:
+    sums = probabilities.sum(axis=1)
+    rows = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
+    if len(rows):
+        first = int(rows[0])
+        raise InputError(
+            f"{table.title}: the class probabilities of {len(rows):,} rows do not sum to 1 "
+            f"({table.source.where(first)}: {sums[first]:.6g}). Correct them, or remove all "
+            f"{PREFIX}… columns."
+        )
 
 
 def as_probabilities(name: str, column: Column, source: Source) -> Floats:

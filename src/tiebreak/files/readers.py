@@ -11,7 +11,9 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.errors import InputError, note
 from tiebreak.files import schemas
+from tiebreak.files.categories import category_order
 from tiebreak.files.columns import Schema, find_columns
+from tiebreak.files.doubts import needs_strip, note_odd_classes, stripped
 from tiebreak.files.formats import FormatOptions, import_gold, import_options, import_table
 from tiebreak.files.multi_label import split_labels
 from tiebreak.files.packed import is_packed, read_packed
@@ -136,12 +138,23 @@ def read_export(
     builder = Builder(repeats or default, table.source)
     for task, worker, label in found.batches(table):
         builder.add(task, worker, label, is_large=table.stream is not None)
+    if needs_strip(table, builder.names()):  # rare: read again rather than look at every value
+        builder = Builder(repeats or default, table.source)
+        for columns_read in found.batches(table):
+            task, worker, label = stripped(table, columns_read)
+            builder.add(task, worker, label, is_large=table.stream is not None)
+    order = category_order(table, found.label)
+    if order is not None:
+        classes = [*order, *(classes or ())]
     known = Gold.from_dict(imported.gold) if imported.gold else None
     built = builder.finish(
         tasks=None if tasks is None else _like(task, read_tasks(tasks), "tasks"),
         classes=None if classes is None else _like(label, clean("classes", classes), "classes"),
     )
     responses = Responses(*built, frame=table.frame)
+    if order is not None:
+        responses = responses.with_class_order(Ids(order))
+    note_odd_classes(responses)
     if known is not None:  # a task may be known and have no other answer
         responses = responses.with_tasks(known.tasks)
     return Export(responses, known)
@@ -171,7 +184,7 @@ def read_links(
     """
     if isinstance(source, Links):
         return source
-    table, found = _load(source, schemas.LINKS, columns, format)
+    table, found = _load(source, schemas.LINKS, columns, format, allow_empty=True)
     return Links.from_columns(
         found["left"],
         found["right"],
@@ -209,7 +222,8 @@ def read_gold(
     source, known = import_gold(source, format, import_options(columns, {"question": question}))
     if known is not None:
         return Gold.from_dict(known)
-    table, found = _load(_unfolded(source, schemas.GOLD), schemas.GOLD, columns, format)
+    unfolded = _unfolded(source, schemas.GOLD)
+    table, found = _load(unfolded, schemas.GOLD, columns, format, allow_empty=True)
     return Gold.from_columns(found["task"], found["label"], source=table.source)
 
 
@@ -278,17 +292,24 @@ def read_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hasha
 
 
 def _load(
-    source: Any, schema: Schema, columns: ColumnNames | None, format: str | None
+    source: Any,
+    schema: Schema,
+    columns: ColumnNames | None,
+    format: str | None,
+    *,
+    allow_empty: bool = False,
 ) -> tuple[Table, dict[str, Column]]:
     """Make a table of the source and read the columns of its schema."""
     table = as_table(source, schema.names, len(schema.needed), format)
     positions = find_columns(table, schema, columns)
-    read = table.read(list(positions.values()))
+    read = stripped(table, table.read(list(positions.values()), allow_empty=allow_empty))
     return table, dict(zip(positions, read, strict=True))
 
 
 def _unfolded(source: Any, schema: Schema) -> Any:
     """Turn a mapping of task to label into columns; a mapping of columns stays as it is."""
+    if is_column(source) and hasattr(source, "index") and hasattr(source, "to_frame"):
+        return {"task": source.index, "label": source}  # a Series of pandas
     if not isinstance(source, Mapping):
         return source
     values = list(source.values())

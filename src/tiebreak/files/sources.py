@@ -11,6 +11,7 @@ import numpy as np
 from tiebreak.errors import InputError
 from tiebreak.files.content import Content, format_of, read_content
 from tiebreak.files.delimited import delimited_table
+from tiebreak.files.doubts import note_matrix
 from tiebreak.files.json_lines import json_table, table_of_records
 from tiebreak.files.parquet import parquet_table
 from tiebreak.files.table import Table
@@ -41,6 +42,8 @@ def as_table(
             f"A {type(source).__name__} cannot be read as a table. Pass a path, a frame (pandas, "
             "polars, pyarrow, DuckDB), a dictionary of columns or a list of rows."
         )
+    if isinstance(source, np.ndarray):
+        note_matrix(source)
     rows = source.tolist() if isinstance(source, np.ndarray) else list(source)
     return _from_rows(rows, row_names, n_needed)
 

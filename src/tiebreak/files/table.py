@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 INT32_MAX = 2**31 - 1
+EXACT = 2.0**53  # below, floats hold every whole number
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +40,15 @@ class Table:
         """How messages call this table."""
         return self.source.name or "The table"
 
-    def read(self, positions: Sequence[int]) -> list[Column]:
-        """Load and clean some columns; all have the same length, at least 1."""
+    def read(self, positions: Sequence[int], *, allow_empty: bool = False) -> list[Column]:
+        """Load and clean some columns; all have the same length, at least 1 unless allowed."""
         raw = self.load(positions)
         columns = [clean(self.names[i], column) for i, column in zip(positions, raw, strict=True)]
         lengths = {self.names[i]: len(c) for i, c in zip(positions, columns, strict=True)}
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
             raise InputError(f"{self.title}: columns must be equally long; got {shown}.")
-        if not any(lengths.values()):
+        if not any(lengths.values()) and not allow_empty:
             raise self._without_rows()
         return columns
 
@@ -76,7 +77,7 @@ def clean(name: str, column: Any) -> Column:
     >>> clean("task", ["b", "a", None])
     ['b', 'a', None]
     >>> clean("task", np.array([1.0, np.nan])).to_pylist()
-    [1.0, None]
+    [1, None]
     """
     if isinstance(column, Ids):
         column = column.values
@@ -162,11 +163,22 @@ def _plain_arrow(column: pa.Array | pa.ChunkedArray) -> Column:
         return column.to_pylist()
     column = _one_chunk(column.cast(_sortable(kind)))
     if pa.types.is_floating(column.type):
-        return pc.if_else(pc.is_nan(column), None, column)
+        return _whole(pc.if_else(pc.is_nan(column), None, column))
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         is_empty = pc.equal(column, "")
         return pc.if_else(is_empty, None, column) if pc.any(is_empty).as_py() else column
     return column
+
+
+def _whole(column: pa.Array) -> pa.Array:
+    """Make whole numbers of floats that all are: pandas keeps ids beside a gap as 1.0, 2.0."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.null_count == len(column):
+        return column
+    is_whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), EXACT))
+    return column.cast(pa.int64()) if pc.all(is_whole).as_py() else column
 
 
 def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

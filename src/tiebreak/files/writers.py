@@ -10,12 +10,13 @@ import contextlib
 import gzip
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.errors import InputError
+from tiebreak.errors import FileError, InputError
 from tiebreak.files.atomic_write import Target, open_target
 from tiebreak.files.content import Format, checked_format, format_of_name
 from tiebreak.files.encoding import Coded, encoded, write_parquet
@@ -27,6 +28,12 @@ from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.responses import Responses
 
+NOT_WRITTEN = {  # and what may be done instead
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "; spreadsheets open .csv"),
+    ".json": "; .jsonl has one object per line",
+    **dict.fromkeys((".zip", ".bz2", ".xz", ".zst"), ", with .gz after it if it shall be small"),
+    **dict.fromkeys((".db", ".sqlite", ".feather", ".arrow", ".pkl", ".pickle", ".tb"), ""),
+}
 PIECE = 1 << 22  # responses counted at once
 
 
@@ -137,7 +144,19 @@ def write_table(
                 sink.write(piece)
 
 
+def refuse_unwritable_name(target: Target) -> None:
+    """Refuse a name that ends like a format which is not written: it would hold CSV."""
+    suffix = Path(target).suffix.lower()
+    if suffix in NOT_WRITTEN:
+        raise FileError(
+            f"{os.fspath(target)} cannot be written: {suffix} files are not made here. Name one "
+            f"that ends in .csv, .tsv, .jsonl or .parquet{NOT_WRITTEN[suffix]}."
+        )
+
+
 def _format_for(target: Target, asked: str | None) -> tuple[Format, bool]:
+    if asked is None:
+        refuse_unwritable_name(target)
     form, packed = format_of_name(os.fspath(target))
     return (form if asked is None else checked_format(asked)), packed
 

@@ -13,6 +13,7 @@ from tiebreak.errors import (
     NotFittedError,
     OptionError,
 )
+from tiebreak.frames import as_html
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
@@ -25,6 +26,7 @@ from tiebreak.labels import Labels
 from tiebreak.link_graph import violated
 from tiebreak.links import Links
 from tiebreak.responses import Responses
+from tiebreak.wording import counted
 
 
 class Estimator:
@@ -102,6 +104,13 @@ class Estimator:
             if not _same(value, defaults[name].default)
         )
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _repr_html_(self) -> str:
+        if "labels_" not in vars(self):
+            return as_html(f"{self!r}, not fitted", (), ())
+        settled = "settled" if self.converged_ else "not settled"
+        title = f"{self!r}, {settled} after {counted(self.n_iter_, 'sweep')}"
+        return as_html(title, (), ()) + self.labels_._repr_html_()
 
     def __getattr__(self, name: str) -> Any:
         if name.endswith("_") and not name.startswith("_"):

@@ -44,9 +44,11 @@ def read_and_check_inputs(
     crowd = files.read_responses(responses)
     known = None if gold is None else files.read_gold(gold)
     pairs = None if links is None else files.read_links(links)
+    if known is not None and not len(known):
+        known = None
     if known is not None:
         crowd = _with_gold_classes(crowd, known)
-    _require_memory(crowd)
+    require_memory(crowd)
     if crowd.n_classes == 1:
         note(
             f"All labels are {crowd.classes[0]!r}, so every task gets it. Are there other classes?"
@@ -80,7 +82,7 @@ def _with_gold_classes(responses: Responses, gold: Gold) -> Responses:
     return wider
 
 
-def _require_memory(responses: Responses) -> None:
+def require_memory(responses: Responses) -> None:
     """Refuse more classes than memory can hold confusions for."""
     n_classes = responses.n_classes
     needed = 8 * n_classes * (4 * responses.n_workers * n_classes + 3 * responses.n_tasks)

@@ -6,8 +6,26 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 import numba
+from numba.core import event
+
+from tiebreak.kernels.announce import tell_listeners
 
 F = TypeVar("F", bound=Callable[..., object])
+
+
+class _Compiling(event.Listener):
+    """Hears of each compilation that no cache could answer."""
+
+    def on_start(self, event: event.Event) -> None:
+        module = event.data["dispatcher"].py_func.__module__
+        if module.startswith("tiebreak."):
+            tell_listeners()
+
+    def on_end(self, event: event.Event) -> None:
+        """Nothing to do."""
+
+
+event.register("numba:compile", _Compiling())
 
 
 def kernel(function: F) -> F:

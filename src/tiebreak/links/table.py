@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tiebreak import ids, link_graph
 from tiebreak.errors import LinkError, note
-from tiebreak.frames import as_frame
+from tiebreak.frames import as_frame, as_html
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
@@ -31,6 +31,8 @@ from tiebreak.links.columns import (
 )
 from tiebreak.links.sampling import Said, Sampling, duplicates, guess
 from tiebreak.source import NOWHERE, Source
+
+SHOWN = 10  # rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,6 +165,10 @@ class Links:
     def __repr__(self) -> str:
         n_tasks = len(link_graph.each_once(np.concatenate([self.left, self.right])))
         return f"Links({self.n_must:,} must, {self.n_cannot:,} cannot, {n_tasks:,} tasks)"
+
+    def _repr_html_(self) -> str:
+        first = self.select(np.arange(min(len(self), SHOWN)))
+        return as_html(repr(self), ("left", "right", "link"), first.pairs())
 
     def select(self, index: npt.NDArray[Any]) -> Links:
         """Return the links at these places, or under this mask; tasks keep their codes."""

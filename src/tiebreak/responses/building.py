@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -84,6 +84,10 @@ class Builder:
         self._recent.append(Part(task_code, worker, label))
         if sum(len(part.task) for part in self._recent) >= TOGETHER:
             self._join()
+
+    def names(self) -> Iterator[Ids]:
+        """Yield the ids seen so far: of tasks, workers and labels, one column at a time."""
+        return (coder.names() for coder in self._coders)
 
     def finish(self, *, tasks: Column | None = None, classes: Column | None = None) -> Built:
         """Sort what was taken in by task, and settle who answered twice.

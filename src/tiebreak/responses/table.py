@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tiebreak import ids
 from tiebreak.errors import ResponseError
-from tiebreak.ids import Column, Ids
+from tiebreak.ids import Column, Ids, folding, is_arrow
 from tiebreak.kernels.ingest.reference import Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses.building import INT32_END, Builder, Repeats, arrange, sorted_classes
@@ -37,6 +37,7 @@ class Responses:
     n_empty: int = 0
     n_repeats: int = 0
     frame: str = field(default="pyarrow", repr=False)
+    is_class_ordered: bool = field(default=False, repr=False)  # not sorted: as a frame orders them
     weight: Floats | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -180,8 +181,57 @@ class Responses:
         merged = ids.merge(self.classes, others)
         if len(merged) == len(self.classes):
             return self
+        if self.is_class_ordered:
+            return self._with_codes(merged, np.arange(len(self.classes), dtype=np.int32))
         classes, new_code = sorted_classes(merged)
         # Classes keep their order among each other, and so do codes.
+        return self._with_codes(classes, new_code)
+
+    def with_class_order(self, order: Ids) -> Responses:
+        """Put the classes of `order` first, in that order, and the others after them.
+
+        >>> Responses.from_rows([("a", "w", "low"), ("a", "v", "high")]).with_class_order(
+        ...     Ids(["low", "high"])
+        ... ).classes
+        Ids(['low', 'high'], n=2)
+        """
+        classes = Ids(ids.as_list(ids.merge(Ids(list(order)), Ids(list(self.classes))).values))
+        if is_arrow(self.classes.values):
+            import pyarrow as pa
+
+            classes = Ids(pa.array(list(classes), type=self.classes.values.type))
+        made = self._with_codes(classes, classes.codes(self.classes))
+        # Codes of a task are sorted, and another order of classes sorts them otherwise.
+        by_task = np.lexsort((made.code, made.task_of_each()))
+        return replace(made, code=made.code[by_task], is_class_ordered=True)
+
+    def with_folded_labels(self) -> Responses:
+        """Join classes that differ only in case, spaces or Unicode form, under the commonest form.
+
+        >>> rows = [("a", "ann", "Cat"), ("a", "bob", "cat"), ("b", "bob", "cat")]
+        >>> Responses.from_rows(rows).with_folded_labels().classes
+        Ids(['cat'], n=1)
+        """
+        groups = folding.variants(self.classes)
+        if not groups:
+            return self
+        count = np.bincount(self.label_of_each(), minlength=self.n_classes)
+        new_code = np.arange(self.n_classes, dtype=np.int32)
+        for group in groups:
+            codes = self.classes.codes(group)
+            new_code[codes] = codes[np.argmax(count[codes])]
+        kept = np.unique(new_code)
+        label = np.searchsorted(kept, new_code).astype(np.int32)[self.label_of_each()]
+        classes = Ids(self.classes.take(kept))
+        made = Responses.from_codes(
+            self.task_of_each(), self.worker_of_each(), label, self.tasks, self.workers, classes
+        )
+        return replace(
+            self, start=made.start, code=made.code, classes=classes
+        )  # all else stays as it is
+
+    def _with_codes(self, classes: Ids, new_code: Codes) -> Responses:
+        """Return the responses with other classes, of which new_code[k] is the former k."""
         worker = self.worker_of_each().astype(np.int64)
         code = worker * len(classes) + new_code[self.label_of_each()]
         is_wide = self.n_workers * len(classes) >= INT32_END

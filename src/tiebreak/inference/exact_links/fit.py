@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from tiebreak import link_graph
 from tiebreak.errors import OptionError
@@ -458,5 +459,5 @@ def _evidence(
         return Evidence(links, error, gold)
     stated = None if options.error is None else float(options.error)
     log_odds, _ = merging.log_odds_of(links, stated)
-    error = np.where(hard, TRUSTED_ERROR, 1.0 / (1.0 + np.exp(np.abs(log_odds))))
+    error = np.where(hard, TRUSTED_ERROR, expit(-np.abs(log_odds)))
     return Evidence(links, error, gold)

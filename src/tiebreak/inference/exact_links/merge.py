@@ -19,6 +19,8 @@ from tiebreak.link_graph import Implications, LinkCodes
 
 OPEN = link_graph.OPEN  # the class of a node that is not known
 
+SUREST = 1e3  # log-odds: beyond, sums with scores would lose the scores
+
 
 class Merged(NamedTuple):
     """Which node each linked task belongs to, and what is known of nodes."""
@@ -78,5 +80,5 @@ def log_odds_of(links: LinkCodes, error: float | None) -> tuple[Floats, Mask]:
     if error is not None:
         weight = np.where(np.isnan(weight), np.log1p(-error) - np.log(error), weight)
     hard = np.isnan(weight)
-    strength = np.where(hard, np.inf, weight)
+    strength = np.where(hard, np.inf, np.minimum(weight, SUREST))
     return np.where(links.must, strength, -strength), hard

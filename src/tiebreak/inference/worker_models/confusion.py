@@ -39,7 +39,7 @@ class ConfusionMatrices(NamedTuple):
 
     def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return E[log θ], (n_codes, n_states): [eq:expected-logs]."""
-        logs = dirichlet.expected_log(parameters, axis=1, n_threads=n_threads)
+        logs = dirichlet.expected_log(parameters, 1, n_threads, prior=self.prior)
         return logs.reshape(-1, self.n_states)
 
     def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
@@ -47,7 +47,8 @@ class ConfusionMatrices(NamedTuple):
         of_prior = dirichlet.log_beta(self.prior, axis=1).sum()
         if len(self.prior) == 1:
             of_prior *= self.n_workers
-        return float(dirichlet.log_beta(parameters, axis=1, n_threads=n_threads).sum() - of_prior)
+        of_all = dirichlet.log_beta(parameters, 1, n_threads, prior=self.prior).sum()
+        return float(of_all - of_prior)
 
     def confusion(self, parameters: Floats) -> Floats:
         """Return E[θ], (worker, state, answer)."""

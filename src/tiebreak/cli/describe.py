@@ -1,0 +1,251 @@
+"""tiebreak describe: look at responses before they are fused."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tiebreak.cli.arguments import check_files, split_list
+from tiebreak.cli.errors import stages
+from tiebreak.cli.options import (
+    Classes,
+    Columns,
+    Repeats,
+    ResponsesFile,
+    TasksFile,
+    open_files,
+    read_inputs,
+)
+from tiebreak.wording import counted, first_few
+
+if TYPE_CHECKING:
+    from tiebreak.agreement import AgreementReport, Alpha
+    from tiebreak.responses import Responses
+
+RARE = 0.005  # of all labels: a class below it is near-empty
+MAX_SHOWN = 20  # classes, workers and pairs that the text shows; --json has all of them
+
+
+def describe(
+    responses: ResponsesFile,
+    tasks: TasksFile = None,
+    columns: Columns = None,
+    repeats: Repeats = None,
+    classes: Classes = None,
+    ordered: Annotated[
+        str | None,
+        typer.Option(help="Classes from lowest to highest, for ordinal α.", metavar="A,B,…"),
+    ] = None,
+    resamples: Annotated[
+        int, typer.Option(help="For the interval of α; 0: none.", metavar="N", min=0)
+    ] = 1000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Look at responses before fusing them.
+
+    What was read and how, how far workers agree, and what looks odd.
+    """
+    check_files((responses, tasks), ())
+    with stages(quiet=quiet) as tell:
+        tell("reading")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            given = read_inputs(
+                responses, tasks=tasks, columns=columns, repeats=repeats, classes=classes
+            )
+        found = look_at(given.responses)
+        found["columns"] = understood_columns(responses, columns)
+        found["notes"] = list(dict.fromkeys(str(each.message) for each in caught))
+        order = None if ordered is None else split_list(ordered)
+        found |= measure(given.responses, order, resamples, tell)
+    typer.echo(json.dumps(found, ensure_ascii=False) if as_json else as_text(found))
+
+
+def look_at(responses: Responses) -> dict[str, Any]:
+    """Count what was read."""
+    import numpy as np
+
+    from tiebreak.ids.folding import variants
+
+    votes = np.diff(responses.start)
+    n_of_class = np.bincount(responses.label_of_each(), minlength=responses.n_classes)
+    n_of_worker = np.bincount(responses.worker_of_each(), minlength=responses.n_workers)
+    names = [str(name) for name in responses.classes]
+    by_class = dict(zip(names, n_of_class.tolist(), strict=True))
+    rare = [name for name, n in by_class.items() if n < RARE * responses.n_responses]
+    return {
+        "responses": responses.n_responses,
+        "tasks": responses.n_tasks,
+        "workers": responses.n_workers,
+        "classes": by_class,
+        "votes_per_task": _spread(votes),
+        "tasks_without_votes": int((votes == 0).sum()),
+        "responses_per_worker": _spread(n_of_worker),
+        "rows_without_label": responses.n_empty,
+        "repeated_answers": responses.n_repeats,
+        "near_empty_classes": rare,
+        "label_variants": [[str(name) for name in group] for group in variants(responses.classes)],
+    }
+
+
+def understood_columns(responses: str, columns: str | None) -> dict[str, str] | None:
+    """Return which column was read as what; None of packed responses and standard input."""
+    from tiebreak.files import schemas
+    from tiebreak.files.columns import find_columns
+    from tiebreak.files.table import Table
+
+    if responses == "-":
+        return None  # it can be read only once
+    opened = open_files(columns, responses=responses)["responses"]
+    if not isinstance(opened.source, Table):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = find_columns(opened.source, schemas.RESPONSES, opened.columns)
+    return {role: opened.source.names[at] for role, at in found.items()}
+
+
+def measure(responses: Responses, order: list[str] | None, n_resamples: int, tell: Any) -> Any:
+    """Measure agreement; None where no task has two labels."""
+    from tiebreak import agreement
+
+    if not (responses.start[1:] - responses.start[:-1] >= 2).any():
+        return {"agreement": None, "spam": [], "copies": []}
+    found = agreement.report(responses, order=order, n_resamples=n_resamples, watch=tell)
+    return {
+        "agreement": _coefficients(found),
+        "spam": [
+            {
+                "worker": str(found.workers[each.worker]),
+                "responses": each.n_answers,
+                "kappa": _number(each.kappa),
+                "reason": each.reason,
+            }
+            for each in found.spam
+        ],
+        "copies": [
+            {
+                "workers": [str(found.workers[each.first]), str(found.workers[each.second])],
+                "shared": each.n_shared,
+                "equal": each.n_equal,
+                "reason": each.reason,
+            }
+            for each in found.copies
+        ],
+    }
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """Lay out what was found for people."""
+    n = found
+    counts = [counted(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
+    lines = [", ".join([*counts, counted(len(n["classes"]), "class")])]
+    if n["columns"]:
+        lines.append("columns: " + ", ".join(f"{r} is {c!r}" for r, c in n["columns"].items()))
+    lines.append(f"votes per task: {_spread_text(n['votes_per_task'])}")
+    lines.append(f"responses per worker: {_spread_text(n['responses_per_worker'])}")
+    for name, words in (
+        ("tasks_without_votes", "tasks without a vote"),
+        ("rows_without_label", "rows without a label"),
+        ("repeated_answers", "answers repeat a worker on a task"),
+    ):
+        if n[name]:
+            lines.append(f"{n[name]:,} {words}")
+    lines += ["", "classes", *_class_lines(n), "", "agreement", *_agreement_lines(n["agreement"])]
+    lines += _suspect_lines(n)
+    lines += [f"note: {note}" for note in n["notes"]]
+    return "\n".join(lines)
+
+
+def _class_lines(found: dict[str, Any]) -> list[str]:
+    by_count = sorted(found["classes"].items(), key=lambda item: -item[1])
+    width = max(len(name) for name, _ in by_count[:MAX_SHOWN])
+    lines = [
+        f"  {name:<{width}}  {n:>10,}  {n / max(found['responses'], 1):6.1%}"
+        for name, n in by_count[:MAX_SHOWN]
+    ]
+    if len(by_count) > MAX_SHOWN:
+        lines.append(f"  and {len(by_count) - MAX_SHOWN:,} more")
+    if found["near_empty_classes"]:
+        rare = first_few(found["near_empty_classes"], MAX_SHOWN)
+        lines.append(f"  near-empty (below {RARE:.1%}): {rare}")
+    for group in found["label_variants"][:MAX_SHOWN]:
+        joined = ", ".join(map(repr, group))
+        lines.append(f"  differ only in case, spaces or Unicode form: {joined} (--fold-labels)")
+    return lines
+
+
+def _agreement_lines(found: dict[str, Any] | None) -> list[str]:
+    if found is None:
+        return ["  no task has two labels"]
+    rows = [("Krippendorff's α", found["alpha"], found["alpha_interval"])]
+    if found["alpha_ordinal"] is not None:
+        rows.append(("ordinal α", found["alpha_ordinal"], found["alpha_ordinal_interval"]))
+    rows += [
+        ("Fleiss' κ", found["fleiss_kappa"], None),
+        ("Cohen's κ, mean of pairs", found["cohen_kappa"], None),
+        ("equal pairs of labels", found["percent"], None),
+    ]
+    lines = []
+    for name, value, interval in rows:
+        shown = "unknown" if value is None else f"{value:.4f}"
+        between = f"  95 %: {interval[0]:.4f} to {interval[1]:.4f}" if interval else ""
+        lines.append(f"  {name:<26}{shown:>8}{between}")
+    return lines
+
+
+def _suspect_lines(found: dict[str, Any]) -> list[str]:
+    lines = []
+    if found["spam"]:
+        lines += ["", "workers that look like spam"]
+    for each in found["spam"][:MAX_SHOWN]:
+        lines.append(f"  {each['worker']}: {each['reason']} ({each['responses']:,} responses)")
+    if found["copies"]:
+        lines += ["", "workers that look like copies of each other"]
+    for each in found["copies"][:MAX_SHOWN]:
+        pair = " and ".join(each["workers"])
+        equal = f"{each['equal']:,} of {each['shared']:,} shared tasks equal"
+        lines.append(f"  {pair}: {each['reason']} ({equal})")
+    return [*lines, ""] if found["notes"] else lines
+
+
+def _coefficients(found: AgreementReport) -> dict[str, Any]:
+    ordinal = found.alpha_ordinal
+    return {
+        "tasks": found.n_tasks,
+        "percent": _number(found.percent),
+        "alpha": _number(found.alpha.value),
+        "alpha_interval": _interval(found.alpha),
+        "alpha_ordinal": None if ordinal is None else _number(ordinal.value),
+        "alpha_ordinal_interval": None if ordinal is None else _interval(ordinal),
+        "fleiss_kappa": _number(found.fleiss_kappa),
+        "cohen_kappa": _number(found.cohen_kappa),
+        "pairs": len(found.pairs.first),
+    }
+
+
+def _interval(alpha: Alpha) -> list[float] | None:
+    return None if alpha.low is None or alpha.high is None else [alpha.low, alpha.high]
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _spread(counts: Any) -> dict[str, float]:
+    if not len(counts):
+        return {"least": 0, "mean": 0.0, "most": 0}
+    return {
+        "least": int(counts.min()),
+        "mean": round(float(counts.mean()), 4),
+        "most": int(counts.max()),
+    }
+
+
+def _spread_text(spread: dict[str, float]) -> str:
+    return f"{spread['least']:,} to {spread['most']:,}, mean {spread['mean']:,.2f}"

@@ -1,0 +1,385 @@
+"""No silent surprise: what was read otherwise than meant is said, or refused, with the way out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+Write = Callable[[str, str], Path]
+
+HEADER = "task,worker,label\n"
+ROWS = HEADER + "a,ann,x\na,bob,x\nb,ann,y\nb,bob,x\nb,cid,y\n"
+
+
+def told(done: Any) -> str:
+    return " ".join(done.stderr.replace("│", " ").split())
+
+
+# Labels
+
+
+@pytest.mark.parametrize("variant", ["CAT", "Cat", "ｃａｔ", '"c  at"'])
+def test_labels_that_differ_only_in_form_are_noted_with_the_way_out(
+    run: Run, write: Write, variant: str
+) -> None:
+    same = '"c at"' if "  " in variant else "cat"
+    write("r.csv", HEADER + f"a,ann,{same}\nb,ann,{variant}\na,bob,dog\nb,bob,dog\n")
+    done = run("fuse", "r.csv")
+    assert done.exit_code == 0
+    assert "differ only in case, spaces or Unicode form" in told(done)
+    assert "--fold-labels" in told(done)
+
+
+def test_fold_labels_joins_them_under_the_most_frequent_form(run: Run, write: Write) -> None:
+    write("r.csv", HEADER + "a,ann,Cat\nb,ann,cat\na,bob,cat\nb,bob,dog\nb,eve,CAT\nc,eve,dog\n")
+    done = run("fuse", "r.csv", "--fold-labels", "--method", "mv")
+    assert done.stdout.splitlines()[1].startswith("a,cat")
+    assert "Cat" not in done.stdout
+    assert "2 classes" in done.stderr
+    assert "joined" in told(done)
+
+
+def test_fold_labels_folds_gold_too(run: Run, write: Write) -> None:
+    write("r.csv", ROWS)
+    write("g.csv", "task,label\na,Y\n")
+    done = run("fuse", "r.csv", "--gold", "g.csv", "--fold-labels")
+    assert done.exit_code == 0
+    assert "2 classes" in done.stderr
+    assert done.stdout.splitlines()[1].startswith("a,y")
+
+
+def test_spaces_around_ids_and_labels_are_stripped_and_said(run: Run, write: Write) -> None:
+    write("r.csv", HEADER + "a,ann, x\n a,bob,x \nb,ann,y\nb, bob,x\n")
+    done = run("fuse", "r.csv", "--method", "mv")
+    assert done.stdout.splitlines()[1:] == ["a,x,1", "b,x,0.5"]
+    assert "spaces around" in told(done)
+
+
+def test_evaluate_warns_where_classes_meet_only_after_folding(run: Run, write: Write) -> None:
+    write("l.csv", "task,label\na,YES\nb,NO\n")
+    write("g.csv", "task,label\na,yes\nb,no\n")
+    done = run("evaluate", "l.csv", "g.csv")
+    assert "share no class" in told(done)
+    assert "case, spaces or Unicode form" in told(done)
+
+
+@pytest.mark.parametrize("word", ["NA", "nan", "NULL", "None", "N/A"])
+def test_words_that_mean_nothing_elsewhere_are_noted(run: Run, write: Write, word: str) -> None:
+    write("r.csv", ROWS + f"a,cid,{word}\n")
+    done = run("fuse", "r.csv")
+    assert f"{word!r} is read as a class" in told(done)
+
+
+def test_many_classes_are_noted(run: Run, write: Write) -> None:
+    write("r.csv", HEADER + "".join(f"t{i % 30},w{i % 3},c{i}\n" for i in range(60)))
+    assert "is this the label column?" in told(run("fuse", "r.csv"))
+
+
+def test_as_many_classes_as_tasks_are_noted(run: Run, write: Write) -> None:
+    write("r.csv", HEADER + "".join(f"t{i},w{i % 3},c{i}\n" for i in range(20)))
+    assert "is this the label column?" in told(run("fuse", "r.csv"))
+
+
+# Columns
+
+
+def test_two_columns_that_both_may_be_the_task_are_refused(run: Run, write: Write) -> None:
+    write("r.csv", "id,prompt,judge,label\n1,p,j,x\n2,p,j,y\n3,q,j,x\n1,p,k,x\n2,p,k,y\n3,q,k,x\n")
+    done = run("fuse", "r.csv")
+    assert done.exit_code == 2
+    assert "'prompt'" in told(done)
+    assert "'id'" in told(done)
+    assert run("fuse", "r.csv", "--columns", "task=id").exit_code == 0
+
+
+def test_two_columns_that_name_the_same_tasks_are_no_question(run: Run, write: Write) -> None:
+    write("r.csv", "id,prompt,judge,label\n1,p,j,x\n2,q,j,y\n1,p,k,x\n2,q,k,y\n")
+    assert run("fuse", "r.csv").exit_code == 0
+
+
+def test_a_number_per_row_is_no_task(run: Run, write: Write) -> None:
+    write("r.csv", "id,prompt,judge,label\n1,p,j,x\n2,q,j,y\n3,p,k,x\n4,q,k,y\n")
+    assert run("fuse", "r.csv").exit_code == 0
+
+
+# Files that are written
+
+
+@pytest.mark.parametrize("command", [["demo"], ["simulate", "--tasks", "20"]])
+def test_files_of_others_are_not_overwritten(run: Run, folder: Path, command: list[str]) -> None:
+    (folder / "out").mkdir()
+    (folder / "out" / "responses.csv").write_text("mine\n")
+    done = run(*command, "-o", "out")
+    assert done.exit_code == 2
+    assert "responses.csv" in told(done)
+    assert "--force" in told(done)
+    assert [path.name for path in (folder / "out").iterdir()] == ["responses.csv"]
+    assert run(*command, "-o", "out", "--force").exit_code == 0
+
+
+@pytest.mark.parametrize("command", [["demo"], ["simulate", "--tasks", "20"]])
+def test_own_files_are_made_again_until_somebody_changes_them(
+    run: Run, folder: Path, command: list[str]
+) -> None:
+    assert run(*command, "-o", "out").exit_code == 0
+    assert run(*command, "-o", "out").exit_code == 0
+    (folder / "out" / "gold.csv").write_text("corrected by hand\n")
+    assert run(*command, "-o", "out").exit_code == 2
+
+
+@pytest.mark.parametrize("there", ["about.json", "notes.txt", "beside"])
+def test_pack_refuses_a_folder_that_is_not_its_own(
+    run: Run, write: Write, folder: Path, there: str
+) -> None:
+    write("r.csv", ROWS)
+    if there == "beside":  # a folder of ours in which somebody keeps more
+        assert run("pack", "r.csv", "-o", "x.tb").exit_code == 0
+    else:
+        (folder / "x.tb").mkdir()
+    (folder / "x.tb" / there).write_text("{}")
+    done = run("pack", "r.csv", "-o", "x.tb")
+    assert done.exit_code == 2
+    assert (folder / "x.tb" / there).read_text() == "{}"
+
+
+def test_temporary_files_of_a_killed_run_are_removed_by_the_next(
+    run: Run, write: Write, folder: Path
+) -> None:
+    write("r.csv", ROWS)
+    killed = (
+        "import os, signal\n"
+        "from tiebreak.files import open_target\n"
+        "with open_target('labels.csv') as out:\n"
+        "    out.write(b'half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", killed], cwd=folder, check=False)
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".tiebreak-")]
+    assert run("fuse", "r.csv", "-o", "labels.csv").exit_code == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["labels.csv", "r.csv"]
+
+
+def test_temporary_files_of_a_run_that_goes_on_stay(run: Run, write: Write, folder: Path) -> None:
+    from tiebreak.files import open_target
+
+    write("r.csv", ROWS)
+    with open_target(folder / "other.csv") as out:
+        out.write(b"whole")
+        assert run("fuse", "r.csv", "-o", "labels.csv").exit_code == 0
+    assert (folder / "other.csv").read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("name", ["x.xlsx", "x.xls", "x.ods", "x.zip", "x.json"])
+def test_names_of_formats_that_are_not_written_are_refused(
+    run: Run, write: Write, folder: Path, name: str
+) -> None:
+    write("r.csv", ROWS)
+    done = run("fuse", "r.csv", "-o", name)
+    assert done.exit_code == 2
+    assert name in told(done)
+    assert ".csv" in told(done)
+    assert not (folder / name).exists()
+
+
+def test_several_outputs_are_written_all_or_none(run: Run, write: Write, folder: Path) -> None:
+    write("r.csv", ROWS)
+    write("l.csv", "old\n")
+    (folder / "sub").mkdir()
+    write("sub/w.csv", "old\n").chmod(0o444)
+    (folder / "sub").chmod(0o555)
+    try:
+        done = run("fuse", "r.csv", "-o", "l.csv", "--workers", "sub/w.csv")
+    finally:
+        (folder / "sub").chmod(0o755)
+    if os.geteuid() == 0 and done.exit_code == 0:
+        pytest.skip("the root user may write everywhere")
+    assert done.exit_code == 2
+    assert (folder / "l.csv").read_text() == "old\n"
+
+
+def test_a_second_output_that_fails_takes_the_first_back(
+    run: Run, write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tiebreak import files
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("the disk is full")
+
+    write("r.csv", ROWS)
+    monkeypatch.setattr(files, "write_workers", fail)
+    assert run("fuse", "r.csv", "-o", "l.csv", "--workers", "w.csv").exit_code == 2
+    assert sorted(path.name for path in folder.iterdir()) == ["r.csv"]
+
+
+# Nothing
+
+
+def test_a_table_of_links_or_gold_without_rows_means_none(run: Run, write: Write) -> None:
+    write("r.csv", ROWS)
+    write("k.csv", "left,right,link\n")
+    write("g.csv", "task,label\n")
+    plain = run("fuse", "r.csv")
+    done = run("fuse", "r.csv", "--links", "k.csv", "--gold", "g.csv")
+    assert done.exit_code == 0
+    assert done.stdout == plain.stdout
+
+
+# Ways to end
+
+
+def test_a_negative_seed_is_refused(run: Run, write: Write) -> None:
+    write("r.csv", ROWS)
+    for command in (["fuse", "r.csv"], ["simulate", "-o", "out"]):
+        done = run(*command, "--seed", "-1")
+        assert done.exit_code == 2
+        assert "--seed" in told(done)
+
+
+def test_a_loop_of_symbolic_links_is_refused(run: Run, write: Write, folder: Path) -> None:
+    write("r.csv", ROWS)
+    (folder / "a").symlink_to("b")
+    (folder / "b").symlink_to("a")
+    assert run("fuse", "a").exit_code == 2
+    assert run("fuse", "r.csv", "-o", "a").exit_code == 2
+    assert run("fuse", "r.csv", "-o", "a/l.csv").exit_code == 2
+    assert run("demo", "-o", "a").exit_code == 2
+
+
+def _with_closed(folder: Path, closing: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = f'"{sys.executable}" -m tiebreak {" ".join(arguments)} {closing}'
+    return subprocess.run(
+        ["sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_closed_standard_output_is_said(write: Write, folder: Path) -> None:
+    write("r.csv", ROWS)
+    done = _with_closed(folder, ">&-", "fuse", "r.csv")
+    assert done.returncode == 2
+    assert "standard output is closed" in done.stderr.lower()
+    write("g.csv", "task,label\na,x\n")
+    assert _with_closed(folder, ">&-", "evaluate", "g.csv", "g.csv").returncode == 2
+    assert _with_closed(folder, ">&-", "fuse", "r.csv", "-o", "l.csv").returncode == 0
+
+
+def test_closed_standard_error_changes_nothing_but_words(write: Write, folder: Path) -> None:
+    write("r.csv", ROWS)
+    assert _with_closed(folder, "2>&-", "fuse", "r.csv").returncode == 0
+    assert _with_closed(folder, "2>&-", "fuse", "none.csv").returncode == 2
+
+
+def test_a_session_that_names_unknown_tasks_is_refused(
+    run: Run, write: Write, folder: Path
+) -> None:
+    import sqlite3
+
+    import tiebreak as tb
+
+    write("r.csv", ROWS)
+    tb.ask.Session(folder / "s.db", tb.read_responses("r.csv")).close()
+    kept = sqlite3.connect(folder / "s.db")
+    kept.execute(
+        "INSERT INTO events (token, run, at, who, kind, left, right)"
+        " VALUES ('t', 'r', '2026-01-01T00:00:00Z', 'me', 'same', 'zz', 'a')"
+    )
+    kept.commit()
+    kept.close()
+    done = run("ask", "r.csv", "--session", "s.db", stdin="q")
+    assert done.exit_code == 2
+    assert "'zz'" in told(done)
+
+
+def test_memory_that_runs_out_is_said(
+    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tiebreak.inference import VariationalBayes
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    write("r.csv", ROWS)
+    monkeypatch.setattr(VariationalBayes, "fit", fail)
+    done = run("fuse", "r.csv")
+    assert done.exit_code == 2
+    assert "memory" in told(done)
+
+
+def test_weights_beyond_all_measure_hold(run: Run, write: Write) -> None:
+    write("r.csv", ROWS)
+    write("k.csv", "left,right,link,weight\na,b,must,1e300\n")
+    for options in ([], ["--link-inference", "mean-field", "--link-strength", "1"]):
+        done = run("fuse", "r.csv", "--links", "k.csv", "--probabilities", *options)
+        assert done.exit_code == 0
+        a, b = (line.split(",")[1] for line in done.stdout.splitlines()[1:])
+        assert a == b
+        assert "nan" not in done.stdout
+
+
+def test_class_probabilities_that_do_not_sum_to_one_are_refused(run: Run, write: Write) -> None:
+    write("l.csv", "task,label,probability_x,probability_y\na,x,0.9,0.1\nb,y,0.9,0.9\n")
+    write("g.csv", "task,label\na,x\nb,y\n")
+    done = run("evaluate", "l.csv", "g.csv")
+    assert done.exit_code == 2
+    assert "line 3" in told(done)
+    assert "1.8" in told(done)
+
+
+# Options that do nothing
+
+
+def test_columns_of_a_packed_folder_are_refused(run: Run, write: Write) -> None:
+    write("r.csv", ROWS)
+    run("pack", "r.csv")
+    done = run("fuse", "r.tb", "--columns", "task=item")
+    assert done.exit_code == 2
+    assert "--columns" in told(done)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [["--link-error", "0.1"], ["--decode", "joint"], ["--on-contradiction", "drop"]],
+)
+def test_options_of_links_without_links_are_refused(
+    run: Run, write: Write, option: list[str]
+) -> None:
+    write("r.csv", ROWS)
+    done = run("fuse", "r.csv", *option)
+    assert done.exit_code == 2
+    assert option[0] in told(done)
+    assert "--links" in told(done)
+
+
+def test_repeats_of_a_packed_folder_are_refused(run: Run, write: Write) -> None:
+    write("r.csv", ROWS)
+    run("pack", "r.csv")
+    done = run("fuse", "r.tb", "--repeats", "count")
+    assert done.exit_code == 2
+    assert "--repeats" in told(done)
+
+
+# Many classes
+
+
+def test_a_fit_that_would_take_minutes_says_so_and_ten_are_refused(
+    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tiebreak.inference import cost
+
+    write("r.csv", ROWS)
+    monkeypatch.setattr(cost, "SECONDS_PER_CELL", 60.0 / 12 / cost.SWEEPS)  # 3 workers, 2 classes
+    done = run("fuse", "r.csv")
+    assert done.exit_code == 0
+    assert "about 1 minute" in told(done)
+    assert "--worker-model" in told(done)
+    monkeypatch.setattr(cost, "SECONDS_PER_CELL", 700.0 / 12 / cost.SWEEPS)
+    done = run("fuse", "r.csv")
+    assert done.exit_code == 2
+    assert "--force" in told(done)
+    assert run("fuse", "r.csv", "--force").exit_code == 0

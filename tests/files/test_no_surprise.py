@@ -1,0 +1,62 @@
+"""No silent surprise, in Python: frames, matrices, floats, and inputs that hold nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import tiebreak as tb
+
+ROWS = [("a", "ann", "x"), ("a", "bob", "x"), ("b", "ann", "y")]
+
+
+def test_empty_links_and_gold_mean_none() -> None:
+    plain = tb.VariationalBayes().fit(ROWS)
+    model = tb.VariationalBayes().fit(ROWS, links=[], gold={})
+    assert model.probabilities_.tobytes() == plain.probabilities_.tobytes()
+    assert len(tb.read_links([])) == 0
+    assert len(tb.read_gold({})) == 0
+
+
+def test_a_series_is_read_as_task_to_label() -> None:
+    known = pd.Series({"a": "x", "b": "y"}, name="truth")
+    assert tb.read_gold(known).to_dict() == {"a": "x", "b": "y"}
+    assert tb.read_labels(known).best() == {"a": "x", "b": "y"}
+
+
+def test_whole_floats_become_whole_numbers() -> None:
+    frame = pd.DataFrame({"task": [1.0, 2.0], "worker": ["a", "a"], "label": [1, 0]})
+    read = tb.read_responses(frame)
+    assert list(read.tasks) == [1, 2]
+    assert list(read.classes) == [0, 1]
+    halves = tb.read_responses({"task": [1, 2], "worker": ["a", "a"], "label": np.array([0.5, 1])})
+    assert list(halves.classes) == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_ordered_categories_keep_their_order_and_the_unused(kind: str) -> None:
+    order = ["low", "mid", "high"]
+    columns = {"task": ["a", "b"], "worker": ["w", "w"], "label": ["high", "low"]}
+    if kind == "pandas":
+        frame = pd.DataFrame(columns)
+        frame["label"] = pd.Categorical(frame["label"], categories=order, ordered=True)
+    else:
+        frame = pl.DataFrame(columns, schema_overrides={"label": pl.Enum(order)})
+    read = tb.read_responses(frame)
+    assert list(read.classes) == order
+    assert read.label_of_each().tolist() == [2, 0]
+    model = tb.MajorityVote().fit(frame)
+    assert model.labels_.best() == {"a": "high", "b": "low"}
+    with pytest.warns(tb.InputNote, match="top"):
+        wider = tb.VariationalBayes().fit(frame, gold={"a": "top"})
+    assert list(wider.classes_) == [*order, "top"]
+
+
+def test_a_matrix_of_labels_is_not_taken_for_triples_without_a_word() -> None:
+    random = np.random.default_rng(0)
+    with pytest.raises(tb.InputError, match="4 parts"):
+        tb.read_responses(random.integers(0, 3, (20, 4)))
+    with pytest.warns(tb.InputNote, match="rows of task, worker, label"):
+        tb.read_responses(np.array([[i // 3, i % 3, i % 2] for i in range(9)]))
