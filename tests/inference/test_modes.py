@@ -195,9 +195,7 @@ def test_a_cold_fit_of_asked_links_is_as_good_as_the_session(
 
 
 def accuracy_with_gold(n_gold: int, seed: int, *, accuracy: float, flip: bool) -> float:
-    crowd = tb.simulate.crowd(
-        300, 5, 2, responses_per_task=5, accuracy=accuracy, random_state=seed
-    )
+    crowd = tb.simulate.crowd(300, 5, 2, responses_per_task=5, accuracy=accuracy, random_state=seed)
     known = dict(list(crowd.gold.to_dict().items())[:n_gold])
     if flip:
         one, other = crowd.responses.classes
@@ -343,7 +341,10 @@ def test_a_unit_has_the_exact_posterior_where_parameters_are_known(n_classes: in
         class_prior=(1e8 * share).tolist(),
         confusion_prior=(1e8 * right, 1e8 * wrong),
         calibrate="none",
-    ).fit(Responses.from_rows(rows).with_classes(Ids([f"c{k}" for k in range(n_classes)])), links=links)
+    ).fit(
+        Responses.from_rows(rows).with_classes(Ids([f"c{k}" for k in range(n_classes)])),
+        links=links,
+    )
     vote = [int(row[2][1]) for row in rows]
     posterior = np.zeros((5, n_classes))
     for y in product(range(n_classes), repeat=5):
@@ -369,7 +370,10 @@ def test_soft_copies_have_the_exact_posterior_where_parameters_are_known(n_class
         confusion_prior=(1e8 * right, 1e8 * wrong),
         link_options=tb.ExactLinkOptions(error="learn", error_prior=(0.2e8, 0.8e8)),
         calibrate="none",
-    ).fit(Responses.from_rows(rows).with_classes(Ids([f"c{k}" for k in range(n_classes)])), links=links)
+    ).fit(
+        Responses.from_rows(rows).with_classes(Ids([f"c{k}" for k in range(n_classes)])),
+        links=links,
+    )
     posterior = np.zeros((4, n_classes))
     log_evidence = -np.inf
     for y in product(range(n_classes), repeat=4):
