@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import product, pairwise
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -426,7 +426,7 @@ def test_a_warm_fit_with_duplicates_ends_where_the_cold_one_does(n_classes: int)
     rows = []
     for k in range(n_classes):
         mine = tasks[crowd.gold.label == k][:15]
-        rows += [(one, other, "duplicate") for one, other in zip(mine, mine[1:], strict=False)]
+        rows += [(one, other, "duplicate") for one, other in pairwise(mine)]
     links = tb.Links.from_rows(rows)
     plain = tb.VariationalBayes(tol=1e-9).fit(crowd.responses)
     cold = tb.VariationalBayes(tol=1e-9).fit(crowd.responses, links=links)
@@ -436,7 +436,7 @@ def test_a_warm_fit_with_duplicates_ends_where_the_cold_one_does(n_classes: int)
 
 
 def test_groups_of_duplicates_do_not_drown_a_rare_class() -> None:
-    """Nine tasks in ten are of one class: groups that paid the prior for each task would join it."""
+    """Nine tasks in ten are of one class: groups that paid for each task would join it."""
     crowd = tb.simulate.crowd(
         200, 8, 2, responses_per_task=3, accuracy=0.65, class_prior=[0.9, 0.1], random_state=4
     )
