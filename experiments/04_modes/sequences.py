@@ -2,7 +2,8 @@
 
     python experiments/04_modes/sequences.py
 
-Made by the code of commit c3df4e1 (`init=` was its warm start). Writes `sequences.npz` beside this file. For each dataset and seed: task codes of left and right and
+Made by the code of commit c3df4e1 (`init=` was its warm start).
+Writes `sequences.npz` beside this file. For each dataset and seed: task codes of left and right and
 whether they are the same, in the order asked; six checkpoints (numbers of questions) with the
 macro-F and a hash of the labels of the warm session there.
 """

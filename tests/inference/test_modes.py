@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product, pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 from unittest import mock
