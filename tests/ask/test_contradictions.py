@@ -134,7 +134,7 @@ def test_keeping_both_makes_links_fallible(open_it: Open) -> None:
     session.keep(last)
     session.keep(last)  # once is enough, twice does no harm
     assert session.contradiction() is None
-    assert session.model().link_error == "asked"
+    assert session.model().link_error == "learn"
     assert session.progress().is_soft
     assert len(session.links()) == 3
 
@@ -145,7 +145,7 @@ def test_a_contradiction_left_open_is_shown_again_and_does_no_harm(open_it: Open
     session.close()  # or killed before a choice was made
     again = open_it(TWO)
     assert again.contradiction() == last.contradiction
-    assert again.model().link_error == "asked"
+    assert again.model().link_error == "learn"
     assert again.next() is not None
 
 
