@@ -18,8 +18,39 @@ from tiebreak.ask.fitting import Fits
 from tiebreak.errors import SessionError
 
 CROWD = tb.simulate.crowd(30, 5, 3, accuracy=(0.45, 0.75), random_state=1)
-TASKS = list(CROWD.responses.tasks)
+TASKS = [str(task) for task in CROWD.responses.tasks]
 Row = tuple[Any, ...]  # id, seen, start, link_error, tol
+
+VERSION_1 = (
+    "PRAGMA application_id = 1953064258",
+    "PRAGMA user_version = 1",
+    "PRAGMA journal_mode = WAL",
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE events (
+        id INTEGER PRIMARY KEY,
+        token TEXT NOT NULL UNIQUE,
+        run TEXT NOT NULL,
+        at TEXT NOT NULL,
+        who TEXT NOT NULL,
+        kind TEXT NOT NULL CHECK (
+            kind IN ('same', 'different', 'unsure', 'skip', 'undo', 'keep')
+        ),
+        "left" TEXT,
+        "right" TEXT,
+        about INTEGER REFERENCES events (id),
+        CHECK ((kind IN ('undo', 'keep')) = (about IS NOT NULL)),
+        CHECK ((about IS NULL) = ("left" IS NOT NULL AND "right" IS NOT NULL))
+    )""",
+    "CREATE UNIQUE INDEX said_once ON events (about, kind) WHERE about IS NOT NULL",
+    """CREATE TRIGGER never_changed BEFORE UPDATE ON events
+        BEGIN SELECT RAISE(ABORT, 'events are never changed'); END""",
+    """CREATE TRIGGER never_deleted BEFORE DELETE ON events
+        BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END""",
+    """CREATE TABLE leases (
+        "left" TEXT, "right" TEXT, run TEXT NOT NULL, until REAL NOT NULL,
+        PRIMARY KEY ("left", "right")
+    )""",
+)
 
 
 def fits_in(path: Path) -> list[Row]:
@@ -41,10 +72,17 @@ def copied(path: Path) -> Path:
 
 
 def as_version_1(path: Path) -> None:
-    """Turn a session file into one that knows nothing of fits."""
+    """Write a session file again as the first version of the format had it, to the letter."""
     db = sqlite3.connect(path)
-    db.execute("DROP TABLE fits")
-    db.execute("PRAGMA user_version = 1")
+    about = db.execute("SELECT * FROM about").fetchall()
+    events = db.execute("SELECT * FROM events").fetchall()
+    db.close()
+    path.unlink()
+    db = sqlite3.connect(path, isolation_level=None)
+    for statement in VERSION_1:
+        db.execute(statement)
+    db.executemany("INSERT INTO about VALUES (?, ?)", about)
+    db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", events)
     db.close()
 
 
