@@ -303,16 +303,20 @@ NAMES = (
 
 
 def reopens_with_its_labels(name: str, data_dir: Path, tmp_path: Path) -> None:
-    """Ask about half as many pairs as there are known tasks, in sixteen rounds; open it again."""
+    """Ask about half as many pairs as there are known tasks, in sixteen rounds; open it again.
+
+    So does a copy after every fourth round.
+    """
     responses = tb.read_responses(data_dir / name / "responses.csv")
-    gold = tb.read_gold(data_dir / name / "gold.csv")
-    truth = gold.to_dict()
+    truth = tb.read_gold(data_dir / name / "gold.csv").to_dict()
     options: dict[str, Any] = {"among": list(truth), "random_state": 0}
     path = tmp_path / "session.db"
     n_asked = len(truth) // 2
     batch = max(20, -(-n_asked // 16))
     with Session(path, responses, budget=n_asked, batch=batch, **options) as session:
-        answer_truly(session, truth)
+        while answer_truly(session, truth, 4 * batch):
+            with Session(copied(path), responses, **options) as killed:
+                assert_same(killed.model(), session.model())
         closed_with = session.model()
     with Session(path, responses, **options) as again:
         assert_same(again.model(), closed_with)
