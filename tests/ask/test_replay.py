@@ -64,7 +64,8 @@ def copied(path: Path) -> Path:
     """Return a copy of a session file as a kill at this moment would leave it."""
     copy = path.with_name(f"{path.stem}-copy.db")
     copy.unlink(missing_ok=True)
-    one, other = sqlite3.connect(path), sqlite3.connect(copy)
+    one = sqlite3.connect(path)
+    other = sqlite3.connect(copy)
     one.backup(other)
     one.close()
     other.close()
@@ -146,6 +147,11 @@ def test_closed_or_killed_at_any_point_a_session_has_its_labels_again(
         assert_same(session.model(), closed_with)
         assert fits_in(path) == before  # made again, not anew
     session.close()
+    as_version_1(path)  # other labels perhaps, but the same ones from now on
+    with Session(path, CROWD.responses, **options) as old:
+        labels = old.model()
+    with Session(path, CROWD.responses, **options) as again:
+        assert_same(again.model(), labels)
 
 
 def test_a_fit_says_what_it_knew_and_how_it_began(
@@ -212,7 +218,8 @@ def test_a_replay_that_was_stopped_goes_on(
 
 def test_of_several_processes_the_last_to_fit_counts(open_session: Open, truth: Truth) -> None:
     """Each goes on from its own last fit; who opens the file next goes on from the last of all."""
-    one, other = open_session(batch=2), open_session(batch=3)
+    one = open_session(batch=2)
+    other = open_session(batch=3)
     for _ in range(4):
         answer_truly(one, truth, 2)
         answer_truly(other, truth, 3)
@@ -256,8 +263,12 @@ def test_a_file_without_fits_is_fitted_in_its_order(
     given = answer_truly(session, truth, 32)
     session.close()
     as_version_1(path)
+    killed = open_session()
+    steps = killed.replay()
+    assert [next(steps) for _ in range(5)] == [(n, 16) for n in range(1, 6)]
+    killed.close()
     again = open_session()
-    assert list(again.replay()) == [(n, 16) for n in range(1, 17)]
+    assert list(again.replay()) == [(n, 16) for n in range(1, 17)]  # 5 again, and the rest
     made = fits_in(path)
     assert [row[1] for row in made] == [answer.id for answer in given[1::2]]
     assert [row[2] for row in made] == [None, *range(1, 16)]

@@ -26,7 +26,7 @@ import numpy as np
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Snapshot
 from tiebreak.ask.record import Record
-from tiebreak.errors import InputNote, LinkError
+from tiebreak.errors import ConvergenceWarning, InputNote, LinkError
 from tiebreak.inference import VariationalBayes
 from tiebreak.options import ExactLinkOptions
 from tiebreak.selection.asking import tempered
@@ -105,12 +105,13 @@ class Fits:
         Whoever stops in the middle can go on: `current` and `last` do.
         """
         if self._steps is None:
-            self._steps = deque(self._recorded() or self._in_parts())
+            self._steps = deque(self._to_replay())
         total = len(self._steps)
         while self._steps:
             with warnings.catch_warnings():
                 if len(self._steps) > 1:  # what the last fit reports is what holds now
                     warnings.simplefilter("ignore", InputNote)
+                    warnings.simplefilter("ignore", ConvergenceWarning)
                 self._make(*self._steps[0])
             self._steps.popleft()
             yield total - len(self._steps), total
@@ -120,22 +121,27 @@ class Fits:
             pass
         return self._fit
 
-    def _recorded(self) -> list[Step]:
-        """Return the steps to the last fit that is recorded, from the last cold one on."""
-        fits = self._record.fits()
-        snapshots = self._record.snapshots(fit.seen for fit in fits)
-        return [Step(known, fit.tol, fit.id) for fit, known in zip(fits, snapshots, strict=True)]
+    def _to_replay(self) -> list[Step]:
+        """Return the steps to the last fit that is recorded, from the last cold one on.
 
-    def _in_parts(self) -> list[Step]:
-        """Return the steps for answers whose fits an earlier version did not record.
-
-        They are added in the order they were given, as they were when that version asked.
+        Parts of a file of version 1 that are not fitted yet come after it.
         """
-        last = self._record.not_fitted()
-        (whole,) = self._record.snapshots([last])
+        fits = self._record.fits()
+        seen = [fit.seen for fit in fits]
+        parts = [each for each in self._parts() if not seen or each > seen[-1]]
+        made: list[tuple[float, int | None]] = [(fit.tol, fit.id) for fit in fits]
+        made += [(BETWEEN_BATCHES, None)] * len(parts)
+        snapshots = self._record.snapshots([*seen, *parts])
+        return [Step(known, *how) for known, how in zip(snapshots, made, strict=True)]
+
+    def _parts(self) -> list[int]:
+        """Return the last event of each part of a file of version 1, which recorded no fits.
+
+        Answers are added in the order they were given, as they were when that version asked.
+        """
+        (whole,) = self._record.snapshots([self._record.not_fitted()])
         ends = np.linspace(0, len(whole.links), PARTS + 1).astype(int)[1:]
-        seen = sorted({whole.links[end - 1].id for end in ends if end})
-        return [Step(known, BETWEEN_BATCHES, None) for known in self._record.snapshots(seen)]
+        return sorted({whole.links[end - 1].id for end in ends if end})
 
     def _make(self, known: Snapshot, tol: float, id: int | None = None) -> Fit:
         """Fit, and record it unless it is; memory never runs ahead of the file."""
