@@ -36,7 +36,7 @@ SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the ot
 PARTS = 16  # in which answers from before fits were recorded are added; 8 were too few on "web"
 
 
-class Fit(NamedTuple):
+class FittedSession(NamedTuple):
     """A fitted model, and what a session reads from it again and again."""
 
     model: VariationalBayes
@@ -76,7 +76,7 @@ class Fits:
         self._job = job
         self._record = record
         self._link_error = link_error
-        self._fit: Fit | None = None
+        self._fit: FittedSession | None = None
         self._steps: deque[Step] | None = None  # still to be made again
 
     def n_new(self, now: Snapshot) -> int:
@@ -84,7 +84,7 @@ class Fits:
         known = frozenset() if self._fit is None else self._fit.known.ids
         return len(known ^ now.ids)
 
-    def current(self, now: Snapshot, *, final: bool = False) -> Fit:
+    def current(self, now: Snapshot, *, final: bool = False) -> FittedSession:
         """Return the fit to these answers, made anew where the last one knows others.
 
         `final` asks for the usual tolerance; a fit before it is where that one starts.
@@ -95,7 +95,7 @@ class Fits:
         is_rough = fit is not None and not final
         return self._make(now, BETWEEN_BATCHES if is_rough else VariationalBayes().tol)
 
-    def last(self, now: Snapshot) -> Fit:
+    def last(self, now: Snapshot) -> FittedSession:
         """Return the last fit, whatever answers it knows; the first one is made."""
         return self._replayed() or self.current(now)
 
@@ -116,7 +116,7 @@ class Fits:
             self._steps.popleft()
             yield total - len(self._steps), total
 
-    def _replayed(self) -> Fit | None:
+    def _replayed(self) -> FittedSession | None:
         for _ in self.replay():
             pass
         return self._fit
@@ -143,7 +143,7 @@ class Fits:
         ends = np.linspace(0, len(whole.links), PARTS + 1).astype(int)[1:]
         return sorted({whole.links[end - 1].id for end in ends if end})
 
-    def _make(self, known: Snapshot, tol: float, id: int | None = None) -> Fit:
+    def _make(self, known: Snapshot, tol: float, id: int | None = None) -> FittedSession:
         """Fit, and record it unless it is; memory never runs ahead of the file."""
         model = self._fitted(known.links, tol)
         if id is None:
@@ -187,7 +187,9 @@ class Fits:
             start=None if start is None else start.model,
         )
 
-    def _start(self, link_error: float | str | None, answers: Sequence[Event]) -> Fit | None:
+    def _start(
+        self, link_error: float | str | None, answers: Sequence[Event]
+    ) -> FittedSession | None:
         """Return the fit to go on from; None: start from the votes."""
         last = self._fit
         if last is None or last.model.link_error != link_error:
@@ -195,10 +197,10 @@ class Fits:
         return last if last.known.ids <= {event.id for event in answers} else None
 
 
-def _read(model: VariationalBayes, known: Snapshot, id: int) -> Fit:
+def _read(model: VariationalBayes, known: Snapshot, id: int) -> FittedSession:
     probability = tempered(model)[np.arange(len(model.tasks_)), model.labels_.label]
     weights = None if model.links_ is None else model.links_.weight
-    return Fit(
+    return FittedSession(
         model,
         known,
         id,

@@ -13,7 +13,7 @@ import numpy as np
 
 from tiebreak import selection
 from tiebreak.ask.contradictions import as_answer
-from tiebreak.ask.fitting import Fit, Fits
+from tiebreak.ask.fitting import Fits, FittedSession
 from tiebreak.ask.job import Job, take_job
 from tiebreak.ask.log import ANSWERS, Event, Says
 from tiebreak.ask.record import Record
@@ -298,7 +298,7 @@ class Session:
             token=secrets.token_hex(16),
         )
 
-    def _finished(self, fit: Fit) -> Finished | None:
+    def _finished(self, fit: FittedSession) -> Finished | None:
         if self._budget is not None and len(self._record.log.answers) >= self._budget:
             return "budget"
         confidence = 1.0 - fit.wrong / self._job.responses.n_tasks
