@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Write docs/modes.md from results.json."""
 
 from __future__ import annotations

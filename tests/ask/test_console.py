@@ -264,6 +264,22 @@ def test_a_full_disk_ends_with_2(folder: Path) -> None:
 # On a terminal
 
 
+def test_a_terminal_shows_how_far_earlier_fits_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Session(tmp_path / "s.db", VOTES, batch=1, strategy="random", random_state=0) as session:
+        for pair in (("a", "c"), ("b", "d")):
+            session.model()
+            session.answer(session.question(*pair), "same")
+        session.model()
+    shown = []
+    monkeypatch.setattr("rich.status.Status.update", lambda _, status: shown.append(status))
+    console = Console(file=io.StringIO(), force_terminal=True)
+    with Session(tmp_path / "s.db", VOTES) as again:
+        Conversation(again, PipedKeys(io.StringIO("q")), console).run()
+    assert shown == [f"fitting as before: {n} of 3" for n in (1, 2, 3)]
+
+
 class Terminal:
     """A process on a terminal of its own: keys in, words out."""
 

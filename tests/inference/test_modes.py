@@ -125,7 +125,7 @@ def test_a_cold_fit_finds_the_mode_of_the_session() -> None:
         one = tb.VariationalBayes(backend="numpy").fit(responses, links=links)
     assert one.bounds_[-1] < cold.bounds_[-1] - 5.0
     n_right = [
-        sum(truth[task] == label for task, label in model.labels_.best().items())
+        sum(truth[str(task)] == label for task, label in model.labels_.best().items())
         for model in (cold, one)
     ]
     assert n_right[0] >= n_right[1] + 20
@@ -351,7 +351,7 @@ def test_a_unit_has_the_exact_posterior_where_parameters_are_known(n_classes: in
         if len(set(y[:4])) > 1 or y[3] == y[4]:
             continue
         weight = share[y[0]] * share[y[3]] * share[y[4]]  # a, b and c are one draw
-        weight *= np.prod([right if y[i] == vote[i] else wrong for i in range(5)])
+        weight *= float(np.prod([right if y[i] == vote[i] else wrong for i in range(5)])
         posterior[np.arange(5), y] += weight
     posterior /= posterior.sum(axis=1, keepdims=True)
     assert model.probabilities_ == pytest.approx(posterior, abs=1e-5)
@@ -380,7 +380,7 @@ def test_soft_copies_have_the_exact_posterior_where_parameters_are_known(n_class
         weight = 1.0 / n_classes**2  # of a and of d; b is a copy of a, c of b
         for i, j in ((0, 1), (1, 2)):
             weight *= 1.0 - error if y[i] == y[j] else error / (n_classes - 1)
-        weight *= np.prod([right if y[i] == int(rows[i][2][1]) else wrong for i in range(4)])
+        weight *= float(np.prod([right if y[i] == int(rows[i][2][1]) else wrong for i in range(4)]))
         posterior[np.arange(4), y] += weight
         log_evidence = np.logaddexp(log_evidence, np.log(weight))
     posterior /= posterior.sum(axis=1, keepdims=True)
@@ -451,7 +451,7 @@ def test_groups_of_duplicates_do_not_drown_a_rare_class() -> None:
             right += group[1:].tolist()
     scores = {}
     for sampling in ("pairs", "duplicates"):
-        links = tb.Links.from_columns(left, right, [True] * len(left), sampling=sampling)  # type: ignore[arg-type]
+        links = tb.Links.from_columns(left, right, [True] * len(left), sampling=sampling)
         model = tb.VariationalBayes().fit(crowd.responses, links=links)
         scores[sampling] = tb.evaluate.f_score(model.labels_, crowd.gold, average="macro")
     assert scores["duplicates"] > scores["pairs"] + 0.05

@@ -60,6 +60,7 @@ class Conversation:
     def run(self) -> None:
         """Hold the conversation."""
         self._out.print(HELP)
+        self._replay()
         waiting = self._session.contradiction()
         if waiting is not None:
             self._settle(waiting)
@@ -68,6 +69,13 @@ class Conversation:
                 self._show(question)
             self._key = self._read("".join(self._actions))
             self._actions[self._key](question)
+
+    def _replay(self) -> None:
+        """Show how far the fits of earlier runs are made again."""
+        if self._out.is_terminal:
+            with self._out.status("reading the answers") as status:
+                for done, of in self._session.replay():
+                    status.update(f"fitting as before: {done:,} of {of:,}")
 
     def _next(self) -> Question | None:
         if not self._out.is_terminal:

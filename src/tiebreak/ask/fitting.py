@@ -1,31 +1,63 @@
-"""Fitting: the model after the answers so far, from where the last fit ended."""
+"""Fitting: the model after the answers so far, from where the last fit ended.
+
+A fit that starts at another (a warm start) can end in another mode than one from the votes, so a
+session that is opened again must not fit from the votes alone. Each fit is recorded: the last
+event it had seen, the fit it started at, its options. For example, with 20 answers a batch:
+
+    id  seen  start  link_error  tol
+    1   0     -      null        1e-6     before the first question
+    2   20    1      null        1e-3     after the first batch
+    3   41    -      null        1e-3     event 41 undid an answer: cold
+    4   61    3      null        1e-3
+    5   61    4      null        1e-6     the labels that were written at the end
+
+The next run makes 3, 4 and 5 again; nothing depends on 1 and 2 any more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import Event
-from tiebreak.errors import LinkError
+from tiebreak.ask.log import Event, Snapshot
+from tiebreak.ask.record import Record
+from tiebreak.errors import ConvergenceWarning, InputNote, LinkError
 from tiebreak.inference import VariationalBayes
 from tiebreak.options import ExactLinkOptions
 from tiebreak.selection.asking import tempered
 
 BETWEEN_BATCHES = 1e-3  # tolerance of fits that only choose questions: an answer moves far more
 SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the others are
+PARTS = 16  # in which answers from before fits were recorded are added; 8 were too few on "web"
 
 
 class FittedSession(NamedTuple):
     """A fitted model, and what a session reads from it again and again."""
 
     model: VariationalBayes
+    known: Snapshot  # the answers it was fitted to
+    id: int  # as it is recorded
     wrong: float  # how many labels are expected to be wrong
     is_soft: bool  # links count as fallible, so that none follows for sure from others
-    is_final: bool  # fitted to the usual tolerance, not only well enough to choose questions
     n_checks: int  # links and known labels that tell how far to trust the crowd
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it has the usual tolerance, not one that only suffices to choose questions."""
+        return self.model.tol < BETWEEN_BATCHES
+
+
+class Step(NamedTuple):
+    """A fit to make when the session is opened; one without id is yet to be recorded."""
+
+    known: Snapshot
+    tol: float
+    id: int | None
 
 
 class Fits:
@@ -36,89 +68,143 @@ class Fits:
 
     A fit goes on from the last one where answers were added to it. Where one was undone, or links
     begin to err, it starts from the votes: what was believed before is not to be believed now.
+    The same rules hold when recorded fits are made again, so that with the same input they decide
+    the same; with more responses, links or gold they decide what suits these.
     """
 
-    def __init__(self, job: Job, link_error: float | str | None) -> None:
+    def __init__(self, job: Job, record: Record, link_error: float | str | None) -> None:
         self._job = job
+        self._record = record
         self._link_error = link_error
         self._fit: FittedSession | None = None
-        self._known: tuple[int, ...] = ()
-        self._final = True  # whether the fit under way is to the usual tolerance
+        self._steps: deque[Step] | None = None  # still to be made again
 
-    def is_current(self, answers: Sequence[Event]) -> bool:
-        """Tell whether the last fit knows just these answers."""
-        return self._fit is not None and self._known == _ids(answers)
-
-    def n_new(self, answers: Sequence[Event]) -> int:
+    def n_new(self, now: Snapshot) -> int:
         """Count the answers that the last fit does not know, and those that were undone since."""
-        return len(set(self._known) ^ set(_ids(answers)))
+        known = frozenset() if self._fit is None else self._fit.known.ids
+        return len(known ^ now.ids)
 
-    def current(self, answers: Sequence[Event], *, final: bool = False) -> FittedSession:
+    def current(self, now: Snapshot, *, final: bool = False) -> FittedSession:
         """Return the fit to these answers, made anew where the last one knows others.
 
         `final` asks for the usual tolerance; a fit before it is where that one starts.
         """
-        fit = self._fit
-        if fit is None or not self.is_current(answers) or (final and not fit.is_final):
-            self._final = final or fit is None
-            fit = self._fit = _read(self._fitted(answers), is_final=self._final)
-            self._known = _ids(answers)
-        return fit
+        fit = self._replayed()
+        if fit is not None and fit.known.links == now.links and (fit.is_final or not final):
+            return fit
+        is_rough = fit is not None and not final
+        return self._make(now, BETWEEN_BATCHES if is_rough else VariationalBayes().tol)
 
-    def last(self, answers: Sequence[Event]) -> FittedSession:
+    def last(self, now: Snapshot) -> FittedSession:
         """Return the last fit, whatever answers it knows; the first one is made."""
-        return self._fit or self.current(answers)
+        return self._replayed() or self.current(now)
 
-    def _fitted(self, answers: Sequence[Event]) -> VariationalBayes:
+    def replay(self) -> Iterator[tuple[int, int]]:
+        """Make the fits of earlier runs again; yield how many are made, and how many there are.
+
+        Whoever stops in the middle can go on: `current` and `last` do.
+        """
+        if self._steps is None:
+            self._steps = deque(self._to_replay())
+        total = len(self._steps)
+        while self._steps:
+            with warnings.catch_warnings():
+                if len(self._steps) > 1:  # what the last fit reports is what holds now
+                    warnings.simplefilter("ignore", InputNote)
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                self._make(*self._steps[0])
+            self._steps.popleft()
+            yield total - len(self._steps), total
+
+    def _replayed(self) -> FittedSession | None:
+        for _ in self.replay():
+            pass
+        return self._fit
+
+    def _to_replay(self) -> list[Step]:
+        """Return the steps to the last fit that is recorded, from the last cold one on.
+
+        Parts of a file of version 1 that are not fitted yet come after it.
+        """
+        fits = self._record.fits()
+        seen = [fit.seen for fit in fits]
+        parts = [each for each in self._parts() if not seen or each > seen[-1]]
+        made: list[tuple[float, int | None]] = [(fit.tol, fit.id) for fit in fits]
+        made += [(BETWEEN_BATCHES, None)] * len(parts)
+        snapshots = self._record.snapshots([*seen, *parts])
+        return [Step(known, *how) for known, how in zip(snapshots, made, strict=True)]
+
+    def _parts(self) -> list[int]:
+        """Return the last event of each part of a file of version 1, which recorded no fits.
+
+        Answers are added in the order they were given, as they were when that version asked.
+        """
+        (whole,) = self._record.snapshots([self._record.not_fitted()])
+        ends = np.linspace(0, len(whole.links), PARTS + 1).astype(int)[1:]
+        return sorted({whole.links[end - 1].id for end in ends if end})
+
+    def _make(self, known: Snapshot, tol: float, id: int | None = None) -> FittedSession:
+        """Fit, and record it unless it is; memory never runs ahead of the file."""
+        model = self._fitted(known.links, tol)
+        if id is None:
+            start = self._start(model.link_error, known.links)
+            id = self._record.add_fit(
+                known.seen,
+                start=None if start is None else start.id,
+                link_error=model.link_error,
+                tol=tol,
+            ).id
+        self._fit = _read(model, known, id)
+        return self._fit
+
+    def _fitted(self, answers: Sequence[Event], tol: float) -> VariationalBayes:
         if self._link_error is not None:
-            return self._fit_with(self._link_error, answers)
-        several = len({event.who for event in answers}) > 1
-        if several:
-            return self._fit_with(self._soft(several=True), answers)
+            return self._fit_with(self._link_error, answers, tol)
+        if len({event.who for event in answers}) > 1:
+            return self._fit_with(self._soft(), answers, tol)
         try:
-            return self._fit_with(None, answers)
+            return self._fit_with(None, answers, tol)
         except LinkError:  # links as given were checked at the door: the answers contradict
-            return self._fit_with(self._soft(several=False), answers)
+            return self._fit_with(self._soft(), answers, tol)
 
-    def _soft(self, *, several: bool) -> float | str:
+    def _soft(self) -> float | str:
         """Choose how links that may err are read; weights rule out that rates are estimated."""
         given = self._job.links
-        if given is not None and given.weight is not None:
-            return SMALL_ERROR
-        return "learn"
+        return SMALL_ERROR if given is not None and given.weight is not None else "learn"
 
     def _fit_with(
-        self, link_error: float | str | None, answers: Sequence[Event]
+        self, link_error: float | str | None, answers: Sequence[Event], tol: float
     ) -> VariationalBayes:
         links = self._job.links
         if answers:
             said = self._job.links_of(answers)
             links = said if links is None else links + said
-        estimator = VariationalBayes(link_options=ExactLinkOptions(error=link_error))
-        if not self._final:
-            estimator.set_params(tol=BETWEEN_BATCHES)
         start = self._start(link_error, answers)
-        return estimator.fit(self._job.responses, links=links, gold=self._job.gold, start=start)
+        return VariationalBayes(link_options=ExactLinkOptions(error=link_error), tol=tol).fit(
+            self._job.responses,
+            links=links,
+            gold=self._job.gold,
+            start=None if start is None else start.model,
+        )
 
     def _start(
         self, link_error: float | str | None, answers: Sequence[Event]
-    ) -> VariationalBayes | None:
-        last = None if self._fit is None else self._fit.model
-        grew = set(self._known) <= set(_ids(answers))
-        return last if last is not None and grew and last.link_error == link_error else None
+    ) -> FittedSession | None:
+        """Return the fit to go on from; None: start from the votes."""
+        last = self._fit
+        if last is None or last.model.link_error != link_error:
+            return None
+        return last if last.known.ids <= {event.id for event in answers} else None
 
 
-def _read(model: VariationalBayes, *, is_final: bool) -> FittedSession:
+def _read(model: VariationalBayes, known: Snapshot, id: int) -> FittedSession:
     probability = tempered(model)[np.arange(len(model.tasks_)), model.labels_.label]
     weights = None if model.links_ is None else model.links_.weight
     return FittedSession(
         model,
+        known,
+        id,
         wrong=float((1.0 - probability).sum()),
         is_soft=model.links_may_err or weights is not None,
-        is_final=is_final,
         n_checks=len(model.links_ or ()) + len(model.gold_ or ()),
     )
-
-
-def _ids(answers: Sequence[Event]) -> tuple[int, ...]:
-    return tuple(event.id for event in answers)

@@ -43,6 +43,34 @@ class Event(NamedTuple):
         return pair_of(self.left or "", self.right or "")
 
 
+class FitEvent(NamedTuple):
+    """One fit that was made: enough to make it again, from the events up to `seen`.
+
+    `start` is the id of the fit that it went on from (a warm start), None where it was cold.
+    `link_error` is how links were read, `tol` the tolerance.
+    """
+
+    id: int
+    run: str
+    at: str
+    seen: int
+    start: int | None
+    link_error: float | str | None
+    tol: float
+
+
+class Snapshot(NamedTuple):
+    """The links that the events up to `seen` amount to: what one fit knows."""
+
+    seen: int
+    links: tuple[Event, ...]
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The ids of the links."""
+        return frozenset(event.id for event in self.links)
+
+
 def pair_of(left: str, right: str) -> Pair:
     """Return two tasks in one order, whichever was shown first.
 
@@ -84,6 +112,10 @@ class Log:
     def links(self) -> Iterator[Event]:
         """Return the answers that are links, in their order."""
         return (event for event in self.answers.values() if event.is_link)
+
+    def snapshot(self) -> Snapshot:
+        """Return what a fit made now knows."""
+        return Snapshot(self.last, tuple(self.links()))
 
     def linked(self) -> set[Pair]:
         """Return the pairs that are links, whoever gave them."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from tiebreak.ask.contradictions import contradiction, given_chains
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import Event, Kind, Log, Pair, pair_of
+from tiebreak.ask.log import Event, FitEvent, Kind, Log, Pair, Snapshot, pair_of
 from tiebreak.ask.results import Contradiction, Question
 from tiebreak.ask.storage import Storage
 from tiebreak.errors import OptionError, SessionError
@@ -128,6 +129,31 @@ class Record:
             return None
         return self._contradicted(own[-1])
 
+    def add_fit(
+        self, seen: int, *, start: int | None, link_error: float | str | None, tol: float
+    ) -> FitEvent:
+        """Record a fit, so that the next run can make it again."""
+        fit = FitEvent(0, self.run, _now(), seen, start, link_error, tol)
+        with self._storage.writing():
+            return self._storage.append_fit(fit)
+
+    def fits(self) -> list[FitEvent]:
+        """Return the last fit that was made, and those it came from, the cold one first."""
+        return self._storage.fits(self.log.last)
+
+    def not_fitted(self) -> int:
+        """Return the last event from before fits were recorded; 0: they always were."""
+        return self._storage.not_fitted()
+
+    def snapshots(self, seen: Iterable[int]) -> Iterator[Snapshot]:
+        """Return what fits knew that had seen the events up to these, in rising order."""
+        log = Log()
+        events = deque(self._storage.since(0))
+        for last in seen:
+            while events and events[0].id <= last:
+                log.add(events.popleft())
+            yield Snapshot(last, tuple(log.links()))
+
     def implied(self, question: Question) -> bool | None:
         """Return whether links and answers settle a pair already, and how."""
         left = self._job.code_of(question.left)
@@ -173,7 +199,7 @@ class Record:
     def _event(
         self, kind: Kind, *, question: Question | None = None, about: int | None = None
     ) -> Event:
-        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        at = _now()
         if question is None:
             return Event(0, secrets.token_hex(16), self.run, at, self.who, kind, about=about)
         # A skipped question may be answered later: only its answer bears its token.
@@ -202,3 +228,7 @@ class Record:
 
     def _key(self, task: Hashable) -> str:
         return self._job.key[self._job.code_of(task)]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -31,8 +31,8 @@ class Session:
     """Ask people which tasks are of the same class, and keep every answer.
 
     Answers go into one SQLite file; each is on the disk before `answer` returns. A session that
-    was left, or killed, goes on when it is opened again with the same responses. Several people
-    and processes may work on one file. Use one Session in one thread.
+    was left, or killed, goes on when it is opened again with the same responses, with the labels
+    that it had. Several people and processes may work on one file. Use one Session in one thread.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ class Session:
         self._job: Job = take_job(
             responses, links, gold, texts, among, links_may_err=link_error is not None
         )
-        self._fits = Fits(self._job, link_error)
         self._record = Record(path, self._job, who, lease)
+        self._fits = Fits(self._job, self._record, link_error)
         self._queue: deque[Question] = deque()
         self._open: Question | None = None
         self._nothing_left = False
@@ -165,12 +165,21 @@ class Session:
     def links(self) -> Links:
         """Return the answers as links, with who gave each."""
         self._record.catch_up()
-        return self._job.links_of(self._link_events())
+        return self._job.links_of(tuple(self._record.log.links()))
 
     def model(self) -> VariationalBayes:
         """Return the model that knows all answers; fitted anew where there are new ones."""
         self._record.catch_up()
-        return self._fits.current(self._link_events(), final=True).model
+        return self._fits.current(self._record.log.snapshot(), final=True).model
+
+    def replay(self) -> Iterator[tuple[int, int]]:
+        """Make the fits of earlier runs again; yield how many are made, and how many there are.
+
+        A session that is opened again has the labels it was closed with. What of this is not done
+        when they are first needed is done then: go through it only to show how far it is.
+        """
+        self._record.catch_up()
+        return self._fits.replay()
 
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
         """Return who gave which label to a task."""
@@ -179,10 +188,11 @@ class Session:
     def progress(self) -> Progress:
         """Return where the session stands, by the last fit.
 
-        The first call of a session fits the model, which takes a while; later ones are quick.
+        The first call of a session fits the model, as earlier runs did, which takes a while; later
+        ones are quick.
         """
         self._record.catch_up()
-        fit = self._fits.last(self._link_events())
+        fit = self._fits.last(self._record.log.snapshot())
         answers = self._record.log.answers.values()
         n_tasks = self._job.responses.n_tasks
         return Progress(
@@ -221,7 +231,7 @@ class Session:
         self._nothing_left = False
         if self.progress().finished is not None:
             return None
-        if self._fits.n_new(self._link_events()) >= self._batch:
+        if self._fits.n_new(self._record.log.snapshot()) >= self._batch:
             self._queue.clear()  # enough is known to choose better ones
         question = self._first_open() or self._first_of_new_batches()
         if question is None:
@@ -254,7 +264,7 @@ class Session:
     def _choose_batch(self) -> None:
         """Fit to all answers and queue a new batch; none where nothing is worth asking."""
         self._record.catch_up()
-        model = self._fits.current(self._link_events()).model
+        model = self._fits.current(self._record.log.snapshot()).model
         if self._job.responses.n_classes == 1 or self.progress().finished is not None:
             return
         declined = self._record.declined()
@@ -287,9 +297,6 @@ class Session:
             self._job.text(right),
             token=secrets.token_hex(16),
         )
-
-    def _link_events(self) -> list[Event]:
-        return list(self._record.log.links())
 
     def _finished(self, fit: FittedSession) -> Finished | None:
         if self._budget is not None and len(self._record.log.answers) >= self._budget:

@@ -4,10 +4,14 @@ Events are only ever appended, one transaction each, and a transaction that has 
 the disk (write-ahead log, full synchronisation). A kill between two instructions loses nothing
 that was acknowledged; SQLite takes back what was half written when the file is next opened. Two
 processes take turns: every write begins with a lock, and reads what the other wrote first.
+
+Fits are appended too, in a table of their own: they are what a program did, not what somebody
+said, and no question goes out of date because one was made.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
@@ -17,12 +21,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from tiebreak.ask.log import KINDS, Event, Pair
+from tiebreak.ask.log import KINDS, Event, FitEvent, Pair
 from tiebreak.errors import SessionError
 
 APPLICATION = 0x7469_6542  # marks the file as ours: "tieB"
-VERSION = 1
+VERSION = 2  # 1 had no fits: opened as well, and brought up to date
 PATIENCE = 10.0  # seconds to wait for another process that writes
+NOT_FITTED = "not_fitted"  # in a file of version 1: the last event from before fits were recorded
+
+FITS = (  # added in version 2
+    """CREATE TABLE fits (
+        id INTEGER PRIMARY KEY,
+        run TEXT NOT NULL,
+        at TEXT NOT NULL,
+        seen INTEGER NOT NULL,
+        start INTEGER REFERENCES fits (id),
+        link_error TEXT NOT NULL,
+        tol REAL NOT NULL
+    )""",
+    """CREATE TRIGGER fits_never_changed BEFORE UPDATE ON fits
+        BEGIN SELECT RAISE(ABORT, 'fits are never changed'); END""",
+    """CREATE TRIGGER fits_never_deleted BEFORE DELETE ON fits
+        BEGIN SELECT RAISE(ABORT, 'fits are never deleted'); END""",
+)
 
 SCHEMA = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -49,6 +70,7 @@ SCHEMA = (
         "left" TEXT, "right" TEXT, run TEXT NOT NULL, until REAL NOT NULL,
         PRIMARY KEY ("left", "right")
     )""",
+    *FITS,
 )
 
 
@@ -86,6 +108,8 @@ class Storage:
             if self._pragma("application_id") != APPLICATION:
                 self._make(marks)
             self._refuse_another_job(marks)
+            if self._pragma("user_version") == 1:
+                self._add_fits()
 
     def _write_ahead(self) -> None:
         """Keep a write-ahead log. Of two processes that ask for it at once, one waits here.
@@ -105,9 +129,9 @@ class Storage:
     def _refuse_foreign(self) -> None:
         if self._pragma("application_id") == APPLICATION:
             version = self._pragma("user_version")
-            if version != VERSION:
+            if version not in (1, VERSION):
                 raise SessionError(
-                    f"{self.path} is of version {version}; this tiebreak reads version {VERSION}. "
+                    f"{self.path} is of version {version}; this tiebreak reads 1 and {VERSION}. "
                     "Use the tiebreak that made it, or begin with another file."
                 )
         elif self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -122,8 +146,18 @@ class Storage:
         self._db.execute(f"PRAGMA application_id = {APPLICATION}")
         self._db.execute(f"PRAGMA user_version = {VERSION}")
 
+    def _add_fits(self) -> None:
+        """Bring a file of version 1 up to date; what was said in it stays as it is."""
+        for statement in FITS:
+            self._db.execute(statement)
+        self._db.execute(
+            "INSERT INTO about SELECT ?, coalesce(max(id), 0) FROM events", (NOT_FITTED,)
+        )
+        self._db.execute(f"PRAGMA user_version = {VERSION}")
+
     def _refuse_another_job(self, marks: Marks) -> None:
-        made_for = Marks(**dict(self._db.execute("SELECT name, value FROM about")))
+        about = self._about()
+        made_for = Marks(*(about[name] for name in Marks._fields))
         if made_for.fingerprint != marks.fingerprint:
             raise SessionError(
                 f"{self.path} belongs to another job: it was made for {made_for.described}; "
@@ -136,6 +170,11 @@ class Storage:
         """Hold the right to write; what is written inside is kept whole, or not at all."""
         with self._explaining_errors(), self._transaction("BEGIN IMMEDIATE"):
             yield
+
+    def not_fitted(self) -> int:
+        """Return the last event from before fits were recorded; 0: they always were."""
+        with self._explaining_errors():
+            return int(self._about().get(NOT_FITTED, 0))
 
     def since(self, last: int) -> list[Event]:
         """Return the events after one of this id, in their order."""
@@ -162,6 +201,33 @@ class Storage:
                 event[1:],
             )
             return event._replace(id=int(done.lastrowid or 0))
+
+    def append_fit(self, fit: FitEvent) -> FitEvent:
+        """Record a fit, inside `writing`; return it with its id."""
+        with self._explaining_errors():
+            done = self._db.execute(
+                "INSERT INTO fits (run, at, seen, start, link_error, tol) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                fit._replace(link_error=json.dumps(fit.link_error))[1:],
+            )
+            return fit._replace(id=int(done.lastrowid or 0))
+
+    def fits(self, last: int) -> list[FitEvent]:
+        """Return the last fit that has seen no event after this one, and those it came from.
+
+        The first is a cold one, each other starts at the one before. Of several processes that
+        fitted, this is the chain of the one that did so last.
+        """
+        with self._explaining_errors():
+            rows = self._db.execute(
+                """WITH RECURSIVE chain AS (
+                    SELECT * FROM fits WHERE id = (SELECT max(id) FROM fits WHERE seen <= ?)
+                    UNION ALL SELECT fits.* FROM fits JOIN chain ON fits.id = chain.start
+                ) SELECT id, run, at, seen, start, link_error, tol FROM chain ORDER BY id""",
+                (last,),
+            )
+            fits = [FitEvent(*row) for row in rows]
+        return [fit._replace(link_error=json.loads(str(fit.link_error))) for fit in fits]
 
     def leased(self, run: str) -> set[Pair]:
         """Return the pairs that other runs show now."""
@@ -211,6 +277,9 @@ class Storage:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
+
+    def _about(self) -> dict[str, str]:
+        return dict(self._db.execute("SELECT name, value FROM about"))
 
     def _pragma(self, name: str) -> int | str:
         found: int | str = self._db.execute(f"PRAGMA {name}").fetchone()[0]

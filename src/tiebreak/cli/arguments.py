@@ -63,9 +63,9 @@ def check_files(reads: Iterable[str | None], writes: Iterable[str | None]) -> No
         if name == STANDARD:
             continue
         path = _real(name)
-        refuse_unwritable_name(name)
         if path in taken:
             raise OptionError(f"{name} is read or written by this command already. Name another.")
+        refuse_unwritable_name(name)
         if path.is_dir():
             raise FileError(f"{name} is a folder. Name a file in it, such as {name}/labels.csv.")
         if not path.parent.is_dir():
