@@ -7,7 +7,7 @@ worker said tells which kind it is.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import gammaln, psi
@@ -28,6 +28,7 @@ class Kinds(NamedTuple):
     priors: Floats  # b, (n_kinds, answer, state)
     weight: Floats  # p, (n_kinds,), sums to 1
     n_workers: int
+    trusted: Floats | None = None  # (n_workers, answer, state) right pseudo-answers, of any kind
 
     @property
     def n_classes(self) -> int:
@@ -41,8 +42,16 @@ class Kinds(NamedTuple):
 
     @property
     def prior(self) -> Floats:
-        """Parameters before any response: the floor, for all workers alike."""
-        return np.asarray(self.priors.min(axis=0, keepdims=True))
+        """Parameters before any response: the floor, and what is trusted."""
+        floor = np.asarray(self.priors.min(axis=0, keepdims=True))
+        return floor if self.trusted is None else floor + self.trusted
+
+    def with_subtypes(self, n_subtypes: int) -> Self:
+        """Return the same kinds where each class has several states."""
+        trusted = self.trusted
+        if trusted is not None:
+            trusted = np.repeat(trusted, n_subtypes, axis=2)
+        return self._replace(priors=np.repeat(self.priors, n_subtypes, axis=2), trusted=trusted)
 
     def collect(self, counts: Floats) -> Floats:
         """Return counts as (n_workers, answer, state)."""
@@ -79,8 +88,8 @@ class Kinds(NamedTuple):
         """Return ln p_c + A_wc, (n_workers, n_kinds)."""
         logs = np.empty((self.n_workers, len(self.weight)))
         for kind, counts in enumerate(self._by_kind(parameters)):
-            prior = self.priors[kind]
-            of_prior = gammaln(prior).sum() - gammaln(prior.sum(axis=0)).sum()
+            prior = self._prior_of(kind)
+            of_prior = gammaln(prior).sum(axis=(1, 2)) - gammaln(prior.sum(axis=1)).sum(axis=1)
             of_counts = gammaln(counts).sum(axis=(1, 2)) - gammaln(counts.sum(axis=1)).sum(axis=1)
             logs[:, kind] = np.log(self.weight[kind]) + of_counts - of_prior
         return logs
@@ -88,7 +97,12 @@ class Kinds(NamedTuple):
     def _by_kind(self, parameters: Floats) -> list[Floats]:
         """Return the Dirichlet counts of every worker, were it of each kind."""
         counted = parameters - self.prior
-        return [prior + counted for prior in self.priors]
+        return [self._prior_of(kind) + counted for kind in range(len(self.weight))]
+
+    def _prior_of(self, kind: int) -> Floats:
+        """Return the prior of a kind, (n_workers or 1, answer, state)."""
+        prior = self.priors[kind : kind + 1]
+        return prior if self.trusted is None else prior + self.trusted
 
 
 def three_kinds(given: Floats, share: Floats) -> Floats:
