@@ -157,8 +157,8 @@ def _by_task(answers: _Answers, n_tasks: int) -> tuple[Floats, Floats]:
     """Return, for each task, Σ over ordered pairs of r_a r_b, and of (r_a² + r_b²) / 2."""
     total = np.bincount(answers.task, weights=answers.residual, minlength=n_tasks)
     square = np.bincount(answers.task, weights=answers.residual**2, minlength=n_tasks)
-    n_others = np.bincount(answers.task, minlength=n_tasks) - 1.0
-    return total**2 - square, np.maximum(n_others, 0.0) * square
+    n_others = np.maximum(np.bincount(answers.task, minlength=n_tasks) - 1.0, 0.0)
+    return np.asarray(total**2 - square), np.asarray(n_others * square)
 
 
 def _ratio(agree: float, spread: float) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import files, link_graph
+from tiebreak.error_dependence import dependence as dependence
 from tiebreak.errors import InputError, OptionError
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Ids

@@ -19,7 +19,7 @@ from tiebreak.inference.worker_models import crowd_model
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.one_class import FixedRows, rows_to_fix
 from tiebreak.kernels import reference
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.layout import Mask
 from tiebreak.responses import Responses
 
 
@@ -38,7 +38,7 @@ def rules(n_tasks: int = 600, seed: int = 0, right: float = 0.85) -> tuple[Respo
     return Responses.from_rows(rows), gold
 
 
-def problem_of(responses: Responses, fixed: Floats) -> vb.Problem:
+def problem_of(responses: Responses, fixed: Mask) -> vb.Problem:
     prior = np.where(np.eye(responses.n_classes, dtype=bool), 2.5, 1.5)[None]
     workers = FixedRows(ConfusionMatrices(prior, responses.n_workers), fixed)
     tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
@@ -66,7 +66,7 @@ def test_the_bound_is_exact_and_never_falls(seed: int) -> None:
     assert bound == pytest.approx(logs[seed % len(every)], abs=1e-9)
 
 
-def _log_joint(responses: Responses, fixed: Floats, states: tuple[int, ...]) -> float:
+def _log_joint(responses: Responses, fixed: Mask, states: tuple[int, ...]) -> float:
     n_classes = responses.n_classes
     share = np.linspace(1.0, 2.0, n_classes)
     total = float(np.log(share / share.sum())[list(states)].sum())

@@ -7,7 +7,16 @@ from typing import Any, Self
 import numpy as np
 
 from tiebreak.errors import OptionError, note
-from tiebreak.inference import mean_field, model_choice, priors, response_patterns, spectral, vb
+from tiebreak.inference import (
+    doubts,
+    honest,
+    mean_field,
+    model_choice,
+    priors,
+    response_patterns,
+    spectral,
+    vb,
+)
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.estimator import (
     Estimator,
@@ -30,6 +39,7 @@ from tiebreak.inference.results import Fit, GridPoint
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.inference.warm_start import WarmStart, q_from
 from tiebreak.inference.worker_models import AUTO, crowd_model, require_model
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
@@ -256,6 +266,7 @@ class VariationalBayes(Estimator):
             patterns.pattern is not None,
         )
         self._publish_fit(inputs, by_pattern, problem, patterns, found)
+        self._note_doubts(inputs, by_pattern, problem, plain, found.run)
         self._warn_unsettled(self.tol)
         return self
 
@@ -449,6 +460,20 @@ class VariationalBayes(Estimator):
         self._publish(inputs, *(patterns.to_tasks(each) for each in (found.q, label, top)))
         if found.decoded is not None:
             self._warn_broken()
+
+    def _note_doubts(
+        self, inputs: Inputs, by_pattern: Inputs, problem: Problem, plain: Beliefs, run: Run
+    ) -> None:
+        crowd = inputs.responses
+        by_class = vb.class_probabilities(problem, run.q)
+        if not doubts.note_collapse(crowd, np.average(by_class, axis=0, weights=problem.copies)):
+            doubts.note_missing_classes(crowd, self.labels_.label)
+        gold = by_pattern.gold_codes
+        if gold is not None and inputs.gold_codes is not None:
+            expected = Calibration(self.dependence)
+            scores = honest.scaled_scores(problem, plain, expected, gold.task)
+            doubts.note_gold_against_crowd(gold, softmax(scores))
+            doubts.note_workers_below_chance(crowd, inputs.gold_codes)
 
     def _warn_broken(self) -> None:
         """Say so where joint decoding found no labelling that breaks no hard link."""
