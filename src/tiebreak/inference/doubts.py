@@ -6,8 +6,7 @@ A note is given only where there is enough behind it that chance is no explanati
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import entr, rel_entr
-from scipy.stats import binom
+from scipy.special import bdtr, rel_entr
 
 from tiebreak.errors import note
 from tiebreak.gold import GoldCodes
@@ -16,6 +15,7 @@ from tiebreak.responses import Responses
 
 LEAST_TASKS = 20  # fewer tasks than this can be anything
 COLLAPSED = 0.1  # nats of KL(mean q ‖ vote shares); sound fits of 16 crowds have at most 0.05
+GAINED = 0.1  # of all tasks, that the largest class has above its share of the responses
 LEAST_VOTES = 20  # for a class, that its absence among labels is strange
 FEW = 0.1  # of the labels that the votes of a class would give
 CHANCE = 1e-3  # below it, chance is no explanation
@@ -34,13 +34,10 @@ def note_collapse(responses: Responses, mean_q: Floats) -> bool:
     if responses.n_tasks < LEAST_TASKS or responses.n_classes < 2:
         return False
     votes = _votes(responses)
-    share = votes / votes.sum()
+    share = votes / max(votes.sum(), 1)
     gap = float(rel_entr(mean_q, np.maximum(share, 1e-12)).sum())
     most = int(mean_q.argmax())
-    spreads = (
-        entr(mean_q).sum() > entr(share).sum()
-    )  # as where many workers say one class too often
-    if gap <= COLLAPSED or spreads:
+    if gap <= COLLAPSED or mean_q[most] < max(share[most] + GAINED, 0.5):
         return False
     note(
         f"Class {responses.classes[most]!r} has {share[most]:.0%} of the responses but got "
@@ -99,7 +96,7 @@ def note_workers_below_chance(responses: Responses, gold: GoldCodes) -> None:
     worker, label = np.divmod(responses.code[rows], responses.n_classes)
     given = np.bincount(worker, minlength=responses.n_workers)
     right = np.bincount(worker[label == truth[task]], minlength=responses.n_workers)
-    by_chance = binom.cdf(right, given, 1.0 / responses.n_classes)
+    by_chance = bdtr(right.astype(float), given, 1.0 / responses.n_classes)
     below = np.flatnonzero((given > 0) & (by_chance < CHANCE / max((given > 0).sum(), 1)))
     if len(below):
         below = below[np.argsort(by_chance[below], kind="stable")]

@@ -8,6 +8,7 @@ import numpy as np
 
 from tiebreak.errors import OptionError, note
 from tiebreak.inference import (
+    communities,
     doubts,
     honest,
     mean_field,
@@ -39,6 +40,7 @@ from tiebreak.inference.results import Fit, GridPoint
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.inference.warm_start import WarmStart, q_from
 from tiebreak.inference.worker_models import AUTO, crowd_model, require_model
+from tiebreak.inference.worker_models.kinds import Kinds
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
@@ -156,6 +158,7 @@ class VariationalBayes(Estimator):
     worker_model_: str
     models_tried_: tuple[Tried, ...] | None
     _warm_start: WarmStart
+    _communities: Kinds | None
 
     supports_adaptive_selection = True
 
@@ -237,6 +240,7 @@ class VariationalBayes(Estimator):
         if warm is not None and same and self.worker_model == AUTO:
             self.worker_model_ = warm.worker_model  # chosen once for these responses
             self.models_tried_ = start.models_tried_
+        self._communities = start._communities if same else None
         q = self._start_of_q(inputs, whole, start)
         patterns = Patterns(whole)
         if warm is None or not same or warm.has_patterns:
@@ -252,6 +256,10 @@ class VariationalBayes(Estimator):
             q = self._choose_model(patterns, inputs, by_pattern, q)
             is_given = False
         problem = self._problem(patterns, inputs)
+        if self.worker_model_ == communities.NAME and self._communities is None:
+            votes = vb.majority(problem.tasks, problem.n_classes) if q is None else q
+            self._communities = communities.learn(problem, votes, self._stopping).workers
+            problem = problem._replace(workers=self._communities)
         if q is not None:
             q = vb.to_states(problem, q, self.random_state)
         run, plain = self._plain(problem, q, by_pattern, warm if same else None, is_given=is_given)
@@ -316,7 +324,7 @@ class VariationalBayes(Estimator):
         """Set up plain VB: no links, nothing known."""
         crowd = inputs.responses
         n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
-        return Problem(
+        problem = Problem(
             patterns.tasks,
             *crowd_model(
                 model_choice.PLAIN if self.worker_model_ == AUTO else self.worker_model_,
@@ -329,6 +337,9 @@ class VariationalBayes(Estimator):
             self.n_threads or default_threads(),
             copies=patterns.copies,
         )
+        if self.worker_model_ == communities.NAME and self._communities is not None:
+            return problem._replace(workers=self._communities)
+        return problem
 
     def _choose_model(
         self, patterns: Patterns, inputs: Inputs, by_pattern: Inputs, q: Floats | None

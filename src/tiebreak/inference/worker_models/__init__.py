@@ -141,6 +141,7 @@ MODELS: dict[str, Maker] = {
     "kinds": _kinds,
     "subtypes": _subtypes,
     "kinds+subtypes": _kinds_and_subtypes,
+    "communities": _kinds,  # what `communities.learn` starts from
 }
 
 
