@@ -256,9 +256,13 @@ def one_class(drawn: Any, rng: Any) -> tb.Responses:
     only = np.where(np.arange(24) % 2, rng.integers(responses.n_classes, size=24), -1)
     keep = (only[worker] < 0) | (only[worker] == label)
     task = responses.task_of_each()[keep]
-    tasks, classes = responses.tasks, responses.classes
     return tb.Responses.from_codes(
-        task, worker[keep], label[keep], tasks, responses.workers, classes
+        task,
+        worker[keep],
+        label[keep],
+        responses.tasks,
+        responses.workers,
+        responses.classes,
     )
 
 
@@ -332,6 +336,29 @@ def _panel(n_classes: int, right: float, seed: int) -> list[float]:
     return [alone, *(tb.evaluate.accuracy(fit.labels_, gold) for fit in fits)]
 
 
+def reliability() -> dict[str, Any]:
+    """Pool the labels of the ten datasets: stated probability and share right, by tenths."""
+    found = {}
+    for key, options in (("none", {"calibrate": "none"}), ("0.35", {})):
+        stated = []
+        right = []
+        for name in DATASETS:
+            responses, gold = load(name)
+            model = tb.VariationalBayes(**options).fit(responses)
+            known = gold.on(model.tasks_, model.classes_)
+            stated.append(model.labels_.probability[known.task])
+            right.append(model.labels_.label[known.task] == known.label)
+        p = np.concatenate(stated)
+        ok = np.concatenate(right)
+        tenth = np.minimum((10 * p).astype(int), 9)
+        found[key] = [
+            [float(p[tenth == t].mean()), float(ok[tenth == t].mean()), int((tenth == t).sum())]
+            for t in range(10)
+            if (tenth == t).sum() >= 20
+        ]
+    return found
+
+
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "without_gold": without_gold,
     "with_gold": with_gold,
@@ -339,6 +366,7 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "simulated": simulated,
     "worker_models": worker_models,
     "trust": trust,
+    "reliability": reliability,
 }
 
 

@@ -49,6 +49,17 @@ def test_a_learnt_prior_is_the_one_that_workers_were_drawn_from() -> None:
     assert np.abs(kinds.priors[1] / other - 1.0).max() < 0.3
 
 
+def test_cells_of_one_parameter_stay_alike() -> None:
+    crowd = tb.simulate.crowd(150, 9, 4, random_state=2)
+    problem = problem_of(crowd.responses)
+    votes = vb.majority(problem.tasks, 4)
+    learnt = communities.learn(problem, votes, Stopping(1e-6, 500, accelerate=False)).workers
+    right = learnt.priors[:, np.arange(4), np.arange(4)]
+    assert np.ptp(right, axis=1).max() < 1e-9
+    wrong = learnt.priors[:, 0, 1:]
+    assert np.ptp(wrong, axis=1).max() < 1e-9
+
+
 def test_communities_are_fitted_with_links_and_gone_on_from() -> None:
     crowd = tb.simulate.crowd(200, 10, 3, random_state=0)
     links = tb.simulate.links(crowd.gold, 40, random_state=0)

@@ -10,7 +10,7 @@ from scipy.special import bdtr, rel_entr
 
 from tiebreak.errors import note
 from tiebreak.gold import GoldCodes
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses import Responses
 
 LEAST_TASKS = 20  # fewer tasks than this can be anything
@@ -109,8 +109,9 @@ def note_workers_below_chance(responses: Responses, gold: GoldCodes) -> None:
         )
 
 
-def _votes(responses: Responses) -> Codes:
-    return np.bincount(responses.code % responses.n_classes, minlength=responses.n_classes)
+def _votes(responses: Responses) -> Offsets:
+    label = responses.code % responses.n_classes
+    return np.bincount(label, minlength=responses.n_classes).astype(np.int64)
 
 
 def _and_more(n: int) -> str:
