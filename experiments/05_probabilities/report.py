@@ -1,4 +1,4 @@
-"""Turn `results.json` into docs/probabilities.md, docs/worker-models.md and the reliability picture.
+"""Turn `results.json` into tables of two pages of docs/, and the reliability picture.
 
 python experiments/05_probabilities/report.py
 
@@ -48,14 +48,14 @@ def put(page: Path, tables: str) -> None:
 def probabilities(kept: dict[str, Any]) -> str:
     parts = [
         "### Without gold\n",
-        "Calibration error with 10 and with 15 bins, and log-loss, of plain VB: as the model says,\n"
-        "and scaled. No label changes.\n",
+        "Calibration error with 10 and with 15 bins, and log-loss, of plain VB: as the model\n"
+        "says, and scaled. No label changes.\n",
         without_gold(kept["without_gold"], DATASETS, "0.35"),
         "Juries of LLM judges, with `dependence=0.5`:\n",
         without_gold(kept["without_gold"], JURIES, "0.5"),
         "### With some gold or links\n",
-        "Log-loss over that of the best ρ, which is found with all gold; a mean over datasets, six\n"
-        "draws each. Gold tasks are not scored.\n",
+        "Log-loss over that of the best ρ, which is found with all gold; a mean over datasets,\n"
+        "six draws each. Gold tasks are not scored.\n",
         with_gold(kept["with_gold"]),
         "### Crowds that err apart, and together\n",
         "Simulated: 600 tasks, 24 workers, 6 responses a task, four crowds of each kind. A crowd\n"
@@ -139,8 +139,8 @@ def worker_models(kept: dict[str, Any]) -> str:
         accuracies(rows, (*JURIES, *RULES), with_mean=False),
         "Simulated crowds, four of each kind:\n",
         simulated_accuracy(kept["simulated"]),
-        "Trust: six judges that err together (`shared=0.4`) and one person who errs apart, all right\n"
-        "equally often; ten panels of 1,000 tasks:\n",
+        "Trust: six judges that err together (`shared=0.4`) and one person who errs apart, all\n"
+        "right equally often; ten panels of 1,000 tasks:\n",
         trust(kept["trust"]),
     ]
     return "\n".join(parts)

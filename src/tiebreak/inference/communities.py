@@ -4,8 +4,8 @@ After Venanzi, Guiver, Kazai, Kohli and Shokouhi (2014). Between sweeps the rows
 the bound by Minka's fixed point for Dirichlets, its share by the mean responsibility (type-II
 maximum likelihood); the bound says how many communities there are. A community has one count of
 right answers and one of each wrong answer, whatever the class: where every cell is learnt, classes
-lose their names (Music genre falls from .79 to .32). A crowd learnt this way has a larger bound than
-three fixed kinds, and labels that are no better: see docs/worker-models.md.
+lose their names (Music genre falls from .79 to .32). A crowd learnt this way has a larger bound
+than three fixed kinds, and labels that are no better: see docs/worker-models.md.
 """
 
 from __future__ import annotations
@@ -113,4 +113,4 @@ def _tied(cells: Floats) -> Floats:
     """
     right = np.trace(cells)
     wrong = cells.sum(axis=1) - np.diagonal(cells)
-    return np.where(np.eye(len(cells), dtype=bool), right, wrong[:, None])
+    return np.asarray(np.where(np.eye(len(cells), dtype=bool), right, wrong[:, None]))

@@ -135,7 +135,7 @@ def _run(
 
 
 def _gold_log_likelihood(problem: Problem, run: Run, gold: GoldCodes, dependence: float) -> float:
-    """Return how well responses alone foretell gold; one wrong task costs at most log 200."""
+    """Return how well responses alone foretell gold; one wrong task costs at most log 100."""
     scores = honest.scaled_scores(problem, run.beliefs, Calibration(dependence), gold.task)
     shares = softmax(scores)[np.arange(len(gold.task)), gold.label]
     return float(np.log(np.maximum(shares, TRUSTED_ERROR)).sum())
