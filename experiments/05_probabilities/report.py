@@ -133,9 +133,8 @@ def worker_models(kept: dict[str, Any]) -> str:
     parts = [
         "Accuracy without gold:\n",
         accuracies(rows, DATASETS, with_mean=True),
-        "EBCC publishes a mean of .8427 on its 17 datasets, of which these ten are a part; plain VB\n"
-        "has .832 there. Juries of LLM judges, and rules that can say one class only (`ws_`), each\n"
-        'with `repeats="last"`:\n',
+        "EBCC publishes a mean of .8427 on its 17 datasets; plain VB has .832 there. Juries of\n"
+        'LLM judges, and rules that can say one class only (`ws_`), each with `repeats="last"`:\n',
         accuracies(rows, (*JURIES, *RULES), with_mean=False),
         "Simulated crowds, four of each kind:\n",
         simulated_accuracy(kept["simulated"]),

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import gammaln, psi
 
+from tiebreak.inference import dirichlet
 from tiebreak.kernels.layout import Floats
 
 GOOD = (4.5, 0.5)  # times the given prior's right and wrong counts
@@ -59,16 +59,16 @@ class Kinds(NamedTuple):
 
     def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return the expected log of confusions, over kinds too: e of [eq:kinds]."""
-        share = self.responsibility(parameters)
+        share = self.responsibility(parameters, n_threads)
         table = np.zeros_like(parameters)
         for kind, counts in enumerate(self._by_kind(parameters)):
-            logs = psi(counts) - psi(counts.sum(axis=1, keepdims=True))
+            logs = dirichlet.expected_log(counts, axis=1, n_threads=n_threads)
             table += share[:, kind, None, None] * logs
         return table.reshape(-1, self.n_states)
 
     def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
         """Return Σ_w ln Σ_c p_c exp A_wc."""
-        return float(np.logaddexp.reduce(self._log_weights(parameters), axis=1).sum())
+        return float(np.logaddexp.reduce(self._log_weights(parameters, n_threads), axis=1).sum())
 
     def confusion(self, parameters: Floats) -> Floats:
         """Return E[θ], (worker, state, answer), over kinds too."""
@@ -78,19 +78,18 @@ class Kinds(NamedTuple):
             mean += share[:, kind, None, None] * counts / counts.sum(axis=1, keepdims=True)
         return np.ascontiguousarray(mean.transpose(0, 2, 1))
 
-    def responsibility(self, parameters: Floats) -> Floats:
+    def responsibility(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return the probability of each kind, (n_workers, n_kinds): r of [eq:kinds]."""
-        logs = self._log_weights(parameters)
+        logs = self._log_weights(parameters, n_threads)
         share = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
-    def _log_weights(self, parameters: Floats) -> Floats:
+    def _log_weights(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return ln p_c + A_wc, (n_workers, n_kinds)."""
         logs = np.empty((self.n_workers, len(self.weight)))
         for kind, counts in enumerate(self._by_kind(parameters)):
-            prior = self._prior_of(kind)
-            of_prior = gammaln(prior).sum(axis=(1, 2)) - gammaln(prior.sum(axis=1)).sum(axis=1)
-            of_counts = gammaln(counts).sum(axis=(1, 2)) - gammaln(counts.sum(axis=1)).sum(axis=1)
+            of_prior = dirichlet.log_beta(self._prior_of(kind), axis=1).sum(axis=1)
+            of_counts = dirichlet.log_beta(counts, axis=1, n_threads=n_threads).sum(axis=1)
             logs[:, kind] = np.log(self.weight[kind]) + of_counts - of_prior
         return logs
 
