@@ -255,3 +255,14 @@ def test_a_link_given_twice_is_broken_once() -> None:
     rows = [("a", "b", "must"), ("b", "a", "must")]
     broken = evaluate.violations(plain_labels(a="x", b="y"), Links.from_rows(rows))
     assert (broken.given, len(broken.links)) == (1, 1)
+
+
+def test_the_floor_of_log_loss_is_what_an_impossible_truth_costs() -> None:
+    labels = Labels.from_probabilities(
+        Ids("ab"), Ids(["x", "y"]), np.array([[1.0, 0.0], [0.5, 0.5]])
+    )
+    gold = Gold.from_dict({"a": "y", "b": "x"})
+    expected = (-np.log(1e-4) + np.log(2.0)) / 2.0
+    assert evaluate.log_loss(labels, gold, floor=1e-4) == pytest.approx(expected)
+    with pytest.raises(OptionError, match="floor"):
+        evaluate.log_loss(labels, gold, floor=0.0)

@@ -229,3 +229,45 @@ def test_links_among_a_million_tasks_need_no_list_of_pairs() -> None:
     n = 1_000_000
     gold = simulate.crowd(n, 1, responses_per_task=1, random_state=0).gold
     assert len(simulate.links(gold, 100, random_state=0)) == 100
+
+
+def test_shared_errors_coincide_and_leave_each_workers_accuracy() -> None:
+    """Given the class, errors of two workers correlate by about `shared`, with two classes too."""
+    for n_classes in (2, 4):
+        right = np.array([0.6, 0.7, 0.8, 0.8])
+        drawn = simulate.crowd(
+            20_000, 4, n_classes, responses_per_task=4, accuracy=right, shared=0.5, random_state=1
+        )
+        responses = drawn.responses
+        label = responses.label_of_each().reshape(-1, 4)
+        assert (responses.worker_of_each().reshape(-1, 4) == np.arange(4)).all()
+        errs = label != drawn.gold.label[:, None]
+        assert np.abs(1.0 - errs.mean(axis=0) - right).max() < 0.015
+        assert abs(np.corrcoef(errs[:, 2], errs[:, 3])[0, 1] - 0.5) < 0.03
+        both = errs[:, 2] & errs[:, 3]
+        same = (label[both, 2] == label[both, 3]).mean()
+        assert same > 0.75
+
+
+def test_without_shared_errors_a_crowd_is_what_it_was() -> None:
+    plain = simulate.crowd(50, 5, 3, random_state=4)
+    zero = simulate.crowd(50, 5, 3, shared=0.0, random_state=4)
+    assert np.array_equal(plain.responses.code, zero.responses.code)
+
+
+def test_shared_keeps_confusions_that_differ_by_worker() -> None:
+    rng = np.random.default_rng(0)
+    theta = rng.dirichlet([2.0, 1.0, 1.0], size=(3, 3))
+    drawn = simulate.crowd(
+        30_000, 3, 3, responses_per_task=3, confusion=theta, shared=1.0, random_state=2
+    )
+    label = drawn.responses.label_of_each().reshape(-1, 3)
+    for w in range(3):
+        for k in range(3):
+            found = np.bincount(label[drawn.gold.label == k, w], minlength=3)
+            assert np.abs(found / found.sum() - drawn.confusion[w, k]).max() < 0.02
+
+
+def test_a_share_that_is_no_probability_is_refused() -> None:
+    with pytest.raises(OptionError, match="shared must be a probability"):
+        simulate.crowd(10, 5, shared=1.5)

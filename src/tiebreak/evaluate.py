@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import files, link_graph
+from tiebreak.error_dependence import dependence as dependence
 from tiebreak.errors import InputError, OptionError
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Ids
@@ -72,10 +73,10 @@ def macro_f(counts: ClassCounts, absent: Absent = "skip") -> float:
     return float(f[occurs].mean() if absent == "skip" else f.mean())
 
 
-def mean_log_loss(truth: Codes, probabilities: Floats) -> float:
-    """Return -(1/n) Σ log max(q_i(truth_i), 1e-12); probabilities is (n_tasks, n_classes)."""
+def mean_log_loss(truth: Codes, probabilities: Floats, floor: float = LOG_LOSS_FLOOR) -> float:
+    """Return -(1/n) Σ log max(q_i(truth_i), floor); probabilities is (n_tasks, n_classes)."""
     of_truth = probabilities[np.arange(len(truth)), truth]
-    return float(-np.log(np.maximum(of_truth, LOG_LOSS_FLOOR)).mean())
+    return float(-np.log(np.maximum(of_truth, floor)).mean())
 
 
 def mean_brier(truth: Codes, probabilities: Floats) -> float:
@@ -154,16 +155,27 @@ def accuracy(labels: Any, gold: Any, *, given: Any = None) -> float:
     return micro_f(_scored(labels, gold, given).counts)
 
 
-def log_loss(labels: Any, gold: Any, *, given: Any = None) -> float:
+def log_loss(labels: Any, gold: Any, *, given: Any = None, floor: float = LOG_LOSS_FLOOR) -> float:
     """Return the mean of -log q(truth); the labels must carry a probability for every class.
 
+    Parameters
+    ----------
+    given
+        Gold that the fit was given: its tasks are not scored.
+    floor
+        Probabilities below it count as it, so that a truth held impossible costs -log floor.
+
+    Examples
+    --------
     >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
     >>> labels = Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)
     >>> round(log_loss(labels, Gold.from_dict({"a": "cat", "b": "cat"})), 4)
     0.8574
     """
+    if not 0.0 < floor <= 1.0:
+        raise OptionError(f"floor must be a probability above 0; got {floor!r}.")
     scored = _scored(labels, gold, given)
-    return mean_log_loss(scored.truth, _needed(scored.probabilities, "every class"))
+    return mean_log_loss(scored.truth, _needed(scored.probabilities, "every class"), floor)
 
 
 def brier_score(labels: Any, gold: Any, *, given: Any = None) -> float:

@@ -48,6 +48,7 @@ def crowd(
     class_prior: npt.ArrayLike | None = None,
     confusion: npt.ArrayLike | None = None,
     classes: Sequence[Hashable] | None = None,
+    shared: float = 0.0,
     random_state: Seed = None,
 ) -> Crowd:
     """Draw a crowd: responses, gold for every task, and the true parameters.
@@ -68,6 +69,10 @@ def crowd(
     classes
         Ids of the classes, sorted, so that `class_prior` and `confusion` follow the order that
         they have everywhere; else "c0", "c1", ….
+    shared
+        The chance that workers err together on a task. On such a task one draw decides for all of
+        them: whoever is right less often than it says errs, and all who err give one wrong class
+        (where their rows of the confusion are alike). Each worker is right as often as without.
 
     Examples
     --------
@@ -90,6 +95,7 @@ def crowd(
         responses_per_task=responses_per_task,
         accuracy=accuracy,
         confusion=confusion,
+        shared=shared,
         random_state=rng,
     )
     return drawn._replace(class_prior=prior)
@@ -102,6 +108,7 @@ def crowd_for(
     responses_per_task: int = 5,
     accuracy: Accuracy = (0.6, 0.95),
     confusion: npt.ArrayLike | None = None,
+    shared: float = 0.0,
     random_state: Seed = None,
 ) -> Crowd:
     """Draw responses to tasks whose classes are given; see `crowd`.
@@ -124,6 +131,8 @@ def crowd_for(
     worker = _draw_workers(n_tasks, n_workers, responses_per_task, rng).ravel()
     task = np.repeat(np.arange(n_tasks, dtype=np.int32), responses_per_task)
     label = _draw_labels(theta, worker, truth[task], rng)
+    if shared:
+        _err_together(label, theta, worker, truth, task, _checked_share(shared), rng)
     order, new_worker = _by_appearance(worker, n_workers)
     workers = Ids(Ids(_numbered("w", n_workers, start=1)).take(order))
     responses = Responses.from_codes(
@@ -218,6 +227,41 @@ def _draw_labels(theta: Floats, worker: Codes, truth: Codes, rng: np.random.Gene
     draw = np.minimum(row + rng.random(len(row)), np.nextafter(row + 1.0, 0.0))
     found = np.searchsorted(ladder, draw, side="right")
     return np.asarray(found - row * n_classes, dtype=np.int32)
+
+
+def _err_together(
+    label: Codes,
+    theta: Floats,
+    worker: Codes,
+    truth: Codes,
+    task: Codes,
+    shared: float,
+    rng: np.random.Generator,
+) -> None:
+    """Draw the labels of shared tasks anew, in place: one draw says who errs, one says how.
+
+    Worker w errs where the first exceeds θ_w[k, k], and then takes from its own wrong classes the
+    one at the second's place, so that each worker's confusions stay what they are.
+    """
+    n_tasks = len(truth)
+    is_shared = rng.random(n_tasks) < shared
+    errs_above = rng.random(n_tasks)
+    place = rng.random(n_tasks)
+    again = np.flatnonzero(is_shared[task])
+    of_task = task[again]
+    k = truth[of_task]
+    wrong = theta[worker[again], k].copy()
+    right = wrong[np.arange(len(again)), k]
+    wrong[np.arange(len(again)), k] = 0.0
+    cumulative = np.cumsum(wrong, axis=1)
+    taken = (cumulative <= (place[of_task] * cumulative[:, -1])[:, None]).sum(axis=1)
+    label[again] = np.where(errs_above[of_task] < right, k, taken)
+
+
+def _checked_share(shared: float) -> float:
+    if not 0.0 <= shared <= 1.0:
+        raise OptionError(f"shared must be a probability, from 0 to 1; got {shared!r}.")
+    return shared
 
 
 def _numbered(letter: str, n: int, *, start: int) -> list[str]:

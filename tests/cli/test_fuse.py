@@ -154,9 +154,38 @@ def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> N
         "method": "vb", "responses": 240, "tasks": 60, "workers": 8, "classes": 3, "gold": 60,
         "links": 0, "links_broken": None, "link_strength": None, "links_doubtful": None,
         "link_components": None, "calibration": model.calibration_ and model.calibration_._asdict(),
+        "worker_model": "confusion", "models_tried": None,
         "sweeps": model.n_iter_, "converged": True, "bound": pytest.approx(model.bounds_[-1]),
         "labels_below_0.9": 0, "out": "labels.csv", "workers_out": "w.csv",
     }  # fmt: skip
+
+
+def test_the_summary_says_which_worker_model_was_chosen(run: Run, crowd: simulate.Crowd) -> None:
+    options = "--worker-model", "auto", "-o", "labels.csv", "--json"
+    result = run("fuse", "responses.csv", *options)
+    assert result.exit_code == 0, result.stderr
+    summary = json.loads(result.stdout)
+    model = tb.VariationalBayes(worker_model="auto").fit("responses.csv")
+    assert summary["worker_model"] == model.worker_model_
+    assert summary["models_tried"][model.worker_model_] == 0
+    assert set(summary["models_tried"]) == {"confusion", "kinds", "subtypes", "kinds+subtypes"}
+    assert f"worker model: {model.worker_model_}; labels that others would" in result.stderr
+
+
+def test_trusted_workers_are_named_with_their_counts(run: Run, crowd: simulate.Crowd) -> None:
+    name, other = crowd.responses.workers[0], crowd.responses.workers[1]
+    options = "--trust", f"{name},{other}=20", "-o", "labels.csv", "--probabilities"
+    result = run("fuse", "responses.csv", *options)
+    assert result.exit_code == 0, result.stderr
+    model = tb.VariationalBayes(trust={name: 50.0, other: 20.0}).fit("responses.csv")
+    tb.write_labels("expected.csv", model.labels_, probabilities=True)
+    assert Path("labels.csv").read_text() == Path("expected.csv").read_text()
+    wrong = run("fuse", "responses.csv", "--trust", f"{name}=many")
+    assert wrong.exit_code == 2
+    assert "NAME=COUNT" in wrong.stderr
+    nobody = run("fuse", "responses.csv", "--trust", "nobody")
+    assert nobody.exit_code == 2
+    assert "'nobody', who gave no response" in nobody.stderr
 
 
 def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> None:

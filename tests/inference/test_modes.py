@@ -351,7 +351,7 @@ def test_a_unit_has_the_exact_posterior_where_parameters_are_known(n_classes: in
         if len(set(y[:4])) > 1 or y[3] == y[4]:
             continue
         weight = share[y[0]] * share[y[3]] * share[y[4]]  # a, b and c are one draw
-        weight *= float(np.prod([right if y[i] == vote[i] else wrong for i in range(5)])
+        weight *= np.prod([right if y[i] == vote[i] else wrong for i in range(5)])
         posterior[np.arange(5), y] += weight
     posterior /= posterior.sum(axis=1, keepdims=True)
     assert model.probabilities_ == pytest.approx(posterior, abs=1e-5)
@@ -380,7 +380,8 @@ def test_soft_copies_have_the_exact_posterior_where_parameters_are_known(n_class
         weight = 1.0 / n_classes**2  # of a and of d; b is a copy of a, c of b
         for i, j in ((0, 1), (1, 2)):
             weight *= 1.0 - error if y[i] == y[j] else error / (n_classes - 1)
-        weight *= float(np.prod([right if y[i] == int(rows[i][2][1]) else wrong for i in range(4)]))
+        votes = [right if y[i] == int(rows[i][2][1]) else wrong for i in range(4)]
+        weight *= float(np.prod(votes))
         posterior[np.arange(4), y] += weight
         log_evidence = np.logaddexp(log_evidence, np.log(weight))
     posterior /= posterior.sum(axis=1, keepdims=True)

@@ -111,7 +111,8 @@ def _integrated(name: str, counts: Floats, n_subtypes: int, share: Floats) -> fl
     middling = np.where(is_right, 2.5, 1.5)  # [class, answer]
     good = middling * np.where(is_right, 4.5, 0.5)
     flat = np.tile(n_classes * share + 0.2, (n_classes, 1))
-    kinds = (good, middling, flat) if "kinds" in name else (middling,)
+    is_of_kinds = "kinds" in name or name == "communities"
+    kinds = (good, middling, flat) if is_of_kinds else (middling,)
     logs = [
         sum(
             _dirichlet(*row)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files
+from tiebreak.cli.arguments import STANDARD, check_files, split_list
 from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.imports import (
     FormatName,
@@ -42,12 +42,14 @@ from tiebreak.wording import counted
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
 
+TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
 SURE = 0.9  # labels below this probability are counted in the summary
 
 OPTIONS = {  # of the command, by the estimator's name for them
     "confusion_prior": "--prior",
     "init": "--init",
     "worker_model": "--worker-model",
+    "trust": "--trust",
     "calibrate": "--calibrate",
     "dependence": "--dependence",
     "on_contradiction": "--on-contradiction",
@@ -57,7 +59,9 @@ OPTIONS = {  # of the command, by the estimator's name for them
 }
 
 Method = Literal["vb", "ds", "mv"]
-WorkerModelName = Literal["confusion", "coin", "kinds", "subtypes", "kinds+subtypes"]
+WorkerModelName = Literal[
+    "confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto"
+]
 
 
 @takes_link_options
@@ -98,6 +102,10 @@ def fuse(
     ] = None,
     worker_model: Annotated[
         WorkerModelName | None, typer.Option(help="How workers are modelled. [vb, ds: confusion]")
+    ] = None,
+    trust: Annotated[
+        str | None,
+        typer.Option(help="Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"),
     ] = None,
     init: Annotated[
         Literal["majority", "spectral"] | None,
@@ -162,6 +170,7 @@ def fuse(
         "confusion_prior": prior,
         "init": init,
         "worker_model": worker_model,
+        "trust": None if trust is None else trusted_workers(trust),
         "link_options": link_options,
         "calibrate": "none" if no_calibrate else calibrate,
         "dependence": dependence,
@@ -249,6 +258,8 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "links_doubtful": _length(getattr(model, "doubtful_links_", None)),
         "link_components": _as_dict(getattr(model, "link_report_", None)),
         "calibration": _as_dict(model.calibration_),
+        "worker_model": getattr(model, "worker_model_", None),
+        "models_tried": _tried(getattr(model, "models_tried_", None)),
         "sweeps": model.n_iter_,
         "converged": model.converged_,
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
@@ -269,6 +280,14 @@ def describe(summary: dict[str, Any]) -> str:
     if n["sweeps"]:
         settled = "settled" if n["converged"] else "not settled"
         lines.append(f"{settled} after {counted(n['sweeps'], 'sweep')}")
+    if n["models_tried"]:
+        others = [
+            f"{name} {count:,}"
+            for name, count in n["models_tried"].items()
+            if name != n["worker_model"]
+        ]
+        found = f"worker model: {n['worker_model']}"
+        lines.append(f"{found}; labels that others would change: {', '.join(others)}")
     if n["links"]:
         lines.append(f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken")
     if n["links_doubtful"] is not None:
@@ -281,6 +300,24 @@ def describe(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def trusted_workers(text: str) -> dict[str, float]:
+    """Read NAME or NAME=COUNT, with commas between: right answers that each starts with.
+
+    >>> trusted_workers("ann,bob=20")
+    {'ann': 50.0, 'bob': 20.0}
+    """
+    trust = {}
+    for part in split_list(text):
+        name, equals, count = part.rpartition("=") if "=" in part else (part, "", "")
+        try:
+            trust[name] = float(count) if equals else TRUST
+        except ValueError:
+            raise typer.BadParameter(
+                f"--trust takes NAME or NAME=COUNT, such as ann=50; got {part!r}."
+            ) from None
+    return trust
+
+
 def doubtful_columns(model: Any) -> dict[str, Any]:
     """Return links that are more likely wrong than right, and how likely, as columns."""
     found = model.doubtful_links_
@@ -288,6 +325,17 @@ def doubtful_columns(model: Any) -> dict[str, Any]:
         return {"left": [], "right": [], "link": [], "wrong": []}
     columns: dict[str, Any] = {**found.links.columns(), "wrong": found.probability}
     return columns
+
+
+def _tried(found: Any) -> dict[str, int] | None:
+    """Return how many labels each member would change, by the run of it with the best bound."""
+    if found is None:
+        return None
+    best: dict[str, Any] = {}
+    for each in found:
+        if each.worker_model not in best or each.bound > best[each.worker_model].bound:
+            best[each.worker_model] = each
+    return {name: each.n_changed for name, each in best.items()}
 
 
 def _length(found: Any) -> int | None:

@@ -27,6 +27,9 @@ def simulate(
     accuracy: Annotated[
         str, typer.Option(help="How often workers are right.", metavar="LOW,HIGH")
     ] = "0.6,0.95",
+    shared: Annotated[
+        float, typer.Option(help="Chance that workers err together on a task.", metavar="P")
+    ] = 0.0,
     links: Annotated[int, typer.Option(help="How many random links.", metavar="N")] = 0,
     wrong: Annotated[
         float, typer.Option(help="Probability that a link is wrong.", metavar="P")
@@ -52,6 +55,7 @@ def simulate(
         classes,
         responses_per_task=responses_per_task,
         accuracy=_accuracy(accuracy),
+        shared=shared,
         random_state=for_crowd,
     )
     linked = draw_links(crowd.gold, links, wrong=wrong, random_state=for_links)

@@ -73,6 +73,41 @@ class ClassPrior(NamedTuple):
         return dirichlet.mean(parameters)
 
 
+class KnownShares(NamedTuple):
+    """Every class is one state, and the share of each is known: the mean of the prior.
+
+    For crowds whose responses do not tell how common classes are: [eq:one-class].
+    """
+
+    prior: Floats  # (n_classes,)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.prior)
+
+    @property
+    def class_of(self) -> Codes:
+        """The class of each state."""
+        return np.arange(len(self.prior), dtype=np.int32)
+
+    def expected_log(self, parameters: Floats) -> Floats:
+        """Return log π."""
+        return np.asarray(np.log(self.prior / self.prior.sum()))
+
+    def expected_log_of_class(self, parameters: Floats) -> Floats:
+        """Return log π."""
+        return self.expected_log(parameters)
+
+    def log_evidence(self, parameters: Floats) -> float:
+        """Return Σ_k N_k log π_k."""
+        return float((parameters - self.prior) @ self.expected_log(parameters))
+
+    def mean(self, parameters: Floats) -> Floats:
+        """Return π, (n_classes,)."""
+        return dirichlet.mean(self.prior)
+
+
 class SubtypePrior(NamedTuple):
     """Every class has several subtypes: tasks on which workers err alike. Implements [eq:subtypes].
 

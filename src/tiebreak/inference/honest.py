@@ -53,14 +53,19 @@ def class_scores_of(problem: Problem, beliefs: Beliefs, tasks: Codes) -> Floats:
 
 
 def scaled_scores(
-    problem: Problem, beliefs: Beliefs, found: Calibration, tasks: Codes, pays: Mask
+    problem: Problem,
+    beliefs: Beliefs,
+    found: Calibration,
+    tasks: Codes,
+    pays: Mask | None = None,
 ) -> Floats:
     """Return the scaled class scores of some tasks, (n, n_classes).
 
-    `pays` says which of them have a prior of their own; copies of others have none.
+    `pays` says which of them have a prior of their own; copies of others have none. None: all.
     """
     scores = class_scores_of(problem, beliefs, tasks)
-    scores[~pays] -= problem.states.expected_log_of_class(beliefs.alpha)
+    if pays is not None:
+        scores[~pays] -= problem.states.expected_log_of_class(beliefs.alpha)
     scale = found.scale(n_responses(problem.tasks)[tasks])
     return np.asarray(scale[:, None] * scores)
 

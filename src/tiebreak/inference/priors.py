@@ -15,6 +15,8 @@ from tiebreak.kernels.layout import Floats
 ClassPrior = float | Sequence[float] | Floats
 ConfusionPrior = str | Sequence[float] | Floats | Mapping[Any, npt.ArrayLike]
 
+Trust = Mapping[Any, float]  # right pseudo-answers by worker
+
 
 def class_prior(given: ClassPrior, n_classes: int) -> Floats:
     """Return Dirichlet parameters of the class prior, (n_classes,).
@@ -85,6 +87,25 @@ def _by_worker(given: Mapping[Any, npt.ArrayLike], workers: Ids, n_classes: int)
             )
         _require_positive(f"confusion_prior of worker {name!r}", counts)
         table[w] = counts.T
+    return table
+
+
+def trusted_answers(trust: Trust, workers: Ids, n_classes: int) -> Floats:
+    """Return right pseudo-answers to tasks of each class, (n_workers, answer, class).
+
+    >>> trusted_answers({"bob": 9.0}, Ids(["ann", "bob"]), 2).tolist()
+    [[[0.0, 0.0], [0.0, 0.0]], [[9.0, 0.0], [0.0, 9.0]]]
+    """
+    table = np.zeros((len(workers), n_classes, n_classes))
+    diagonal = np.arange(n_classes)
+    for name, w, value in zip(trust, workers.codes(list(trust)), trust.values(), strict=True):
+        if w == MISSING:
+            raise OptionError(f"trust names worker {name!r}, who gave no response.")
+        if not (np.isfinite(value) and value >= 0.0):
+            raise OptionError(
+                f"trust in worker {name!r} is a number of right answers, 0 or more; got {value!r}."
+            )
+        table[w, diagonal, diagonal] = value
     return table
 
 

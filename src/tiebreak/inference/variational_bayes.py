@@ -8,7 +8,17 @@ from typing import Any, Self
 import numpy as np
 
 from tiebreak.errors import OptionError, note
-from tiebreak.inference import mean_field, priors, response_patterns, spectral, vb
+from tiebreak.inference import (
+    communities,
+    doubts,
+    honest,
+    mean_field,
+    model_choice,
+    priors,
+    response_patterns,
+    spectral,
+    vb,
+)
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.estimator import (
     Estimator,
@@ -25,11 +35,14 @@ from tiebreak.inference.link_errors.suspect import (
     errors_by_source,
     suspect_links,
 )
+from tiebreak.inference.model_choice import Tried
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import Fit, GridPoint
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.inference.warm_start import WarmStart, q_from
-from tiebreak.inference.worker_models import crowd_model, require_model
+from tiebreak.inference.worker_models import AUTO, crowd_model, require_model
+from tiebreak.inference.worker_models.kinds import Kinds
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
@@ -73,6 +86,11 @@ class VariationalBayes(Estimator):
         "confusion": a confusion matrix per worker, the paper's. "coin": one accuracy per worker.
         "kinds": good, middling and flat workers, each kind with its own prior. "subtypes": tasks
         of a class fall into groups that workers take alike. "kinds+subtypes": both.
+        "communities": kinds whose priors are learnt. "auto": what fits of the first and of those
+        with kinds or subtypes; `worker_model_` says which.
+    trust
+        Workers who are known to be good: how many right answers to tasks of each class each of
+        them starts with, such as {"ann": 50}.
     link_options
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
@@ -123,6 +141,8 @@ class VariationalBayes(Estimator):
         Learnt error rates of links, by source, or None.
     calibration_
         How scores became probabilities: `dependence` and `multiplier`, or None.
+    worker_model_, models_tried_
+        The worker model of the fit; what "auto" tried, or None.
     link_strength_, link_grid_
         For mean-field: the strength used; what each strength of the grid gave, or None.
 
@@ -142,7 +162,10 @@ class VariationalBayes(Estimator):
     doubtful_links_: DoubtfulLinks | None
     calibration_: Calibration | None
     uncertain_groups_: list[list[Hashable]]
+    worker_model_: str
+    models_tried_: tuple[Tried, ...] | None
     _warm_start: WarmStart
+    _communities: Kinds | None
 
     supports_adaptive_selection = True
 
@@ -157,6 +180,7 @@ class VariationalBayes(Estimator):
         class_prior: priors.ClassPrior = 1.0,
         confusion_prior: priors.ConfusionPrior = "diagonal",
         worker_model: str = "confusion",
+        trust: priors.Trust | None = None,
         link_options: LinkOptions | None = None,
         calibrate: str | bool = "auto",
         dependence: float = DEPENDENCE,
@@ -172,6 +196,7 @@ class VariationalBayes(Estimator):
         self.class_prior = class_prior
         self.confusion_prior = confusion_prior
         self.worker_model = worker_model
+        self.trust = trust
         self.link_options = link_options
         self.calibrate = calibrate
         self.dependence = dependence
@@ -217,19 +242,34 @@ class VariationalBayes(Estimator):
         warm = None if start is None else _warm_start_of(start)
         same = warm is not None and warm.is_for(crowd)
         whole = warm.tasks if warm is not None and same else _lay_out(crowd)
+        self.worker_model_ = self.worker_model
+        self.models_tried_ = None
+        if warm is not None and same and self.worker_model == AUTO:
+            self.worker_model_ = warm.worker_model  # chosen once for these responses
+            self.models_tried_ = start.models_tried_
+        self._communities = start._communities if same else None
         q = self._start_of_q(inputs, whole, start)
         patterns = Patterns(whole)
         if warm is None or not same or warm.has_patterns:
             patterns = _find_patterns(inputs, whole, q)
-        problem = self._problem(patterns, inputs)
         by_pattern = inputs._replace(
             link_codes=patterns.links(inputs.link_codes),
             implied=patterns.implied(inputs.implied),
             gold_codes=patterns.gold(inputs.gold_codes),
         )
+        q = None if q is None else patterns.to_patterns(q)
+        is_given = q is not None and not (isinstance(self.init, str) and self.init == "spectral")
+        if self.worker_model_ == AUTO:
+            q = self._choose_model(patterns, inputs, by_pattern, q)
+            is_given = False
+        problem = self._problem(patterns, inputs)
+        if self.worker_model_ == communities.NAME and self._communities is None:
+            votes = vb.majority(problem.tasks, problem.n_classes) if q is None else q
+            self._communities = communities.learn(problem, votes, self._stopping).workers
+            problem = problem._replace(workers=self._communities)
         if q is not None:
-            q = vb.to_states(problem, patterns.to_patterns(q), self.random_state)
-        run, plain = self._plain(problem, q, by_pattern, warm if same else None)
+            q = vb.to_states(problem, q, self.random_state)
+        run, plain = self._plain(problem, q, by_pattern, warm if same else None, is_given=is_given)
         found = self._fit_tasks(problem, run, plain, by_pattern, options, is_warm=start is not None)
         self._warm_start = WarmStart(
             crowd,
@@ -237,10 +277,11 @@ class VariationalBayes(Estimator):
             plain,
             patterns.to_tasks(found.run.q),
             vb.added(problem, found.run.beliefs),
-            self.worker_model,
+            self.worker_model_,
             patterns.pattern is not None,
         )
         self._publish_fit(inputs, by_pattern, problem, patterns, found)
+        self._note_doubts(inputs, by_pattern, problem, plain, found.run)
         self._warn_unsettled(self.tol)
         return self
 
@@ -278,7 +319,7 @@ class VariationalBayes(Estimator):
             end = getattr(start, "_warm_start", None)
             q = start.probabilities_ if end is None else end.class_q
             if end is not None and end.is_for(crowd):
-                return np.asarray(end.q if end.worker_model == self.worker_model else q)
+                return np.asarray(end.q if end.worker_model == self.worker_model_ else q)
             return q_from(start.responses_, q, crowd, vb.majority(tasks, crowd.n_classes))
         if not isinstance(self.init, str):
             return start_from(self.init, crowd)
@@ -290,18 +331,44 @@ class VariationalBayes(Estimator):
         """Set up plain VB: no links, nothing known."""
         crowd = inputs.responses
         n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
-        return Problem(
+        problem = Problem(
             patterns.tasks,
             *crowd_model(
-                self.worker_model,
+                model_choice.PLAIN if self.worker_model_ == AUTO else self.worker_model_,
                 self.confusion_prior,
                 priors.class_prior(self.class_prior, crowd.n_classes),
                 crowd,
+                self.trust,
             ),
             choose_backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
         )
+        if self.worker_model_ == communities.NAME and self._communities is not None:
+            return problem._replace(workers=self._communities)
+        return problem
+
+    def _choose_model(
+        self, patterns: Patterns, inputs: Inputs, by_pattern: Inputs, q: Floats | None
+    ) -> Floats:
+        """Choose a worker model on plain responses; return where its run ended."""
+
+        def problem_of(name: str) -> Problem:
+            self.worker_model_ = name
+            return self._problem(patterns, inputs)
+
+        found = model_choice.choose(
+            problem_of,
+            q,
+            by_pattern.gold_codes,
+            self._stopping,
+            members=model_choice.members_for(inputs.responses, self.link_options),
+            first_seed=self.random_state or 0,
+            dependence=self.dependence,
+        )
+        self.worker_model_ = found.worker_model
+        self.models_tried_ = found.tried
+        return found.q
 
     @property
     def _stopping(self) -> Stopping:
@@ -315,7 +382,13 @@ class VariationalBayes(Estimator):
         return Honesty(mode, self.dependence)
 
     def _plain(
-        self, problem: Problem, q: Floats | None, inputs: Inputs, warm: WarmStart | None
+        self,
+        problem: Problem,
+        q: Floats | None,
+        inputs: Inputs,
+        warm: WarmStart | None,
+        *,
+        is_given: bool,
     ) -> tuple[Run, Beliefs]:
         """Fit plain VB: links and gold start from what it finds, as in the paper.
 
@@ -327,12 +400,11 @@ class VariationalBayes(Estimator):
         Where links and gold start, and the beliefs of plain VB.
         """
         is_alone = inputs.link_codes is None and inputs.gold_codes is None
-        is_given = q is not None and not (isinstance(self.init, str) and self.init == "spectral")
         if q is None:
             votes = vb.majority(problem.tasks, problem.n_classes)
             q = vb.to_states(problem, votes, self.random_state)
         if is_given and not is_alone and warm is not None:
-            implied = warm.implied(problem, self.worker_model)
+            implied = warm.implied(problem, self.worker_model_)
             return Run(q, implied, [], 0, converged=True), warm.plain
         if is_given and not is_alone and not isinstance(self.init, str):
             implied = vb.implied_beliefs(problem, q)
@@ -435,6 +507,20 @@ class VariationalBayes(Estimator):
             "uncertain: another way to name the classes fits nearly as well. Label one task of "
             f"each: {tasks}{more}."
         )
+
+    def _note_doubts(
+        self, inputs: Inputs, by_pattern: Inputs, problem: Problem, plain: Beliefs, run: Run
+    ) -> None:
+        crowd = inputs.responses
+        by_class = vb.class_probabilities(problem, run.q)
+        if not doubts.note_collapse(crowd, np.average(by_class, axis=0, weights=problem.copies)):
+            doubts.note_missing_classes(crowd, self.labels_.label)
+        gold = by_pattern.gold_codes
+        if gold is not None and inputs.gold_codes is not None:
+            expected = Calibration(self.dependence)
+            scores = honest.scaled_scores(problem, plain, expected, gold.task)
+            doubts.note_gold_against_crowd(gold, softmax(scores))
+            doubts.note_workers_below_chance(crowd, inputs.gold_codes)
 
     def _warn_broken(self) -> None:
         """Say so where joint decoding found no labelling that breaks no hard link."""

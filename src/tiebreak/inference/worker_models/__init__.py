@@ -19,11 +19,12 @@ import numpy as np
 
 from tiebreak.errors import OptionError
 from tiebreak.inference import priors
-from tiebreak.inference.class_prior import ClassPrior, StatePrior, SubtypePrior
-from tiebreak.inference.priors import ConfusionPrior
+from tiebreak.inference.class_prior import ClassPrior, KnownShares, StatePrior, SubtypePrior
+from tiebreak.inference.priors import ConfusionPrior, Trust
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.kinds import Kinds, three_kinds
+from tiebreak.inference.worker_models.one_class import FixedRows, rows_to_fix
 from tiebreak.kernels.layout import Floats
 from tiebreak.responses import Responses
 
@@ -69,47 +70,69 @@ class CrowdModel(NamedTuple):
     workers: WorkerModel
 
 
-Maker = Callable[[ConfusionPrior, Floats, Responses], CrowdModel]
+class Given(NamedTuple):
+    """What a model is made from."""
+
+    confusion: ConfusionPrior
+    of_class: Floats  # (n_classes,)
+    responses: Responses
+    trust: Trust | None = None
+
+    def prior(self) -> Floats:
+        """Return the prior of confusions, (n_workers or 1, answer, class), with what is trusted."""
+        crowd = self.responses
+        prior = priors.confusion_prior(self.confusion, crowd.workers, crowd.n_classes)
+        return prior if self.trust is None else prior + self.trusted()
+
+    def trusted(self) -> Floats:
+        """Return right pseudo-answers of trusted workers, (n_workers, answer, class)."""
+        crowd = self.responses
+        return priors.trusted_answers(self.trust or {}, crowd.workers, crowd.n_classes)
 
 
-def _confusion(given: ConfusionPrior, of_class: Floats, responses: Responses) -> CrowdModel:
-    prior = priors.confusion_prior(given, responses.workers, responses.n_classes)
-    return CrowdModel(ClassPrior(of_class), ConfusionMatrices(prior, responses.n_workers))
+Maker = Callable[[Given], CrowdModel]
 
 
-def _coin(given: ConfusionPrior, of_class: Floats, responses: Responses) -> CrowdModel:
-    prior = priors.confusion_prior(given, responses.workers, responses.n_classes)
-    return CrowdModel(ClassPrior(of_class), Coins.from_matrices(prior, responses.n_workers))
+def _confusion(given: Given) -> CrowdModel:
+    workers = ConfusionMatrices(given.prior(), given.responses.n_workers)
+    fixed = rows_to_fix(given.responses)
+    if fixed is not None:
+        return CrowdModel(KnownShares(given.of_class), FixedRows(workers, fixed))
+    return CrowdModel(ClassPrior(given.of_class), workers)
 
 
-def _kinds(given: ConfusionPrior, of_class: Floats, responses: Responses) -> CrowdModel:
-    return CrowdModel(ClassPrior(of_class), _three_kinds(given, responses))
+def _coin(given: Given) -> CrowdModel:
+    coins = Coins.from_matrices(given.prior(), given.responses.n_workers)
+    return CrowdModel(ClassPrior(given.of_class), coins)
 
 
-def _subtypes(given: ConfusionPrior, of_class: Floats, responses: Responses) -> CrowdModel:
-    prior = priors.confusion_prior(given, responses.workers, responses.n_classes)
-    by_state = np.repeat(prior, N_SUBTYPES, axis=2)
-    workers = ConfusionMatrices(by_state, responses.n_workers)
-    return CrowdModel(SubtypePrior(of_class, N_SUBTYPES), workers)
+def _kinds(given: Given) -> CrowdModel:
+    return CrowdModel(ClassPrior(given.of_class), _three_kinds(given))
 
 
-def _kinds_and_subtypes(
-    given: ConfusionPrior, of_class: Floats, responses: Responses
-) -> CrowdModel:
-    kinds = _three_kinds(given, responses)
-    workers = kinds._replace(priors=np.repeat(kinds.priors, N_SUBTYPES, axis=2))
-    return CrowdModel(SubtypePrior(of_class, N_SUBTYPES), workers)
+def _subtypes(given: Given) -> CrowdModel:
+    by_state = np.repeat(given.prior(), N_SUBTYPES, axis=2)
+    workers = ConfusionMatrices(by_state, given.responses.n_workers)
+    return CrowdModel(SubtypePrior(given.of_class, N_SUBTYPES), workers)
 
 
-def _three_kinds(given: ConfusionPrior, responses: Responses) -> Kinds:
-    prior = priors.confusion_prior(given, responses.workers, responses.n_classes)
+def _kinds_and_subtypes(given: Given) -> CrowdModel:
+    workers = _three_kinds(given).with_subtypes(N_SUBTYPES)
+    return CrowdModel(SubtypePrior(given.of_class, N_SUBTYPES), workers)
+
+
+def _three_kinds(given: Given) -> Kinds:
+    responses = given.responses
+    prior = priors.confusion_prior(given.confusion, responses.workers, responses.n_classes)
     if len(prior) > 1:
         raise OptionError(
             "Kinds of workers share one prior: confusion_prior cannot differ by worker."
         )
     share = np.bincount(responses.code % responses.n_classes, minlength=responses.n_classes)
     kinds = three_kinds(prior[0], share / max(share.sum(), 1))
-    return Kinds(kinds, np.full(len(kinds), 1.0 / len(kinds)), responses.n_workers)
+    weight = np.full(len(kinds), 1.0 / len(kinds))
+    trusted = None if given.trust is None else given.trusted()
+    return Kinds(kinds, weight, responses.n_workers, trusted)
 
 
 MODELS: dict[str, Maker] = {
@@ -118,17 +141,26 @@ MODELS: dict[str, Maker] = {
     "kinds": _kinds,
     "subtypes": _subtypes,
     "kinds+subtypes": _kinds_and_subtypes,
+    "communities": _kinds,  # what `communities.learn` starts from
 }
 
 
-def require_model(name: str, allowed: tuple[str, ...] = tuple(MODELS)) -> None:
+AUTO = "auto"  # one of the others, chosen by `model_choice`
+NAMES = (*MODELS, AUTO)
+
+
+def require_model(name: str, allowed: tuple[str, ...] = NAMES) -> None:
     """Refuse a name that no worker model has."""
     if name not in allowed:
         raise OptionError.unknown("worker_model", name, allowed)
 
 
 def crowd_model(
-    name: str, prior: ConfusionPrior, of_class: Floats, responses: Responses
+    name: str,
+    prior: ConfusionPrior,
+    of_class: Floats,
+    responses: Responses,
+    trust: Trust | None = None,
 ) -> CrowdModel:
     """Make the model of a name, with the priors that the user gave."""
-    return MODELS[name](prior, of_class, responses)
+    return MODELS[name](Given(prior, of_class, responses, trust))

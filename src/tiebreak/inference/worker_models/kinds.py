@@ -7,11 +7,11 @@ worker said tells which kind it is.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import gammaln, psi
 
+from tiebreak.inference import dirichlet
 from tiebreak.kernels.layout import Floats
 
 GOOD = (4.5, 0.5)  # times the given prior's right and wrong counts
@@ -28,6 +28,7 @@ class Kinds(NamedTuple):
     priors: Floats  # b, (n_kinds, answer, state)
     weight: Floats  # p, (n_kinds,), sums to 1
     n_workers: int
+    trusted: Floats | None = None  # (n_workers, answer, state) right pseudo-answers, of any kind
 
     @property
     def n_classes(self) -> int:
@@ -41,8 +42,16 @@ class Kinds(NamedTuple):
 
     @property
     def prior(self) -> Floats:
-        """Parameters before any response: the floor, for all workers alike."""
-        return np.asarray(self.priors.min(axis=0, keepdims=True))
+        """Parameters before any response: the floor, and what is trusted."""
+        floor = np.asarray(self.priors.min(axis=0, keepdims=True))
+        return floor if self.trusted is None else floor + self.trusted
+
+    def with_subtypes(self, n_subtypes: int) -> Self:
+        """Return the same kinds where each class has several states."""
+        trusted = self.trusted
+        if trusted is not None:
+            trusted = np.repeat(trusted, n_subtypes, axis=2)
+        return self._replace(priors=np.repeat(self.priors, n_subtypes, axis=2), trusted=trusted)
 
     def collect(self, counts: Floats) -> Floats:
         """Return counts as (n_workers, answer, state)."""
@@ -50,16 +59,16 @@ class Kinds(NamedTuple):
 
     def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return the expected log of confusions, over kinds too: e of [eq:kinds]."""
-        share = self.responsibility(parameters)
+        share = self.responsibility(parameters, n_threads)
         table = np.zeros_like(parameters)
         for kind, counts in enumerate(self._by_kind(parameters)):
-            logs = psi(counts) - psi(counts.sum(axis=1, keepdims=True))
+            logs = dirichlet.expected_log(counts, axis=1, n_threads=n_threads)
             table += share[:, kind, None, None] * logs
         return table.reshape(-1, self.n_states)
 
     def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
         """Return Σ_w ln Σ_c p_c exp A_wc."""
-        return float(np.logaddexp.reduce(self._log_weights(parameters), axis=1).sum())
+        return float(np.logaddexp.reduce(self._log_weights(parameters, n_threads), axis=1).sum())
 
     def confusion(self, parameters: Floats) -> Floats:
         """Return E[θ], (worker, state, answer), over kinds too."""
@@ -69,26 +78,30 @@ class Kinds(NamedTuple):
             mean += share[:, kind, None, None] * counts / counts.sum(axis=1, keepdims=True)
         return np.ascontiguousarray(mean.transpose(0, 2, 1))
 
-    def responsibility(self, parameters: Floats) -> Floats:
+    def responsibility(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return the probability of each kind, (n_workers, n_kinds): r of [eq:kinds]."""
-        logs = self._log_weights(parameters)
+        logs = self._log_weights(parameters, n_threads)
         share = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
-    def _log_weights(self, parameters: Floats) -> Floats:
+    def _log_weights(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return ln p_c + A_wc, (n_workers, n_kinds)."""
         logs = np.empty((self.n_workers, len(self.weight)))
         for kind, counts in enumerate(self._by_kind(parameters)):
-            prior = self.priors[kind]
-            of_prior = gammaln(prior).sum() - gammaln(prior.sum(axis=0)).sum()
-            of_counts = gammaln(counts).sum(axis=(1, 2)) - gammaln(counts.sum(axis=1)).sum(axis=1)
+            of_prior = dirichlet.log_beta(self._prior_of(kind), axis=1).sum(axis=1)
+            of_counts = dirichlet.log_beta(counts, axis=1, n_threads=n_threads).sum(axis=1)
             logs[:, kind] = np.log(self.weight[kind]) + of_counts - of_prior
         return logs
 
     def _by_kind(self, parameters: Floats) -> list[Floats]:
         """Return the Dirichlet counts of every worker, were it of each kind."""
         counted = parameters - self.prior
-        return [prior + counted for prior in self.priors]
+        return [self._prior_of(kind) + counted for kind in range(len(self.weight))]
+
+    def _prior_of(self, kind: int) -> Floats:
+        """Return the prior of a kind, (n_workers or 1, answer, state)."""
+        prior = self.priors[kind : kind + 1]
+        return prior if self.trusted is None else prior + self.trusted
 
 
 def three_kinds(given: Floats, share: Floats) -> Floats:

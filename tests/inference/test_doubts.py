@@ -1,0 +1,78 @@
+"""Notes about fits that look wrong: given where they are, silent where they are not."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tiebreak as tb
+from tiebreak.errors import InputNote
+from tiebreak.responses import Responses
+
+
+def swapped(responses: Responses, names: tuple[str, ...]) -> Responses:
+    """Return the same responses where the named workers swap the two classes."""
+    rows = []
+    columns = (responses.task_of_each(), responses.worker_of_each(), responses.label_of_each())
+    for task, worker, label in zip(*columns, strict=True):
+        name = responses.workers[int(worker)]
+        said = 1 - label if name in names else label
+        rows.append((responses.tasks[int(task)], name, responses.classes[int(said)]))
+    return Responses.from_rows(rows)
+
+
+def known(crowd: tb.simulate.Crowd, n: int) -> dict[object, object]:
+    gold = crowd.gold
+    return {gold.tasks[i]: gold.classes[gold.label[i]] for i in range(n)}
+
+
+def test_a_sound_fit_has_no_notes() -> None:
+    crowd = tb.simulate.crowd(200, 10, 3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tb.VariationalBayes().fit(crowd.responses, gold=known(crowd, 60))
+
+
+def test_a_fit_that_fell_to_one_class_is_noted() -> None:
+    """Rules that fire for one class each; kinds of workers are not cured of it."""
+    rng = np.random.default_rng(0)
+    truth = rng.choice(3, 500, p=[0.4, 0.3, 0.3])
+    rows = [
+        (f"t{i}", f"rule{rule}", "abc"[rule % 3])
+        for i, k in enumerate(truth)
+        for rule in range(12)
+        if rng.random() < (0.3 if rule % 3 == k else 0.03)
+    ]
+    with pytest.warns(InputNote, match=r"Class '.' has \d+% of the responses but got \d+%"):
+        tb.VariationalBayes(worker_model="subtypes").fit(rows)
+
+
+def test_a_class_without_tasks_is_noted() -> None:
+    """Everyone who says c is outvoted everywhere."""
+    rows = [
+        (f"t{i}", f"w{j}", "c" if j == i % 5 and i % 2 else "ab"[i % 2])
+        for i in range(60)
+        for j in range(5)
+    ]
+    rows = [(t, w, {"a": "a", "b": "b", "c": "c"}[label]) for t, w, label in rows]
+    with pytest.warns(InputNote, match=r"no task, or nearly none: 'c' \(30 responses, 0 labels\)"):
+        tb.VariationalBayes().fit(rows)
+
+
+def test_gold_against_the_crowd_is_noted() -> None:
+    crowd = tb.simulate.crowd(200, 10, 2, accuracy=0.9, random_state=0)
+    gold = crowd.gold
+    wrong = {gold.tasks[i]: gold.classes[1 - gold.label[i]] for i in range(25)}
+    with pytest.warns(InputNote) as notes:
+        tb.VariationalBayes().fit(crowd.responses, gold=wrong)
+    assert any("Gold disagrees with the crowd on 2" in str(each.message) for each in notes)
+
+
+def test_workers_below_chance_are_named() -> None:
+    crowd = tb.simulate.crowd(200, 8, 2, responses_per_task=6, accuracy=0.9, random_state=1)
+    name = str(crowd.responses.workers[3])
+    responses = swapped(crowd.responses, (name,))
+    with pytest.warns(InputNote, match=rf"less often than by guessing: '{name}' \(\d+ of \d+\)\."):
+        tb.VariationalBayes().fit(responses, gold=known(crowd, 80))
