@@ -11,7 +11,7 @@ from benchmarks.measure import about, interleaved, keep, summary
 from tiebreak import link_graph, simulate
 from tiebreak.inference import priors, vb
 from tiebreak.inference.class_prior import ClassPrior
-from tiebreak.inference.exact_links.fit import set_up
+from tiebreak.inference.exact_links.ascents import set_up
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.threads import default_threads

@@ -22,7 +22,7 @@ LEAST_ERRORS = 5  # tasks on which either errs, for a suspicion
 COPIED = 0.8  # of these tasks both give the same wrong label
 
 
-class Copies(NamedTuple):
+class LikelyCopies(NamedTuple):
     """Two workers who give the same wrong labels."""
 
     left: Hashable
@@ -47,7 +47,7 @@ class Dependence:
     n_responses: float
     effective: float
     effective_interval: tuple[float, float]
-    copies: tuple[Copies, ...]
+    copies: tuple[LikelyCopies, ...]
     by_gold: bool
     n_tasks: int
     workers: tuple[Hashable, ...] = field(repr=False)
@@ -194,7 +194,7 @@ def _correlation(answers: _Answers, chosen: Codes, n_tasks: int) -> Floats:
     return np.asarray(np.divide(agree, scale, out=np.full(agree.shape, np.nan), where=enough))
 
 
-def _copies(answers: _Answers, chosen: Codes, model: Any) -> tuple[Copies, ...]:
+def _copies(answers: _Answers, chosen: Codes, model: Any) -> tuple[LikelyCopies, ...]:
     """Return pairs that give the same wrong labels on nearly all tasks on which either errs."""
     n_tasks = len(model.tasks_)
     there = _columns(np.ones(len(answers.task)), answers, chosen, n_tasks)
@@ -213,6 +213,6 @@ def _copies(answers: _Answers, chosen: Codes, model: Any) -> tuple[Copies, ...]:
     order = np.argsort(-same[left, right], kind="stable")
     name = [model.workers_[int(w)] for w in chosen]
     return tuple(
-        Copies(name[a], name[b], int(common[a, b]), int(either[a, b]), int(same[a, b]))
+        LikelyCopies(name[a], name[b], int(common[a, b]), int(either[a, b]), int(same[a, b]))
         for a, b in zip(left[order].tolist(), right[order].tolist(), strict=True)
     )

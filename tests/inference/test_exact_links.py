@@ -19,7 +19,7 @@ import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import mean_field, vb
-from tiebreak.inference.exact_links import fit as joint
+from tiebreak.inference.exact_links import ascents as joint
 from tiebreak.inference.exact_links import infer as inferring
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links import network_layout

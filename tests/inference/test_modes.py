@@ -19,7 +19,7 @@ import tiebreak as tb
 from tiebreak.ids import Ids
 from tiebreak.inference import mean_field, vb
 from tiebreak.inference.calibration import Honesty
-from tiebreak.inference.exact_links import fit as joint
+from tiebreak.inference.exact_links import ascents as joint
 from tiebreak.inference.exact_links import starts
 from tiebreak.inference.exact_links.starts import LinkedGroups
 from tiebreak.inference.vb import Stopping

@@ -12,7 +12,7 @@ from properties.strategies import Crowd, crowds, problem_of
 
 import tiebreak as tb
 from tiebreak.inference import response_patterns, vb
-from tiebreak.inference.exact_links import fit as joint
+from tiebreak.inference.exact_links import ascents as joint
 from tiebreak.kernels import compiled, reference
 from tiebreak.link_graph import imply
 from tiebreak.options import ExactLinkOptions

@@ -12,7 +12,7 @@ from properties.test_bound import assert_never_falls, log_evidence
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import vb
-from tiebreak.inference.exact_links import fit as joint
+from tiebreak.inference.exact_links import ascents as joint
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.link_errors import learnt as link_errors
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks

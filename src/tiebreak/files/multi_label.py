@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tiebreak.files.formats import Imported, ImportOptions
-from tiebreak.files.formats.protocol import Place
+from tiebreak.files.formats.protocol import RecordPlace
 from tiebreak.files.formats.rows import Rows
 from tiebreak.files.response_columns import ResponseColumns, joined
 from tiebreak.files.table import Table
@@ -24,7 +24,7 @@ def split_labels(table: Table, found: ResponseColumns, options: ImportOptions) -
     rows = Rows(table.title, "plain table", options)
     for i, marks in enumerate(label):
         more = {role: values[i] for role, values in zip(found.extras, extras, strict=True)}
-        rows.add(Place(table.title, "row", i + 1), task[i], worker[i], _marks(marks), **more)
+        rows.add(RecordPlace(table.title, "row", i + 1), task[i], worker[i], _marks(marks), **more)
     return rows.finish()
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from tiebreak.files.formats.protocol import (
     Head,
     IdType,
-    Place,
     Record,
+    RecordPlace,
     Records,
     first_text,
     need,
@@ -52,7 +52,7 @@ class Argilla:
             rows.add_text(task, first_text(need(record, "fields", dict, place)))
 
 
-def _add(place: Place, task: Any, user: str, answer: Record, rows: Rows) -> None:
+def _add(place: RecordPlace, task: Any, user: str, answer: Record, rows: Rows) -> None:
     status = str(answer.get("status") or "submitted")  # the nested form has lost it
     if status.rpartition(".")[2] != "submitted":
         rows.drop(f"{status} (only submitted responses count)")
@@ -60,7 +60,7 @@ def _add(place: Place, task: Any, user: str, answer: Record, rows: Rows) -> None
     rows.add(place, task, user, need(answer, "value", object, place))
 
 
-def _add_suggestion(place: Place, task: Any, suggestion: Record, rows: Rows) -> None:
+def _add_suggestion(place: RecordPlace, task: Any, suggestion: Record, rows: Rows) -> None:
     agent = suggestion.get("agent") or "suggestion"
     value = need(suggestion, "value", object, place)
     if value is not None:
@@ -100,7 +100,7 @@ def _fields(record: Record) -> dict[str, Any]:
     return {k: v for k, v in record.items() if k not in own and "." not in k}
 
 
-def _read_flat(place: Place, task: Any, question: str, record: Record, rows: Rows) -> None:
+def _read_flat(place: RecordPlace, task: Any, question: str, record: Record, rows: Rows) -> None:
     values = record.get(question + RESPONSES)
     if values is not None:
         values = need(record, question + RESPONSES, list, place)

@@ -13,8 +13,8 @@ from tiebreak.files.formats.protocol import (
     Head,
     IdType,
     ImportOptions,
-    Place,
     Record,
+    RecordPlace,
     Records,
     need,
 )
@@ -54,7 +54,9 @@ class BatchApi:
         _check_readable(rows, n_unreadable, example)
 
 
-def _contents(place: Place, record: Record, rows: Rows) -> Iterator[tuple[str, int | None, str]]:
+def _contents(
+    place: RecordPlace, record: Record, rows: Rows
+) -> Iterator[tuple[str, int | None, str]]:
     """Yield model, run (where several answers were asked for) and text of each answer."""
     if "result" in record:
         result = need(record, "result", dict, place)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tiebreak.errors import InputError
 from tiebreak.files.content import BYTE_ORDER_MARK, Content, is_json_list
 from tiebreak.files.formats.protocol import Container as ContainerName
-from tiebreak.files.formats.protocol import Head, Place, Record, Records
+from tiebreak.files.formats.protocol import Head, Record, RecordPlace, Records
 from tiebreak.files.json_stream import json_records
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ def open_content(content: Content) -> Opened | None:
 def open_table(table: pa.Table, name: str) -> Opened:
     """Open an Arrow table."""
 
-    def records() -> Iterator[tuple[Place, Record]]:
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
         number = 0
         for batch in table.to_batches(max_chunksize=BATCH):
             for row in batch.to_pylist():
                 number += 1
-                yield Place(name, "row", number), row
+                yield RecordPlace(name, "row", number), row
 
     first = table.slice(0, 1).to_pylist()
     head = Head("table", tuple(table.column_names), first[0] if first else {})
@@ -73,9 +73,9 @@ def open_table(table: pa.Table, name: str) -> Opened:
 
 
 def _open_json(content: Content) -> Opened | None:
-    def records() -> Iterator[tuple[Place, Record]]:
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
         for number, record in enumerate(json_records(content.data, content.name), start=1):
-            yield Place(content.name, "record", number), record
+            yield RecordPlace(content.name, "record", number), record
 
     is_list = is_json_list(content)
     try:
@@ -103,7 +103,7 @@ def _open_delimited(content: Content, start: bytes) -> Opened | None:
     delimiter = max(DELIMITERS, key=lambda d: len(headers[d]))
     names = [name.strip() for name in headers[delimiter]]
 
-    def records() -> Iterator[tuple[Place, Record]]:
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
         return _delimited_records(content, delimiter, names)
 
     return Opened(Head("delimited", tuple(names), {}), records)
@@ -111,7 +111,7 @@ def _open_delimited(content: Content, start: bytes) -> Opened | None:
 
 def _delimited_records(
     content: Content, delimiter: str, names: list[str]
-) -> Iterator[tuple[Place, Record]]:
+) -> Iterator[tuple[RecordPlace, Record]]:
     """Yield rows by name; blank rows are no records, a row of another width is an error."""
     text = io.TextIOWrapper(
         io.BufferedReader(_Bytes(content.data)), encoding="utf-8-sig", newline=""
@@ -122,7 +122,7 @@ def _delimited_records(
     is_header = True
     try:
         for fields in reader:
-            place = Place(content.name, "line", line)
+            place = RecordPlace(content.name, "line", line)
             line = reader.line_num + 1
             if not any(fields):
                 continue
@@ -136,7 +136,7 @@ def _delimited_records(
             else:
                 yield place, dict(zip(names, fields, strict=True))
     except csv.Error as error:
-        raise Place(content.name, "line", line).error(f"{error}. Repair the row.") from None
+        raise RecordPlace(content.name, "line", line).error(f"{error}. Repair the row.") from None
     except UnicodeDecodeError as error:
         raise InputError(
             f"{content.name}, after line {line}: byte 0x{error.object[error.start]:02x} is not "
@@ -176,7 +176,7 @@ def _open_zip(content: Content) -> Opened | None:
         return None
     members = samples or people
 
-    def records() -> Iterator[tuple[Place, Record]]:
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
         for member in members:
             yield from _member_records(content, archive, member)
 
@@ -188,7 +188,7 @@ def _open_zip(content: Content) -> Opened | None:
 
 def _member_records(
     content: Content, archive: zipfile.ZipFile, member: str
-) -> Iterator[tuple[Place, Record]]:
+) -> Iterator[tuple[RecordPlace, Record]]:
     """Yield the records of one file in an archive, each with the name of the file."""
     try:
         data = _unpacked(content.data, archive, member)
@@ -242,12 +242,12 @@ def _open_parquet(content: Content) -> Opened | None:
     if not names and not any(pa.types.is_nested(field.type) for field in schema):
         return None  # a plain table
 
-    def records() -> Iterator[tuple[Place, Record]]:
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
         number = 0
         for batch in file.iter_batches(batch_size=BATCH):
             for row in batch.to_pylist():
                 number += 1
-                yield Place(content.name, "row", number), decoded(row, names)
+                yield RecordPlace(content.name, "row", number), decoded(row, names)
 
     first = next(records(), None)
     record = first[1] if first else {}

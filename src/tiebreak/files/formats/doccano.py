@@ -6,7 +6,7 @@ from typing import Any
 
 from tiebreak.errors import InputError
 from tiebreak.files.formats.containers import MEMBER
-from tiebreak.files.formats.protocol import Head, IdType, Place, Record, Records, need
+from tiebreak.files.formats.protocol import Head, IdType, Record, RecordPlace, Records, need
 from tiebreak.files.formats.rows import Rows
 
 WITHOUT_USERS = "all"  # the file of a project in which people share their labels
@@ -41,7 +41,7 @@ class Doccano:
             rows.add_text(task, text if isinstance(text, str) else None)
 
 
-def _label(place: Place, record: Record) -> Any:
+def _label(place: RecordPlace, record: Record) -> Any:
     """Return the labels; CSV joins several with #."""
     label = need(record, "label", (list, str, int, type(None)), place)
     if isinstance(label, list) and any(isinstance(one, list | dict) for one in label):

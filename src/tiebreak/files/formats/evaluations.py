@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tiebreak.files.formats.protocol import Head, IdType, Place, Record, Records, first_text, need
+from tiebreak.files.formats.protocol import (
+    Head,
+    IdType,
+    Record,
+    RecordPlace,
+    Records,
+    first_text,
+    need,
+)
 from tiebreak.files.formats.rows import Rows, composed
 
 PASS = "pass"
@@ -81,7 +89,7 @@ class Promptfoo:
             rows.add_text(task, first_text(result.get("vars") or {}))
 
 
-def _samples(records: Records, key: str) -> Iterator[tuple[Place, Record]]:
+def _samples(records: Records, key: str) -> Iterator[tuple[RecordPlace, Record]]:
     """Yield the samples of a log, or the records where each is a sample already."""
     for place, record in records():
         inner: Any = record.get(key)
@@ -94,7 +102,7 @@ def _samples(records: Records, key: str) -> Iterator[tuple[Place, Record]]:
             yield place._replace(number=number), sample
 
 
-def _output_name(place: Place, result: Record) -> str:
+def _output_name(place: RecordPlace, result: Record) -> str:
     """Name what was graded: the output of a provider for a prompt and a test."""
     provider = result.get("provider")
     name = provider.get("id") if isinstance(provider, Mapping) else provider

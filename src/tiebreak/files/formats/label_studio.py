@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from tiebreak.files.formats.protocol import Head, IdType, Place, Records, first_text, need
+from tiebreak.files.formats.protocol import Head, IdType, RecordPlace, Records, first_text, need
 from tiebreak.files.formats.rows import Rows
 from tiebreak.files.formats.times import seconds
 
@@ -54,7 +54,7 @@ class LabelStudio:
             rows.add_text(task_id, first_text(need(task, "data", dict, place)))
 
 
-def _read_annotation(place: Place, task: Any, annotation: Any, rows: Rows) -> None:
+def _read_annotation(place: RecordPlace, task: Any, annotation: Any, rows: Rows) -> None:
     results = need(annotation, "result", list, place)
     if annotation.get("was_cancelled"):
         rows.drop("cancelled")
@@ -75,7 +75,7 @@ def _read_annotation(place: Place, task: Any, annotation: Any, rows: Rows) -> No
         rows.add(place, task, str(worker), None, time=time)
 
 
-def _read_prediction(place: Place, task: Any, prediction: Any, rows: Rows) -> None:
+def _read_prediction(place: RecordPlace, task: Any, prediction: Any, rows: Rows) -> None:
     model = prediction.get("model_version") if isinstance(prediction, Mapping) else None
     worker = str(model or "prediction")
     score = prediction.get("score") if isinstance(prediction, Mapping) else None
@@ -84,7 +84,7 @@ def _read_prediction(place: Place, task: Any, prediction: Any, rows: Rows) -> No
             rows.add(place, task, worker, label, confidence=score)
 
 
-def _answers(place: Place, results: list[Any], rows: Rows) -> Iterator[tuple[str, Any]]:
+def _answers(place: RecordPlace, results: list[Any], rows: Rows) -> Iterator[tuple[str, Any]]:
     """Yield the name of each question and the label given, of the kinds that are classes."""
     for result in results:
         kind = need(result, "type", str, place)

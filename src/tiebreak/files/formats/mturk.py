@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from tiebreak.files.formats.protocol import Head, Place, Record, Records, need
+from tiebreak.files.formats.protocol import Head, Record, RecordPlace, Records, need
 from tiebreak.files.formats.rows import Rows
 from tiebreak.files.formats.times import seconds
 
@@ -69,7 +69,7 @@ def _input_items(row: Record) -> dict[str | None, str]:
 
 
 def _answers(
-    place: Place, row: Record, items: set[str | None]
+    place: RecordPlace, row: Record, items: set[str | None]
 ) -> dict[tuple[str, str | None], Any]:
     """Return the label by question and, where a HIT has several, by item."""
     fields = _fields(place, row)
@@ -83,7 +83,7 @@ def _answers(
     return answers
 
 
-def _fields(place: Place, row: Record) -> dict[str, Any]:
+def _fields(place: RecordPlace, row: Record) -> dict[str, Any]:
     """Return what was filled in, by field: a text, or the list of options that were marked."""
     if row.get(TASK_ANSWERS):
         return _from_json(place, row[TASK_ANSWERS])
@@ -100,7 +100,7 @@ def _fields(place: Place, row: Record) -> dict[str, Any]:
     return plain | {field: _marked(options) for field, options in marks.items()}
 
 
-def _from_json(place: Place, text: str) -> dict[str, Any]:
+def _from_json(place: RecordPlace, text: str) -> dict[str, Any]:
     try:
         answers = json.loads(text)
     except ValueError as error:

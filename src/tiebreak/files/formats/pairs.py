@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tiebreak.files.formats.protocol import Head, IdType, Place, Record, Records, need, shown
+from tiebreak.files.formats.protocol import Head, IdType, Record, RecordPlace, Records, need, shown
 from tiebreak.files.formats.rows import Rows, composed
 
 FIRST = "model_a"
@@ -20,7 +20,7 @@ SWAPPED = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
 NO_ANSWER = ("error", "", "none")
 
 
-class Pairs:
+class PairwiseVerdicts:
     """One row per comparison: question, two models, a winner and a judge.
 
     The task is the question and the two models by name; a comparison shown the other way round
@@ -55,7 +55,7 @@ class Pairs:
         _forget_single_orders(rows)
 
 
-def _question(place: Place, record: Record) -> Any:
+def _question(place: RecordPlace, record: Record) -> Any:
     for key in ("question_id", "id", "item", "prompt"):
         if key in record:
             return need(record, key, IdType, place)
@@ -66,12 +66,12 @@ def _turn(turn: Any) -> tuple[str, ...]:
     return () if turn in (None, "") else (f"turn {turn}",)
 
 
-def _judge(place: Place, record: Record) -> str:
+def _judge(place: RecordPlace, record: Record) -> str:
     judge = need(record, "judge", (str, list), place)
     return judge if isinstance(judge, str) else composed(judge)
 
 
-def _winners(place: Place, record: Record) -> Iterator[tuple[str, bool]]:
+def _winners(place: RecordPlace, record: Record) -> Iterator[tuple[str, bool]]:
     """Yield each verdict, and whether the two answers were shown the other way round.
 
     Files of two games hold both, the second already turned back by the tool that wrote it.
@@ -84,7 +84,7 @@ def _winners(place: Place, record: Record) -> Iterator[tuple[str, bool]]:
     yield need(record, "winner", str, place), False
 
 
-def _label(place: Place, winner: str, first: str, second: str) -> str | None:
+def _label(place: RecordPlace, winner: str, first: str, second: str) -> str | None:
     if winner in (first, second):
         return FIRST if winner == first else SECOND
     word = winner.strip().casefold()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tiebreak.files.formats.protocol import Head, Place, Record, Records, first_text, need
+from tiebreak.files.formats.protocol import Head, Record, RecordPlace, Records, first_text, need
 from tiebreak.files.formats.rows import Rows
 from tiebreak.files.formats.times import seconds
 
@@ -44,7 +44,7 @@ def _worker(record: Record) -> str:
     return str(record.get("_annotator_id") or record.get("_session_id") or "one annotator")
 
 
-def _read_choice(place: Place, record: Record, rows: Rows) -> Any:
+def _read_choice(place: RecordPlace, record: Record, rows: Rows) -> Any:
     task = need(record, "_input_hash", (int, str), place)
     if record["answer"] == "reject":
         rows.drop("rejected")
@@ -54,7 +54,7 @@ def _read_choice(place: Place, record: Record, rows: Rows) -> Any:
     return task
 
 
-def _read_binary(place: Place, record: Record, rows: Rows) -> Any:
+def _read_binary(place: RecordPlace, record: Record, rows: Rows) -> Any:
     if "label" not in record and any(record.get(key) for key in REGIONS):
         raise place.error("it marks spans of a text. Export a task of choices or textcat.")
     label = need(record, "label", str, place)

@@ -65,7 +65,7 @@ class Head(NamedTuple):
         return set(keys) <= set(self.keys)
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """Where a record stands, so that an error can name it."""
 
     file: str
@@ -81,7 +81,7 @@ class Place(NamedTuple):
 
 
 LABEL_IN_TEXT = "label in text"  # what a format says that it has labels inside of texts
-Records = Callable[[], Iterator[tuple[Place, Record]]]  # each call reads from the start
+Records = Callable[[], Iterator[tuple[RecordPlace, Record]]]  # each call reads from the start
 
 
 class Format(Protocol):
@@ -100,10 +100,10 @@ class Format(Protocol):
         ...
 
 
-def need(record: Any, key: str, kind: type | tuple[type, ...], place: Place) -> Any:
+def need(record: Any, key: str, kind: type | tuple[type, ...], place: RecordPlace) -> Any:
     """Return a value that must be there and be of one kind.
 
-    >>> need({"id": 7}, "id", (int, str), Place("a.json", "record", 1))
+    >>> need({"id": 7}, "id", (int, str), RecordPlace("a.json", "record", 1))
     7
     """
     if not isinstance(record, dict | Mapping):  # a dict is known at once

@@ -26,15 +26,15 @@ from tiebreak.files.formats.json_array import LARGE, large_table_of_json, table_
 from tiebreak.files.formats.label_studio import LabelStudio, LabelStudioTable
 from tiebreak.files.formats.list_columns import ListColumns
 from tiebreak.files.formats.mturk import MTurk
-from tiebreak.files.formats.pairs import Pairs
+from tiebreak.files.formats.pairs import PairwiseVerdicts
 from tiebreak.files.formats.prodigy import Prodigy
 from tiebreak.files.formats.protocol import (
     LABEL_IN_TEXT,
     Format,
     Head,
     ImportOptions,
-    Place,
     Record,
+    RecordPlace,
 )
 from tiebreak.files.formats.rows import Imported, KeepText, Rows
 from tiebreak.files.formats.toloka import Toloka
@@ -50,7 +50,7 @@ FORMATS: tuple[Format, ...] = (  # the first that knows a file reads it
     MTurk(),
     Toloka(),
     BatchApi(),
-    Pairs(),
+    PairwiseVerdicts(),
     Inspect(),
     Promptfoo(),
     Doccano(),
@@ -184,9 +184,9 @@ def _open_objects(source: Any, name: str) -> Opened | None:
     """Open a list of dictionaries, or a frame that has lists in it; None for all else."""
     if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
 
-        def records() -> Iterator[tuple[Place, Record]]:
+        def records() -> Iterator[tuple[RecordPlace, Record]]:
             for number, row in enumerate(source, start=1):
-                yield Place(name, "row", number), row
+                yield RecordPlace(name, "row", number), row
 
         return Opened(Head("json", tuple(source[0]), source[0]), records)
     table = list_table(source)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tiebreak import ids
 from tiebreak.errors import InputError, ResponseError, note
-from tiebreak.files.formats.protocol import ImportOptions, Place, shown
+from tiebreak.files.formats.protocol import ImportOptions, RecordPlace, shown
 from tiebreak.files.table import Table
 from tiebreak.ids import Column
 from tiebreak.source import Source
@@ -77,7 +77,7 @@ class Rows:
     number: list[int] = field(default_factory=list)
     noun: str = "record"
     more: dict[str, list[Any]] = field(default_factory=dict)
-    known: dict[Hashable, tuple[Any, Place]] = field(default_factory=dict)
+    known: dict[Hashable, tuple[Any, RecordPlace]] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
     questions: Counter[str] = field(default_factory=Counter)
     other_questions: Counter[str] = field(default_factory=Counter)
@@ -94,7 +94,7 @@ class Rows:
         """Count an answer that can never be a class, such as a box drawn in an image."""
         self.other_questions[f"{question!r} ({what})"] += 1
 
-    def add(self, place: Place, task: Any, worker: Any, label: Any, **more: Any) -> None:
+    def add(self, place: RecordPlace, task: Any, worker: Any, label: Any, **more: Any) -> None:
         """Take one answer; a list of labels is one label, none, or a case for multi-label."""
         if worker is None or worker == "":
             raise place.error("the answer names no worker. Fill in who gave it, or remove it.")
@@ -108,7 +108,7 @@ class Rows:
         for column, values in self.more.items():
             values.append(more.get(column))
 
-    def add_gold(self, place: Place, task: Any, label: Any) -> None:
+    def add_gold(self, place: RecordPlace, task: Any, label: Any) -> None:
         """Take a label that the file says is the true one."""
         label = self._class_of(place, label)
         if label is None:
@@ -149,7 +149,7 @@ class Rows:
         """Keep one copy of equal texts: workers and labels come again and again."""
         return self._same.setdefault(value, value) if isinstance(value, str) else value
 
-    def _class_of(self, place: Place, label: Any) -> Any:
+    def _class_of(self, place: RecordPlace, label: Any) -> Any:
         is_list = isinstance(label, list | tuple)
         if isinstance(label, dict) or (is_list and any(isinstance(x, dict | list) for x in label)):
             raise place.error(

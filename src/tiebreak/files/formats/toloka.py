@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiebreak.files.formats.protocol import Head, Place, Record, Records, need
+from tiebreak.files.formats.protocol import Head, Record, RecordPlace, Records, need
 from tiebreak.files.formats.rows import Rows, composed
 from tiebreak.files.formats.times import seconds
 
@@ -45,7 +45,7 @@ def _is_wanted(rows: Rows, question: str) -> bool:
     return question == (rows.options.question or question)
 
 
-def _read_answer(place: Place, task: str, row: Record, label: str, rows: Rows) -> None:
+def _read_answer(place: RecordPlace, task: str, row: Record, label: str, rows: Rows) -> None:
     status = str(row.get(STATUS, "")).upper()
     if status in DROPPED:
         rows.drop(status.lower())
@@ -55,7 +55,7 @@ def _read_answer(place: Place, task: str, row: Record, label: str, rows: Rows) -
     rows.add(place, task, worker, label, time=seconds(time))
 
 
-def _task(place: Place, row: Record) -> str:
+def _task(place: RecordPlace, row: Record) -> str:
     """Return the id of a task, else what was shown."""
     if row.get(TASK):
         return str(row[TASK])

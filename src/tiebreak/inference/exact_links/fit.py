@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import expit
 
-from tiebreak import link_graph
 from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import honest, vb
@@ -17,29 +12,14 @@ from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration, Evidence,
 from tiebreak.inference.exact_links import decode as decoding
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links import starts
+from tiebreak.inference.exact_links.ascents import HIGHER, Ascents, Setup, best_mode
 from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.exact_links.starts import LinkedGroups
-from tiebreak.inference.exact_links.subtypes import SubtypeLinks
-from tiebreak.inference.link_errors import learnt
-from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
+from tiebreak.inference.link_errors.learnt import Rates
 from tiebreak.inference.results import Fit
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.kernels.sweeper import Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
-
-HIGHER = 1e-6  # relative: bounds that differ by less are equal
-NEAR = 10.0  # nats, scaled: modes with bounds this close are both possible; see docs/links.md
-MANY = 0.3  # of all tasks: so many linked ones take the others with them, to lie side by side
-
-
-class Setup(NamedTuple):
-    """Joint inference, ready for the ascent."""
-
-    exact: ExactLinks
-    hard: Mask  # (n_links,) which links always hold
-    known: GoldCodes  # gold, and what follows from it
 
 
 def fit(
@@ -83,7 +63,7 @@ def fit(
     elif is_given:
         best = ascents.ascend(start.q, ascents.implied_by(start))
     else:
-        best, suspects = _best_mode(ascents, start, gold)
+        best, suspects = best_mode(ascents, start, gold)
     exact = ascents.setup.exact
     run = best.run
     exact.spread(run.q)
@@ -100,206 +80,6 @@ def fit(
         wrong=_wrong(links, ascents.setup),
         uncertain=suspects,
     )
-
-
-class End(NamedTuple):
-    """Where an ascent from one start ended."""
-
-    run: Run
-    q: Floats  # of all tasks, linked ones too
-    rates: Rates | None
-
-    @property
-    def bound(self) -> float:
-        """The bound."""
-        return self.run.bounds[-1]
-
-
-class Ascents:
-    """Joint inference of one set of links, from which several starts ascend."""
-
-    def __init__(
-        self,
-        plain: Problem,
-        links: LinkCodes,
-        implied: Implications,
-        gold: GoldCodes | None,
-        options: ExactLinkOptions,
-        stopping: Stopping,
-        n_sources: int | None = None,
-    ) -> None:
-        self.plain = plain
-        self.links = links
-        self.implied = implied
-        self.gold = gold
-        self.options = options
-        self.stopping = stopping
-        self.setup = set_up(plain, links, implied, gold, options)
-        if n_sources is None:
-            n_sources = 1 if links.who is None else int(links.who.max(initial=-1)) + 2
-        self.n_sources = n_sources
-        self._model = _learnt(links, n_sources, self.setup, options)
-        exact = self.setup.exact
-        self.problem = vb.with_nodes(plain, self._model or exact, exact.task, self.setup.known)
-
-    @property
-    def rates(self) -> Rates | None:
-        """Error rates of links at the last update, where they are learnt."""
-        return None if self._model is None else self._model.rates
-
-    def ascend(
-        self,
-        q: Floats,
-        implied: Beliefs | None = None,
-        rates: Rates | None = None,
-        stopping: Stopping | None = None,
-    ) -> End:
-        """Ascend from q; `implied` is where beliefs start: None, at what q and gold imply."""
-        if self._model is not None:
-            self._model.reset(rates)
-        else:
-            self.setup.exact.reset()
-        return self._ascend(q, implied, stopping or self.stopping)
-
-    def ascend_warm(self, start: Run) -> End:
-        """Ascend from a fit with fewer links: the linked tasks are inferred alone first."""
-        exact = self.setup.exact
-        alone_first = None
-        if not exact.takes_everyone:
-            alone_first = partial(_update_linked, self.problem, exact)
-        return self._ascend(start.q, self.implied_by(start), self.stopping, alone_first)
-
-    def implied_by(self, start: Run) -> Beliefs | None:
-        """Return the beliefs of a run; None where known labels change what its q implies."""
-        return None if len(self.setup.known.task) else start.beliefs
-
-    def _ascend(
-        self,
-        q: Floats,
-        implied: Beliefs | None,
-        stopping: Stopping,
-        first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
-    ) -> End:
-        exact = self.setup.exact
-        known = self.setup.known
-        q = vb.clamp(q, known, self.problem.n_classes)
-        exact.gather(q)
-        run = vb.ascend(
-            self.problem,
-            q,
-            **stopping._asdict(),
-            implied=implied,
-            first=first,
-        )
-        whole = run.q.copy()
-        exact.spread(whole)
-        return End(run, whole, self.rates)
-
-    def of_part(self, links: LinkCodes) -> Ascents:
-        """Return the same with some of the links."""
-        firm = np.zeros(links.n_links, dtype=bool) if self.options.is_soft else links.is_hard
-        implied = link_graph.imply(links, self.plain.n_classes, firm=firm, gold=self.gold)
-        given = (self.plain, links, implied, self.gold, self.options, self.stopping)
-        return Ascents(*given, n_sources=self.n_sources)
-
-
-def _best_mode(
-    ascents: Ascents, start: Run, gold: GoldCodes | None
-) -> tuple[End, tuple[Codes, ...]]:
-    """Ascend from the start with the highest bound; return also groups that may be another class.
-
-    Where links make no group of three or more, and gold does not contradict the crowd, there is one
-    start, as plain VB ended.
-    """
-    plain = ascents.plain
-    known = ascents.setup.known
-    classes = vb.class_probabilities(plain, start.q)
-    sure = starts.sureness(classes)
-    groups = starts.linked_groups(ascents.links, ascents.implied, sure, known)
-    against = gold is not None and starts.contradicts(classes, gold)
-    if not groups.needs_starts and not against:
-        return ascents.ascend(start.q, ascents.implied_by(start)), ()
-    trial = ascents.stopping._replace(
-        tol=max(starts.TRIAL_TOL, ascents.stopping.tol),
-        max_iter=min(starts.TRIAL_SWEEPS, ascents.stopping.max_iter),
-    )
-    ends = [ascents.ascend(start.q, ascents.implied_by(start), stopping=trial)]
-    if against:
-        of_gold = vb.beliefs_of_known(plain, start.q, known)
-        ends.append(ascents.ascend(start.q, of_gold, stopping=trial))
-    if groups.needs_starts:
-        surest = starts.at_surest(classes, groups, sure)
-        ends.append(ascents.ascend(vb.with_classes(plain, start.q, surest), stopping=trial))
-        ends.append(_sure_first(ascents, start, sure, trial))
-    best = max(ends, key=lambda end: end.bound)
-    if groups.needs_starts:
-        best = _with_swaps(ascents, best, classes, groups, ends, trial)
-    last = ascents.ascend(best.q, best.run.beliefs, best.rates)
-    return last, _uncertain(plain, last, ends, groups)
-
-
-def _sure_first(ascents: Ascents, start: Run, sure: Floats, trial: Stopping) -> End:
-    """Add links part by part, those between the surest tasks first; each part starts warm."""
-    few = trial._replace(max_iter=min(starts.PART_SWEEPS, trial.max_iter))
-    end = End(start, start.q, None)
-    for links in starts.in_parts(ascents.links, sure):
-        part = ascents.of_part(links)
-        end = part.ascend(end.q, part.implied_by(end.run), end.rates, few)
-    return ascents.ascend(end.q, ascents.implied_by(end.run), end.rates, trial)
-
-
-def _with_swaps(
-    ascents: Ascents,
-    best: End,
-    plain_q: Floats,
-    groups: LinkedGroups,
-    ends: list[End],
-    trial: Stopping,
-) -> End:
-    """Exchange two classes in large groups while that raises the bound; add to `ends`."""
-    plain = ascents.plain
-    few = trial._replace(max_iter=min(starts.SWAP_SWEEPS, trial.max_iter))
-    tried: set[tuple[int, int]] = set()
-    for _ in range(starts.SWAP_ROUNDS):
-        classes = vb.class_probabilities(plain, best.q)
-        pairs = [
-            pair for pair in starts.doubtful_pairs(classes, plain_q, groups) if pair not in tried
-        ]
-        for pair in pairs:
-            tried.add(pair)
-            q = vb.with_classes(plain, best.q, starts.swapped(classes, groups, *pair))
-            end = ascents.ascend(q, None, best.rates, few)
-            ends.append(end)
-            if end.bound > best.bound + HIGHER * abs(best.bound):
-                best = end
-                tried = {pair}
-                break
-        else:
-            break
-    return best
-
-
-def _uncertain(
-    plain: Problem, last: End, ends: list[End], groups: LinkedGroups
-) -> tuple[Codes, ...]:
-    """Return the tasks of each large group that an end nearly as likely calls otherwise.
-
-    Bounds differ by what a crowd says that believes to err apart, so that they are scaled as its
-    probabilities are: [eq:design-effect].
-    """
-    n_votes = honest.n_responses(plain.tasks)
-    scale = float(Calibration().scale(np.array([np.average(n_votes, weights=plain.copies)]))[0])
-    label = vb.class_probabilities(plain, last.q).argmax(axis=1)
-    size = np.bincount(groups.group)
-    is_uncertain = np.zeros(len(size), dtype=bool)
-    for end in ends:
-        if scale * (last.bound - end.bound) > NEAR:
-            continue
-        other = vb.class_probabilities(plain, end.q).argmax(axis=1)
-        differs = other[groups.task] != label[groups.task]
-        is_uncertain |= np.bincount(groups.group, weights=differs, minlength=len(size)) > size / 2
-    chosen = np.flatnonzero(is_uncertain & groups.is_large)
-    return tuple(groups.task[groups.group == group] for group in chosen)
 
 
 def _probabilities(plain: Problem, setup: Setup, run: Run, found: Calibration | None) -> Floats:
@@ -355,54 +135,6 @@ def _of_responses(plain: Problem, run: Run, found: Calibration | None) -> Floats
     return honest.probabilities(plain, run.beliefs, found)
 
 
-def set_up(
-    plain: Problem,
-    links: LinkCodes,
-    implied: Implications,
-    gold: GoldCodes | None,
-    options: ExactLinkOptions,
-) -> Setup:
-    """Set up joint inference; say which links are hard, and what is known or follows."""
-    wrong, right = options.error_prior
-    expected = wrong / (wrong + right)
-    error = expected if options.error == "learn" else options.error
-    assert not isinstance(error, str)  # checked by the options
-    log_odds, hard = merging.log_odds_of(links, error)
-    merged = merging.merge(implied)
-    known = _union(gold, merged.known())
-    tasks = vb.with_known(plain, known).tasks
-    given = (tasks, merged, links.keep(~hard), log_odds[~hard])
-    kept = (plain.n_classes, plain.backend, plain.n_threads)
-    if plain.n_states > plain.n_classes:
-        n_subtypes = plain.n_states // plain.n_classes
-        exact: ExactLinks = SubtypeLinks(*given, *kept, n_subtypes=n_subtypes)
-    else:
-        many = plain.copies is None and len(merged.task) > MANY * tasks.n_tasks
-        exact = ExactLinks(*given, *kept, takes_everyone=many, unit=_units(links, tasks.n_tasks))
-    return Setup(exact, hard, known)
-
-
-def _learnt(
-    links: LinkCodes, n_sources: int, setup: Setup, options: ExactLinkOptions
-) -> LearntLinks | None:
-    """Wrap the links so that the error rates of their sources are learnt."""
-    if options.error != "learn":
-        return None
-    soft = ~setup.hard
-    who = np.zeros(links.n_links, np.int32) if links.who is None else links.who + 1
-    duplicate = None if links.duplicate is None else links.duplicate[soft]
-    answers = Answers(links.must[soft], who[soft], n_sources, duplicate)
-    prior = learnt.prior_rates(n_sources, *options.error_prior)
-    return LearntLinks(setup.exact, answers, prior)
-
-
-def _units(links: LinkCodes, n_tasks: int) -> Codes | None:
-    """Number copies of one task alike: components of duplicates; None where there are none."""
-    if links.duplicate is None or not links.duplicate.any():
-        return None
-    return link_graph.components(n_tasks, links.left[links.duplicate], links.right[links.duplicate])
-
-
 def _decoded(links: LinkCodes, exact: ExactLinks, options: ExactLinkOptions) -> GoldCodes | None:
     some_hard = options.error is None and bool(links.is_hard.any())
     jointly = some_hard if options.decode is None else options.decode == "joint"
@@ -417,31 +149,6 @@ def _wrong(links: LinkCodes, setup: Setup) -> Floats:
         agree = setup.exact.agreement()
         wrong[soft] = np.where(links.must[soft], 1.0 - agree, agree)
     return wrong
-
-
-def _union(gold: GoldCodes | None, implied: GoldCodes) -> GoldCodes:
-    if gold is None:
-        return implied
-    task = np.concatenate([gold.task, implied.task])
-    label = np.concatenate([gold.label, implied.label])
-    task, first = np.unique(task, return_index=True)
-    return GoldCodes(task.astype(np.int32), label[first].astype(np.int32))
-
-
-def _update_linked(
-    problem: Problem, exact: ExactLinks, sweeper: Sweeper, beliefs: Beliefs
-) -> Beliefs:
-    """Infer the linked tasks alone; return the beliefs that are then implied.
-
-    Where the free tasks have settled and only links are new, this does what a whole sweep would,
-    at the cost of the linked tasks. The bound cannot fall: all else stays as it is.
-    """
-    assert problem.links is not None  # exact, or what learns its error rates
-    counts_before, totals_before = exact.counted(sweeper.q())
-    nobody = np.empty((0, problem.n_states))
-    swept = problem.links.sweep(sweeper, nobody, vb.expected_logs(problem, beliefs))
-    added = problem.workers.collect(swept.counts - counts_before)
-    return Beliefs(beliefs.alpha + (swept.totals - totals_before), beliefs.beta + added)
 
 
 def _evidence(

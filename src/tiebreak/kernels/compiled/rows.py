@@ -42,7 +42,7 @@ THREE = np.uint64(3)
 FOUR = np.uint64(4)
 
 
-class ResponseColumns(NamedTuple):
+class ResponseArrays(NamedTuple):
     """Responses by task: see `layout.ByTask`."""
 
     start: Offsets
@@ -60,7 +60,7 @@ class Scoring(NamedTuple):
 
 @kernel
 def score_listed(
-    at: Offsets, scoring: Scoring, responses: ResponseColumns, score: Floats, as_columns: bool
+    at: Offsets, scoring: Scoring, responses: ResponseArrays, score: Floats, as_columns: bool
 ) -> None:
     """Set log_prior + Σ log_table over the responses on each listed task.
 
@@ -103,14 +103,14 @@ def weight_of(weight: Floats | None, r: Any) -> float:
 
 
 @kernel
-def _row(r: Any, responses: ResponseColumns, table: Floats, k: int, like: Like) -> Any:
+def _row(r: Any, responses: ResponseArrays, table: Floats, k: int, like: Like) -> Any:
     """Return the row of the table that response r looks up, times its weight."""
     row = load(table, np.uint32(responses.code[r]), k, like)
     return times(row, weight_of(responses.weight, r))
 
 
 @kernel
-def _two_rows(r: Any, responses: ResponseColumns, table: Floats, k: int, like: Like) -> Any:
+def _two_rows(r: Any, responses: ResponseArrays, table: Floats, k: int, like: Like) -> Any:
     one = _row(r, responses, table, k, like)
     return plus(one, _row(r + ONE, responses, table, k, like))
 
@@ -119,7 +119,7 @@ def _two_rows(r: Any, responses: ResponseColumns, table: Floats, k: int, like: L
 def count_rows(
     at: Offsets,
     like: Like,
-    responses: ResponseColumns,
+    responses: ResponseArrays,
     new: Floats,
     q: Floats,
     moved: Floats,
@@ -161,9 +161,7 @@ def count_rows(
 
 
 @kernel
-def _count(
-    row: Any, r: Any, responses: ResponseColumns, counts: Floats, k: int, like: Like
-) -> None:
+def _count(row: Any, r: Any, responses: ResponseArrays, counts: Floats, k: int, like: Like) -> None:
     code = np.uint32(responses.code[r])
     new = times(row, weight_of(responses.weight, r))
     store(counts, code, k, plus(load(counts, code, k, like), new))

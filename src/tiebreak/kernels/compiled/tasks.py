@@ -23,7 +23,7 @@ from tiebreak.kernels.compiled.blocks import (
     softmax_block_of_odds,
 )
 from tiebreak.kernels.compiled.rows import (
-    ResponseColumns,
+    ResponseArrays,
     Scoring,
     count_codes,
     count_rows,
@@ -86,8 +86,8 @@ def sweep_tasks(
     return Swept(counted, total, float(change), float(entropy), log_norm)
 
 
-def _columns(tasks: ByTask) -> ResponseColumns:
-    return ResponseColumns(tasks.start, tasks.code, tasks.weight)
+def _columns(tasks: ByTask) -> ResponseArrays:
+    return ResponseArrays(tasks.start, tasks.code, tasks.weight)
 
 
 def _scoring(log_prior: Floats, log_table: Floats) -> Scoring:
@@ -176,7 +176,7 @@ def _sweep(
     bounds: Offsets,
     q: Floats,
     u: Floats,
-    responses: ResponseColumns,
+    responses: ResponseArrays,
     role: Roles,
     scoring: Scoring,
     alone: Scoring,
@@ -253,7 +253,7 @@ def _keep_former(score: Floats, top: Floats, at: Offsets, q: Floats) -> None:
 
 
 @kernel
-def _known_scores(at: Offsets, alone: Scoring, responses: ResponseColumns, q: Floats) -> float:
+def _known_scores(at: Offsets, alone: Scoring, responses: ResponseArrays, q: Floats) -> float:
     """Return the sum of the scores of known tasks' classes; the first may have none."""
     _, log_prior, log_table = alone
     n_left_out = q.shape[1] - len(log_prior)
@@ -288,7 +288,7 @@ def _tally(
     bounds: Offsets,
     like: Like,
     q: Floats,
-    responses: ResponseColumns,
+    responses: ResponseArrays,
     chosen: Roles,
     counts: Floats,
     totals: Floats,
