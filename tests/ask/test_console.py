@@ -214,7 +214,7 @@ def test_it_ends_when_nothing_is_left(run: Run) -> None:
         ("ask r.csv --session r.csv", "r.csv is not a session file"),
         ("ask r.csv --session nowhere/s.db", "there is no folder nowhere"),
         ("ask r.csv --session s.db --target 2", "target must be a share"),
-        ("ask r.csv --session s.db --link-error much", "a number or auto or asked or learn"),
+        ("ask r.csv --session s.db --link-error much", "or learn; got 'much'"),
         ("ask r.csv --session s.db --among t.csv --texts r.csv", "no column for text"),
         ("ask r.csv", "--session"),
     ],
