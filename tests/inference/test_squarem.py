@@ -128,6 +128,7 @@ def test_objective_of_dawid_skene_never_falls(crowd: Crowd, knows: bool, smoothi
     assert np.abs(run.estimates.confusion - implied.confusion).max() < 1e-9
 
 
+@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")  # such a crowd deserves a note
 @pytest.mark.parametrize("model", [tb.VariationalBayes, tb.DawidSkene])
 def test_fewer_sweeps_end_at_the_same_place(model: Callable[..., Estimator]) -> None:
     crowd = simulate.crowd(600, 20, 3, responses_per_task=4, accuracy=0.55, random_state=3)
@@ -154,6 +155,7 @@ def test_without_a_tolerance_sweeps_are_plain() -> None:
         assert (fits[0].probabilities_ == fits[1].probabilities_).all()
 
 
+@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")  # such a crowd deserves a note
 def test_a_fit_that_goes_on_from_another_needs_few_sweeps() -> None:
     crowd = simulate.crowd(600, 20, 3, responses_per_task=4, accuracy=0.55, random_state=3)
     first = tb.VariationalBayes().fit(crowd.responses)
@@ -162,6 +164,7 @@ def test_a_fit_that_goes_on_from_another_needs_few_sweeps() -> None:
     assert again.bounds_[-1] >= first.bounds_[-1] - ROUNDING * abs(first.bounds_[-1])
 
 
+@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")  # such a crowd deserves a note
 @pytest.mark.data
 @pytest.mark.parametrize("prior", ["diagonal", "uniform"])
 def test_real_crowds_need_half_the_sweeps(prior: str, data_dir: Path) -> None:

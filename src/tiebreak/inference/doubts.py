@@ -13,7 +13,7 @@ from tiebreak.gold import GoldCodes
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses import Responses
 
-LEAST_TASKS = 20  # fewer tasks than this can be anything
+LEAST_TASKS = 50  # fewer tasks than this can be anything
 COLLAPSED = 0.1  # nats of KL(mean q ‖ vote shares); sound fits of 16 crowds have at most 0.05
 GAINED = 0.1  # of all tasks, that the largest class has above its share of the responses
 LEAST_VOTES = 20  # for a class, that its absence among labels is strange
