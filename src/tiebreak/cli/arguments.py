@@ -44,11 +44,13 @@ def number_or(words: tuple[str, ...], option: str, text: str | None) -> float | 
         raise typer.BadParameter(f"{option} takes {allowed}; got {text!r}.") from None
 
 
-def check_files(reads: Iterable[str | None], writes: Iterable[str | None]) -> None:
+def check_files(
+    reads: Iterable[str | None], writes: Iterable[str | None], *, are_tables: bool = True
+) -> None:
     """Refuse, before any work is done, files that cannot be read or written together.
 
     Standard input feeds one file only; a file to write needs its folder and must not be one that
-    is read, nor be written twice.
+    is read, nor be written twice. A table is not written under the name of another format.
     """
     from tiebreak.files import refuse_unwritable_name
 
@@ -65,7 +67,8 @@ def check_files(reads: Iterable[str | None], writes: Iterable[str | None]) -> No
         path = _real(name)
         if path in taken:
             raise OptionError(f"{name} is read or written by this command already. Name another.")
-        refuse_unwritable_name(name)
+        if are_tables:
+            refuse_unwritable_name(name)
         if path.is_dir():
             raise FileError(f"{name} is a folder. Name a file in it, such as {name}/labels.csv.")
         if not path.parent.is_dir():

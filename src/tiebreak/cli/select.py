@@ -51,7 +51,7 @@ def select(
     A table of left, right and gain: how many labels the answer should put right.
     """
     out = out or STANDARD
-    check_files((responses, links, gold, tasks, among), (out,))
+    check_files((responses, links, gold, tasks, among), (out,), are_tables=not as_json)
     from tiebreak import selection
     from tiebreak.ask.job import tasks_among
     from tiebreak.inference import VariationalBayes
