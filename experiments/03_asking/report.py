@@ -97,6 +97,8 @@ On ten real datasets, questions are asked about tasks of gold and answered from 
 
 A label of a task with many classes says more than the answer to a link question, which says yes or
 no. The settings of the adaptive strategy were chosen on trials with other seeds on these datasets.
+This page was made before `error="auto"` and `"asked"` were replaced by `"learn"`, and is to be
+made again.
 With wrong answers, exact links have `ExactLinkOptions(error="auto")`, those that the adaptive
 strategy chose `ExactLinkOptions(error="asked")`; the model is not told the rate.
 """
