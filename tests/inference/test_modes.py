@@ -492,3 +492,15 @@ def test_wrong_links_are_found_out(wrong: float) -> None:
     soft = tb.VariationalBayes(link_options=LEARN).fit(crowd.responses, links=links)
     assert soft.link_errors_ is not None
     assert np.mean(soft.link_errors_[None][:2]) == pytest.approx(wrong, abs=0.05)
+
+
+def test_duplicates_in_any_order_of_rows_give_the_same() -> None:
+    """Also where copies have different numbers of responses, which scale them differently."""
+    rows = [("few", "ann", "x")]
+    rows += [("many", f"w{w}", "xxyxy"[w]) for w in range(5)]
+    rows += [(f"t{i}", f"w{w}", "y") for i in range(6) for w in range(5)]
+    links = {"left": ["few"], "right": ["many"], "link": ["duplicate"]}
+    one = tb.VariationalBayes(tol=1e-9).fit(rows, links=links)
+    other = tb.VariationalBayes(tol=1e-9).fit(rows[::-1], links=links)
+    code = other.tasks_.codes(one.tasks_)
+    assert np.abs(one.probabilities_ - other.probabilities_[code]).max() < 1e-6

@@ -58,16 +58,23 @@ def scaled_scores(
     found: Calibration,
     tasks: Codes,
     pays: Mask | None = None,
+    unit: Codes | None = None,
 ) -> Floats:
     """Return the scaled class scores of some tasks, (n, n_classes).
 
-    `pays` says which of them have a prior of their own; copies of others have none. None: all.
+    Copies of one task, equal in `unit`, have one prior among them, which the task in `pays` holds.
+    It is scaled by the mean over the unit, so that it does not matter which task that is.
     """
     scores = class_scores_of(problem, beliefs, tasks)
-    if pays is not None:
-        scores[~pays] -= problem.states.expected_log_of_class(beliefs.alpha)
     scale = found.scale(n_responses(problem.tasks)[tasks])
-    return np.asarray(scale[:, None] * scores)
+    if pays is None or unit is None:
+        return np.asarray(scale[:, None] * scores)
+    log_prior = problem.states.expected_log_of_class(beliefs.alpha)
+    scaled = np.asarray(scale[:, None] * (scores - log_prior))
+    total = np.bincount(unit, weights=scale)[unit]
+    mean = total / np.bincount(unit)[unit]
+    scaled[pays] += mean[pays, None] * log_prior
+    return scaled
 
 
 def probabilities(problem: Problem, beliefs: Beliefs, found: Calibration) -> Floats:

@@ -90,7 +90,8 @@ def _probabilities(plain: Problem, setup: Setup, run: Run, found: Calibration | 
         exact.spread(run.q)
         return vb.class_probabilities(plain, run.q)
     q = honest.probabilities(plain, run.beliefs, found)
-    scores = honest.scaled_scores(plain, run.beliefs, found, exact.task, exact.pool.pays)
+    unit = None if exact.unit is None else exact.unit[exact.task]
+    scores = honest.scaled_scores(plain, run.beliefs, found, exact.task, exact.pool.pays, unit)
     exact.infer_from(scores, is_last=True)
     exact.finish()
     q[exact.task] = exact.pool.members_of(exact.q)
