@@ -16,7 +16,6 @@ from tiebreak.inference import squarem
 from tiebreak.inference.class_prior import StatePrior, to_classes, within_classes
 from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.inference.worker_models import WorkerModel
-from tiebreak.inference.worker_models.known_classes import KnownClasses
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import (
@@ -207,6 +206,8 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     if problem.n_states == problem.n_classes:
         role = roles(tasks.n_tasks, gold, None)
         return problem._replace(tasks=tasks._replace(role=role))
+    from tiebreak.inference.worker_models.known_classes import KnownClasses
+
     n_codes = tasks.n_codes
     after = tasks.start[gold.task + 1]
     code = np.insert(tasks.code, after, n_codes + gold.label)
