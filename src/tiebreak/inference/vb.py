@@ -13,9 +13,15 @@ import numpy as np
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import squarem
-from tiebreak.inference.class_prior import StatePrior, to_classes, within_classes
+from tiebreak.inference.class_prior import (
+    ClassPrior,
+    StatePrior,
+    to_classes,
+    within_classes,
+)
 from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.inference.worker_models import WorkerModel
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.known_classes import KnownClasses
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
@@ -30,7 +36,7 @@ from tiebreak.kernels.layout import (
     Roles,
     Swept,
 )
-from tiebreak.kernels.sweeper import Logs, Sweeper
+from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
 from tiebreak.responses import Responses
 
 VOTES_AT_ONCE = 1 << 20  # tasks
@@ -295,18 +301,43 @@ def ascend(
     and without links whose model remembers more than beliefs.
     """
     sweeper = problem.open(np.array(q, dtype=np.float64, order="C"))
-    beliefs = implied_beliefs(problem, sweeper.q()) if implied is None else implied
+    beliefs = update_beliefs(problem, *sweeper.tally()) if implied is None else implied
     value = value_of_tasks(problem, sweeper)
     bounds = [] if value is None else [bound_after_update(problem, beliefs, value)]
     if first is not None:
         beliefs = first(sweeper, beliefs)
     remembers = problem.links is not None and problem.links.remembers
-    if accelerate and tol > 0.0 and not remembers and watch is None:
+    step = None if watch is not None else _step_elsewhere(problem, sweeper)
+    if step is not None:
+        run = _ascend_elsewhere(step, sweeper, beliefs, Stopping(tol, max_iter, accelerate))
+    elif accelerate and tol > 0.0 and not remembers and watch is None:
         run = _ascend_by_squarem(problem, sweeper, beliefs, tol, max_iter)
     else:
         run = _ascend_plainly(problem, sweeper, beliefs, tol, max_iter, watch)
     sweeper.close()
     return run._replace(bounds=bounds + run.bounds)
+
+
+def _step_elsewhere(problem: Problem, sweeper: Sweeper) -> DirichletStep | None:
+    """Return sweeps whose parameters are kept where q is; None: they are kept here."""
+    is_plain = isinstance(problem.states, ClassPrior) and problem.links is None
+    if not is_plain or not isinstance(problem.workers, ConfusionMatrices):
+        return None
+    return sweeper.dirichlet_step(problem.states.prior, problem.workers.prior)
+
+
+def _ascend_elsewhere(
+    step: DirichletStep, sweeper: Sweeper, beliefs: Beliefs, stopping: Stopping
+) -> Run:
+    climbed = squarem.climb(
+        lambda at: Sweep(*step(at)),
+        step.begin(*beliefs),
+        tol=stopping.tol,
+        max_iter=stopping.max_iter,
+        extrapolate=stopping.accelerate and stopping.tol > 0.0,
+    )
+    implied = Beliefs(*step.end(climbed.implied))
+    return Run(sweeper.q(), implied, climbed.bounds, len(climbed.bounds), climbed.converged)
 
 
 def _ascend_plainly(
