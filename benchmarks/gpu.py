@@ -13,6 +13,7 @@ import statistics
 import sys
 import time
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,12 +63,10 @@ def crowd(shape: Shape, n_responses: int, seed: int = 0) -> ByTask:
     edges = np.linspace(0, len(degree), 11).astype(np.int64)
     heavy = np.array([0.05] * 5)
     zipf = cp.cumsum(1.0 / cp.arange(1, shape.n_workers + 1))
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
-        of_task = (
-            cp.repeat(truth[low:high], degree[low:high].get().tolist())
-            if (shape.name == "skew")
-            else cp.repeat(truth[low:high], 10)
-        )
+    for low, high in pairwise(edges.tolist()):
+        begins = cp.zeros(int(start[high] - start[low]), cp.int32)
+        begins[start[low + 1 : high] - start[low]] = 1  # every task has a response
+        of_task = truth[low:high][cp.cumsum(begins)]
         m = len(of_task)
         if shape.name == "zipf":
             worker = cp.searchsorted(zipf, rng.random(m, dtype=cp.float32) * zipf[-1])

@@ -78,13 +78,13 @@ def test_a_sweep_equals_the_reference(n_states: int, kind: str, n_workers: int) 
     scale = 1.0 if copies is None else float(copies.max())
     for chosen in (None, tasks.role == POOLED):
         for ours, theirs in zip(found.tally(chosen), oracle.tally(chosen), strict=True):
-            assert ours == pytest.approx(theirs, rel=1e-5, abs=1e-3 * scale)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-3 * scale)
     assert found.entropy() == pytest.approx(oracle.entropy(), rel=1e-5)
     for _ in range(2):
         expected = oracle.sweep(logs)
         swept = found.sweep(logs)
-        assert swept.counts == pytest.approx(expected.counts, rel=1e-4, abs=2e-3 * scale)
-        assert swept.totals == pytest.approx(expected.totals, rel=1e-5, abs=1e-3 * scale)
+        np.testing.assert_allclose(swept.counts, expected.counts, rtol=1e-4, atol=2e-3 * scale)
+        np.testing.assert_allclose(swept.totals, expected.totals, rtol=1e-5, atol=1e-3 * scale)
         assert swept.change == pytest.approx(expected.change, abs=1e-4)
         assert swept.entropy == pytest.approx(expected.entropy, rel=1e-4, abs=1e-3)
         assert swept.log_norm == pytest.approx(expected.log_norm, rel=1e-5)
