@@ -88,7 +88,7 @@ def crowd(shape: Shape, n_responses: int, seed: int = 0) -> ByTask:
 def believed(tasks: ByTask, n_classes: int) -> tuple[Any, Any, Any]:
     """Return q, α and β where a fit would soon be."""
     n_workers = tasks.n_codes // n_classes
-    q = np.full((tasks.n_tasks, n_classes), 1.0 / n_classes, dtype=np.float32)
+    q = np.full((tasks.n_tasks, n_classes), 1.0 / n_classes)
     each = len(tasks.code) / n_workers / n_classes
     wrong = (1.0 - HARD) / (n_classes - 1)
     beta = np.full((n_workers, n_classes, n_classes), 1.0 + wrong * each)

@@ -144,16 +144,17 @@ def upload(array: npt.NDArray[Any]) -> Any:
     return out
 
 
-def download(array: Any) -> npt.NDArray[Any]:
-    """Copy to this machine, through small pinned buffers where that is much."""
-    if array.nbytes < PIN_FROM:
-        return np.asarray(array.get())
-    cp = cupy()
-    out = np.empty(array.shape, array.dtype)
-    runtime = cp.cuda.runtime
-    runtime.hostRegister(out.ctypes.data, out.nbytes, 0)
+def download(array: Any, out: npt.NDArray[Any]) -> None:
+    """Copy to this machine; a large `out` is pinned meanwhile."""
+    runtime = cupy().cuda.runtime
+    pinned = out.nbytes >= PIN_FROM
+    if pinned:
+        try:
+            runtime.hostRegister(out.ctypes.data, out.nbytes, 0)
+        except runtime.CUDARuntimeError:  # memory that cannot be pinned
+            pinned = False
     try:
         array.get(out=out)
     finally:
-        runtime.hostUnregister(out.ctypes.data)
-    return out
+        if pinned:
+            runtime.hostUnregister(out.ctypes.data)

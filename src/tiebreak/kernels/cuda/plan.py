@@ -107,7 +107,7 @@ def bytes_needed(n_responses: int, n_tasks: int, n_states: int, n_codes: int) ->
     bits = 16 if n_codes + PADS <= 1 << 16 else 32
     words = n_responses * bits // 8 + 4 * n_tasks
     tables = 5 * 8 * n_codes * n_states
-    places = n_tasks * (4 * (n_states - 1) + 4 + 4 * n_states)  # q, order, q as it is fetched
+    places = n_tasks * (4 * (n_states - 1) + 4 + 8 * n_states)  # q, order, q as it is fetched
     return places + tables + 8 * n_tasks // LANES, words
 
 

@@ -347,17 +347,17 @@ extern "C" __global__ void collect(const u64* __restrict__ counts, const u64* __
 }
 
 // q to (task, state), in the order in which tasks came; state 0 has what the others leave.
-extern "C" __global__ void unpack(const float* __restrict__ q, const int* __restrict__ order, unsigned n_places, float* __restrict__ out) {
+extern "C" __global__ void unpack(const float* __restrict__ q, const int* __restrict__ order, unsigned n_places, double* __restrict__ out) {
   const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= n_places || order[at] < 0) return;
-  float* mine = out + (size_t)order[at] * K;
-  float rest = 1.f;
+  double* mine = out + (size_t)order[at] * K;
+  double rest = 1.;
   for (int k = 1; k < K; ++k) { mine[k] = q[(size_t)(k - 1) * n_places + at]; rest -= mine[k]; }
-  mine[0] = fmaxf(rest, 0.f);
+  mine[0] = fmax(rest, 0.);
 }
 
-extern "C" __global__ void put(const float* __restrict__ in, const int* __restrict__ order, unsigned n_places, float* __restrict__ q) {
+extern "C" __global__ void put(const double* __restrict__ in, const int* __restrict__ order, unsigned n_places, float* __restrict__ q) {
   const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= n_places) return;
-  for (int k = 1; k < K; ++k) q[(size_t)(k - 1) * n_places + at] = order[at] < 0 ? 0.f : in[(size_t)order[at] * K + k];
+  for (int k = 1; k < K; ++k) q[(size_t)(k - 1) * n_places + at] = order[at] < 0 ? 0.f : (float)in[(size_t)order[at] * K + k];
 }

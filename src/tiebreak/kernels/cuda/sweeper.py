@@ -44,7 +44,8 @@ class CudaSweeper:
         self._counts = self._both[n_states + 1 :].reshape(n_rows, columns)
         n_segments = len(self._crowd.segments.task)
         self._partial = cp.zeros(max(n_segments, 1) * columns, cp.float64)
-        self._put(q)
+        self._here = np.require(q, np.float64, ["C", "W"])  # and where q is fetched to
+        self._put(self._here)
         self._n_counted = self._count_ones((FREE_SPAN, KNOWN_SPAN))
 
     @property
@@ -88,7 +89,7 @@ class CudaSweeper:
         n_of_code = self._count_ones(EVERYONE, chosen)
         kept = self._q
         if chosen is not None:
-            self._q = kept * self._by_place(chosen)
+            self._q = kept * self._by_place(chosen).astype(cp.float32)
         self._clear()
         for span in EVERYONE:
             self._pass_slices(span, COUNT)
@@ -110,14 +111,15 @@ class CudaSweeper:
         return float(total)
 
     def q(self) -> Floats:
-        """Return q, (n_tasks, n_states), fetched from the device."""
+        """Return q, (n_tasks, n_states), fetched from the device into the array given at first."""
         cp = device.cupy()
         crowd = self._crowd
-        out = cp.empty((self._tasks.n_tasks, crowd.n_states), cp.float32)
+        out = cp.empty((self._tasks.n_tasks, crowd.n_states))
         unpack = device.kernel("unpack", crowd.n_states, crowd.slices.bits)
         n_places = np.uint32(crowd.n_places)
         device.launch(unpack, crowd.n_places, self._q, crowd.order, n_places, out)
-        return device.download(out).astype(np.float64)
+        device.download(out, self._here)
+        return self._here
 
     def close(self) -> None:
         """Give the device's memory back."""
@@ -133,7 +135,7 @@ class CudaSweeper:
 
     def _put(self, q: Floats) -> None:
         crowd = self._crowd
-        given = device.upload(np.ascontiguousarray(q, dtype=np.float32))
+        given = device.upload(q)
         put = device.kernel("put", crowd.n_states, crowd.slices.bits)
         n_places = np.uint32(crowd.n_places)
         device.launch(put, crowd.n_places, given, crowd.order, n_places, self._q)
