@@ -164,7 +164,7 @@ def test_worker_models_give_the_labels_of_the_processor(worker_model: str) -> No
     crowd = tb.simulate.crowd(2_000, 30, 3, responses_per_task=5, random_state=4)
     gold = dict(list(zip(crowd.gold.tasks, crowd.gold.label.tolist(), strict=True))[:50])
     fits = [
-        tb.VariationalBayes(backend=backend, worker_model=worker_model).fit(
+        tb.VariationalBayes(backend=backend, worker_model=worker_model, tol=1e-4).fit(
             crowd.responses, gold={task: crowd.gold.classes[code] for task, code in gold.items()}
         )
         for backend in ("numba", "cuda")

@@ -25,6 +25,7 @@ from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.known_classes import KnownClasses
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
+from tiebreak.kernels.counting import majority as majority
 from tiebreak.kernels.layout import (
     FREE,
     KNOWN,
@@ -38,8 +39,6 @@ from tiebreak.kernels.layout import (
 )
 from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
 from tiebreak.responses import Responses
-
-VOTES_AT_ONCE = 1 << 20  # tasks
 
 
 class LinkStep(NamedTuple):
@@ -147,22 +146,6 @@ def lay_out(responses: Responses, role: Roles) -> ByTask:
     return layout.lay_out(
         responses.start, responses.code, role, n_codes, n_classes, responses.weight
     )
-
-
-def majority(tasks: ByTask, n_classes: int) -> Floats:
-    """Return vote shares, uniform where a task has no votes: [eq:majority]."""
-    shares = np.empty((tasks.n_tasks, n_classes))
-    for low in range(0, tasks.n_tasks, VOTES_AT_ONCE):  # memory for some tasks, not for all
-        start = tasks.start[low : low + VOTES_AT_ONCE + 1]
-        task = np.repeat(np.arange(len(start) - 1), np.diff(start))
-        cells = task * n_classes + tasks.code[start[0] : start[-1]] % n_classes
-        weight = None if tasks.weight is None else tasks.weight[start[0] : start[-1]]
-        votes = np.bincount(cells, weights=weight, minlength=(len(start) - 1) * n_classes)
-        shares[low : low + len(start) - 1] = votes.reshape(-1, n_classes)
-    totals = shares.sum(axis=1, keepdims=True)
-    shares[totals[:, 0] == 0.0] = 1.0 / n_classes
-    shares /= np.where(totals > 0.0, totals, 1.0)
-    return shares
 
 
 def to_states(problem: Problem, q: Floats, random_state: int | None = None) -> Floats:
@@ -308,10 +291,9 @@ def ascend(
         beliefs = first(sweeper, beliefs)
     remembers = problem.links is not None and problem.links.remembers
     step = None if watch is not None else _step_elsewhere(problem, sweeper)
-    if step is not None:
-        run = _ascend_elsewhere(step, sweeper, beliefs, Stopping(tol, max_iter, accelerate))
-    elif accelerate and tol > 0.0 and not remembers and watch is None:
-        run = _ascend_by_squarem(problem, sweeper, beliefs, tol, max_iter)
+    if step is not None or (accelerate and tol > 0.0 and not remembers and watch is None):
+        stopping = Stopping(tol, max_iter, accelerate)
+        run = _ascend_by_squarem(problem, sweeper, beliefs, stopping, step)
     else:
         run = _ascend_plainly(problem, sweeper, beliefs, tol, max_iter, watch)
     sweeper.close()
@@ -324,20 +306,6 @@ def _step_elsewhere(problem: Problem, sweeper: Sweeper) -> DirichletStep | None:
     if not is_plain or not isinstance(problem.workers, ConfusionMatrices):
         return None
     return sweeper.dirichlet_step(problem.states.prior, problem.workers.prior)
-
-
-def _ascend_elsewhere(
-    step: DirichletStep, sweeper: Sweeper, beliefs: Beliefs, stopping: Stopping
-) -> Run:
-    climbed = squarem.climb(
-        lambda at: Sweep(*step(at)),
-        step.begin(*beliefs),
-        tol=stopping.tol,
-        max_iter=stopping.max_iter,
-        extrapolate=stopping.accelerate and stopping.tol > 0.0,
-    )
-    implied = Beliefs(*step.end(climbed.implied))
-    return Run(sweeper.q(), implied, climbed.bounds, len(climbed.bounds), climbed.converged)
 
 
 def _ascend_plainly(
@@ -367,17 +335,29 @@ def _ascend_plainly(
 
 
 def _ascend_by_squarem(
-    problem: Problem, sweeper: Sweeper, start: Beliefs, tol: float, max_iter: int
+    problem: Problem,
+    sweeper: Sweeper,
+    start: Beliefs,
+    stopping: Stopping,
+    step: DirichletStep | None = None,
 ) -> Run:
-    """Climb the bound in fewer sweeps, as `squarem` does."""
+    """Climb the bound in fewer sweeps, as `squarem` does; `step` sweeps elsewhere."""
 
     def sweep(at: Parameters) -> Sweep:
+        if step is not None:
+            return Sweep(*step(at))
         swept = update_tasks(problem, sweeper, Beliefs(*at))
         implied = update_beliefs(problem, swept.counts, swept.totals)
         return Sweep(implied, bound_after_update(problem, implied, swept.entropy), swept.change)
 
-    implied, bounds, converged = squarem.climb(sweep, start, tol=tol, max_iter=max_iter)
-    return Run(sweeper.q(), Beliefs(*implied), bounds, len(bounds), converged)
+    tol, max_iter, accelerate = stopping
+    begin = start if step is None else step.begin(*start)
+    climbed = squarem.climb(
+        sweep, begin, tol=tol, max_iter=max_iter, extrapolate=accelerate and tol > 0.0
+    )
+    implied = climbed.implied if step is None else step.end(climbed.implied)
+    bounds = climbed.bounds
+    return Run(sweeper.q(), Beliefs(*implied), bounds, len(bounds), climbed.converged)
 
 
 def class_probabilities(problem: Problem, q: Floats) -> Floats:

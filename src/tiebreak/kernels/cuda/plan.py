@@ -278,7 +278,7 @@ def _segments(tasks: ByTask, found: _Sorted, rows: Any, copies: Floats | None) -
         done = end
     return Segments(
         rows[cp.asarray(code)] if len(code) else cp.zeros(1, cp.uint32),
-        None if weight is None else cp.asarray(weight.astype(np.float32)),
+        None if weight is None else cp.asarray(weight),
         cp.asarray(begin),
         cp.asarray(task.astype(np.uint32)),
         cp.asarray(first.astype(np.uint32)),

@@ -213,14 +213,14 @@ extern "C" __global__ void pack(const int* __restrict__ code, const long long* _
 // ---- segments ----------------------------------------------------------------------------------
 // segment_task[s] and segment_start[s .. s + 1] say whose responses, and which, a segment has.
 
-extern "C" __global__ void score_segments(const unsigned* __restrict__ row, const float* __restrict__ weight,
+extern "C" __global__ void score_segments(const unsigned* __restrict__ row, const double* __restrict__ weight,
     const long long* __restrict__ segment_start, unsigned n_segments, const float* __restrict__ scores, double* __restrict__ partial) {
   const unsigned lane = threadIdx.x % 32, s = (blockIdx.x * (u64)blockDim.x + threadIdx.x) / 32;
   if (s >= n_segments) return;
   for (unsigned k = lane; k < C; k += 32) {
     double a = 0.;
     for (long long i = segment_start[s]; i < segment_start[s + 1]; ++i)
-      a += (weight ? (double)weight[i] : 1.) * (double)__ldg(scores + (size_t)row[i] * C + k);
+      a += (weight ? weight[i] : 1.) * (double)__ldg(scores + (size_t)row[i] * C + k);
     partial[(size_t)s * C + k] = a;
   }
 }
@@ -268,7 +268,7 @@ extern "C" __global__ void join_segments(const double* __restrict__ partial, con
     for (unsigned k = lane; k < C; k += 32) atomicAdd(sums + k, fixed_wide(times * mine[(size_t)k * n_places]));
 }
 
-extern "C" __global__ void count_segments(const unsigned* __restrict__ row, const float* __restrict__ weight,
+extern "C" __global__ void count_segments(const unsigned* __restrict__ row, const double* __restrict__ weight,
     const long long* __restrict__ segment_start, const unsigned* __restrict__ segment_task, unsigned n_segments,
     unsigned place, unsigned n_places, const double* __restrict__ copies, const float* __restrict__ q, u64* __restrict__ counts) {
   const unsigned lane = threadIdx.x % 32, s = (blockIdx.x * (u64)blockDim.x + threadIdx.x) / 32;
