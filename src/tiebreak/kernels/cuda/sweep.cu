@@ -161,9 +161,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) sweep_slices(
         BY_LENGTH
 #undef F
         const float entropy = softmax(a);
-        if (real)
+        if (real) {
+          float rest = 0.f;  // what state 0 loses
           #pragma unroll
-          for (int k = 0; k < C; ++k) { change = fmaxf(change, fabsf(a[k] - was[k])); __stcs(q + (size_t)k * n_places + task, a[k]); }
+          for (int k = 0; k < C; ++k) {
+            const float gain = a[k] - was[k];
+            rest += gain;
+            change = fmaxf(change, fabsf(gain));
+            __stcs(q + (size_t)k * n_places + task, a[k]);
+          }
+          if (C > 1) change = fmaxf(change, fabsf(rest));
+        }
         const unsigned t = __reduce_add_sync(ALL, real ? fixed(entropy, dither) : 0u);
         if (lane == C) sum += t;
       }
@@ -235,7 +243,7 @@ extern "C" __global__ void join_segments(const double* __restrict__ partial, con
   float* mine = q + place + t;
   if (what & SCORE) {
     double top = 0.;  // of log odds; state 0 has 0
-    float change = 0.f;
+    float change = 0.f, rest = 0.f;  // rest: what state 0 loses
     const unsigned from = first_segment[t], till = first_segment[t + 1];
     for (unsigned k = lane; k < C; k += 32) {
       double a = log_odds[k];
@@ -255,10 +263,13 @@ extern "C" __global__ void join_segments(const double* __restrict__ partial, con
       double a = log_odds[k] - top;
       for (unsigned s = from; s < till; ++s) a += partial[(size_t)s * C + k];
       const float value = (float)(exp(a) / norm);
-      change = fmaxf(change, fabsf(value - mine[(size_t)k * n_places]));
+      const float gain = value - mine[(size_t)k * n_places];
+      rest += gain;
+      change = fmaxf(change, fabsf(gain));
       mine[(size_t)k * n_places] = value;
     }
-    for (int o = 16; o; o /= 2) change = fmaxf(change, __shfl_xor_sync(ALL, change, o));
+    for (int o = 16; o; o /= 2) { change = fmaxf(change, __shfl_xor_sync(ALL, change, o)); rest += __shfl_xor_sync(ALL, rest, o); }
+    change = fmaxf(change, fabsf(rest));
     if (lane == 0) {
       atomicAdd(sums + C, fixed_wide(times * fmax(log(norm) - mean / norm, 0.)));
       atomicMax(sums + K, (u64)__float_as_uint(change));
