@@ -42,8 +42,8 @@ Beside it: the compiled kernels on that machine's processor ({threads} threads) 
 them out, {sweeps_s:.3f} s for the sweeps, {fetch_s:.2f} s to fetch q: {device_s:.2f} s.
 From a packed folder to a Parquet file of labels it took {all_s:.0f} s: {read_s:.0f} s to check and
 map the folder, {fit_s:.0f} s for the fit, {write_s:.0f} s to write labels of 1e8 tasks. What is
-left beside the device is votes for the start, honest probabilities (a pass over all responses on the
-processor) and writing.
+left beside the device is votes for the start, honest probabilities (a pass over all responses on
+the processor) and writing.
 
 **When it helps.** With ids that are still text, or not packed, reading dominates: 158 of 268 s at
 1e9 responses on two cores. Pack once (`tiebreak pack responses.parquet -o crowd.tb`), then fits
