@@ -69,7 +69,7 @@ def page(results: Results) -> str:
         sizes=", ".join(map(percent, SIZES)),
     )
     sections = [opening, missing(results), verdict_section(results), clean_section(results)]
-    sections += [wrong_section(results), temperature_section(results)]
+    sections += [wrong_section(results), calibration_section(results)]
     return "\n".join(section for section in sections if section)
 
 
@@ -169,7 +169,7 @@ def wrong_row(results: Results, dataset: str, size: float, wrong: float) -> list
 # Temperature
 
 
-def temperature_section(results: Results) -> str:
+def calibration_section(results: Results) -> str:
     head = ("dataset", "calibration error: uncalibrated", "hard", "macro-F: uncalibrated", "hard")
     rows = []
     for dataset in DATASETS:
@@ -183,8 +183,8 @@ def temperature_section(results: Results) -> str:
             "macro_f", "hard", "hard_uncalibrated", dataset, SIZES[0], CLEAN
         )
         rows.append([*row, shown(change)])
-    words = f"{percent(SIZES[0])} clean links: what one temperature does to the default.\n"
-    return "\n".join(["## One temperature\n", words, table((*head, "change"), rows)])
+    words = f"{percent(SIZES[0])} clean links: what honest probabilities change of the default.\n"
+    return "\n".join(["## Honest probabilities\n", words, table((*head, "change"), rows)])
 
 
 # Words
