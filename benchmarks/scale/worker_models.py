@@ -65,8 +65,7 @@ def main() -> None:
             "workers": N_WORKERS,
             "classes": N_CLASSES,
             "cpu_seconds": {
-                name: round(statistics.median(each[name] for each in rounds), 4)
-                for name in MODELS
+                name: round(statistics.median(each[name] for each in rounds), 4) for name in MODELS
             },
             "times_plain": {
                 name: round(statistics.median(r[name] / r["confusion"] for r in rounds), 2)
