@@ -60,7 +60,7 @@ def main() -> None:
     keep(
         "worker_model_sweeps",
         {
-            "about": about(),
+            **about(),
             "responses": N_RESPONSES,
             "workers": N_WORKERS,
             "classes": N_CLASSES,

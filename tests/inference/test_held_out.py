@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from tiebreak.inference.stages import lay_out
 from tiebreak.inference.vb import Problem
 from tiebreak.inference.worker_models import crowd_model
 from tiebreak.kernels import reference
+from tiebreak.kernels.layout import Floats
 
 
 def from_the_prior(n_classes: int, votes: int, seed: int) -> tb.simulate.Crowd:
@@ -43,8 +46,9 @@ def test_with_a_hundred_known_labels_a_right_model_is_neither_too_sure_nor_too_m
         truth = gold.on(model.tasks_, model.classes_)
         task = truth.task[rest]
         right = model.labels_.label[task] == truth.label[rest]
+        assert model.labels_.probability is not None
         too_sure.append(model.labels_.probability[task].mean() - right.mean())
-    assert abs(np.mean(too_sure)) < 0.025
+    assert abs(np.mean(too_sure)) < 0.02
 
 
 @pytest.mark.parametrize("worker_model", ["confusion", "subtypes"])
@@ -71,9 +75,14 @@ def test_the_scores_of_a_fold_do_not_depend_on_its_labels(
 
 
 def test_where_little_is_known_no_fold_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
+    calls: list[int] = []
     scores = held_out._scores
-    monkeypatch.setattr(held_out, "_scores", lambda *a, **k: calls.append(1) or scores(*a, **k))
+
+    def counted(*given: Any, **options: Any) -> Floats:
+        calls.append(1)
+        return scores(*given, **options)
+
+    monkeypatch.setattr(held_out, "_scores", counted)
     drawn = tb.simulate.crowd(400, 8, 2, responses_per_task=3, random_state=0)
     known = list(drawn.gold.to_dict().items())
     for n, expected in ((19, []), (20, [1])):
