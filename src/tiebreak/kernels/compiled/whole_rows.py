@@ -9,7 +9,7 @@ columns and back. Here a row is five vectors of four from its scores to its coun
 Each arrow is a loop of its own, since the steps of one task wait for each other while those of
 different tasks do not. The rows of q, which come from far memory, are asked for while
 exponentials are worked out. At 1e7 responses of 1,000 workers, four classes and five subtypes that
-makes 12 ns a response, not 24 (docs/performance.md).
+makes 14 ns a response, not 28 (docs/performance.md).
 """
 
 from __future__ import annotations
