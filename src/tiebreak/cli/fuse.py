@@ -58,7 +58,8 @@ OPTIONS = {  # of the command, by the estimator's name for them
     "tol": "--tol",
 }
 
-Method = Literal["vb", "ds", "mv"]
+Method = Literal["vb", "ds", "mv", "pool"]
+USES_LINKS = ("vb", "pool")
 WorkerModelName = Literal[
     "confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto"
 ]
@@ -73,7 +74,10 @@ def fuse(
     tasks: TasksFile = None,
     method: Annotated[
         Method,
-        typer.Option(help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote."),
+        typer.Option(
+            help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote, "
+            "pool: workers weighed by gold."
+        ),
     ] = "vb",
     out: Annotated[
         str | None,
@@ -155,7 +159,7 @@ def fuse(
         raise typer.BadParameter(
             "--json writes the summary to stdout, where the labels go. Name a file with -o."
         )
-    if links and method != "vb":
+    if links and method not in USES_LINKS:
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
     if doubtful and not (links and not isinstance(link_options, MeanFieldOptions)):
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
@@ -224,6 +228,7 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
         "vb": inference.VariationalBayes,
         "ds": inference.DawidSkene,
         "mv": inference.MajorityVote,
+        "pool": inference.LogOpinionPool,
     }
     estimator = by_method[method]()
     known = estimator.get_params()

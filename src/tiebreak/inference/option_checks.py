@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tiebreak.errors import OptionError, note
 from tiebreak.inference.estimator import Estimator, require_tolerance
 from tiebreak.inference.worker_models import require_model
-from tiebreak.options import LinkOptions, MeanFieldOptions
+from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 
 if TYPE_CHECKING:
     from tiebreak.inference.variational_bayes import VariationalBayes
@@ -50,12 +50,26 @@ def check(model: VariationalBayes) -> None:
         note(f"calibrate={model.calibrate} is now calibrate={model._honesty.mode!r}.")
     elif model.calibrate not in CALIBRATIONS:
         raise OptionError.unknown("calibrate", model.calibrate, CALIBRATIONS)
-    if not 0.0 <= model.dependence <= 1.0:
-        raise OptionError(
-            f"dependence, the share of errors in common, lies between 0 and 1; "
-            f"got {model.dependence!r}."
-        )
+    require_dependence(model.dependence)
     if isinstance(model.link_options, MeanFieldOptions) and "subtypes" in model.worker_model:
         raise OptionError(
             f"worker_model={model.worker_model!r} needs exact links: tb.ExactLinkOptions()."
         )
+
+
+def require_dependence(dependence: float) -> None:
+    """Refuse a share of errors in common that is no share."""
+    if not 0.0 <= dependence <= 1.0:
+        raise OptionError(
+            f"dependence, the share of errors in common, lies between 0 and 1; got {dependence!r}."
+        )
+
+
+def require_exact_links(options: LinkOptions | None, name: str) -> ExactLinkOptions:
+    """Return the options of links, which this estimator infers exactly."""
+    if options is not None and not isinstance(options, ExactLinkOptions):
+        raise OptionError(
+            f"{name} infers links exactly: link_options must be tb.ExactLinkOptions(…) or None; "
+            f"got {options!r}."
+        )
+    return options or ExactLinkOptions()

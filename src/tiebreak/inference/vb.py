@@ -79,6 +79,7 @@ class Problem(NamedTuple):
     n_threads: int = 1
     links: LinkModel | None = None
     copies: Floats | None = None  # (n_tasks,); None: one each
+    gold_weight: float = 1.0  # how often a known task counts for the workers
 
     @property
     def n_classes(self) -> int:
@@ -204,6 +205,8 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     if gold is None:
         return problem
     tasks = problem.tasks
+    if problem.gold_weight != 1.0:
+        tasks = layout.reweighted(tasks, gold.task, problem.gold_weight, problem.n_states)
     if problem.n_states == problem.n_classes:
         role = roles(tasks.n_tasks, gold, None)
         return problem._replace(tasks=tasks._replace(role=role))
