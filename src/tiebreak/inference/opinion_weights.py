@@ -22,7 +22,7 @@ from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration
 from tiebreak.inference.folds import deal
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, responses_on, weights_on
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, part_of, responses_on, weights_on
 
 RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # tried for v, strongest first
 N_FOLDS = 4
@@ -53,6 +53,12 @@ class Terms(NamedTuple):
     def n_workers(self) -> int:
         """How many workers there are."""
         return len(self.table) // self.n_classes
+
+    def of_tasks(self, some: Codes) -> Terms:
+        """Return the terms of some tasks."""
+        return self._replace(
+            tasks=part_of(self.tasks, some, self.n_classes), scale=self.scale[some]
+        )
 
     def scale_of_workers(self) -> Floats:
         """Return the mean τ over the responses of each worker; over tasks where there are none."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tiebreak.errors import OptionError, note
 from tiebreak.inference.estimator import Estimator, require_tolerance
+from tiebreak.inference.gold_weights import require_weight
 from tiebreak.inference.worker_models import require_model
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 
@@ -37,6 +38,7 @@ def check(model: VariationalBayes) -> None:
     """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
     require_tolerance(model.tol, model.max_iter)
     require_model(model.worker_model)
+    require_weight(model.gold_weight)
     if isinstance(model.init, str) and model.init not in INITS:
         raise OptionError.unknown("init", model.init, (*INITS, "an array of probabilities"))
     if isinstance(model.init, Estimator):

@@ -152,16 +152,6 @@ def part_of(tasks: ByTask, at: Codes, n_classes: int) -> ByTask:
     )
 
 
-def reweighted(tasks: ByTask, at: Codes, factor: float, n_classes: int) -> ByTask:
-    """Return the same tasks, with the responses on some of them `factor` times as heavy."""
-    by_task = np.ones(tasks.n_tasks)
-    by_task[at] = factor
-    weight = np.repeat(by_task, np.diff(tasks.start))
-    if tasks.weight is not None:
-        weight *= tasks.weight
-    return lay_out(tasks.start, tasks.code, tasks.role, tasks.n_codes, n_classes, weight)
-
-
 def responses_on(tasks: ByTask, at: Codes) -> tuple[Offsets, Codes]:
     """Return the responses on some tasks, and where those on each begin, in the order of `at`."""
     start = _starts_on(tasks, at)
