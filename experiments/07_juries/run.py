@@ -1,6 +1,6 @@
 """Run experiment 07: gold on juries and crowds, by every method.
 
-TIEBREAK_DATA=… TIEBREAK_JURIES=… python experiments/07_juries/run.py [--methods …] [--collect]
+TIEBREAK_DATA=… TIEBREAK_JURIES=… python experiments/07_juries/run.py [--datasets …] [--collect]
 """
 
 from __future__ import annotations
@@ -16,26 +16,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.gold import GoldCodes
+from tiebreak.inference import comparison, gold_weights, opinion_weights, stages, vb
+from tiebreak.inference.best_worker import BestWorker
+from tiebreak.inference.calibration import DEPENDENCE, Honesty
+from tiebreak.inference.exact_links import fit as exact_links
+from tiebreak.inference.inputs import read_and_check_inputs
+from tiebreak.inference.response_patterns import Patterns
+from tiebreak.kernels.arrays import softmax
+
 sys.path.append(str(Path(__file__).parents[1]))
 from common import Experiment, read_config
 
 FOLDER = Path(__file__).parent
 CONFIG = read_config(FOLDER)
 FLOOR = 1e-4  # of probabilities, in log-loss
-SIX = "Vanilla_NoRules"  # the prompt of the six judges of llmbar, or the first that a model has
+SIX = "Vanilla"  # the prompt of the six judges of llmbar
 
 
 class Case(NamedTuple):
     dataset: str
-    method: str
+    method: str  # "all": every method sees the same gold
     size: int
     seed: int
 
 
 class Loaded(NamedTuple):
+    """A dataset, and plain VB on it, which is the same for every draw of gold."""
+
     responses: Any
-    task: Any  # of gold, those with responses
-    label: Any
+    truth: Any  # gold of tasks with responses
+    plain: Any
+    terms: Any
+    other: Any  # the worker model with the highest bound, and its plain fit; None: the plain one
 
 
 @cache
@@ -43,7 +56,7 @@ def load(name: str) -> Loaded:
     import tiebreak as tb
 
     root = Path(os.environ["TIEBREAK_JURIES" if name in CONFIG["juries"] else "TIEBREAK_DATA"])
-    folder = root / name.split("_orders")[0].split("_six")[0]
+    folder = root / name.removesuffix("_six")
     gold = tb.read_gold(folder / "gold.csv")
     with warnings.catch_warnings(action="ignore"):
         if name in ("llmbar", "llmbar_six"):
@@ -53,7 +66,19 @@ def load(name: str) -> Loaded:
     responses = responses.with_classes(gold.classes)
     known = gold.on(responses.tasks, responses.classes)
     answered = np.diff(responses.start)[known.task] > 0
-    return Loaded(responses, known.task[answered], known.label[answered])
+    truth = GoldCodes(known.task[answered], known.label[answered])
+    auto = estimator()
+    inputs = read_and_check_inputs(responses, None, None)
+    patterns = Patterns(stages.lay_out(responses))
+    plain = auto._plain(patterns, inputs, "confusion")
+    other = auto._other_model(patterns, inputs)
+    return Loaded(responses, truth, plain, auto._terms(plain), other)
+
+
+def estimator() -> Any:
+    import tiebreak as tb
+
+    return tb.Auto(backend="numba", n_threads=1)
 
 
 def last_rows(folder: Path, *, only_six: bool) -> list[tuple[str, str, str]]:
@@ -68,99 +93,125 @@ def last_rows(folder: Path, *, only_six: bool) -> list[tuple[str, str, str]]:
 
 
 def six_of(judges: set[str]) -> list[str]:
-    """Return one judge of each model: the same prompt where the model has it."""
-    by_model: dict[str, list[str]] = {}
-    for judge in sorted(judges):
-        by_model.setdefault(judge.split("/")[0], []).append(judge)
-    return [
-        next((judge for judge in of if judge.endswith(f"/{SIX}")), of[0])
-        for of in by_model.values()
-    ]
+    """Return one judge of each model, all with the same prompt."""
+    return sorted(judge for judge in judges if judge.endswith(f"/{SIX}"))
 
 
 def cases() -> list[Case]:
     seeds = range(CONFIG["first_seed"], CONFIG["first_seed"] + CONFIG["seeds"])
     return [
-        Case(dataset, method, size, seed)
+        Case(dataset, "all", size, seed)
         for dataset in CONFIG["datasets"]
         for size in CONFIG["sizes"]
-        for method in CONFIG["methods"]
         for seed in seeds
     ]
 
 
 def work(case: Case) -> dict[str, Any]:
     loaded = load(case.dataset)
-    n_gold = len(loaded.task)
+    truth = loaded.truth
+    n_gold = len(truth.task)
     rng = np.random.default_rng([case.seed, case.size])
     known = np.zeros(n_gold, dtype=bool)
     known[rng.choice(n_gold, min(case.size, n_gold // 2), replace=False)] = True
-    start = time.perf_counter()
+    gold = GoldCodes(truth.task[known], truth.label[known])
+    rest = GoldCodes(truth.task[~known], truth.label[~known])
+    found: dict[str, Any] = {}
     with warnings.catch_warnings(action="ignore"):
-        model, q = fit(case, loaded, known)
-    seconds = time.perf_counter() - start
-    task = loaded.task[~known]
-    truth = loaded.label[~known]
-    guess = q[task].argmax(axis=1) if model is None else model.labels_.label[task]
-    share = np.maximum(q[task, truth], FLOOR)
-    found = {
-        "accuracy": round(float((guess == truth).mean()), 5),
+        for name, method in METHODS.items():
+            found[name] = score(method(loaded, gold), rest)
+        if case.size in auto_sizes(case.dataset):
+            start = time.perf_counter()
+            chosen = choose(loaded, gold)
+            seconds = time.perf_counter() - start
+            named = {"mv": "votes", "best worker": "best"}.get(chosen, chosen)
+            by_name = found.get(named) or score(by_vb(loaded.other[1], gold), rest)
+            found["auto"] = {**by_name, "chosen": chosen, "seconds": round(seconds, 2)}
+    return {**case._asdict(), "found": found}
+
+
+def auto_sizes(dataset: str) -> list[int]:
+    sizes = CONFIG["auto"]
+    of = sizes["juries" if dataset in CONFIG["juries"] else "crowds"]
+    return list(sizes["llmbar"] if dataset.startswith("llmbar") else of)
+
+
+def score(q: Any, rest: Any) -> dict[str, float]:
+    label = q.label if isinstance(q, Labelled) else q.argmax(axis=1)
+    q = q.q if isinstance(q, Labelled) else q
+    share = np.maximum(q[rest.task, rest.label], FLOOR)
+    return {
+        "accuracy": round(float((label[rest.task] == rest.label).mean()), 5),
         "log_loss": round(float(-np.log(share).mean()), 5),
-        "seconds": round(seconds, 2),
     }
-    if case.method == "auto":
-        found["chosen"] = model.chosen_
-    return {**case._asdict(), **found}
 
 
-def fit(case: Case, loaded: Loaded, known: Any) -> tuple[Any, Any]:
-    """Return the fitted model, or None, and its probabilities."""
-    import tiebreak as tb
+class Labelled(NamedTuple):
+    """Probabilities, and labels that scaling does not change."""
 
-    responses = loaded.responses
-    gold = {
-        responses.tasks[int(i)]: responses.classes[int(k)]
-        for i, k in zip(loaded.task[known], loaded.label[known], strict=True)
-    }
-    options = {"backend": "numba", "n_threads": 1}
-    if case.method == "best":
-        return None, best_worker(loaded, known)
-    makers = {
-        "mv": tb.MajorityVote,
-        "vb_once": lambda **of: tb.VariationalBayes(gold_weight=1, **of),
-        "vb": tb.VariationalBayes,
-        "pool": tb.LogOpinionPool,
-        "auto": tb.Auto,
-    }
-    model = makers[case.method](**options).fit(responses, gold=gold)
-    return model, model.probabilities_
+    q: Any
+    label: Any
 
 
-def best_worker(loaded: Loaded, known: Any) -> Any:
-    from tiebreak.gold import GoldCodes
-    from tiebreak.inference import vb
-    from tiebreak.inference.best_worker import BestWorker
-    from tiebreak.inference.stages import lay_out
-    from tiebreak.kernels.arrays import softmax
+def by_vb(plain: Any, gold: Any, gold_weight: Any = "auto") -> Labelled:
+    """Do what `VariationalBayes.fit` does after plain VB."""
+    problem, run = plain
+    table = gold_weights.find(gold_weight, gold, Patterns(problem.tasks), problem.n_classes)
+    problem = problem._replace(gold_weight=table)
+    stopping = estimator()._stopping
+    found = exact_links.fit_gold(problem, run, run.beliefs, gold, stopping, Honesty())
+    return Labelled(found.q, vb.class_probabilities(problem, found.run.q).argmax(axis=1))
 
-    tasks = lay_out(loaded.responses)
-    n_classes = loaded.responses.n_classes
-    shares = vb.majority(tasks, n_classes).mean(axis=0)
-    gold = GoldCodes(loaded.task[known], loaded.label[known])
-    return softmax(BestWorker.of(tasks, np.maximum(shares, 1e-9), gold).scores())
+
+def by_pool(loaded: Loaded, gold: Any) -> Any:
+    opinion = opinion_weights.learn(loaded.terms, gold)
+    return softmax(loaded.terms.scores(opinion, loaded.plain.problem.backend) + opinion.offset)
+
+
+def by_best(loaded: Loaded, gold: Any) -> Any:
+    plain = loaded.plain
+    return softmax(BestWorker.of(plain.problem.tasks, plain.shares, gold).scores())
+
+
+def by_shares(loaded: Loaded, gold: Any) -> Any:
+    return vb.majority(loaded.plain.problem.tasks, loaded.responses.n_classes)
+
+
+def by_votes(loaded: Loaded, gold: Any) -> Any:
+    return softmax(comparison.vote_scores(loaded.plain, gold, DEPENDENCE))
+
+
+METHODS = {
+    "mv": by_shares,
+    "votes": by_votes,
+    "vb_once": lambda loaded, gold: by_vb(loaded.plain, gold, 1),
+    "vb": lambda loaded, gold: by_vb(loaded.plain, gold),
+    "best": by_best,
+    "pool": by_pool,
+}
+
+
+def choose(loaded: Loaded, gold: Any) -> str:
+    auto = estimator()
+    auto._compare(loaded.plain, loaded.terms, loaded.other, gold)
+    return str(auto.chosen_)
 
 
 def cell_of(case: Case) -> str:
-    return f"{case.dataset} {case.method} {case.size}"
+    return f"{case.dataset} {case.size}"
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    found = {name: [row[name] for row in rows] for name in ("accuracy", "log_loss")}
-    found["seconds"] = round(float(np.median([row["seconds"] for row in rows])), 2)
-    if "chosen" in rows[0]:
-        names = [row["chosen"] for row in rows]
-        found["chosen"] = {name: names.count(name) for name in sorted(set(names))}
-    return found
+    """Keep the figures of every draw by method; of auto, what it chose and how long that took."""
+    kept: dict[str, Any] = {}
+    for name in rows[0]["found"]:
+        of_method = [row["found"][name] for row in rows]
+        kept[name] = {key: [each[key] for each in of_method] for key in ("accuracy", "log_loss")}
+        if name == "auto":
+            chosen = [each["chosen"] for each in of_method]
+            kept[name]["chosen"] = {each: chosen.count(each) for each in sorted(set(chosen))}
+            kept[name]["seconds"] = float(np.median([each["seconds"] for each in of_method]))
+    return kept
 
 
 if __name__ == "__main__":

@@ -50,8 +50,10 @@ def _terms(n_tasks: int = 30, weighted: bool = False) -> tuple[opinion_weights.T
         n_classes,
         weight,
     )
-    confusion = rng.dirichlet(np.ones(n_classes), (n_workers, n_classes))
-    terms = opinion_weights.make_terms(tasks, confusion, np.full(n_classes, 1 / 3), 0.3)
+    table = np.log(rng.dirichlet(np.ones(n_classes), n_workers * n_classes))
+    table -= table.mean(axis=1, keepdims=True)
+    scale = rng.uniform(0.3, 1.0, n_tasks)
+    terms = opinion_weights.Terms(tasks, table, scale, np.full(n_classes, 1 / 3))
     known = GoldCodes(
         np.arange(0, n_tasks, 2, dtype=np.int32),
         rng.integers(0, n_classes, (n_tasks + 1) // 2).astype(np.int32),
@@ -78,7 +80,7 @@ def test_the_design_of_known_tasks_gives_the_scores_of_all_tasks(weighted: bool)
 def test_newton_finds_the_minimum_and_sparse_designs_agree(monkeypatch: Any) -> None:
     terms, gold = _terms()
     known = opinion_weights._lay_out(terms, gold)
-    penalty = opinion_weights._penalty(known, terms.shares, 0.7)
+    penalty = opinion_weights._penalty(known, terms, 0.7)
     found = opinion_weights._minimise(known, penalty, penalty.centre)
 
     def cost(x: Any) -> float:

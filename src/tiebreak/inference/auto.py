@@ -20,13 +20,14 @@ from tiebreak.inference import (
 )
 from tiebreak.inference.best_worker import BestWorker
 from tiebreak.inference.calibration import DEPENDENCE, Honesty
-from tiebreak.inference.comparison import BEST, LEAST_GOLD, MV, ORDER, POOL, VB, Member, Plain
+from tiebreak.inference.comparison import BEST, LEAST_GOLD, MV, POOL, VB, Member, Plain
 from tiebreak.inference.estimator import Estimator, require_tolerance
 from tiebreak.inference.exact_links import from_scores
 from tiebreak.inference.exact_links.from_scores import ClassScores
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.log_opinion_pool import LogOpinionPool
+from tiebreak.inference.opinion_weights import Terms
 from tiebreak.inference.option_checks import require_dependence, require_exact_links
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
@@ -158,7 +159,8 @@ class Auto(Estimator):
         patterns = stages.patterns_of(inputs, stages.lay_out(inputs.responses), None)
         by_pattern = stages.to_patterns(inputs, patterns)
         plain = self._plain(patterns, inputs, model_choice.PLAIN)
-        self._compare(plain, patterns, inputs, by_pattern)
+        other = self._other_model(patterns, inputs)
+        self._compare(plain, self._terms(plain), other, _gold_of(by_pattern))
         best = BestWorker.of(plain.problem.tasks, plain.shares, _gold_of(by_pattern))
         self.best_worker_ = inputs.responses.workers[int(best.order[0])]
         if self.chosen_ in (BEST, MV):
@@ -167,35 +169,38 @@ class Auto(Estimator):
             self._fit_estimator(self.chosen_, inputs, start)
         return self
 
+    def _terms(self, plain: Plain) -> Terms:
+        return opinion_weights.make_terms(plain.problem, plain.run.beliefs, self.dependence)
+
     def _compare(
-        self, plain: Plain, patterns: Patterns, inputs: Inputs, by_pattern: Inputs
+        self, plain: Plain, terms: Terms, other: tuple[str, Plain] | None, gold: GoldCodes
     ) -> None:
         """Foretell gold by each member, and choose."""
-        gold = _gold_of(by_pattern)
+        plain = self._with_weight(plain, gold)
         trial = self._stopping._replace(tol=max(TRIAL, self.tol))
         honesty = Honesty("auto", self.dependence)
-        terms = opinion_weights.make_terms(
-            plain.problem.tasks,
-            vb.confusion(plain.problem, plain.run.beliefs),
-            plain.shares,
-            self.dependence,
-        )
         members = {
             VB: comparison.by_vb(plain, trial, honesty),
             POOL: comparison.by_pool(plain, terms, self.random_state),
             BEST: comparison.by_best_worker(plain),
             MV: comparison.by_votes(plain, self.dependence),
         }
-        other = self._other_model(patterns, inputs)
         if other is not None:
             name, of_model = other
-            members[name] = comparison.by_vb(of_model, trial, honesty)
+            members[name] = comparison.by_vb(self._with_weight(of_model, gold), trial, honesty)
         found = comparison.compare(members, gold, self.random_state)
         self.chosen_ = comparison.choose(found)
         self.members_ = tuple(each._replace(is_chosen=each.name == self.chosen_) for each in found)
 
+    def _with_weight(self, plain: Plain, gold: GoldCodes) -> Plain:
+        """Return the problem in which known tasks count as often as they should."""
+        problem = plain.problem
+        patterns = Patterns(problem.tasks, problem.copies)
+        table = gold_weights.find(self.gold_weight, gold, patterns, problem.n_classes)
+        return plain._replace(problem=problem._replace(gold_weight=table))
+
     def _other_model(self, patterns: Patterns, inputs: Inputs) -> tuple[str, Plain] | None:
-        """Return the worker model with the highest bound on plain responses; None: the plain one."""
+        """Return the worker model with the highest bound on responses; None: the plain one."""
         crowd = inputs.responses
         members = model_choice.members_for(crowd, None)
         if len(members) == 1 or crowd.n_responses > MOST_FOR_MODELS:
@@ -233,9 +238,6 @@ class Auto(Estimator):
             choose_backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
-            gold_weight=gold_weights.find(
-                self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes
-            ),
         )
 
     @property
@@ -293,28 +295,6 @@ class Auto(Estimator):
         self.model_ = None
         self._publish(inputs, *publishing.label_tasks(fitted))
         publishing.note_doubts(fitted, self.labels_, self.dependence)
-
-
-def describe_members(members: tuple[Member, ...], n_gold: int) -> str:
-    """Say in a line what each member scored on held-out gold."""
-    names = {VB: "VB", POOL: "pool", BEST: "best worker", MV: "votes"}
-    place = {name: at for at, name in enumerate(ORDER)}
-    shown = sorted(members, key=lambda each: (not each.is_chosen, place.get(each.name, 9)))
-    parts = []
-    for each in shown:
-        half = (each.interval[1] - each.interval[0]) / 2.0
-        name = names.get(each.name, f"VB {each.name}")
-        parts.append(f"{name} {_short(each.accuracy)} ± {_short(half)}")
-    return f"with {counted(n_gold, 'gold label')}, held out in turn: {', '.join(parts)}"
-
-
-def _short(share: float) -> str:
-    """Write a share with two digits: .80.
-
-    >>> _short(0.8), _short(1.0)
-    ('.80', '1.00')
-    """
-    return f"{share:.2f}".removeprefix("0")
 
 
 def _gold_of(inputs: Inputs) -> GoldCodes:

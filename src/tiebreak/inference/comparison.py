@@ -30,7 +30,6 @@ MV = "mv"
 VB = "vb"
 POOL = "pool"
 BEST = "best worker"
-ORDER = (VB, POOL, BEST, MV)
 
 
 class Member(NamedTuple):

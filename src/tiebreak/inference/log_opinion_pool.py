@@ -144,7 +144,7 @@ class LogOpinionPool(Estimator):
         problem = self._problem(patterns, inputs)
         q = vb.majority(problem.tasks, problem.n_classes) if q is None else patterns.to_patterns(q)
         run = vb.ascend(problem, q, **self._stopping._asdict())
-        terms = self._terms(problem, run)
+        terms = opinion_weights.make_terms(problem, run.beliefs, self.dependence)
         opinion = opinion_weights.learn(terms, _require_gold(by_pattern), self.random_state)
         found = self._infer(problem, run, terms, opinion, by_pattern, options)
         fitted = Fitted(inputs, by_pattern, problem, patterns, run.beliefs, found)
@@ -165,11 +165,6 @@ class LogOpinionPool(Estimator):
             self.n_threads or default_threads(),
             copies=patterns.copies,
         )
-
-    def _terms(self, problem: Problem, run: Run) -> Terms:
-        confusion = vb.confusion(problem, run.beliefs)
-        shares = problem.states.mean(run.beliefs.alpha)
-        return opinion_weights.make_terms(problem.tasks, confusion, shares, self.dependence)
 
     def _infer(
         self,

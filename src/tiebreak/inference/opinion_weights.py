@@ -18,8 +18,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 from tiebreak.gold import GoldCodes
+from tiebreak.inference import honest, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration
+from tiebreak.inference.class_prior import KnownShares
 from tiebreak.inference.folds import deal
+from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, part_of, responses_on, weights_on
@@ -28,7 +31,9 @@ RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # tried for v, strongest first
 N_FOLDS = 4
 LEAST_TO_CHOOSE = 12  # known tasks; with fewer the strongest ridge is kept
 SPREAD = 1.0  # of the prior on t around 1
-OFFSET_RIDGE = 2.0  # on b, around the log shares of gold's classes
+OFFSET_RIDGE = 2.0  # on b, around the log shares of classes
+FIXED = 1e9  # a ridge under which nothing moves
+TASKS_OF_VB = 60.0  # so many known tasks are VB's class shares worth beside those of gold
 MOST_FOR_NEWTON = 1_500  # parameters; beyond, L-BFGS, and intervals by the diagonal alone
 DENSE_CELLS = 4_000_000
 STEPS = 60
@@ -43,6 +48,7 @@ class Terms(NamedTuple):
     table: Floats  # ℓ, (n_codes, n_classes), rows sum to 0
     scale: Floats  # τ, (n_tasks,)
     shares: Floats  # (n_classes,) of classes, as VB has them
+    knows_shares: bool = False  # of classes, as in crowds of rules: offsets are not learnt
 
     @property
     def n_classes(self) -> int:
@@ -111,12 +117,14 @@ class _Penalty(NamedTuple):
     strength: Floats
 
 
-def make_terms(tasks: ByTask, confusion: Floats, shares: Floats, dependence: float) -> Terms:
-    """Return the terms of responses under confusions (worker, truth, answer)."""
-    n_classes = confusion.shape[1]
-    table = np.log(confusion).transpose(0, 2, 1).reshape(-1, n_classes)
+def make_terms(problem: Problem, beliefs: Beliefs, dependence: float) -> Terms:
+    """Return the terms of responses, as plain VB has them."""
+    n_classes = problem.n_classes
+    table = np.log(vb.confusion(problem, beliefs)).transpose(0, 2, 1).reshape(-1, n_classes)
     table = table - table.mean(axis=1, keepdims=True)
-    return Terms(tasks, table, Calibration(dependence).scale(_n_responses(tasks)), shares)
+    scale = Calibration(dependence).scale(honest.n_responses(problem.tasks))
+    shares = problem.states.mean(beliefs.alpha)
+    return Terms(problem.tasks, table, scale, shares, isinstance(problem.states, KnownShares))
 
 
 def learn(terms: Terms, gold: GoldCodes, random_state: int | None = None) -> Opinion:
@@ -127,8 +135,8 @@ def learn(terms: Terms, gold: GoldCodes, random_state: int | None = None) -> Opi
     if len(np.unique(gold.label)) < 2:
         return unlearnt(terms)
     known = _lay_out(terms, gold)
-    ridge = _choose_ridge(known, terms.shares, random_state)
-    penalty = _penalty(known, terms.shares, ridge)
+    ridge = _choose_ridge(known, terms, random_state)
+    penalty = _penalty(known, terms, ridge)
     found = _minimise(known, penalty, penalty.centre)
     return _opinion(terms, known, penalty, found, ridge)
 
@@ -146,12 +154,6 @@ def log_losses(scores: Floats, label: Codes) -> Floats:
     """Return the log-loss of each known task; a wrong one costs at most log 100."""
     shares = softmax(scores)[np.arange(len(label)), label]
     return np.asarray(-np.log(np.maximum(shares, TRUSTED_ERROR)))
-
-
-def _n_responses(tasks: ByTask) -> Floats:
-    if tasks.weight is None:
-        return np.diff(tasks.start).astype(np.float64)
-    return np.asarray(np.diff(np.concatenate([[0.0], np.cumsum(tasks.weight)])[tasks.start]))
 
 
 def _lay_out(terms: Terms, gold: GoldCodes) -> _Known:
@@ -175,23 +177,29 @@ def _lay_out(terms: Terms, gold: GoldCodes) -> _Known:
     return _Known(design, gold.label, worker.astype(np.int32), n_classes)
 
 
-def _penalty(known: _Known, shares: Floats, ridge: float) -> _Penalty:
-    """Centre t at 1, v at 0, b at gold's class shares, of which VB's are K more tasks."""
+def _penalty(known: _Known, terms: Terms, ridge: float) -> _Penalty:
+    """Centre t at 1, v at 0, b at the class shares of gold and VB together."""
     n_classes = known.n_classes
     n_seen = len(known.worker)
-    counts = np.bincount(known.label, minlength=n_classes) + n_classes * shares
-    centre = np.concatenate([[1.0], np.zeros(n_seen), _centred(np.log(counts))])
-    strength = np.concatenate(
-        [[1.0 / SPREAD**2], np.full(n_seen, ridge), np.full(n_classes, OFFSET_RIDGE)]
+    of_gold = np.zeros(n_classes)
+    offset_ridge = FIXED
+    if not terms.knows_shares:
+        of_gold = np.bincount(known.label, minlength=n_classes).astype(np.float64)
+        offset_ridge = OFFSET_RIDGE
+    offset = _centred(np.log(of_gold + TASKS_OF_VB * terms.shares))
+    return _Penalty(
+        np.concatenate([[1.0], np.zeros(n_seen), offset]),
+        np.concatenate(
+            [[1.0 / SPREAD**2], np.full(n_seen, ridge), np.full(n_classes, offset_ridge)]
+        ),
     )
-    return _Penalty(centre, strength)
 
 
 def _centred(logs: Floats) -> Floats:
     return np.asarray(logs - logs.mean())
 
 
-def _choose_ridge(known: _Known, shares: Floats, random_state: int | None) -> float:
+def _choose_ridge(known: _Known, terms: Terms, random_state: int | None) -> float:
     """Return the ridge with the least log-loss on tasks held out."""
     if len(known.label) < LEAST_TO_CHOOSE:
         return RIDGES[0]
@@ -200,9 +208,9 @@ def _choose_ridge(known: _Known, shares: Floats, random_state: int | None) -> fl
     for number in range(N_FOLDS):
         learnt = known.keep(fold != number)
         held_out = known.keep(fold == number)
-        x = _penalty(learnt, shares, RIDGES[0]).centre
+        x = _penalty(learnt, terms, RIDGES[0]).centre
         for place, ridge in enumerate(RIDGES):
-            x = _minimise(learnt, _penalty(learnt, shares, ridge), x)
+            x = _minimise(learnt, _penalty(learnt, terms, ridge), x)
             scores = np.asarray(held_out.design @ x).reshape(-1, known.n_classes)
             total[place] += log_losses(scores, held_out.label).sum()
     return RIDGES[int(total.argmin())]
