@@ -58,7 +58,7 @@ def find(
 
 
 def weigh_known(tasks: ByTask, gold: GoldCodes, table: Floats, n_states: int) -> ByTask:
-    """Return the same tasks, with the responses on known ones as heavy as the table says."""
+    """Return the same tasks, with responses on known ones by the table: [eq:weighted-model]."""
     n_classes = table.shape[1]
     label = np.full(tasks.n_tasks, -1, dtype=np.int32)
     label[gold.task] = gold.label

@@ -128,7 +128,7 @@ def make_terms(problem: Problem, beliefs: Beliefs, dependence: float) -> Terms:
 
 
 def learn(terms: Terms, gold: GoldCodes, random_state: int | None = None) -> Opinion:
-    """Return the weights that foretell known labels best: [eq:opinion-pool].
+    """Return the weights that foretell known labels best: [eq:opinion-fit].
 
     Where gold has one class only nothing can be learnt: whoever says that class looks perfect.
     """
