@@ -42,7 +42,8 @@ def main() -> None:
             f"*Made on {about['date']}, {about['machine']}, Python {about['python']}; "
             f"{about['seeds']} draws of gold from number {about['first_seed']} on.*\n",
             "### The weight of gold\n",
-            'Accuracy of VB with `gold_weight="auto"` less that with weight 1, on tasks that are not gold.\n',
+            'Accuracy of VB with `gold_weight="auto"` less that with weight 1, on tasks that are\n'
+            "not gold.\n",
             weights(cells, NAMES),
             weights(cells, JURIES),
             "### Methods on juries\n",
