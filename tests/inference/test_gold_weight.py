@@ -13,6 +13,7 @@ from scipy.special import gammaln
 
 import tiebreak as tb
 from tiebreak import simulate
+from tiebreak.ids import Ids
 from tiebreak.inference import gold_weights
 
 CROWD = simulate.crowd(120, 6, 3, responses_per_task=4, random_state=2)
@@ -52,7 +53,7 @@ def test_the_bound_never_falls_and_stays_below_the_enumerated_marginal(
     rows += [(0, 2, 0)] if not any(row[1] == 2 for row in rows) else []
     fixed = {row[0]: int(rng.integers(2)) for row in rows[:2]}
     named = [(f"t{i}", f"w{w}", f"c{k}") for i, w, k in rows]
-    crowd = tb.Responses.from_rows(named).with_classes(["c0", "c1"])
+    crowd = tb.Responses.from_rows(named).with_classes(Ids(["c0", "c1"]))
     gold = {f"t{i}": f"c{k}" for i, k in fixed.items()}
     model = tb.VariationalBayes(
         gold_weight=weight, worker_model=worker_model, tol=0, max_iter=25
