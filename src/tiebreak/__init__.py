@@ -45,13 +45,14 @@ if TYPE_CHECKING:
         write_workers,
     )
     from tiebreak.gold import Gold
-    from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
+    from tiebreak.inference import Auto, DawidSkene, LogOpinionPool, MajorityVote, VariationalBayes
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
     from tiebreak.responses import Responses
 
 __all__ = [
+    "Auto",
     "ConvergenceWarning",
     "DawidSkene",
     "ExactLinkOptions",
@@ -63,6 +64,7 @@ __all__ = [
     "Labels",
     "LinkError",
     "Links",
+    "LogOpinionPool",
     "MajorityVote",
     "MeanFieldOptions",
     "MissingExtraError",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, split_list
+from tiebreak.cli.arguments import STANDARD, check_files, number_or, split_list
 from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.imports import (
     FormatName,
@@ -50,6 +50,7 @@ OPTIONS = {  # of the command, by the estimator's name for them
     "init": "--init",
     "worker_model": "--worker-model",
     "trust": "--trust",
+    "gold_weight": "--gold-weight",
     "calibrate": "--calibrate",
     "dependence": "--dependence",
     "on_contradiction": "--on-contradiction",
@@ -58,7 +59,9 @@ OPTIONS = {  # of the command, by the estimator's name for them
     "tol": "--tol",
 }
 
-Method = Literal["vb", "ds", "mv"]
+Method = Literal["vb", "ds", "mv", "pool", "auto"]
+MEMBER_TITLES = {"vb": "VB", "pool": "pool", "best worker": "best worker", "mv": "votes"}
+USES_LINKS = ("vb", "pool", "auto")
 WorkerModelName = Literal[
     "confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto"
 ]
@@ -73,7 +76,10 @@ def fuse(
     tasks: TasksFile = None,
     method: Annotated[
         Method,
-        typer.Option(help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote."),
+        typer.Option(
+            help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote, "
+            "pool: workers weighed by gold, auto: what foretells gold best."
+        ),
     ] = "vb",
     out: Annotated[
         str | None,
@@ -106,6 +112,12 @@ def fuse(
     trust: Annotated[
         str | None,
         typer.Option(help="Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"),
+    ] = None,
+    gold_weight: Annotated[
+        str | None,
+        typer.Option(
+            help="How often a known task counts for its workers. [vb, ds: auto]", metavar="auto|N"
+        ),
     ] = None,
     init: Annotated[
         Literal["majority", "spectral"] | None,
@@ -155,7 +167,7 @@ def fuse(
         raise typer.BadParameter(
             "--json writes the summary to stdout, where the labels go. Name a file with -o."
         )
-    if links and method != "vb":
+    if links and method not in USES_LINKS:
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
     if doubtful and not (links and not isinstance(link_options, MeanFieldOptions)):
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
@@ -171,6 +183,7 @@ def fuse(
         "init": init,
         "worker_model": worker_model,
         "trust": None if trust is None else trusted_workers(trust),
+        "gold_weight": number_or(("auto",), "--gold-weight", gold_weight),
         "link_options": link_options,
         "calibrate": "none" if no_calibrate else calibrate,
         "dependence": dependence,
@@ -220,7 +233,13 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
     """Make the estimator with the options that were chosen; refuse those it does not have."""
     from tiebreak import inference
 
-    by_method = {"vb": "VariationalBayes", "ds": "DawidSkene", "mv": "MajorityVote"}
+    by_method = {
+        "vb": "VariationalBayes",
+        "ds": "DawidSkene",
+        "mv": "MajorityVote",
+        "pool": "LogOpinionPool",
+        "auto": "Auto",
+    }
     estimator: Estimator = getattr(inference, by_method[method])()  # the others are not loaded
     known = estimator.get_params()
     chosen = {name: value for name, value in chosen.items() if value is not None}
@@ -256,6 +275,8 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "calibration": _as_dict(model.calibration_),
         "worker_model": getattr(model, "worker_model_", None),
         "models_tried": _tried(getattr(model, "models_tried_", None)),
+        "chosen": getattr(model, "chosen_", None),
+        "members": _members(getattr(model, "members_", None)),
         "sweeps": model.n_iter_,
         "converged": model.converged_,
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
@@ -284,6 +305,8 @@ def describe(summary: dict[str, Any]) -> str:
         ]
         found = f"worker model: {n['worker_model']}"
         lines.append(f"{found}; labels that others would change: {', '.join(others)}")
+    if n["members"]:
+        lines.append(describe_members(n["members"], n["gold"]))
     if n["links"]:
         lines.append(f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken")
     if n["links_doubtful"] is not None:
@@ -294,6 +317,37 @@ def describe(summary: dict[str, Any]) -> str:
     unsure = f"{n['labels_below_0.9']:,} of {counted(n['tasks'], 'label')}"
     lines.append(f"{unsure} below probability {SURE}")
     return "\n".join(lines)
+
+
+def describe_members(members: dict[str, dict[str, Any]], n_gold: int) -> str:
+    """Say what each member of --method auto scored on held-out gold, the chosen one first.
+
+    >>> scored = {"accuracy": 0.8, "interval": (0.67, 0.89), "is_chosen": True}
+    >>> describe_members({"pool": scored}, 50)
+    'with 50 gold labels: pool .80 ± .11; pool is used'
+    """
+    parts = []
+    chosen = ""
+    for name, each in sorted(members.items(), key=lambda pair: not pair[1]["is_chosen"]):
+        title = MEMBER_TITLES.get(name, f"VB with {name}")
+        low, high = each["interval"]
+        parts.append(f"{title} {_short(each['accuracy'])} ± {_short((high - low) / 2.0)}")
+        if each["is_chosen"]:
+            chosen = title
+    return f"with {counted(n_gold, 'gold label')}: {', '.join(parts)}; {chosen} is used"
+
+
+def _short(share: float) -> str:
+    return f"{share:.2f}".removeprefix("0")
+
+
+def _members(found: Any) -> dict[str, dict[str, Any]] | None:
+    if not found:
+        return None
+    return {
+        each.name: {key: value for key, value in each._asdict().items() if key != "name"}
+        for each in found
+    }
 
 
 def trusted_workers(text: str) -> dict[str, float]:

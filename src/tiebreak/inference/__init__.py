@@ -6,18 +6,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tiebreak.inference.auto import Auto
     from tiebreak.inference.dawid_skene import DawidSkene
+    from tiebreak.inference.log_opinion_pool import LogOpinionPool
     from tiebreak.inference.majority_vote import MajorityVote
     from tiebreak.inference.variational_bayes import VariationalBayes
 
 __all__ = [
+    "Auto",
     "DawidSkene",
+    "LogOpinionPool",
     "MajorityVote",
     "VariationalBayes",
 ]
 
 _HOMES = {
+    "Auto": "auto",
     "DawidSkene": "dawid_skene",
+    "LogOpinionPool": "log_opinion_pool",
     "MajorityVote": "majority_vote",
     "VariationalBayes": "variational_bayes",
 }

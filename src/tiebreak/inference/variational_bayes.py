@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tiebreak.inference import (
+    gold_weights,
     option_checks,
     priors,
     publishing,
@@ -21,6 +22,7 @@ from tiebreak.inference.estimator import (
     start_from,
 )
 from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
 from tiebreak.inference.publishing import Fitted
@@ -70,6 +72,10 @@ class VariationalBayes(Estimator):
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
         `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
+    gold_weight
+        How often a known task counts for its workers, where a guessed one counts once. "auto": the
+        more, the more a worker answered, because guesses have errors in common [eq:gold-weight].
+        1 is the paper's VB-LC.
     calibrate
         "auto": probabilities are scaled by how much errors are shared, which gold and links
         decide where there are enough of them. "votes": by `dependence` alone. "none": as the model
@@ -156,6 +162,7 @@ class VariationalBayes(Estimator):
         confusion_prior: priors.ConfusionPrior = "diagonal",
         worker_model: str = "confusion",
         trust: priors.Trust | None = None,
+        gold_weight: GoldWeight = gold_weights.AUTO,
         link_options: LinkOptions | None = None,
         calibrate: str | bool = "auto",
         dependence: float = DEPENDENCE,
@@ -172,6 +179,7 @@ class VariationalBayes(Estimator):
         self.confusion_prior = confusion_prior
         self.worker_model = worker_model
         self.trust = trust
+        self.gold_weight = gold_weight
         self.link_options = link_options
         self.calibrate = calibrate
         self.dependence = dependence
@@ -321,6 +329,9 @@ class VariationalBayes(Estimator):
             choose_backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
+            gold_weight=gold_weights.find(
+                self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes
+            ),
         )
         if self.worker_model_ == COMMUNITIES and self._communities is not None:
             return problem._replace(workers=self._communities)

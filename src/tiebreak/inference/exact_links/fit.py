@@ -74,10 +74,10 @@ def fit(
         run,
         q,
         found,
-        decoded=_decoded(links, exact, options),
+        decoded=decoded_jointly(links, exact, options),
         link_report=exact.finish(),
         rates=ascents.rates,
-        wrong=_wrong(links, ascents.setup),
+        wrong=probability_wrong(links, ascents.setup),
         uncertain=suspects,
     )
 
@@ -138,13 +138,16 @@ def _of_responses(plain: Problem, run: Run, found: Calibration | None) -> Floats
     return honest.probabilities(plain, run.beliefs, found)
 
 
-def _decoded(links: LinkCodes, exact: ExactLinks, options: ExactLinkOptions) -> GoldCodes | None:
+def decoded_jointly(
+    links: LinkCodes, exact: ExactLinks, options: ExactLinkOptions
+) -> GoldCodes | None:
+    """Return linked tasks and their labels, where they are decoded jointly."""
     some_hard = options.error is None and bool(links.is_hard.any())
     jointly = some_hard if options.decode is None else options.decode == "joint"
     return GoldCodes(exact.task, decoding.decode(exact)) if jointly else None
 
 
-def _wrong(links: LinkCodes, setup: Setup) -> Floats:
+def probability_wrong(links: LinkCodes, setup: Setup) -> Floats:
     """Return the probability that each link is wrong."""
     wrong = np.zeros(links.n_links)
     soft = ~setup.hard
