@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from tiebreak.errors import OptionError
+from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
 from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Offsets
 from tiebreak.kernels.network import Cliques, Network, Parts
 from tiebreak.kernels.sweeper import Sweeper, SweepKernels
@@ -112,6 +113,22 @@ class LinkBackend(Protocol):
         """Set the likeliest joint labels of small loopy components."""
 
 
+class DrawBackend(Protocol):
+    """What Gibbs sampling needs."""
+
+    def draw_blocks(
+        self,
+        nodes: DrawNodes,
+        couplings: Couplings,
+        blocks: Blocks,
+        counts: DrawCounts,
+        state: Codes,
+        uniform: Floats,
+        marginal: Floats,
+    ) -> None:
+        """Draw the classes of all blocks, one after the other, in place."""
+
+
 class Backend(SweepBackend, LinkBackend, Protocol):
     """Kernels with one meaning: `reference` says which."""
 
@@ -128,3 +145,19 @@ def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
     from tiebreak.kernels import reference
 
     return reference
+
+
+def choose_draw_backend(name: str, n_draws: int) -> DrawBackend:
+    """Return the kernels that draw; "auto" compiles where so many items are drawn as repay it.
+
+    Apart from the others, so that who never samples never compiles them.
+    """
+    if name not in BACKENDS:
+        raise OptionError.unknown("backend", name, BACKENDS)
+    if name == "numba" or (name == "auto" and n_draws >= COMPILED_ROWS):
+        from tiebreak.kernels.compiled import gibbs as compiled
+
+        return compiled
+    from tiebreak.kernels.reference import gibbs
+
+    return gibbs
