@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from tiebreak.link_graph import violated
 from tiebreak.links import Links
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
+
+if TYPE_CHECKING:
+    from tiebreak.inference.worker_summary import WorkersTable
 
 
 class Estimator:
@@ -79,6 +82,15 @@ class Estimator:
     ) -> Labels:
         """Fit and return the labels."""
         return self.fit(responses, links=links, gold=gold, start=start).labels_
+
+    def workers_table(self, *, level: float = 0.9) -> WorkersTable:
+        """Return accuracy, confusions, information and a verdict for each worker, with intervals.
+
+        Intervals hold with probability `level`. See `WorkersTable`.
+        """
+        from tiebreak.inference.worker_summary import workers_table
+
+        return workers_table(self, level=level)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name."""
