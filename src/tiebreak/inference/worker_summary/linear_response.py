@@ -12,7 +12,7 @@ many workers one is moved by itself, hardly by any other.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -22,7 +22,9 @@ from tiebreak.inference.worker_summary.refine import Votes
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 
 TOGETHER = 400  # cells solved together
+LEAST_PULL = 0.01  # of M C on its diagonal: below, a cell is moved by itself alone
 OPEN_TASKS = 20_000  # tasks whose covariance is added up: the least certain
+DENSE = 1_000_000  # numbers in a matrix up to which it is an array
 LARGEST = 0.97  # eigenvalue of M C; 1 is where nothing holds a parameter in place
 
 
@@ -55,22 +57,25 @@ class Spread(NamedTuple):
     def variance_of(self, weight: sparse.csr_array) -> Floats:
         """Return the variance of weighted sums of means; weight is (n_sums, n_cells)."""
         n_cells = len(self.mean)
-        member = sparse.csr_array(
-            (np.ones(n_cells), (np.arange(n_cells), self.row)),
-        )
-        slope = weight.multiply(1.0 / self.row_total[None, :])
-        of_rows = weight.multiply((self.mean / self.row_total)[None, :]) @ member
-        gradient = sparse.csr_array(slope - of_rows @ member.T)
-        chosen = gradient[:, self.chosen].toarray()
+        member = sparse.csr_array((np.ones(n_cells), (np.arange(n_cells), self.row)))
+        each: Any = weight
+        if weight.shape[0] * n_cells <= DENSE:  # plain arrays: nothing but speed
+            member = member.toarray()
+            each = weight.toarray()
+        of_rows = each * (self.mean / self.row_total)[None, :] @ member
+        gradient = each * (1.0 / self.row_total)[None, :] - of_rows @ member.T
+        chosen = gradient[:, self.chosen]
+        if sparse.issparse(chosen):
+            chosen = chosen.toarray()
         joint = ((chosen @ self.joint) * chosen).sum(axis=1)
-        alone = gradient.power(2) @ self.alone
+        alone = (gradient * gradient) @ self.alone
         # Given the classes, cells of a row share 1: Var = Σ_rows (Σ w² m − (Σ w m)²) / (B + 1).
-        square = weight.power(2).multiply(self.mean[None, :]) @ member
-        first = weight.multiply(self.mean[None, :]) @ member
+        first = each * self.mean[None, :] @ member
+        square = (each * each) * self.mean[None, :] @ member
         per_row = np.bincount(self.row, self.row_total) / np.bincount(self.row)
         is_learnt = np.bincount(self.row, self.own) > 0.0
-        own = (square - first.power(2)) @ (is_learnt / (per_row + 1.0))
-        return np.asarray(own + joint + alone + weight.power(2) @ self.between)
+        own = (square - first * first) @ (is_learnt / (per_row + 1.0))
+        return np.asarray(own + joint + alone + (each * each) @ self.between)
 
 
 class Units(NamedTuple):
@@ -98,7 +103,8 @@ def respond(cells: Cells, votes: Votes, units: Units, q: Floats, counts: Floats)
     pull = response * open_of_cell
     states = np.unique(cells.of_state)
     pull[states] = np.inf  # classes move together with all workers
-    chosen = np.sort(np.argsort(-pull, kind="stable")[:TOGETHER])
+    chosen = np.argsort(-pull, kind="stable")[:TOGETHER]
+    chosen = np.sort(chosen[pull[chosen] > LEAST_PULL])
     alone = open_of_cell / (1.0 - np.minimum(response * open_of_cell, LARGEST))
     alone[chosen] = 0.0
     joint = _joint(entries, chosen, cells, counts, total, open_of_cell)
@@ -158,11 +164,11 @@ def _joint(
     fixed = cells.is_fixed[chosen]
     response[fixed] = 0.0
     response[:, fixed] = 0.0
-    largest = _largest_eigenvalue(response @ covariance)
+    feedback = covariance @ response
+    largest = _largest_eigenvalue(feedback, response)
     if largest > LARGEST:
-        response *= LARGEST / largest
-    identity = np.eye(len(chosen))
-    found = covariance @ np.linalg.solve(identity - response @ covariance, identity)
+        feedback *= LARGEST / largest
+    found = np.linalg.solve(np.eye(len(chosen)) - feedback, covariance)
     return np.asarray((found + found.T) / 2.0)
 
 
@@ -179,13 +185,14 @@ def _covariance(entries: _Entries, chosen: Offsets, open_of_cell: Floats) -> Flo
     at = place[entries.cell[kept]]
     column = entries.column[kept]
     weight = entries.weight[kept]
+    q = entries.q.ravel()
     shape = (len(chosen), n_units * n_states)
     added = sparse.csr_array((weight, (at, column)), shape=shape)
-    q = entries.q.ravel()
+    weighed = sparse.csr_array((weight * q[column], (at, column)), shape=shape)
     expected = sparse.csr_array(
         (weight * q[column], (at, column // n_states)), shape=(len(chosen), n_units)
     )
-    covariance = (added.multiply(q[None, :]) @ added.T - expected @ expected.T).toarray()
+    covariance = (weighed @ added.T).toarray() - (expected @ expected.T).toarray()
     if n_units <= OPEN_TASKS:
         return np.asarray(covariance)
     # Some tasks stand for all: scaled so that each cell has the variance that all tasks give it.
@@ -194,14 +201,17 @@ def _covariance(entries: _Entries, chosen: Offsets, open_of_cell: Floats) -> Flo
     return np.asarray(covariance * scale[:, None] * scale[None, :])
 
 
-def _largest_eigenvalue(matrix: Floats, n_steps: int = 30) -> float:
-    """Return the largest eigenvalue, by power steps."""
-    vector = np.ones(len(matrix)) + np.arange(len(matrix)) % 7 / 10.0
-    size = 0.0
+def _largest_eigenvalue(feedback: Floats, response: Floats, n_steps: int = 20) -> float:
+    """Return the largest eigenvalue of C M, by power steps and Rayleigh's quotient under M."""
+    vector = np.ones(len(feedback)) + np.arange(len(feedback)) % 7 / 10.0
+    found = 0.0
     for _ in range(n_steps):
-        vector = matrix @ vector
-        size = float(np.linalg.norm(vector))
-        if size == 0.0:
-            return 0.0
-        vector /= size
-    return size
+        moved = feedback @ vector
+        pulled = response @ vector
+        below = float(vector @ pulled)
+        if below <= 0.0:
+            return found
+        found = float(moved @ pulled) / below
+        vector = moved / np.abs(moved).max()
+    return found
+
