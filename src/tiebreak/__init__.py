@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import agreement, ask, datasets, errors, evaluate, selection, simulate, theory
+    from tiebreak import (
+        agreement,
+        ask,
+        datasets,
+        decisions,
+        errors,
+        evaluate,
+        selection,
+        simulate,
+        theory,
+    )
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -78,6 +88,7 @@ __all__ = [
     "agreement",
     "ask",
     "datasets",
+    "decisions",
     "errors",
     "evaluate",
     "links_from_gold",
@@ -95,7 +106,17 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory")
+_MODULES = (
+    "agreement",
+    "ask",
+    "datasets",
+    "decisions",
+    "errors",
+    "evaluate",
+    "selection",
+    "simulate",
+    "theory",
+)
 _ROOMS = (
     "errors",
     "options",

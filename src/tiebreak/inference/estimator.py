@@ -29,6 +29,7 @@ from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
+    from tiebreak.decisions import Decisions
     from tiebreak.inference.worker_summary import WorkersTable
 
 
@@ -91,6 +92,12 @@ class Estimator:
         from tiebreak.inference.worker_summary import workers_table
 
         return workers_table(self, level=level)
+
+    def decide(self, cost_matrix: Any = None, *, abstain_rate: float | None = None) -> Decisions:
+        """Return the decision of least expected cost for each task: see `tiebreak.decisions`."""
+        from tiebreak.decisions import decide
+
+        return decide(self, cost_matrix, abstain_rate=abstain_rate)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name."""

@@ -108,7 +108,7 @@ def run_chain(
 
 
 def first_state(graph: DrawGraph, start: Floats, rng: np.random.Generator) -> Codes:
-    """Draw a first class for each node; those that hard links set apart take one that keeps them."""
+    """Draw a first class for each node; those that hard links set apart take feasible ones."""
     running = np.cumsum(start, axis=1)
     wanted = rng.random(len(start)) * running[:, -1]
     state = (running <= wanted[:, None]).sum(axis=1)
@@ -148,7 +148,7 @@ def moments_of(counts: DrawCounts) -> Moments:
     share = counts.of_class / counts.of_class.sum()
     share_square = np.outer(share, counts.of_class) + np.diag(share)
     share_square /= counts.of_class.sum() + 1.0
-    accuracy_square = np.einsum("wj,jk,wk->w", right, share_square, right, optimize=True)
+    accuracy_square = ((right @ share_square) * right).sum(axis=1)
     accuracy_square += (right_square - right**2) @ np.diagonal(share_square)
     return Moments(mean, square, right @ share, accuracy_square, share)
 

@@ -216,9 +216,7 @@ def _most_nodes(n_classes: int) -> int:
     return n_nodes
 
 
-def _cut(
-    couplings: Couplings, group: Codes, largest: int, rng: np.random.Generator
-) -> list[Codes]:
+def _cut(couplings: Couplings, group: Codes, largest: int, rng: np.random.Generator) -> list[Codes]:
     """Cut a component into connected blocks of at most so many nodes, grown from random seeds."""
     waiting = set(group.tolist())
     blocks = []

@@ -31,7 +31,8 @@ def r_hat(draws: Floats) -> Floats:
     within = scores.var(axis=1, ddof=1).mean(axis=0)
     between = scores.mean(axis=1).var(axis=0, ddof=1)
     varied = (half - 1) / half * within + between
-    return np.sqrt(np.divide(varied, within, out=np.ones_like(varied), where=within > 0.0))
+    ratio = np.divide(varied, within, out=np.ones_like(varied), where=within > 0.0)
+    return np.asarray(np.sqrt(ratio))
 
 
 def _normal_scores(values: Floats) -> Floats:

@@ -210,7 +210,7 @@ def _labels(
     Draws keep all hard links. A component whose likeliest classes break one takes, of the last
     draws of the chains, the one whose classes are likeliest.
     """
-    label = q.argmax(axis=1).astype(np.int32)
+    label: Codes = q.argmax(axis=1).astype(np.int32)
     given = inputs.link_codes
     if given is None or graph.feasible is None:
         return label

@@ -137,15 +137,14 @@ def _entries(cells: Cells, votes: Votes, units: Units, q: Floats) -> _Entries:
         cell.append(np.tile(layer, n_units))
         column.append(np.arange(n_units * n_states))
         weight.append(np.ones(n_units * n_states))
-    return _Entries(
-        np.concatenate(cell), np.concatenate(column), np.concatenate(weight), q[first]
-    )
+    return _Entries(np.concatenate(cell), np.concatenate(column), np.concatenate(weight), q[first])
 
 
 def _diagonal(entries: _Entries, n_cells: int) -> Floats:
     """Return the variance of the counts of each cell, entries of a unit taken one by one."""
     q = entries.q.ravel()[entries.column]
-    return np.bincount(entries.cell, entries.weight**2 * q * (1.0 - q), minlength=n_cells)
+    variance = entries.weight**2 * q * (1.0 - q)
+    return np.bincount(entries.cell, variance, minlength=n_cells).astype(np.float64)
 
 
 def _joint(
@@ -214,4 +213,3 @@ def _largest_eigenvalue(feedback: Floats, response: Floats, n_steps: int = 20) -
         found = float(moved @ pulled) / below
         vector = moved / np.abs(moved).max()
     return found
-

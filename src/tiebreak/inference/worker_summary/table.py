@@ -45,9 +45,9 @@ class WorkersTable:
 
     `accuracy` is expected over the class prior, and `confusion` is (worker, truth, answer); each
     with the ends of its interval (`…_low`, `…_high`), which holds with probability `level`.
-    `information` is how many bits an answer tells about the truth. `agreement` is how often a worker
-    gives the label that the model came to. `chance` is how often the worker would be right with
-    the same answers given blindly.
+    `information` is how many bits an answer tells about the truth. `agreement` is how often a
+    worker gives the label that the model came to. `chance` is how often the worker
+    would be right with the same answers given blindly.
     """
 
     workers: Ids
@@ -243,8 +243,8 @@ def _units_of(model: Any) -> tuple[Units, Mask]:
     np.minimum.at(first, implied.group, implied.task)
     unit[implied.task] = first[implied.group]
     flip[implied.task] = implied.flip
-    _, unit = np.unique(unit, return_inverse=True)
-    return Units(unit.astype(np.int32), flip), moves
+    _, numbered = np.unique(unit, return_inverse=True)
+    return Units(numbered.astype(np.int32), flip), moves
 
 
 def _accuracy(cells: Cells, found: linear_response.Spread, level: float) -> Interval:
@@ -323,7 +323,7 @@ def information_bits(confusion: Floats, class_prior: Floats) -> Floats:
     said = joint.sum(axis=1, keepdims=True)
     apart = class_prior[None, :, None] * said
     ratio = np.divide(joint, apart, out=np.ones_like(joint), where=(joint > 0.0) & (apart > 0.0))
-    return np.maximum((joint * np.log2(ratio)).sum(axis=(1, 2)), 0.0)
+    return np.asarray(np.maximum((joint * np.log2(ratio)).sum(axis=(1, 2)), 0.0))
 
 
 def _agreement(crowd: Responses, label: Any) -> Floats:
@@ -333,7 +333,7 @@ def _agreement(crowd: Responses, label: Any) -> Floats:
     weight = np.ones(len(worker)) if crowd.weight is None else crowd.weight
     total = np.bincount(worker, weight, minlength=crowd.n_workers)
     same = np.bincount(worker, weight * agrees, minlength=crowd.n_workers)
-    return np.divide(same, total, out=np.full(len(total), np.nan), where=total > 0.0)
+    return np.asarray(np.divide(same, total, out=np.full(len(total), np.nan), where=total > 0.0))
 
 
 def _shown(value: Any) -> object:
