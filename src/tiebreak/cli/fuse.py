@@ -303,6 +303,7 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
     gold = model.gold_
     strength = getattr(model, "link_strength_", None)
     stated = model.labels_.probability
+    mixing = {"r_hat": model.r_hat_} if method == "gibbs" else {}
     return {
         "method": method,
         "responses": crowd.n_responses,
@@ -320,9 +321,9 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "models_tried": _tried(getattr(model, "models_tried_", None)),
         "sweeps": model.n_iter_,
         "converged": model.converged_,
-        "r_hat": getattr(model, "r_hat_", None),
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
         "labels_below_0.9": 0 if stated is None else int((stated < SURE).sum()),
+        **mixing,
     }
 
 
@@ -336,7 +337,7 @@ def describe(summary: dict[str, Any]) -> str:
     if n["gold"]:
         parts.append(f"{n['gold']:,} gold")
     lines = [", ".join(parts)]
-    if n["r_hat"] is not None:
+    if "r_hat" in n:
         mixed = "chains have mixed" if n["converged"] else "chains have not mixed"
         lines.append(f"{mixed}: R-hat {n['r_hat']:.3f} after {counted(n['sweeps'], 'sweep')}")
     elif n["sweeps"]:

@@ -14,6 +14,8 @@ BACKENDS = ("auto", "numpy", "numba")
 COMPILED_ROWS = 200_000  # rows read or responses fitted; below, numba costs more than it saves
 COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled code does fast
 
+COMPILED_DRAWS = 5_000  # items drawn one after the other: 50 µs each in Python, some ns compiled
+
 
 class SweepBackend(SweepKernels, Protocol):
     """What a fit without links calls: the kernels of a sweep, and what stands around them."""
@@ -148,13 +150,13 @@ def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
 
 
 def choose_draw_backend(name: str, n_draws: int) -> DrawBackend:
-    """Return the kernels that draw; "auto" compiles where so many items are drawn as repay it.
+    """Return the kernels that draw; "auto" compiles unless next to nothing is drawn.
 
     Apart from the others, so that who never samples never compiles them.
     """
     if name not in BACKENDS:
         raise OptionError.unknown("backend", name, BACKENDS)
-    if name == "numba" or (name == "auto" and n_draws >= COMPILED_ROWS):
+    if name == "numba" or (name == "auto" and n_draws >= COMPILED_DRAWS):
         from tiebreak.kernels.compiled import gibbs as compiled
 
         return compiled

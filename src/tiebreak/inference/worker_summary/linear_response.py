@@ -21,10 +21,10 @@ from tiebreak.inference.worker_summary.cells import Cells
 from tiebreak.inference.worker_summary.refine import Votes
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 
-TOGETHER = 400  # cells solved together
+TOGETHER = 200  # cells solved together: 100 to 400 cover alike among 300 workers, 400 take longer
 LEAST_PULL = 0.01  # of M C on its diagonal: below, a cell is moved by itself alone
 OPEN_TASKS = 20_000  # tasks whose covariance is added up: the least certain
-DENSE = 1_000_000  # numbers in a matrix up to which it is an array
+DENSE = 1_000_000  # products up to which matrices are plain arrays
 LARGEST = 0.97  # eigenvalue of M C; 1 is where nothing holds a parameter in place
 
 
@@ -59,7 +59,7 @@ class Spread(NamedTuple):
         n_cells = len(self.mean)
         member = sparse.csr_array((np.ones(n_cells), (np.arange(n_cells), self.row)))
         each: Any = weight
-        if weight.shape[0] * n_cells <= DENSE:  # plain arrays: nothing but speed
+        if weight.shape[0] * n_cells * member.shape[1] <= DENSE:  # plain arrays: nothing but speed
             member = member.toarray()
             each = weight.toarray()
         of_rows = each * (self.mean / self.row_total)[None, :] @ member
@@ -211,5 +211,8 @@ def _largest_eigenvalue(feedback: Floats, response: Floats, n_steps: int = 20) -
         if below <= 0.0:
             return found
         found = float(moved @ pulled) / below
-        vector = moved / np.abs(moved).max()
+        size = float(np.abs(moved).max())
+        if size == 0.0:
+            return 0.0
+        vector = moved / size
     return found

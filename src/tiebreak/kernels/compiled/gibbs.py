@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.draws import PRIOR, Blocks, Couplings, DrawCounts, DrawNodes
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 
 SMALL = 1e-200  # a product below becomes a logarithm
 
@@ -36,47 +36,116 @@ def draw_blocks(
     largest = int(np.diff(blocks.start).max(initial=1))
     score = np.empty(n_classes**largest)
     is_set = np.ones(nodes.n_nodes, dtype=np.bool_)
-    _draw_blocks(nodes, couplings, blocks, counts, state, uniform, marginal, score, is_set)
+    _draw_arrays(*nodes, *couplings, *blocks, *counts, state, uniform, marginal, score, is_set)
 
 
 @kernel
-def _draw_blocks(
-    nodes: DrawNodes,
-    couplings: Couplings,
-    blocks: Blocks,
-    counts: DrawCounts,
+def _draw_arrays(
+    node_start: Offsets,
+    code: Codes,
+    flip: Flips,
+    weight: Floats,
+    in_turn: Mask,
+    coupling_start: Offsets,
+    other: Codes,
+    log_odds: Floats,
+    block_start: Offsets,
+    node: Codes,
+    of_class: Floats,
+    of_code: Floats,
+    of_worker: Floats,
     state: Codes,
     uniform: Floats,
     marginal: Floats,
     score: Floats,
     is_set: Mask,
 ) -> None:
-    n_classes = len(counts.of_class)
-    for b in range(len(blocks.start) - 1):
-        first = blocks.start[b]
-        n_members = blocks.start[b + 1] - first
-        if n_members == 1:
-            _draw_one(
-                nodes, couplings, counts, state, is_set, uniform[b], marginal, score,
-                blocks.node[first],
-            )  # fmt: skip
+    """Name the arrays inside: named tuples as arguments cost 0.2 ms a call, arrays 0.01 ms."""
+    nodes = DrawNodes(node_start, code, flip, weight, in_turn)
+    couplings = Couplings(coupling_start, other, log_odds)
+    counts = DrawCounts(of_class, of_code, of_worker)
+    n_classes = len(of_class)
+    n_labels = len(of_code) // len(of_worker)
+    for b in range(len(block_start) - 1):
+        first = block_start[b]
+        one = node[first]
+        is_alone = block_start[b + 1] == first + 1
+        if not is_alone:
+            members = node[first : block_start[b + 1]]
+            _draw_jointly(
+                nodes, couplings, counts, state, is_set, uniform[b], marginal, score, members
+            )
             continue
-        members = blocks.node[first : first + n_members]
-        for node in members:
-            _add_node(nodes, counts, node, state[node], -1.0)
-            is_set[node] = False
-        n_joint = n_classes**n_members
-        _score_joint(nodes, couplings, counts, state, is_set, members, score[:n_joint])
-        total = _to_chances(score[:n_joint])
-        drawn = _pick(score[:n_joint], uniform[b] * total)
-        _add_marginals(score[:n_joint], total, members, marginal)
-        for at in range(n_members):
-            node = members[n_members - 1 - at]
-            k = drawn % n_classes
-            drawn //= n_classes
-            _add_node(nodes, counts, node, k, 1.0)
-            state[node] = k
-            is_set[node] = True
+        if in_turn[one] or coupling_start[one] < coupling_start[one + 1]:
+            _draw_one(nodes, couplings, counts, state, is_set, uniform[b], marginal, score, one)
+            continue
+        # What nearly all nodes are, written out: calls with many arrays take ten times as long.
+        begin = node_start[one]
+        end = node_start[one + 1]
+        for sign in (-1.0, 1.0):
+            if sign > 0.0:
+                for k in range(n_classes):
+                    product = 1.0
+                    logs = 0.0
+                    for at in range(begin, end):
+                        c = code[at]
+                        its_class = k ^ flip[at]
+                        if weight[at] != 1.0:
+                            logs += _log_item(counts, c, its_class, weight[at], n_labels)
+                        elif c == PRIOR:
+                            product *= of_class[its_class]
+                        else:
+                            product *= of_code[c, its_class] / of_worker[c // n_labels, its_class]
+                        if product < SMALL:
+                            logs += math.log(product)
+                            product = 1.0
+                    score[k] = logs + math.log(product)
+                total = _to_chances(score[:n_classes])
+                drawn = _pick(score[:n_classes], uniform[b] * total)
+                for k in range(n_classes):
+                    marginal[one, k] += score[k] / total
+                state[one] = drawn
+            for at in range(begin, end):
+                c = code[at]
+                its_class = state[one] ^ flip[at]
+                added = sign * weight[at]
+                if c == PRIOR:
+                    of_class[its_class] += added
+                else:
+                    of_code[c, its_class] += added
+                    of_worker[c // n_labels, its_class] += added
+
+
+@kernel
+def _draw_jointly(
+    nodes: DrawNodes,
+    couplings: Couplings,
+    counts: DrawCounts,
+    state: Codes,
+    is_set: Mask,
+    uniform: float,
+    marginal: Floats,
+    score: Floats,
+    members: Codes,
+) -> None:
+    """Draw the nodes of one block from all their joint classes."""
+    n_classes = len(counts.of_class)
+    n_members = len(members)
+    for node in members:
+        _add_node(nodes, counts, node, state[node], -1.0)
+        is_set[node] = False
+    n_joint = n_classes**n_members
+    _score_joint(nodes, couplings, counts, state, is_set, members, score[:n_joint])
+    total = _to_chances(score[:n_joint])
+    drawn = _pick(score[:n_joint], uniform * total)
+    _add_marginals(score[:n_joint], total, members, marginal)
+    for at in range(n_members):
+        node = members[n_members - 1 - at]
+        k = drawn % n_classes
+        drawn //= n_classes
+        _add_node(nodes, counts, node, k, 1.0)
+        state[node] = k
+        is_set[node] = True
 
 
 @kernel
@@ -94,12 +163,8 @@ def _draw_one(
     n_classes = len(counts.of_class)
     _add_node(nodes, counts, node, state[node], -1.0)
     of_node = score[:n_classes]
-    if nodes.in_turn[node]:
-        for k in range(n_classes):
-            of_node[k] = _score_node(nodes, counts, node, k)
-    else:
-        _score_plainly(nodes, counts, node, of_node)
     for k in range(n_classes):
+        of_node[k] = _score_node(nodes, counts, node, k)
         of_node[k] += _coupled(couplings, state, is_set, node, k)
     total = _to_chances(of_node)
     drawn = _pick(of_node, uniform * total)
@@ -107,30 +172,6 @@ def _draw_one(
         marginal[node, k] += of_node[k] / total
     _add_node(nodes, counts, node, drawn, 1.0)
     state[node] = drawn
-
-
-@kernel
-def _score_plainly(nodes: DrawNodes, counts: DrawCounts, node: int, score: Floats) -> None:
-    """Set the score of every class, where no item depends on another."""
-    n_classes = len(counts.of_class)
-    n_labels = len(counts.of_code) // len(counts.of_worker)
-    for k in range(n_classes):
-        product = 1.0
-        logs = 0.0
-        for at in range(nodes.start[node], nodes.start[node + 1]):
-            code = nodes.code[at]
-            state = k ^ nodes.flip[at]
-            weight = nodes.weight[at]
-            if weight != 1.0:
-                logs += _log_item(counts, code, state, weight, n_labels)
-            elif code == PRIOR:
-                product *= counts.of_class[state]
-            else:
-                product *= counts.of_code[code, state] / counts.of_worker[code // n_labels, state]
-            if product < SMALL:
-                logs += math.log(product)
-                product = 1.0
-        score[k] = logs + math.log(product)
 
 
 @kernel
