@@ -216,11 +216,16 @@ def test_weighted_responses_count_as_often_as_they_weigh() -> None:
     rows = rows_of(2, 8)
     twice = [row for row in rows for _ in range(2)]
     tasks, workers, labels = (list(each) for each in zip(*rows, strict=True))
-    ids = [tb.Responses.from_rows(rows).tasks, tb.Responses.from_rows(rows).workers]
+    plain = responses_of(rows)
     weighed = tb.Responses.from_codes(
-        ids[0].codes(tasks), ids[1].codes(workers), labels, *ids,
-        tb.Responses.from_rows(rows).classes, weight=np.full(len(rows), 2.0),
-    )  # fmt: skip
+        plain.tasks.codes(tasks),
+        plain.workers.codes(workers),
+        labels,
+        plain.tasks,
+        plain.workers,
+        plain.classes,
+        weight=np.full(len(rows), 2.0),
+    )
     q, _ = exact(twice, 2)
     found = tb.GibbsSampler(n_draws=4000, random_state=1).fit(weighed)
     order = weighed.tasks.codes(list(range(N_TASKS)))
