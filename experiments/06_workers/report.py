@@ -49,8 +49,8 @@ def workers(kept: dict[str, Any]) -> str:
     parts = [
         made(kept),
         "### How often intervals of 90 % hold the truth\n",
-        "150 tasks, 12 workers drawn from the prior, 40 crowds. The first figure is of the cells of\n"
-        "confusion matrices, the second of accuracies.\n",
+        "150 tasks, 12 workers drawn from the prior, 40 crowds. The first figure is of the cells\n"
+        "of confusion matrices, the second of accuracies.\n",
         coverage(kept["coverage"]),
         "With more workers, 1,500 tasks, five crowds of each kind:\n",
         many(kept["many_workers"]),
@@ -144,8 +144,8 @@ def decisions(kept: dict[str, Any]) -> str:
         "came out, of the decisions and of the likeliest classes:\n",
         costs(kept["costs"]),
         "### Leaving tasks open\n",
-        "Accuracy promised → realised among the tasks that are not left open, by the share that is;\n"
-        "in bold where it falls short by more than two points. Without gold:\n",
+        "Accuracy promised → realised among the tasks that are not left open, by the share that\n"
+        "is; in bold where it falls short by more than two points. Without gold:\n",
         abstaining(kept["abstaining"], "none"),
         judged(kept["abstaining"], "none"),
         "With 100 known labels (half of them on small datasets), mean over four draws, scored on\n"
@@ -153,8 +153,8 @@ def decisions(kept: dict[str, Any]) -> str:
         abstaining(kept["abstaining"], "gold"),
         judged(kept["abstaining"], "gold"),
         "### What two more votes do\n",
-        "Fitted to half of the votes of each dataset; then two more votes of each task, by those who\n"
-        "gave them. Share of wrong labels: expected now, expected after two more by the plan,\n"
+        "Fitted to half of the votes of each dataset; then two more votes of each task, by those\n"
+        "who gave them. Share of wrong labels: expected now, expected after two more by the plan,\n"
         "expected after the fit with them; and what was wrong by gold before and after.\n",
         more_votes(kept["more_votes"]),
     ]
