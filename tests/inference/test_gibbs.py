@@ -247,6 +247,9 @@ def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: st
         tb.GibbsSampler(**options).fit([("a", "w", 0), ("b", "w", 1)])
 
 
-def test_a_bar_shows_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_shows_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     tb.GibbsSampler(n_draws=200, progress=True).fit([("a", "w", 0), ("b", "w", 1)])
     assert "drawing" in capsys.readouterr().err
