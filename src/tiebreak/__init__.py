@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import agreement, ask, datasets, errors, evaluate, selection, simulate, theory
+    from tiebreak import (
+        agreement,
+        ask,
+        datasets,
+        decisions,
+        errors,
+        evaluate,
+        selection,
+        simulate,
+        theory,
+    )
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -45,7 +55,14 @@ if TYPE_CHECKING:
         write_workers,
     )
     from tiebreak.gold import Gold
-    from tiebreak.inference import Auto, DawidSkene, LogOpinionPool, MajorityVote, VariationalBayes
+    from tiebreak.inference import (
+        Auto,
+        DawidSkene,
+        GibbsSampler,
+        LogOpinionPool,
+        MajorityVote,
+        VariationalBayes,
+    )
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
@@ -57,6 +74,7 @@ __all__ = [
     "DawidSkene",
     "ExactLinkOptions",
     "FileError",
+    "GibbsSampler",
     "Gold",
     "GoldError",
     "InputError",
@@ -79,6 +97,7 @@ __all__ = [
     "agreement",
     "ask",
     "datasets",
+    "decisions",
     "errors",
     "evaluate",
     "links_from_gold",
@@ -96,7 +115,17 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory")
+_MODULES = (
+    "agreement",
+    "ask",
+    "datasets",
+    "decisions",
+    "errors",
+    "evaluate",
+    "selection",
+    "simulate",
+    "theory",
+)
 _ROOMS = (
     "errors",
     "options",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tiebreak.inference.auto import Auto
     from tiebreak.inference.dawid_skene import DawidSkene
+    from tiebreak.inference.gibbs import GibbsSampler
     from tiebreak.inference.log_opinion_pool import LogOpinionPool
     from tiebreak.inference.majority_vote import MajorityVote
     from tiebreak.inference.variational_bayes import VariationalBayes
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Auto",
     "DawidSkene",
+    "GibbsSampler",
     "LogOpinionPool",
     "MajorityVote",
     "VariationalBayes",
@@ -23,6 +25,7 @@ __all__ = [
 _HOMES = {
     "Auto": "auto",
     "DawidSkene": "dawid_skene",
+    "GibbsSampler": "gibbs",
     "LogOpinionPool": "log_opinion_pool",
     "MajorityVote": "majority_vote",
     "VariationalBayes": "variational_bayes",
