@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import agreement, ask, datasets, errors, evaluate, selection, simulate, theory
+    from tiebreak import (
+        agreement,
+        ask,
+        datasets,
+        errors,
+        evaluate,
+        html_report,
+        selection,
+        simulate,
+        theory,
+    )
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -79,6 +89,7 @@ __all__ = [
     "datasets",
     "errors",
     "evaluate",
+    "html_report",
     "links_from_gold",
     "read_gold",
     "read_labels",
@@ -94,7 +105,17 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory")
+_MODULES = (
+    "agreement",
+    "ask",
+    "datasets",
+    "errors",
+    "evaluate",
+    "html_report",
+    "selection",
+    "simulate",
+    "theory",
+)
 _ROOMS = (
     "errors",
     "options",

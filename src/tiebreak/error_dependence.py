@@ -71,7 +71,13 @@ class Dependence:
         return words
 
 
-def dependence(model: Any, gold: Any = None, *, random_state: int | None = 0) -> Dependence:
+def dependence(
+    model: Any,
+    gold: Any = None,
+    *,
+    random_state: int | None = 0,
+    n_tasks: int | None = None,
+) -> Dependence:
     """Return how much the workers of a fitted model err together, given the class.
 
     Parameters
@@ -84,6 +90,8 @@ def dependence(model: Any, gold: Any = None, *, random_state: int | None = 0) ->
         counts as right. Some 50 known labels show them.
     random_state
         Of the tasks drawn again for the intervals.
+    n_tasks
+        Look at so many tasks at most, drawn at random; None: at all of them.
 
     Examples
     --------
@@ -94,6 +102,8 @@ def dependence(model: Any, gold: Any = None, *, random_state: int | None = 0) ->
     True
     """
     truth = _truth(model, gold)
+    if n_tasks is not None:
+        truth = _some_of(truth, n_tasks)
     answers = _answers(model.responses_, truth)
     if not len(answers.task):
         raise InputError("No task of gold has a response: there are no errors to compare.")
@@ -138,6 +148,17 @@ def _truth(model: Any, gold: Any) -> Codes:
     truth = np.full(len(model.tasks_), -1, dtype=np.int32)
     truth[known.task] = known.label
     return truth
+
+
+def _some_of(truth: Codes, n_tasks: int) -> Codes:
+    """Return the truth of so many tasks at most, drawn at random; −1 for the others."""
+    known = np.flatnonzero(truth >= 0)
+    if len(known) <= n_tasks:
+        return truth
+    left_out = np.random.default_rng(0).choice(known, len(known) - n_tasks, replace=False)
+    some = truth.copy()
+    some[left_out] = -1
+    return some
 
 
 def _answers(responses: Responses, truth: Codes) -> _Answers:
@@ -203,11 +224,7 @@ def _copies(answers: _Answers, chosen: Codes, model: Any) -> tuple[LikelyCopies,
     of_left = (errs.T @ there).toarray()
     both = (errs.T @ errs).toarray()
     either = of_left + of_left.T - both
-    same = np.zeros_like(both)
-    for label in range(len(model.classes_)):
-        wrong = (answers.errs & (answers.label == label)).astype(np.float64)
-        of_label = _columns(wrong, answers, chosen, n_tasks)
-        same += (of_label.T @ of_label).toarray()
+    same = _same_wrong_labels(answers, chosen, len(model.classes_))
     is_copy = (either >= LEAST_ERRORS) & (same >= COPIED * either) & (common >= LEAST_COMMON)
     left, right = np.nonzero(np.triu(is_copy, 1))
     order = np.argsort(-same[left, right], kind="stable")
@@ -216,3 +233,14 @@ def _copies(answers: _Answers, chosen: Codes, model: Any) -> tuple[LikelyCopies,
         LikelyCopies(name[a], name[b], int(common[a, b]), int(either[a, b]), int(same[a, b]))
         for a, b in zip(left[order].tolist(), right[order].tolist(), strict=True)
     )
+
+
+def _same_wrong_labels(answers: _Answers, chosen: Codes, n_classes: int) -> Floats:
+    """Count, by pair of chosen workers, the tasks on which both give the same wrong label."""
+    wrong = np.flatnonzero(answers.errs)
+    cell = answers.task[wrong].astype(np.int64) * n_classes + answers.label[wrong]
+    _, row = np.unique(cell, return_inverse=True)
+    shape = (len(wrong), int(answers.worker.max()) + 1)
+    table = sparse.csr_matrix((np.ones(len(wrong)), (row, answers.worker[wrong])), shape=shape)
+    of_chosen = table[:, chosen]
+    return np.asarray((of_chosen.T @ of_chosen).toarray())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from tiebreak.link_graph import violated
 from tiebreak.links import Links
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
+
+if TYPE_CHECKING:
+    from tiebreak.plots import Plots
 
 
 class Estimator:
@@ -73,6 +76,15 @@ class Estimator:
         start as in a cold fit.
         """
         raise TypeError(f"{type(self).__name__} is a base; use one of the estimators.")
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the fitted model: `.workers()`, `.confusion(worker)`, `.bound()` …"""
+        if "labels_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__} has nothing to plot. Call fit first.")
+        from tiebreak.plots import Plots
+
+        return Plots(self)
 
     def fit_predict(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
