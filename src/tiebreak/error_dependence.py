@@ -71,13 +71,7 @@ class Dependence:
         return words
 
 
-def dependence(
-    model: Any,
-    gold: Any = None,
-    *,
-    random_state: int | None = 0,
-    n_tasks: int | None = None,
-) -> Dependence:
+def dependence(model: Any, gold: Any = None, *, random_state: int | None = 0) -> Dependence:
     """Return how much the workers of a fitted model err together, given the class.
 
     Parameters
@@ -90,8 +84,6 @@ def dependence(
         counts as right. Some 50 known labels show them.
     random_state
         Of the tasks drawn again for the intervals.
-    n_tasks
-        Look at so many tasks at most, drawn at random; None: at all of them.
 
     Examples
     --------
@@ -102,8 +94,6 @@ def dependence(
     True
     """
     truth = _truth(model, gold)
-    if n_tasks is not None:
-        truth = _some_of(truth, n_tasks)
     answers = _answers(model.responses_, truth)
     if not len(answers.task):
         raise InputError("No task of gold has a response: there are no errors to compare.")
@@ -148,17 +138,6 @@ def _truth(model: Any, gold: Any) -> Codes:
     truth = np.full(len(model.tasks_), -1, dtype=np.int32)
     truth[known.task] = known.label
     return truth
-
-
-def _some_of(truth: Codes, n_tasks: int) -> Codes:
-    """Return the truth of so many tasks at most, drawn at random; −1 for the others."""
-    known = np.flatnonzero(truth >= 0)
-    if len(known) <= n_tasks:
-        return truth
-    left_out = np.random.default_rng(0).choice(known, len(known) - n_tasks, replace=False)
-    some = truth.copy()
-    some[left_out] = -1
-    return some
 
 
 def _answers(responses: Responses, truth: Codes) -> _Answers:

@@ -9,8 +9,8 @@ from tiebreak.charts.scale import Scale, round_ticks, tick_text, width_of
 from tiebreak.charts.table import Row, number
 from tiebreak.markup import clip, join
 
-WIDTH = 640.0
-HEIGHT = 240.0
+WIDTH = 860.0
+HEIGHT = 250.0
 BAR = 24.0  # height of a row of bars
 LONGEST_NAME = 26  # characters beside a bar; the table has more
 

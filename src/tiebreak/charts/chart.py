@@ -16,6 +16,7 @@ from tiebreak.files.atomic_write import open_target
 from tiebreak.markup import Child, Markup, join, tag
 
 NAMESPACE = "http://www.w3.org/2000/svg"
+NARROW = 440.0  # charts that are wider keep a least width on a phone, and are scrolled there
 ENDINGS = (".svg", ".html")
 
 
@@ -47,7 +48,7 @@ class Chart:
             viewBox=f"0 0 {self.width:g} {self.height:g}",
             width=f"{self.width:g}",
             height=f"{self.height:g}",
-            class_="tb-chart",
+            class_="tb-chart tb-wide" if self.width > NARROW else "tb-chart",
             role="img",
             aria_labelledby=f"{key}-title {key}-desc",
         )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tiebreak.markup import Child, Markup, join, tag
 
 Row = Sequence[Child]
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def table(
@@ -51,12 +52,12 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Write a share.
+    """Write a share; the space before the sign does not break.
 
-    >>> percent(0.123), percent(None)
-    ('12.3 %', '–')
+    >>> percent(0.123).split(), percent(None)
+    (['12.3', '%'], '–')
     """
-    return "–" if share is None or share != share else f"{100.0 * share:.{digits}f} %"
+    return "–" if share is None or share != share else f"{100.0 * share:.{digits}f}{NO_BREAK}%"
 
 
 def _cells(row: Row, numeric: list[bool]) -> list[Markup]:

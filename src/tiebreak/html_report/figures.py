@@ -63,7 +63,7 @@ def look_at(
         clip(source or "responses", 120),
         labels_to_score(model, truth),
         {} if texts is None else read_texts(texts, model.tasks_),
-        sampled(model.responses_),
+        sampled(model),
         Limits(),
     )
 

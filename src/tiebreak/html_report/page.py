@@ -7,8 +7,9 @@ from importlib import resources
 from typing import Any
 
 from tiebreak import charts
+from tiebreak.charts import percent
 from tiebreak.html_report.sections import SECTIONS
-from tiebreak.html_report.subject import Sentence
+from tiebreak.html_report.subject import SIGNS, Sentence
 from tiebreak.markup import Markup, join, tag
 from tiebreak.wording import counted
 
@@ -60,7 +61,7 @@ def plain_words(found: dict[str, Any]) -> list[Sentence]:
         if found["sections"][key] is not None
         for sentence in section.words(found["sections"][key])
     ]
-    return sorted(said, key=lambda sentence: sentence.is_fine)
+    return sorted(said, key=lambda sentence: SIGNS.index(sentence.sign))
 
 
 def _header(found: dict[str, Any], title: str) -> Markup:
@@ -78,9 +79,9 @@ def _top(found: dict[str, Any], sections: list[tuple[str, str, Markup]]) -> Mark
     said = [
         tag(
             "li",
-            tag("span", "Fine: " if sentence.is_fine else "Look: ", class_="sign"),
+            tag("span", f"{sentence.sign}: ", class_="sign"),
             sentence.text,
-            class_="fine" if sentence.is_fine else "look",
+            class_=sentence.sign.lower(),
         )
         for sentence in plain_words(found)
     ]
@@ -106,11 +107,11 @@ def _tiles(found: dict[str, Any]) -> Markup:
     labels = sections["labels"]
     if labels is not None:
         share = labels["n_doubtful"] / labels["n_tasks"]
-        tiles.append((f"{labels['n_doubtful']:,}", f"doubtful labels, {share:.1%} of all"))
+        tiles.append((f"{labels['n_doubtful']:,}", f"doubtful labels, {percent(share)} of all"))
         tiles.append((f"{labels['expected_wrong']:,.1f}", "labels expected to be wrong"))
     scores = sections["scores"]
     if scores is not None:
-        tiles.append((f"{scores['accuracy']:.1%}", f"of {scores['n_tasks']:,} known labels found"))
+        tiles.append((percent(scores["accuracy"]), f"of {scores['n_tasks']:,} known labels found"))
     agreement = sections["agreement"]
     if agreement is not None and agreement["alpha"]["value"] is not None:
         tiles.append((f"{agreement['alpha']['value']:.2f}", "Krippendorff's α"))

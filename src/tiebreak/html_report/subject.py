@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from tiebreak.ids import Ids
 from tiebreak.inference.estimator import Estimator
+from tiebreak.kernels.layout import Offsets
 from tiebreak.markup import clip
 from tiebreak.plots.calibration_curve import ToScore
 from tiebreak.plots.drawings import LONGEST_ID
@@ -19,11 +21,17 @@ MOST_SAMPLED = 20_000  # tasks that agreement and shared errors are measured on
 LONGEST_TEXT = 400  # characters of a task's text
 
 
+LOOK = "Look"
+FINE = "Fine"
+NEXT = "Next"
+SIGNS = (LOOK, FINE, NEXT)  # in this order at the top of the report
+
+
 class Sentence(NamedTuple):
-    """A sentence in plain words; `is_fine` is False where somebody should look."""
+    """A sentence in plain words: something to look at, something fine, or what to do next."""
 
     text: str
-    is_fine: bool = True
+    sign: str = FINE
 
 
 class Limits(NamedTuple):
@@ -51,7 +59,7 @@ class Subject(NamedTuple):
     source: str  # what the responses are called
     to_score: ToScore | None
     texts: Mapping[int, str]  # by code of task
-    sample: Responses
+    sample: Estimator  # the model on some tasks, where there are very many
     limits: Limits
 
     def text(self, task: int) -> str | None:
@@ -65,17 +73,42 @@ def name(value: Hashable | None) -> str:
     return clip(value, LONGEST_ID)
 
 
-def sampled(responses: Responses, most: int = MOST_SAMPLED) -> Responses:
-    """Return the responses to so many tasks, drawn at random; all, where there are no more.
+def sampled(model: Estimator, most: int = MOST_SAMPLED) -> Estimator:
+    """Return the model as it is on so many tasks, drawn at random; itself, where there are less."""
+    n_tasks = len(model.tasks_)
+    if n_tasks <= most:
+        return model
+    chosen = np.random.default_rng(0).choice(n_tasks, most, replace=False)
+    return restricted(model, np.sort(chosen))
 
-    >>> rows = [("a", "ann", "x"), ("b", "ann", "y"), ("c", "bob", "x")]
-    >>> sampled(Responses.from_rows(rows), 2).n_tasks
-    2
+
+def restricted(model: Estimator, chosen: Offsets) -> Estimator:
+    """Return a fitted model as it is on some tasks, by sorted codes; what it learnt is shared.
+
+    Links and gold stay whole: where they matter, their tasks must be among the chosen ones.
+
+    >>> import tiebreak as tb
+    >>> votes = [("a", "ann", "x"), ("b", "ann", "y"), ("c", "bob", "x")]
+    >>> list(restricted(tb.VariationalBayes().fit(votes), np.array([0, 2])).tasks_)
+    ['a', 'c']
     """
-    if responses.n_tasks <= most:
-        return responses
-    rng = np.random.default_rng(0)
-    chosen = np.sort(rng.choice(responses.n_tasks, most, replace=False))
+    view = copy.copy(model)
+    labels = model.labels_
+    view.responses_ = _of_tasks(model.responses_, chosen)
+    view.tasks_ = view.responses_.tasks
+    view.probabilities_ = model.probabilities_[chosen]
+    view.labels_ = replace(
+        labels,
+        tasks=view.tasks_,
+        label=labels.label[chosen],
+        probability=None if labels.probability is None else labels.probability[chosen],
+        probabilities=view.probabilities_,
+    )
+    return view
+
+
+def _of_tasks(responses: Responses, chosen: Offsets) -> Responses:
+    """Return the responses to these tasks."""
     n_each = np.diff(responses.start)[chosen]
     start = np.concatenate([[0], np.cumsum(n_each)])
     place = np.arange(start[-1]) + np.repeat(responses.start[chosen] - start[:-1], n_each)

@@ -72,8 +72,8 @@ def confusion_matrix(title: str, classes: Sequence[str], matrix: Any, descriptio
         [clip(name, LONGEST_ID) for name in classes],
         [[float(value) for value in row] for row in matrix],
         corner="true class",
-        row_title="true",
-        column_title="says",
+        row_title="true ↓",
+        column_title="says →",
     )
 
 

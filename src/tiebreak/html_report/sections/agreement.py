@@ -9,7 +9,7 @@ import numpy as np
 from tiebreak import agreement, charts
 from tiebreak.agreement import Alpha
 from tiebreak.charts import number
-from tiebreak.html_report.subject import Sentence, Subject, known, name
+from tiebreak.html_report.subject import FINE, LOOK, Sentence, Subject, known, name
 from tiebreak.markup import Markup, join, tag
 from tiebreak.wording import counted
 
@@ -21,13 +21,13 @@ FAIR = 0.667  # from here on, tentative ones
 
 def measure(subject: Subject) -> dict[str, Any] | None:
     """Measure α and its kin, on a sample of tasks where there are many."""
-    responses = subject.sample
+    responses = subject.sample.responses_
     if len(responses.classes) < 2 or not (np.diff(responses.start) >= 2).any():
         return None
     found = agreement.report(responses, n_resamples=N_RESAMPLES)
     return {
         "n_tasks": found.n_tasks,
-        "is_sample": responses is not subject.model.responses_,
+        "is_sample": subject.sample is not subject.model,
         "alpha": _alpha(found.alpha),
         "alpha_ordinal": None if found.alpha_ordinal is None else _alpha(found.alpha_ordinal),
         "fleiss_kappa": known(found.fleiss_kappa),
@@ -52,7 +52,12 @@ def words(found: dict[str, Any]) -> list[Sentence]:
     if alpha is None:
         return []
     grade = "well" if alpha >= GOOD else "fairly" if alpha >= FAIR else "little"
-    return [Sentence(f"Workers agree {grade}: Krippendorff's α is {alpha:.2f}.", alpha >= FAIR)]
+    return [
+        Sentence(
+            f"Workers agree {grade}: Krippendorff's α is {alpha:.2f}.",
+            FINE if alpha >= FAIR else LOOK,
+        )
+    ]
 
 
 def show(found: dict[str, Any]) -> Markup:

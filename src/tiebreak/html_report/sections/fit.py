@@ -7,7 +7,7 @@ from typing import Any
 from tiebreak import charts
 from tiebreak.charts import number
 from tiebreak.charts.table import Row
-from tiebreak.html_report.subject import Sentence, Subject, known
+from tiebreak.html_report.subject import LOOK, Sentence, Subject, known
 from tiebreak.markup import Markup, clip, join, tag
 from tiebreak.plots import drawings
 from tiebreak.wording import counted
@@ -43,7 +43,7 @@ def words(found: dict[str, Any]) -> list[Sentence]:
         said.append(Sentence(text))
     if not found["settled"]:
         text = f"The fit did not settle within {counted(found['sweeps'], 'sweep')}: raise max_iter."
-        said.append(Sentence(text, is_fine=False))
+        said.append(Sentence(text, LOOK))
     return said
 
 

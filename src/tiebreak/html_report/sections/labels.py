@@ -8,7 +8,7 @@ import numpy as np
 
 from tiebreak import charts
 from tiebreak.charts import number, percent
-from tiebreak.html_report.subject import Sentence, Subject, known, name
+from tiebreak.html_report.subject import LOOK, Sentence, Subject, known, name
 from tiebreak.markup import Markup, join, tag
 from tiebreak.wording import counted
 
@@ -59,16 +59,16 @@ def words(found: dict[str, Any]) -> list[Sentence]:
     if not n:
         return [
             Sentence(
-                f"All {counted(found['n_tasks'], 'label')} are {SURE:.0%} sure or more; "
+                f"All {counted(found['n_tasks'], 'label')} are {percent(SURE, 0)} sure or more; "
                 f"{wrong} of them should be wrong."
             )
         ]
     verb = "is" if n == 1 else "are"
     return [
         Sentence(
-            f"{n:,} of {counted(found['n_tasks'], 'label')} {verb} doubtful (below {SURE:.0%}); "
-            f"{wrong} of all labels should be wrong.",
-            is_fine=False,
+            f"{n:,} of {counted(found['n_tasks'], 'label')} {verb} doubtful (below "
+            f"{percent(SURE, 0)}); {wrong} of all labels should be wrong.",
+            LOOK,
         )
     ]
 
@@ -108,7 +108,7 @@ def _classes(found: dict[str, Any]) -> charts.Chart:
         [each["class"] for each in found["classes"]],
         [each["labels"] for each in found["classes"]],
         shown=[
-            f"{each['labels']:,} ({each['labels'] / found['n_tasks']:.0%})"
+            f"{each['labels']:,} ({percent(each['labels'] / found['n_tasks'], 0)})"
             for each in found["classes"]
         ],
         rows=rows,

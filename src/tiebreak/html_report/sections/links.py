@@ -11,7 +11,7 @@ from tiebreak import charts, link_graph
 from tiebreak.charts import number, percent
 from tiebreak.charts.table import Row
 from tiebreak.errors import InputNote
-from tiebreak.html_report.subject import Sentence, Subject, name
+from tiebreak.html_report.subject import LOOK, Sentence, Subject, name
 from tiebreak.ids import Ids
 from tiebreak.link_graph import Implications
 from tiebreak.links import Links
@@ -65,12 +65,12 @@ def words(found: dict[str, Any]) -> list[Sentence]:
     ):
         if found[key]:
             of = counted(found["n_links"], "link")
-            said.append(Sentence(f"{found[key]:,} of {of} {what}.", is_fine=False))
+            said.append(Sentence(f"{found[key]:,} of {of} {what}.", LOOK))
     if found["n_uncertain_groups"]:
         n = counted(found["n_uncertain_groups"], "group")
         said.append(
             Sentence(
-                f"The class of {n} of linked tasks is uncertain: label one task of each.", False
+                f"The class of {n} of linked tasks is uncertain: label one task of each.", LOOK
             )
         )
     return said or [Sentence(f"All {counted(found['n_links'], 'link')} hold.")]

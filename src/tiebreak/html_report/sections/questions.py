@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from tiebreak import charts, selection
 from tiebreak.charts import number
-from tiebreak.html_report.subject import Sentence, Subject, name
-from tiebreak.ids import MISSING
+from tiebreak.html_report.subject import NEXT, Sentence, Subject, name, restricted
+from tiebreak.inference.estimator import Estimator
 from tiebreak.markup import Markup, clip, join, tag
 from tiebreak.plots.worker_accuracy import worker_accuracy
 from tiebreak.wording import counted
@@ -20,7 +21,9 @@ ASKED = {
     "gold": "What is the class of this task?",
     "vote": "One more response",
 }
+MOST_TASKS = 100_000  # among which questions are looked for
 MOST_WORKERS = 20  # who may be asked for one more vote: the most accurate
+LEAST_GAIN = 1e-6  # labels put right: below, an answer changes nothing
 LONGEST_TEXT = 120  # characters of a text beside a question
 
 
@@ -29,13 +32,21 @@ def measure(subject: Subject) -> dict[str, Any] | None:
     model = subject.model
     if not model.supports_adaptive_selection or len(model.classes_) < 2:
         return None
-    kinds = {kind: _best(subject, kind) for kind in ASKED}
+    view = _worth_asking(model)
+    offers = {kind: _best(view, kind, subject.limits.questions) for kind in ASKED}
+    texts = _texts(subject, [offer for each in offers.values() for offer in each])
     return {
+        "n_tasks": len(view.tasks_),
+        "is_sample": view is not model,
         "expected_wrong": float((1.0 - np.asarray(model.labels_.probability)).sum()),
         "kinds": [
-            {"kind": kind, "asks": ASKED[kind], "questions": questions}
-            for kind, questions in kinds.items()
-            if questions
+            {
+                "kind": kind,
+                "asks": ASKED[kind],
+                "questions": [_question(offer, texts) for offer in each],
+            }
+            for kind, each in offers.items()
+            if each
         ],
     }
 
@@ -43,14 +54,15 @@ def measure(subject: Subject) -> dict[str, Any] | None:
 def words(found: dict[str, Any]) -> list[Sentence]:
     """Say which kind of question brings most, and how much."""
     if not found["kinds"]:
-        return [Sentence("Nothing is left to ask: no answer would change a label.")]
+        return [Sentence("Nothing is left to ask: no answer would change a label.", NEXT)]
     best = max(found["kinds"], key=lambda kind: kind["questions"][0]["gain"])
     first = best["questions"][0]
     asked = first["task"] if first["other"] is None else f"{first['task']} and {first['other']}"
     return [
         Sentence(
             f"Ask next: “{best['asks']}” ({asked}). The answer should put "
-            f"{first['gain']:.2f} labels right."
+            f"{first['gain']:.2f} labels right.",
+            NEXT,
         )
     ]
 
@@ -63,12 +75,32 @@ def show(found: dict[str, Any]) -> Markup:
         "How many wrong labels each answer should put right, by itself: the gains of questions "
         "about the same tasks do not add up."
     )
+    if found["is_sample"]:
+        intro += (
+            f" Looked for among {counted(found['n_tasks'], 'task')}, the most doubtful ones too."
+        )
     return join([tag("p", intro), *(_kind(kind) for kind in found["kinds"]), _command()])
 
 
-def _best(subject: Subject, kind: str) -> list[dict[str, Any]]:
+def _worth_asking(model: Estimator) -> Estimator:
+    """Return the model on the tasks among which questions are looked for.
+
+    Of very many, those in most doubt, as many of the others to compare them with, and all that
+    links or gold name.
+    """
+    n_tasks = len(model.tasks_)
+    if n_tasks <= MOST_TASKS:
+        return model
+    probability = np.asarray(model.labels_.probability)
+    doubtful = np.argpartition(probability, MOST_TASKS // 2)[: MOST_TASKS // 2]
+    others = np.random.default_rng(0).choice(n_tasks, MOST_TASKS // 2, replace=False)
+    named = [each.tasks for each in (model.links_, model.gold_) if each is not None]
+    tied = [model.tasks_.codes(tasks) for tasks in named]
+    return restricted(model, np.unique(np.concatenate([doubtful, others, *tied])))
+
+
+def _best(model: Estimator, kind: str, n: int) -> selection.Offers:
     """Return the best questions of one kind; this is the one place that asks `selection`."""
-    model = subject.model
     costs: dict[str, Any] = {"link": None, "gold": None, "vote": None}
     costs[kind] = 1.0
     if kind == "vote":
@@ -76,24 +108,30 @@ def _best(subject: Subject, kind: str) -> list[dict[str, Any]]:
         costs[kind] = {model.workers_[int(w)]: 1.0 for w in best}
         if not costs[kind]:
             return []
-    offers = selection.compare(model, subject.limits.questions, **costs, random_state=0)
-    return [_question(subject, offer) for offer in offers if offer.gain > 1e-6]
+    offers = selection.compare(model, n, **costs, random_state=0)
+    return [offer for offer in offers if offer.gain > LEAST_GAIN]
 
 
-def _question(subject: Subject, offer: selection.Offer) -> dict[str, Any]:
+def _question(offer: selection.Offer, texts: dict[Hashable, str]) -> dict[str, Any]:
+    tasks = [task for task in (offer.task, offer.other) if task is not None]
     return {
         "task": name(offer.task),
         "other": None if offer.other is None else name(offer.other),
         "worker": None if offer.worker is None else name(offer.worker),
         "gain": float(offer.gain),
-        "texts": [_text(subject, task) for task in (offer.task, offer.other) if task is not None],
+        "texts": [texts.get(task) for task in tasks],
     }
 
 
-def _text(subject: Subject, task: Any) -> str | None:
-    code = int(subject.model.tasks_.codes([task])[0])
-    found = None if code == MISSING else subject.text(code)
-    return None if found is None else clip(found, LONGEST_TEXT)
+def _texts(subject: Subject, offers: selection.Offers) -> dict[Hashable, str]:
+    """Return the texts of the tasks that questions are about, by task."""
+    if not subject.texts:
+        return {}
+    asked = {task for offer in offers for task in (offer.task, offer.other) if task is not None}
+    tasks = list(asked)
+    codes = subject.model.tasks_.codes(tasks).tolist()
+    found = {task: subject.text(code) for task, code in zip(tasks, codes, strict=True)}
+    return {task: clip(text, LONGEST_TEXT) for task, text in found.items() if text is not None}
 
 
 def _kind(kind: dict[str, Any]) -> Markup:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tiebreak import charts, evaluate
-from tiebreak.charts import number
-from tiebreak.html_report.subject import Sentence, Subject, name, rows_of
+from tiebreak.charts import number, percent
+from tiebreak.html_report.subject import FINE, LOOK, Sentence, Subject, name, rows_of
 from tiebreak.markup import Markup, join, tag
 from tiebreak.plots import drawings
 from tiebreak.plots.calibration_curve import CalibrationPoint, calibration_curve
@@ -48,14 +48,14 @@ def words(found: dict[str, Any]) -> list[Sentence]:
     stated = found["mean_probability"]
     right = found["accuracy"]
     gap = stated - right
-    honest = (
-        "as they say on average"
-        if abs(gap) <= HONEST
-        else f"though they state {stated:.0%} on average: "
-        + ("too sure" if gap > 0 else "too modest")
+    judged = "which is honest"
+    if abs(gap) > HONEST:
+        judged = "which is too sure" if gap > 0 else "which is too modest"
+    text = (
+        f"{percent(right)} of {counted(found['n_tasks'], 'known label')} are found; the "
+        f"probabilities said {percent(stated)}, {judged}."
     )
-    text = f"{right:.1%} of {counted(found['n_tasks'], 'known label')} are found, {honest}."
-    return [Sentence(text, is_fine=gap <= HONEST)]
+    return [Sentence(text, LOOK if gap > HONEST else FINE)]
 
 
 def show(found: dict[str, Any]) -> Markup:

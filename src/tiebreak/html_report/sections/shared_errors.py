@@ -8,8 +8,16 @@ import numpy as np
 
 from tiebreak import charts
 from tiebreak.charts import number
-from tiebreak.evaluate import dependence
-from tiebreak.html_report.subject import MOST_SAMPLED, Sentence, Subject, known, name
+from tiebreak.error_dependence import Dependence, dependence
+from tiebreak.html_report.subject import (
+    LOOK,
+    MOST_SAMPLED,
+    Sentence,
+    Subject,
+    known,
+    name,
+    restricted,
+)
 from tiebreak.ids import MISSING
 from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.markup import Markup, join, tag
@@ -26,7 +34,7 @@ def measure(subject: Subject) -> dict[str, Any] | None:
     model = subject.model
     if len(model.workers_) < 2 or len(model.classes_) < 2 or not model.responses_.n_responses:
         return None
-    found = dependence(model, _known_labels(subject), n_tasks=MOST_SAMPLED)
+    found = _dependence(subject)
     chosen = _most_correlated(found.correlation, subject.limits.correlated)
     matrix = found.correlation[np.ix_(chosen, chosen)]
     return {
@@ -64,7 +72,7 @@ def words(found: dict[str, Any]) -> list[Sentence]:
         said.append(
             Sentence(
                 f"{first['left']} and {first['right']} look like copies of each other{others}.",
-                is_fine=False,
+                LOOK,
             )
         )
     if found["by_gold"] and (found["mean_correlation"] or 0.0) >= MUCH:
@@ -72,7 +80,7 @@ def words(found: dict[str, Any]) -> list[Sentence]:
             Sentence(
                 f"Workers err together: {found['responses_per_task']:.1f} responses a task are "
                 f"worth {found['effective']:.1f} that err apart.",
-                is_fine=False,
+                LOOK,
             )
         )
     return said
@@ -148,13 +156,19 @@ def _most_correlated(correlation: Floats, most: int) -> Offsets:
     return np.array(sorted(chosen), dtype=np.int64)
 
 
-def _known_labels(subject: Subject) -> Any:
-    """Return known labels of tasks with responses, None where there are too few."""
+def _dependence(subject: Subject) -> Dependence:
+    """Compare errors by known labels, where enough of them have responses, else by the model's."""
     if subject.to_score is None:
-        return None
+        return dependence(subject.sample)
     gold = subject.to_score.gold
-    responses = subject.model.responses_
-    task = responses.tasks.codes(gold.tasks)
-    n_votes = np.diff(responses.start)
-    has_votes = (task != MISSING) & (n_votes[np.maximum(task, 0)] > 0)
-    return subset(gold, np.flatnonzero(has_votes)) if has_votes.sum() >= LEAST_KNOWN else None
+    model = subject.model
+    task = model.tasks_.codes(gold.tasks)
+    n_votes = np.diff(model.responses_.start)
+    known_there = np.flatnonzero((task != MISSING) & (n_votes[np.maximum(task, 0)] > 0))
+    if len(known_there) < LEAST_KNOWN:
+        return dependence(subject.sample)
+    if len(known_there) > MOST_SAMPLED:
+        rng = np.random.default_rng(0)
+        known_there = rng.choice(known_there, MOST_SAMPLED, replace=False)
+    view = restricted(model, np.sort(task[known_there]).astype(np.int64))
+    return dependence(view, subset(gold, known_there))

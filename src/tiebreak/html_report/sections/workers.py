@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tiebreak import charts
-from tiebreak.html_report.subject import Sentence, Subject, name
+from tiebreak.charts import percent
+from tiebreak.html_report.subject import LOOK, Sentence, Subject, name
 from tiebreak.markup import Markup, join, tag
 from tiebreak.plots import drawings
 from tiebreak.plots.drawings import WorkerRow
@@ -51,7 +52,7 @@ def words(found: dict[str, Any]) -> list[Sentence]:
     text = (
         f"{n:,} of {counted(found['n_workers'], 'worker')} {verb} no better than chance: {named}."
     )
-    return [Sentence(text, is_fine=False)]
+    return [Sentence(text, LOOK)]
 
 
 def show(found: dict[str, Any]) -> Markup:
@@ -110,10 +111,9 @@ def _matrices(subject: Subject, found: WorkerAccuracy) -> list[dict[str, Any]]:
         )
     ]
     for worker in _chosen(found, subject.limits.matrices - 1):
-        said = (
-            f"{found.verdict[worker].capitalize()}; right {found.accuracy[worker]:.0%}, on "
-            f"{counted(int(found.n_responses[worker]), 'response')}."
-        )
+        right = percent(float(found.accuracy[worker]), 0)
+        given = counted(int(found.n_responses[worker]), "response")
+        said = f"{found.verdict[worker].capitalize()}; right {right}, on {given}."
         matrix = model.confusion_[worker]
         made.append(_matrix(model, matrix, name(model.workers_[worker]), said))
     return made
