@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import check_files
+from tiebreak.cli.arguments import STANDARD, check_files
 from tiebreak.cli.errors import print_message, stages
 from tiebreak.cli.fuse import WorkerModelName
 from tiebreak.cli.imports import FormatName, Question, format_choices, texts_of_export
@@ -84,7 +84,8 @@ def report(
         refuse_foreign(page, numbers)
     with stages(quiet=quiet) as tell:
         tell("reading")
-        shown = None if texts else texts_of_export(responses, question)
+        is_export = not texts and responses != STANDARD  # which can be read only once
+        shown = texts_of_export(responses, question) if is_export else None
         given = read_inputs(
             responses,
             links=links,
@@ -117,7 +118,7 @@ def report(
             page,
             truth=compared,
             texts=given.texts if texts else shown,
-            source="standard input" if responses == "-" else Path(responses).name,
+            source="standard input" if responses == STANDARD else Path(responses).name,
             overwrite=force,
             watch=tell,
         )

@@ -11,7 +11,7 @@ from tiebreak._version import __version__
 from tiebreak.ask.job import read_texts
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.html_report.sections import SECTIONS
-from tiebreak.html_report.subject import Limits, Subject, sampled
+from tiebreak.html_report.subject import Limits, Subject, agreement_of, sampled
 from tiebreak.inference.estimator import Estimator
 from tiebreak.markup import clip
 from tiebreak.plots.calibration_curve import labels_to_score
@@ -58,12 +58,14 @@ def look_at(
         raise NotFittedError("The model was not fitted yet. Call its fit first.")
     if watch is not None and truth is None and model.gold_ is not None:
         watch("fitting without gold, to compare with it")
+    sample = sampled(model)
     return Subject(
         model,
         clip(source or "responses", 120),
         labels_to_score(model, truth),
         {} if texts is None else read_texts(texts, model.tasks_),
-        sampled(model),
+        sample,
+        agreement_of(sample.responses_),
         Limits(),
     )
 

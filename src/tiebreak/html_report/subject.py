@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak import agreement
+from tiebreak.agreement import AgreementReport
 from tiebreak.ids import Ids
 from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.layout import Offsets
@@ -17,6 +19,7 @@ from tiebreak.plots.calibration_curve import ToScore
 from tiebreak.plots.drawings import LONGEST_ID
 from tiebreak.responses import Responses
 
+N_RESAMPLES = 400  # of tasks, for the interval of α
 MOST_SAMPLED = 20_000  # tasks that agreement and shared errors are measured on
 LONGEST_TEXT = 400  # characters of a task's text
 
@@ -60,6 +63,7 @@ class Subject(NamedTuple):
     to_score: ToScore | None
     texts: Mapping[int, str]  # by code of task
     sample: Estimator  # the model on some tasks, where there are very many
+    agreement: AgreementReport | None  # of the sample; None: no task has two responses
     limits: Limits
 
     def text(self, task: int) -> str | None:
@@ -71,6 +75,13 @@ class Subject(NamedTuple):
 def name(value: Hashable | None) -> str:
     """Return an id as the report writes it."""
     return clip(value, LONGEST_ID)
+
+
+def agreement_of(responses: Responses) -> AgreementReport | None:
+    """Measure how far workers agree; None where no task has two responses, or one class only."""
+    if responses.n_classes < 2 or not (np.diff(responses.start) >= 2).any():
+        return None
+    return agreement.report(responses, n_resamples=N_RESAMPLES)
 
 
 def sampled(model: Estimator, most: int = MOST_SAMPLED) -> Estimator:

@@ -80,8 +80,6 @@ class Estimator:
     @property
     def plot(self) -> Plots:
         """Pictures of the fitted model: `.workers()`, `.confusion(worker)`, `.bound()` …"""
-        if "labels_" not in vars(self):
-            raise NotFittedError(f"{type(self).__name__} has nothing to plot. Call fit first.")
         from tiebreak.plots import Plots
 
         return Plots(self)

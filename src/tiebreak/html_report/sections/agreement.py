@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from tiebreak import agreement, charts
+from tiebreak import charts
 from tiebreak.agreement import Alpha
 from tiebreak.charts import number
 from tiebreak.html_report.subject import FINE, LOOK, Sentence, Subject, known, name
@@ -14,17 +12,15 @@ from tiebreak.markup import Markup, join, tag
 from tiebreak.wording import counted
 
 TITLE = "Agreement"
-N_RESAMPLES = 400
 GOOD = 0.8  # Krippendorff's own words for α: from here on conclusions can be drawn
 FAIR = 0.667  # from here on, tentative ones
 
 
 def measure(subject: Subject) -> dict[str, Any] | None:
     """Measure α and its kin, on a sample of tasks where there are many."""
-    responses = subject.sample.responses_
-    if len(responses.classes) < 2 or not (np.diff(responses.start) >= 2).any():
+    found = subject.agreement
+    if found is None:
         return None
-    found = agreement.report(responses, n_resamples=N_RESAMPLES)
     return {
         "n_tasks": found.n_tasks,
         "is_sample": subject.sample is not subject.model,

@@ -36,6 +36,7 @@ def measure(subject: Subject) -> dict[str, Any] | None:
         return None
     found = _dependence(subject)
     chosen = _most_correlated(found.correlation, subject.limits.correlated)
+    copies = _copies(subject, found)
     matrix = found.correlation[np.ix_(chosen, chosen)]
     return {
         "by_gold": found.by_gold,
@@ -48,17 +49,8 @@ def measure(subject: Subject) -> dict[str, Any] | None:
         "effective_interval": [known(end) for end in found.effective_interval],
         "workers": [name(found.workers[at]) for at in chosen.tolist()],
         "correlation": [[known(value) for value in row] for row in np.round(matrix, 6)],
-        "n_copies": len(found.copies),
-        "copies": [
-            {
-                "left": name(pair.left),
-                "right": name(pair.right),
-                "common_tasks": pair.n_common,
-                "either_errs": pair.n_errors,
-                "same_error": pair.n_same,
-            }
-            for pair in found.copies[: subject.limits.correlated]
-        ],
+        "n_copies": len(copies),
+        "copies": copies[: subject.limits.correlated],
     }
 
 
@@ -96,14 +88,10 @@ def show(found: dict[str, Any]) -> Markup:
         parts.append(tag("p", words, class_="note"))
     if found["copies"]:
         rows = [
-            (
-                each["left"],
-                each["right"],
-                *(number(each[key]) for key in ("common_tasks", "either_errs", "same_error")),
-            )
+            (each["left"], each["right"], number(each["common_tasks"]), each["why"])
             for each in found["copies"]
         ]
-        header = ("worker", "and", "tasks of both", "either errs", "same wrong label")
+        header = ("worker", "and", "tasks of both", "why")
         shown = f"Likely copies: {len(rows):,} of {counted(found['n_copies'], 'pair')}"
         parts.append(charts.table(shown, header, rows))
     return join(parts)
@@ -140,6 +128,37 @@ def _correlations(found: dict[str, Any]) -> charts.Chart:
         column_title="",
         diagonal=False,
     )
+
+
+def _copies(subject: Subject, found: Dependence) -> list[dict[str, Any]]:
+    """Return pairs that look like copies: by errors, and by answers that others do not give.
+
+    A model may take two who always agree for two good workers; answers alone then tell.
+    """
+    pairs = {
+        frozenset((pair.left, pair.right)): {
+            "left": name(pair.left),
+            "right": name(pair.right),
+            "common_tasks": pair.n_common,
+            "why": f"the same wrong label on {pair.n_same:,} of {pair.n_errors:,} tasks on which "
+            "either errs",
+        }
+        for pair in found.copies
+    }
+    alike = [] if subject.agreement is None else subject.agreement.copies
+    for each in alike:
+        left = subject.model.workers_[each.first]
+        right = subject.model.workers_[each.second]
+        pairs.setdefault(
+            frozenset((left, right)),
+            {
+                "left": name(left),
+                "right": name(right),
+                "common_tasks": each.n_shared,
+                "why": each.reason,
+            },
+        )
+    return list(pairs.values())
 
 
 def _most_correlated(correlation: Floats, most: int) -> Offsets:
