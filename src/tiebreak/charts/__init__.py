@@ -14,10 +14,11 @@ from tiebreak.charts.chart import Chart, stylesheet
 from tiebreak.charts.heat import heat_map
 from tiebreak.charts.intervals import intervals
 from tiebreak.charts.lines import Whisker, against_diagonal, line
-from tiebreak.charts.table import number, percent, table
+from tiebreak.charts.table import Number, number, percent, table
 
 __all__ = [
     "Chart",
+    "Number",
     "Whisker",
     "against_diagonal",
     "bars",

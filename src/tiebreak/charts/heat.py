@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tiebreak.charts.chart import Chart, as_rows, box, text
 from tiebreak.charts.scale import width_of
-from tiebreak.charts.table import Row
+from tiebreak.charts.table import Number, Row, number
 from tiebreak.markup import Markup, clip, join
 
 NARROWEST = 46.0  # of a cell
@@ -38,7 +38,7 @@ def heat_map(
     short = [clip(name, LONGEST_NAME) for name in names]
     heads = [clip(name, LONGEST_HEAD) for name in across]
     wide = max(NARROWEST, 10.0 + width_of(heads))
-    left = 26.0 + width_of(short)
+    left = 26.0 + width_of([*short, row_title])
     parts = [text(left, 13.0, column_title, "tb-muted")]
     for at, head in enumerate(heads):
         x = left + wide * (at + 0.5)
@@ -80,7 +80,5 @@ def _colour(value: float | None, is_diagonal: bool, diagonal: bool) -> str:
     return "tb-heat" if first else "tb-heat-other"
 
 
-def _number(value: float | None, digits: int) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.{digits}f}".replace("-", "−")
+def _number(value: float | None, digits: int) -> Number:
+    return number(None if value is None else float(value), digits)

@@ -13,6 +13,7 @@ from tiebreak.markup import join, tag
 
 HEIGHT = 260.0
 SQUARE = 380.0
+LEAST_SPAN = 0.01  # of a line: smaller changes are drawn flat
 
 
 class Whisker(NamedTuple):
@@ -35,10 +36,10 @@ def line(
     rows: Sequence[Row],
 ) -> Chart:
     """Draw a line through points, with a dot at its end."""
-    low, high = _widened(min(ys), max(ys))
+    low, high = _widened(min(ys), max(ys), LEAST_SPAN)
     ticks = round_ticks(low, high, 4)
     left = 18.0 + width_of([tick_text(tick) for tick in ticks])
-    x = Scale(*_widened(min(xs), max(xs)), left + 6.0, WIDTH - 20.0)
+    x = Scale(*_widened(min(xs), max(xs), 1.0), left + 6.0, WIDTH - 20.0)
     y = Scale(low, high, HEIGHT - 44.0, 26.0)
     parts = [segment(left, y.at(tick), WIDTH - 14.0, y.at(tick), "tb-grid") for tick in ticks]
     parts += [text(left - 8.0, y.at(tick) + 4.0, tick_text(tick), anchor="end") for tick in ticks]
@@ -85,8 +86,11 @@ def against_diagonal(
     return Chart(title, description, header, as_rows(rows), join(parts), SQUARE, SQUARE)
 
 
-def _widened(low: float, high: float) -> tuple[float, float]:
-    """Return the ends, apart by some width."""
-    if high > low:
-        return low, high
-    return low - max(abs(low), 1.0) * 0.5, high + max(abs(high), 1.0) * 0.5
+def _widened(low: float, high: float, least: float) -> tuple[float, float]:
+    """Return the ends, at least so far apart.
+
+    >>> _widened(3.0, 3.0, 1.0)
+    (2.5, 3.5)
+    """
+    missing = max(least - (high - low), 0.0)
+    return low - missing / 2.0, high + missing / 2.0

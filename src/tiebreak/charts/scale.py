@@ -50,7 +50,7 @@ def tick_text(value: float) -> str:
     >>> tick_text(2500.0), tick_text(0.25), tick_text(-1.2e7)
     ('2,500', '0.25', '−12,000,000')
     """
-    text = f"{value:,.0f}" if value == round(value) else f"{value:,.10g}"
+    text = f"{value:,.0f}" if value == round(value) else f"{value:,.12g}"
     return text.replace("-", "−")
 
 

@@ -20,7 +20,7 @@ def table(
 ) -> Markup:
     """Make a table whose first column names the rows; numbers stand to the right.
 
-    >>> print(table("Pets", ["pet", "n"], [["cat", 2]]).partition("<tbody>")[2][:60])
+    >>> print(table("Pets", ["pet", "n"], [["cat", number(2)]]).partition("<tbody>")[2][:60])
     <tr><th scope="row">cat</th><td class="tb-number">2</td></tr
     """
     numeric = [_is_numeric(rows, k) for k in range(len(header))]
@@ -39,25 +39,33 @@ def table(
     return tag("div", made, class_="tb-scroll", role="group", tabindex="0", aria_label=caption)
 
 
-def number(value: float | None, digits: int = 3) -> str:
+class Number(str):
+    """A number as it is written: it stands to the right in a table, which ids do not."""
+
+    __slots__ = ()
+
+
+def number(value: float | None, digits: int = 3) -> Number:
     """Write a number for a cell; what is not known is a dash.
 
     >>> number(0.12345), number(1234), number(None), number(-0.5)
     ('0.123', '1,234', '–', '−0.500')
     """
     if value is None or value != value:
-        return "–"
+        return Number("–")
     text = f"{value:,d}" if isinstance(value, int) else f"{value:,.{digits}f}"
-    return text.replace("-", "−")
+    return Number(text.replace("-", "−"))
 
 
-def percent(share: float | None, digits: int = 1) -> str:
+def percent(share: float | None, digits: int = 1) -> Number:
     """Write a share; the space before the sign does not break.
 
     >>> percent(0.123).split(), percent(None)
     (['12.3', '%'], '–')
     """
-    return "–" if share is None or share != share else f"{100.0 * share:.{digits}f}{NO_BREAK}%"
+    if share is None or share != share:
+        return Number("–")
+    return Number(f"{100.0 * share:.{digits}f}{NO_BREAK}%")
 
 
 def _cells(row: Row, numeric: list[bool]) -> list[Markup]:
@@ -70,6 +78,5 @@ def _cells(row: Row, numeric: list[bool]) -> list[Markup]:
 
 
 def _is_numeric(rows: Sequence[Row], column: int) -> bool:
-    """Say whether all cells of a column begin like a number; the first column never counts."""
-    cells = [str(row[column]) for row in rows]
-    return column > 0 and bool(cells) and all(cell[:1] in "0123456789−–" for cell in cells)
+    """Say whether all cells of a column are numbers; the first column names the rows."""
+    return column > 0 and bool(rows) and all(isinstance(row[column], Number) for row in rows)

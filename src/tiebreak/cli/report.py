@@ -25,7 +25,6 @@ from tiebreak.cli.options import (
     ResponsesFile,
     Seed,
     TasksFile,
-    open_files,
     read_inputs,
 )
 
@@ -73,7 +72,7 @@ def report(
     if not links and (link_options or on_contradiction):
         unused = flags_of(link_options) if link_options else ["--on-contradiction"]
         raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
-    from tiebreak import files, html_report
+    from tiebreak import html_report
     from tiebreak.html_report.writing import refuse_foreign, targets
     from tiebreak.inference import VariationalBayes, cost
 
@@ -92,6 +91,7 @@ def report(
             gold=gold,
             tasks=tasks,
             texts=texts,
+            truth=truth,
             columns=columns,
             repeats=repeats,
             classes=classes,
@@ -100,11 +100,6 @@ def report(
             choices=format_choices(question),
             fold_labels=fold_labels,
         )
-        compared = None
-        if truth is not None:
-            compared = open_files(columns, truth=truth)["truth"].read(files.read_gold)
-            if fold_labels:
-                compared = compared.with_labels_like(given.responses.classes)
         tell("fitting")
         cost.note_or_refuse(given.responses, worker_model or "confusion", force=force)
         model = VariationalBayes(
@@ -116,7 +111,7 @@ def report(
         html_report.write(
             model,
             page,
-            truth=compared,
+            truth=given.truth,
             texts=given.texts if texts else shown,
             source="standard input" if responses == STANDARD else Path(responses).name,
             overwrite=force,

@@ -103,10 +103,10 @@ def calibration(points: Sequence[CalibrationPoint], n_tasks: int) -> Chart:
     header = ("stated probability", "share right", "from", "to", "labels")
     cells = [
         (
-            f"{point.stated:.3f}",
-            f"{point.right:.3f}",
-            f"{point.low:.3f}",
-            f"{point.high:.3f}",
+            number(point.stated),
+            number(point.right),
+            number(point.low),
+            number(point.high),
             number(point.n),
         )
         for point in points

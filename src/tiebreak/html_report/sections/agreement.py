@@ -6,7 +6,7 @@ from typing import Any
 
 from tiebreak import charts
 from tiebreak.agreement import Alpha
-from tiebreak.charts import number
+from tiebreak.charts import Number, number
 from tiebreak.html_report.subject import FINE, LOOK, Sentence, Subject, known, name
 from tiebreak.markup import Markup, join, tag
 from tiebreak.wording import counted
@@ -64,9 +64,9 @@ def show(found: dict[str, Any]) -> Markup:
     if ordinal is not None:
         rows.append(("α, classes in order", number(ordinal["value"]), _between(ordinal)))
     rows += [
-        ("Fleiss' κ", number(found["fleiss_kappa"]), "–"),
-        ("Cohen's κ, mean of pairs", number(found["cohen_kappa"]), "–"),
-        ("share of equal pairs of labels", number(found["equal_pairs"]), "–"),
+        ("Fleiss' κ", number(found["fleiss_kappa"]), number(None)),
+        ("Cohen's κ, mean of pairs", number(found["cohen_kappa"]), number(None)),
+        ("share of equal pairs of labels", number(found["equal_pairs"]), number(None)),
     ]
     drawn = "drawn at random" if found["is_sample"] else "with two responses or more"
     caption = f"Measured on {counted(found['n_tasks'], 'task')} {drawn}"
@@ -93,7 +93,7 @@ def _alpha(alpha: Alpha) -> dict[str, float | None]:
     return {"value": known(alpha.value), "low": known(alpha.low), "high": known(alpha.high)}
 
 
-def _between(alpha: dict[str, float | None]) -> str:
+def _between(alpha: dict[str, float | None]) -> Number:
     if alpha["low"] is None or alpha["high"] is None:
-        return "–"
-    return f"{number(alpha['low'])} to {number(alpha['high'])}"
+        return number(None)
+    return Number(f"{number(alpha['low'])} to {number(alpha['high'])}")

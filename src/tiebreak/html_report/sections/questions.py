@@ -19,7 +19,7 @@ TITLE = "What to do next"
 ASKED = {
     "link": "Are these two of the same class?",
     "gold": "What is the class of this task?",
-    "vote": "One more response",
+    "vote": "One more response, by whom?",
 }
 MOST_TASKS = 100_000  # among which questions are looked for
 MOST_WORKERS = 20  # who may be asked for one more vote: the most accurate
@@ -79,7 +79,12 @@ def show(found: dict[str, Any]) -> Markup:
         intro += (
             f" Looked for among {counted(found['n_tasks'], 'task')}, the most doubtful ones too."
         )
-    return join([tag("p", intro), *(_kind(kind) for kind in found["kinds"]), _command()])
+    has_text = any(
+        text for kind in found["kinds"] for q in kind["questions"] for text in q["texts"]
+    )
+    tables = [_kind(kind, has_text=has_text) for kind in found["kinds"]]
+    shown = join(tables) if has_text else tag("div", *tables, class_="columns thirds")
+    return join([tag("p", intro), shown, _command()])
 
 
 def _worth_asking(model: Estimator) -> Estimator:
@@ -134,9 +139,8 @@ def _texts(subject: Subject, offers: selection.Offers) -> dict[Hashable, str]:
     return {task: clip(text, LONGEST_TEXT) for task, text in found.items() if text is not None}
 
 
-def _kind(kind: dict[str, Any]) -> Markup:
+def _kind(kind: dict[str, Any], *, has_text: bool) -> Markup:
     questions = kind["questions"]
-    has_text = any(text for each in questions for text in each["texts"])
     header = {"link": ("task", "and"), "gold": ("task",), "vote": ("task", "worker")}[kind["kind"]]
     rows = []
     for each in questions:
@@ -146,7 +150,7 @@ def _kind(kind: dict[str, Any]) -> Markup:
         row += [" / ".join(text or "–" for text in each["texts"])] if has_text else []
         rows.append([*row, number(each["gain"], 3)])
     header = (*header, *(("text",) if has_text else ()), "labels put right")
-    caption = f"“{kind['asks']}”: the {counted(len(rows), 'question')} that bring most"
+    caption = f"{kind['asks']} The {len(rows):,} that bring most"
     return charts.table(caption, header, rows)
 
 

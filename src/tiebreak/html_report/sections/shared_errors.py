@@ -60,7 +60,7 @@ def words(found: dict[str, Any]) -> list[Sentence]:
     if found["n_copies"]:
         first = found["copies"][0]
         more = found["n_copies"] - 1
-        others = f", and {counted(more, 'more pair')}" if more else ""
+        others = f"; so do {counted(more, 'more pair')}" if more else ""
         said.append(
             Sentence(
                 f"{first['left']} and {first['right']} look like copies of each other{others}.",
@@ -117,7 +117,7 @@ def _correlations(found: dict[str, Any]) -> charts.Chart:
     return charts.heat_map(
         "Correlation of errors",
         f"The {n:,} of {counted(found['n_workers'], 'worker')} whose errors are most alike. 1: "
-        "they always err together; 0: no more than by chance; –: too few tasks in common.",
+        "they always err together; 0: no more than by chance; –: the same worker, or too few tasks.",
         found["workers"],
         [
             [None if i == j else value for j, value in enumerate(row)]
