@@ -71,7 +71,7 @@ def bars(
     rows: Sequence[Row] | None = None,
 ) -> Chart:
     """Draw one bar for each name, with its number at the end."""
-    labels = [number(value, 0) for value in values] if shown is None else list(shown)
+    labels = [str(number(value, 0)) for value in values] if shown is None else list(shown)
     short = [clip(name, LONGEST_NAME) for name in names]
     left = 18.0 + width_of(short)
     x = Scale(0.0, max([*values, 1e-12]), left, WIDTH - 24.0 - width_of(labels))

@@ -79,9 +79,8 @@ def show(found: dict[str, Any]) -> Markup:
         intro += (
             f" Looked for among {counted(found['n_tasks'], 'task')}, the most doubtful ones too."
         )
-    has_text = any(
-        text for kind in found["kinds"] for q in kind["questions"] for text in q["texts"]
-    )
+    questions = [each for kind in found["kinds"] for each in kind["questions"]]
+    has_text = any(text for each in questions for text in each["texts"])
     tables = [_kind(kind, has_text=has_text) for kind in found["kinds"]]
     shown = join(tables) if has_text else tag("div", *tables, class_="columns thirds")
     return join([tag("p", intro), shown, _command()])

@@ -117,7 +117,7 @@ def _correlations(found: dict[str, Any]) -> charts.Chart:
     return charts.heat_map(
         "Correlation of errors",
         f"The {n:,} of {counted(found['n_workers'], 'worker')} whose errors are most alike. 1: "
-        "they always err together; 0: no more than by chance; –: the same worker, or too few tasks.",
+        "they always err together; 0: no more than by chance; –: itself, or too few tasks.",
         found["workers"],
         [
             [None if i == j else value for j, value in enumerate(row)]
