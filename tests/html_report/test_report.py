@@ -138,7 +138,7 @@ def test_guessers_and_copies_are_said_first() -> None:
     found = gather(tb.VariationalBayes().fit(votes))
     words = plain_words(found)
     looks = [sentence.text for sentence in words if sentence.sign == LOOK]
-    assert any("1 of 7 workers is no better than chance: guesser." in text for text in looks)
+    assert any("1 of 7 workers is hardly better than chance: guesser." in text for text in looks)
     assert any("good4 and copy look like copies of each other" in text for text in looks)
     assert [sentence.sign for sentence in words][: len(looks)] == [LOOK] * len(looks)
 
@@ -434,3 +434,13 @@ def test_every_section_has_what_a_section_needs() -> None:
         assert section.TITLE
         for part in ("measure", "show", "words"):
             assert callable(getattr(section, part))
+
+
+def test_who_agrees_with_nobody_is_named_whatever_the_prior_hopes() -> None:
+    accuracy = np.array([*[0.1] * 2, *[0.8] * 10])
+    crowd = tb.simulate.crowd(400, 12, 10, accuracy=accuracy, random_state=0)
+    model = tb.VariationalBayes().fit(crowd.responses)
+    found = gather(model)["sections"]
+    alone = {each["worker"] for each in found["agreement"]["spam"]}
+    assert alone == {"w01", "w02"}
+    assert set(found["workers"]["poor"]) == alone

@@ -11,7 +11,7 @@ from tiebreak import charts
 from tiebreak.charts import Chart, Whisker, number, percent
 from tiebreak.markup import clip
 from tiebreak.plots.calibration_curve import CalibrationPoint
-from tiebreak.plots.worker_accuracy import CHANCE, WORSE
+from tiebreak.plots.worker_accuracy import POOR
 from tiebreak.wording import counted
 
 LONGEST_ID = 60  # characters of an id in a table
@@ -60,7 +60,7 @@ def worker_accuracies(rows: Sequence[WorkerRow], n_workers: int, by_chance: floa
         axis="share of answers that are right",
         mark=by_chance,
         mark_text="guessing",
-        stands_out=[row.verdict in (CHANCE, WORSE) for row in rows],
+        stands_out=[row.verdict in POOR for row in rows],
     )
 
 

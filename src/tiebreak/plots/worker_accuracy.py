@@ -17,7 +17,9 @@ FEWEST = 10  # responses: below, no worker is judged
 RELIABLE = "better than chance"
 CHANCE = "no better than chance"
 WORSE = "worse than chance"
+ALONE = "agrees with hardly anybody"
 TOO_FEW = "too few to tell"
+POOR = (CHANCE, WORSE, ALONE)
 
 
 class WorkerAccuracy(NamedTuple):

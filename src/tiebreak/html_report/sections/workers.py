@@ -13,11 +13,12 @@ from tiebreak.markup import Markup, join, tag
 from tiebreak.plots import drawings
 from tiebreak.plots.drawings import WorkerRow
 from tiebreak.plots.model_plots import guessing, worker_rows
-from tiebreak.plots.worker_accuracy import CHANCE, FEWEST, WORSE, WorkerAccuracy, worker_accuracy
+from tiebreak.plots.worker_accuracy import ALONE, FEWEST, POOR, WorkerAccuracy, worker_accuracy
 from tiebreak.wording import counted
 
 TITLE = "Workers"
 BINS = 20
+SIDE_BY_SIDE = 5  # classes: confusion matrices with more stand below each other
 NAMED = 3  # workers that the top of the report names
 
 
@@ -26,7 +27,7 @@ def measure(subject: Subject) -> dict[str, Any] | None:
     model = subject.model
     if not len(model.workers_) or not model.responses_.n_responses:
         return None
-    found = worker_accuracy(model)
+    found = _with_loners(subject, worker_accuracy(model))
     rows = worker_rows(model, subject.limits.workers, found)
     bin_of = np.minimum((BINS * found.accuracy).astype(np.int64), BINS - 1)
     verdicts, n_each = np.unique(np.array(found.verdict, dtype=str), return_counts=True)
@@ -44,14 +45,13 @@ def measure(subject: Subject) -> dict[str, Any] | None:
 
 def words(found: dict[str, Any]) -> list[Sentence]:
     """Say how many workers are no better than chance."""
-    n = found["verdicts"].get(CHANCE, 0) + found["verdicts"].get(WORSE, 0)
+    n = sum(found["verdicts"].get(verdict, 0) for verdict in POOR)
     if not n:
         return [Sentence(f"None of {counted(found['n_workers'], 'worker')} looks like a guesser.")]
     named = ", ".join(found["poor"]) + (", …" if n > len(found["poor"]) else "")
     verb = "is" if n == 1 else "are"
-    text = (
-        f"{n:,} of {counted(found['n_workers'], 'worker')} {verb} no better than chance: {named}."
-    )
+    crowd = counted(found["n_workers"], "worker")
+    text = f"{n:,} of {crowd} {verb} hardly better than chance: {named}."
     return [Sentence(text, LOOK)]
 
 
@@ -75,7 +75,8 @@ def show(found: dict[str, Any]) -> Markup:
         for at, each in enumerate(found["matrices"])
     ]
     parts.append(tag("h3", "Who confuses what"))
-    parts.append(tag("div", *matrices, class_="columns"))
+    is_small = len(found["matrices"][0]["classes"]) <= SIDE_BY_SIDE
+    parts.append(tag("div", *matrices, class_="columns") if is_small else join(matrices))
     return join(parts)
 
 
@@ -89,9 +90,19 @@ def _spread(found: dict[str, Any]) -> charts.Chart:
     )
 
 
+def _with_loners(subject: Subject, found: WorkerAccuracy) -> WorkerAccuracy:
+    """Add what responses alone tell: who agrees with nobody, whatever a prior hopes of them."""
+    if subject.agreement is None:
+        return found
+    verdict = list(found.verdict)
+    for each in subject.agreement.spam:
+        verdict[each.worker] = ALONE if verdict[each.worker] not in POOR else verdict[each.worker]
+    return found._replace(verdict=tuple(verdict))
+
+
 def _poor(found: WorkerAccuracy) -> list[int]:
-    """Return workers who are no better than chance, those with the most responses first."""
-    is_poor = np.isin(np.array(found.verdict, dtype=str), [CHANCE, WORSE])
+    """Return workers who are hardly better than chance, those with the most responses first."""
+    is_poor = np.isin(np.array(found.verdict, dtype=str), POOR)
     poor = np.flatnonzero(is_poor)
     return [int(w) for w in poor[np.argsort(-found.n_responses[poor], kind="stable")]]
 
