@@ -117,8 +117,7 @@ def _tiles(found: dict[str, Any]) -> Markup:
         tiles.append((f"{agreement['alpha']['value']:.2f}", "Krippendorff's α"))
     links = sections["links"]
     if links is not None:
-        bad = links["n_broken"] + (links["n_doubtful"] or 0) + links["n_contradictory"]
-        tiles.append((f"{bad:,}", f"of {links['n_links']:,} links broken or in doubt"))
+        tiles.append((f"{links['n_broken']:,}", f"of {links['n_links']:,} links broken"))
     items = [tag("div", tag("dt", what), tag("dd", value)) for value, what in tiles]
     return tag("dl", *items, class_="tiles")
 
