@@ -18,7 +18,8 @@ from tiebreak.errors import FileError, InputError, NotFittedError, OptionError
 from tiebreak.html_report import MOST_BYTES, VERSION, gather, render, writing
 from tiebreak.html_report.page import plain_words
 from tiebreak.html_report.sections import SECTIONS
-from tiebreak.html_report.subject import LOOK, Limits, restricted
+from tiebreak.html_report.subject import LOOK, MOST_SAMPLED, Limits, restricted
+from tiebreak.plots.worker_accuracy import ALONE
 
 HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>\x00"
 WORDS = """
@@ -444,3 +445,11 @@ def test_who_agrees_with_nobody_is_named_whatever_the_prior_hopes() -> None:
     alone = {each["worker"] for each in found["agreement"]["spam"]}
     assert alone == {"w01", "w02"}
     assert set(found["workers"]["poor"]) == alone
+
+
+def test_a_sample_of_tasks_judges_no_worker() -> None:
+    crowd = tb.simulate.crowd(MOST_SAMPLED + 500, 4000, 2, responses_per_task=3, random_state=0)
+    found = gather(tb.VariationalBayes(max_iter=5, tol=0.0).fit(crowd.responses))["sections"]
+    assert found["agreement"]["is_sample"]
+    assert found["agreement"]["spam"] == []
+    assert ALONE not in found["workers"]["verdicts"]

@@ -21,9 +21,11 @@ def measure(subject: Subject) -> dict[str, Any] | None:
     found = subject.agreement
     if found is None:
         return None
+    is_sample = subject.sample is not subject.model
+    spam = [] if is_sample else found.spam  # a sample has too few responses of each worker
     return {
         "n_tasks": found.n_tasks,
-        "is_sample": subject.sample is not subject.model,
+        "is_sample": is_sample,
         "alpha": _alpha(found.alpha),
         "alpha_ordinal": None if found.alpha_ordinal is None else _alpha(found.alpha_ordinal),
         "fleiss_kappa": known(found.fleiss_kappa),
@@ -36,9 +38,9 @@ def measure(subject: Subject) -> dict[str, Any] | None:
                 "kappa": known(each.kappa),
                 "reason": each.reason,
             }
-            for each in found.spam[: subject.limits.workers]
+            for each in spam[: subject.limits.workers]
         ],
-        "n_spam": len(found.spam),
+        "n_spam": len(spam),
     }
 
 

@@ -92,8 +92,8 @@ def _spread(found: dict[str, Any]) -> charts.Chart:
 
 def _with_loners(subject: Subject, found: WorkerAccuracy) -> WorkerAccuracy:
     """Add what responses alone tell: who agrees with nobody, whatever a prior hopes of them."""
-    if subject.agreement is None:
-        return found
+    if subject.agreement is None or subject.sample is not subject.model:
+        return found  # a sample has too few responses of each worker to judge by
     verdict = list(found.verdict)
     for each in subject.agreement.spam:
         verdict[each.worker] = ALONE if verdict[each.worker] not in POOR else verdict[each.worker]
