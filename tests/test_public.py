@@ -31,7 +31,7 @@ PUBLIC = {
     *("LogOpinionPool", "Auto"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
-    *("agreement", "ask", "datasets", "decisions", "errors", "evaluate"),
+    *("agreement", "ask", "datasets", "decisions", "errors", "evaluate", "html_report"),
     *("selection", "simulate", "theory"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),

@@ -31,6 +31,7 @@ from tiebreak.wording import counted
 if TYPE_CHECKING:
     from tiebreak.decisions import Decisions
     from tiebreak.inference.worker_summary import WorkersTable
+    from tiebreak.plots import Plots
 
 
 class Estimator:
@@ -77,6 +78,13 @@ class Estimator:
         start as in a cold fit.
         """
         raise TypeError(f"{type(self).__name__} is a base; use one of the estimators.")
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the fitted model: `.workers()`, `.confusion(worker)`, `.bound()` …"""
+        from tiebreak.plots import Plots
+
+        return Plots(self)
 
     def fit_predict(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None

@@ -380,7 +380,8 @@ def class_scores(problem: Problem, scores: Floats) -> Floats:
     """Return the score of each class: the log of the sum over its states, exponentiated."""
     if problem.n_states == problem.n_classes:
         return scores
-    by_class = scores.reshape(len(scores), problem.n_classes, -1)
+    n_subtypes = problem.n_states // problem.n_classes  # -1 cannot be told of no task at all
+    by_class = scores.reshape(len(scores), problem.n_classes, n_subtypes)
     return np.asarray(np.logaddexp.reduce(by_class, axis=2))
 
 
