@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from tiebreak.gold import Gold
     from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
+    from tiebreak.inference.kept.model_file import load
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
@@ -80,6 +81,7 @@ __all__ = [
     "errors",
     "evaluate",
     "links_from_gold",
+    "load",
     "read_gold",
     "read_labels",
     "read_links",
@@ -104,6 +106,7 @@ _ROOMS = (
     "links",
     "files",
     "inference",
+    "inference.kept.model_file",
 )  # light first
 
 

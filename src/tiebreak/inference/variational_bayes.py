@@ -31,9 +31,9 @@ from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import GridPoint
 from tiebreak.inference.stages import Start, lay_out, patterns_of, to_patterns
-from tiebreak.inference.vb import Problem, Stopping
+from tiebreak.inference.vb import Beliefs, Problem, Stopping
 from tiebreak.inference.warm_start import WarmStart, q_from
-from tiebreak.inference.worker_models import AUTO, crowd_model
+from tiebreak.inference.worker_models import AUTO, CrowdModel, crowd_model
 from tiebreak.inference.worker_models.kinds import Kinds
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
@@ -142,6 +142,8 @@ class VariationalBayes(Estimator):
     models_tried_: tuple[Tried, ...] | None
     _warm_start: WarmStart
     _communities: Kinds | None
+    _crowd_model: CrowdModel
+    _beliefs: Beliefs
 
     supports_adaptive_selection = True
 
@@ -361,6 +363,8 @@ class VariationalBayes(Estimator):
         problem = fitted.problem
         found = fitted.found
         run = found.run
+        self._crowd_model = CrowdModel(problem.states, problem.workers)
+        self._beliefs = run.beliefs
         self.class_prior_ = problem.states.mean(run.beliefs.alpha)
         self.confusion_ = vb.confusion(problem, run.beliefs)
         self.bounds_ = run.bounds
