@@ -297,7 +297,13 @@ class VariationalBayes(Estimator):
             q = start.probabilities_ if end is None else end.class_q
             if end is not None and end.is_for(crowd):
                 return np.asarray(end.q if end.worker_model == self.worker_model_ else q)
-            return q_from(start.responses_, q, crowd, vb.majority(tasks, crowd.n_classes))
+            votes = vb.majority(tasks, crowd.n_classes)
+            if end is not None and end.worker_model == self.worker_model_:
+                q = end.q
+                n_subtypes = q.shape[1] // end.responses.n_classes
+                if n_subtypes > 1:
+                    votes = vb.split_into_subtypes(votes, n_subtypes, self.random_state)
+            return q_from(start.responses_, q, crowd, votes)
         if not isinstance(self.init, str):
             return start_from(self.init, crowd)
         if self.init == "spectral":

@@ -1,0 +1,339 @@
+"""Streaming variational inference: responses, links and gold as they come, batch by batch.
+
+Each batch touches some tasks. These are fitted with the counts of all other tasks as their prior
+(`batches.py`), then some tasks that were visited longest ago are visited again, because workers
+have since turned out to be other than was believed. Tasks that nobody has touched for long may
+settle: only counts remember them then, and memory does not grow with the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tiebreak import links as links_room
+from tiebreak.errors import GoldError, LinkError, TiebreakError
+from tiebreak.gold import GoldCodes
+from tiebreak.ids import Ids
+from tiebreak.inference.kept import growth
+from tiebreak.inference.kept.batches import (
+    Batch,
+    Counts,
+    Crowd,
+    Fitted,
+    count_batch,
+    fit_batch,
+)
+from tiebreak.inference.kept.open_tasks import GONE, NONE, Chains, OpenTasks
+from tiebreak.inference.kept.stream_links import LinkRows, StreamLinks, imply
+from tiebreak.inference.vb import Stopping
+from tiebreak.inference.worker_models import CrowdModel
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.options import ExactLinkOptions
+
+if TYPE_CHECKING:
+    from tiebreak.inference.variational_bayes import VariationalBayes
+
+VISIT = Stopping(1e-3, 4, accelerate=False)  # of a batch: what is left, revisits do
+REVISITED = 2.0  # so many old responses are visited again for each new one
+SLACK = 1.25  # open tasks over their limit before the oldest settle, all at once
+
+
+class Told(NamedTuple):
+    """A label, as it is now."""
+
+    task: Hashable
+    label: Hashable
+    probability: float
+
+
+class Stream:
+    """A model that takes responses, links and gold as they come.
+
+    Parameters
+    ----------
+    model
+        A fitted model: where the stream starts. It stays as it is.
+    n_open
+        The most tasks that stay open; None: all do.
+    """
+
+    def __init__(self, model: VariationalBayes, *, n_open: int | None = None) -> None:
+        from tiebreak.inference.kept import publication
+
+        self.template = model
+        self.n_open = n_open
+        self.crowd_model: CrowdModel = model._crowd_model
+        self.base = growth.base_of(model)
+        self.classes: list[Hashable] = list(model.classes_)
+        self.class_code = {name: k for k, name in enumerate(self.classes)}
+        self.workers: list[Hashable] = list(model.workers_)
+        self.worker_code = {name: w for w, name in enumerate(self.workers)}
+        self.tasks = OpenTasks(self.crowd_model.workers.n_states)
+        self.links = StreamLinks(model)
+        self.n_batches = 0
+        self.n_seen = 0  # responses of this process
+        self._oldest = 0  # the slot that is visited again next
+        n_states = self.crowd_model.workers.n_states
+        shape = (len(self.workers), len(self.classes), n_states)
+        self.counts = Counts(np.zeros(shape), np.zeros(n_states))
+        self.settled = Counts(np.zeros(shape), np.zeros(n_states))
+        publication.take_over(self, model)
+
+    # What comes in
+
+    def add(
+        self, task: Sequence[Hashable], worker: Sequence[Hashable], label: Sequence[Hashable]
+    ) -> Codes:
+        """Take responses, which count from the next `visit` on; return the slots they touch."""
+        labels = self._class_codes(label)  # first: other codes are of all classes
+        code = self._worker_codes(worker) * np.int32(len(self.classes)) + labels
+        slots = self.tasks.slots(task)
+        self.tasks.add(slots, code.astype(np.int32))
+        self.n_seen += len(code)
+        return slots
+
+    def know(self, task: Sequence[Hashable], label: Sequence[Hashable]) -> Codes:
+        """Take gold; a task that is known otherwise, or that links contradict, is refused."""
+        codes = self._class_codes(label)
+        slots = self.tasks.slots(task)
+        former = self.tasks.known.now[slots]
+        wrong = np.flatnonzero((former != NONE) & (former != codes))
+        if len(wrong):
+            at = int(wrong[0])
+            raise GoldError(
+                f"Task {task[at]!r} is known as {self.classes[int(former[at])]!r} already, and "
+                f"now as {label[at]!r}."
+            )
+        self.tasks.known.now[slots] = codes
+        try:
+            self._check_links(slots)
+        except LinkError:
+            self.tasks.known.now[slots] = former
+            raise
+        return slots
+
+    def link(
+        self,
+        left: Sequence[Hashable],
+        right: Sequence[Hashable],
+        must: Sequence[bool],
+        *,
+        weight: Sequence[float] | None = None,
+        duplicate: Sequence[bool] | None = None,
+        who: Sequence[Hashable] | None = None,
+    ) -> Codes:
+        """Take links; where one contradicts others, or gold, all of these are refused."""
+        one = self.tasks.slots(left)
+        other = self.tasks.slots(right)
+        n = len(one)
+        if (one == other).any():
+            raise LinkError(f"Task {left[int((one == other).argmax())]!r} is linked to itself.")
+        sources = [-1] * n if who is None else [self.links.source_code(name) for name in who]
+        self.links.add(
+            LinkRows(
+                one,
+                other,
+                np.array(must, dtype=bool),
+                np.full(n, np.nan) if weight is None else np.array(weight, dtype=np.float64),
+                np.zeros(n, dtype=bool) if duplicate is None else np.array(duplicate, dtype=bool),
+                np.array(sources, dtype=np.int32),
+            )
+        )
+        slots = np.unique(np.concatenate([one, other]))
+        try:
+            self._check_links(slots)
+        except LinkError:
+            self.links.take_back(n)
+            raise
+        return slots
+
+    def _worker_codes(self, worker: Sequence[Hashable]) -> Codes:
+        index = self.worker_code
+        before = len(index)
+        found = np.array([index.setdefault(name, len(index)) for name in worker], dtype=np.int32)
+        if len(index) > before:
+            self.workers = list(index)
+            growth.add_workers(self, before)
+        return found
+
+    def _class_codes(self, label: Sequence[Hashable]) -> Codes:
+        index = self.class_code
+        before = len(index)
+        found = np.array([index.setdefault(name, len(index)) for name in label], dtype=np.int32)
+        if len(index) > before:
+            try:
+                growth.add_classes(self, list(index))
+            except TiebreakError:
+                self.class_code = {name: k for k, name in enumerate(self.classes)}
+                raise
+        return found
+
+    def _check_links(self, slots: Codes) -> None:
+        """Refuse links and gold, among what is tied to these slots, that cannot all hold."""
+        tied = self.links.tied_to(slots, len(self.tasks))
+        links = self.links.among(tied)
+        if links is None:
+            return
+        gold = self._gold(tied)
+        implied = imply(links, gold, len(self.classes))
+        names = Ids([self.tasks.names[slot] for slot in tied.tolist()])
+        links_room.check(links, implied, names, classes=Ids(self.classes))
+
+    # Fitting
+
+    def visit(self, slots: Codes, stopping: Stopping = VISIT, *, revisit: bool = True) -> list[Told]:
+        """Fit the tasks that were touched, then some old ones; return labels that changed."""
+        self.n_batches += 1
+        n_new = 0
+        told: list[Told] = []
+        if len(slots):
+            touched = self.links.tied_to(slots, len(self.tasks))
+            self.tasks.touched.now[np.unique(slots)] = self.n_batches
+            n_new = int((self.tasks.n_responses_of(touched) - self._counted[touched]).sum())
+            told = self._fit(touched, stopping)
+        if revisit:
+            told += self._revisit(int(REVISITED * n_new), stopping)
+        if self.n_open is not None and len(self.tasks) > SLACK * self.n_open:
+            self.settle(self.n_open)
+        return told
+
+    def visit_all(self, stopping: Stopping = VISIT) -> list[Told]:
+        """Fit all open tasks together; return labels that changed."""
+        return self._fit(np.arange(len(self.tasks), dtype=np.int32), stopping)
+
+    def ask(self, task: Hashable) -> Told | None:
+        """Return the label of a task as it is now; None where it is not open."""
+        slot = self.tasks.slot_of(task)
+        if slot is None:
+            return None
+        found, fitted = self._fitted(self.links.tied_to(np.array([slot], np.int32), len(self.tasks)))
+        return self._tell(found, fitted, np.flatnonzero(found == slot))[0]
+
+    def _fit(self, slots: Codes, stopping: Stopping) -> list[Told]:
+        if not len(slots):
+            return []
+        found, fitted = self._fitted(slots, stopping)
+        changed = np.flatnonzero(self.tasks.told.now[found] != fitted.label)
+        return self._tell(found, fitted, changed)
+
+    def _fitted(self, slots: Codes, stopping: Stopping = VISIT) -> tuple[Codes, Fitted]:
+        """Fit a batch and put what its tasks add now in the place of what they added."""
+        batch = self._batch(slots)
+        fitted = fit_batch(self.crowd(), batch, stopping)
+        at = fitted.workers
+        changed = fitted.after.of_workers - fitted.before.of_workers
+        self.counts.of_workers[at] = np.maximum(self.counts.of_workers[at] + changed, 0.0)
+        self.counts.of_states[:] += fitted.after.of_states - fitted.before.of_states
+        self.tasks.q.now[slots] = fitted.q
+        self._counted[slots] = np.diff(batch.chains.start)
+        return slots, fitted
+
+    def _tell(self, slots: Codes, fitted: Fitted, places: Codes) -> list[Told]:
+        label = fitted.label[places]
+        self.tasks.told.now[slots[places]] = label
+        chance = fitted.probabilities[places, label]
+        rows = zip(slots[places].tolist(), label.tolist(), chance.tolist(), strict=True)
+        return [Told(self.tasks.names[s], self.classes[k], p) for s, k, p in rows]
+
+    def crowd(self) -> Crowd:
+        """Return workers and classes as they are now."""
+        options = self.template.link_options
+        decode = options.decode if isinstance(options, ExactLinkOptions) else None
+        backend = choose_backend(self.template.backend, self.n_seen)
+        return Crowd(
+            self.crowd_model,
+            self.base,
+            self.counts,
+            self.template.calibration_,
+            ExactLinkOptions(decode=decode),
+            backend,
+        )
+
+    @property
+    def _counted(self) -> Codes:
+        """How many responses of each slot are among the counts."""
+        return self.tasks.counted.now
+
+    def _batch(self, slots: Codes) -> Batch:
+        """Return some tasks with all that is known of them; what was said again is settled."""
+        chains = self._without_repeats(slots, self.tasks.chains(slots))
+        links = self.links.among(slots)
+        gold = self._gold(slots)
+        implied = None if links is None else imply(links, gold, len(self.classes))
+        evidence = self.tasks.evidence
+        own = np.diff(chains.start).astype(np.float64)
+        if chains.weight is not None:
+            own = np.diff(np.concatenate([[0.0], np.cumsum(chains.weight)])[chains.start])
+        return Batch(
+            chains,
+            self._counted[slots],
+            own + self.tasks.n_dropped.now[slots],
+            self.tasks.q.now[slots],
+            None if evidence is None else evidence.now[slots],
+            gold,
+            links,
+            implied,
+        )
+
+    def _gold(self, slots: Codes) -> GoldCodes | None:
+        label = self.tasks.known.now[slots]
+        place = np.flatnonzero(label != NONE)
+        return GoldCodes(place.astype(np.int32), label[place]) if len(place) else None
+
+    def _without_repeats(self, slots: Codes, chains: Chains) -> Chains:
+        """Let a new response of a worker on a task replace what it said there before."""
+        n_classes = len(self.classes)
+        row = np.repeat(np.arange(len(slots)), np.diff(chains.start))
+        depth = np.arange(len(row)) - chains.start[row]
+        n_new = np.diff(chains.start) - self._counted[slots]
+        is_new = depth < n_new[row]
+        if not is_new.any():
+            return chains
+        pair = row * len(self.workers) + chains.code // n_classes
+        order = np.argsort(pair, kind="stable")  # the last response of a worker comes first
+        is_head = np.append(True, pair[order][1:] != pair[order][:-1])
+        head = np.flatnonzero(is_head)[np.cumsum(is_head) - 1]
+        again = order[~is_head & is_new[order[head]]]
+        if not len(again):
+            return chains
+        counted = again[~is_new[again]]
+        worker, label = np.divmod(chains.code[counted], n_classes)
+        weight = 1.0 if chains.weight is None else chains.weight[counted][:, None]
+        said = self.tasks.q.now[slots[row[counted]]] * weight
+        np.subtract.at(self.counts.of_workers, (worker, label), said)
+        np.maximum(self.counts.of_workers, 0.0, out=self.counts.of_workers)
+        np.subtract.at(self._counted, slots[row[counted]], 1)
+        self.tasks.code.now[chains.response[again]] = GONE
+        return self.tasks.chains(slots)
+
+    def _revisit(self, n_responses: int, stopping: Stopping) -> list[Told]:
+        """Visit tasks again, in turn, so many responses in all."""
+        n_tasks = len(self.tasks)
+        if not n_responses or not n_tasks:
+            return []
+        first = self._oldest % n_tasks
+        turn = (first + np.arange(min(n_responses, n_tasks), dtype=np.int64)) % n_tasks
+        n_each = np.maximum(self.tasks.n_responses_of(turn), 1)
+        chosen = turn[: int(np.searchsorted(np.cumsum(n_each), n_responses)) + 1]
+        self._oldest = int(first + len(chosen)) % n_tasks
+        return self._fit(self.links.tied_to(chosen.astype(np.int32), n_tasks), stopping)
+
+    # Settling
+
+    def settle(self, n_open: int) -> None:
+        """Keep the tasks that were touched last open; only counts remember the others."""
+        by_age = np.argsort(self.tasks.touched.now, kind="stable")
+        gone = np.sort(by_age[: max(len(self.tasks) - n_open, 0)]).astype(np.int32)
+        if not len(gone):
+            return
+        kept = np.setdiff1d(np.arange(len(self.tasks), dtype=np.int32), gone)
+        batch = self._batch(gone)
+        added = count_batch(batch, len(self.workers), len(self.classes))
+        self.settled.of_workers[:] += added.of_workers
+        self.settled.of_states[:] += added.of_states
+        self.links.renumber(self.tasks.keep(kept))
+        self._oldest = 0

@@ -1,0 +1,132 @@
+"""Updates: a model goes on with more responses, links and gold.
+
+Where responses are kept, an update is a fit of everything together that starts from the model.
+Where only counts are kept, the tasks that have responses are fitted with the counts as their prior.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tiebreak import files
+from tiebreak.errors import NotFittedError, OptionError
+from tiebreak.gold import Gold
+from tiebreak.inference.estimator import Estimator
+from tiebreak.inference.kept.dropping import drop_responses
+from tiebreak.inference.kept.joining import join_gold, join_links, join_responses
+from tiebreak.inference.majority_vote import MajorityVote
+from tiebreak.inference.variational_bayes import VariationalBayes
+from tiebreak.inference.vb import Stopping
+from tiebreak.inference.worker_models import AUTO
+from tiebreak.links import Links
+from tiebreak.responses import Responses
+
+
+def update(model: Estimator, responses: Any, links: Any, gold: Any, forget: float = 1.0) -> None:
+    """Let a model go on in its place; where that fails it stays as it was."""
+    if "labels_" not in vars(model):
+        raise NotFittedError(f"{type(model).__name__} has nothing to go on from. Call fit first.")
+    if not 0.0 < forget <= 1.0:
+        raise OptionError(f"forget must lie above 0 and be 1 at most; got {forget!r}.")
+    new = None if responses is None else files.read_responses(responses)
+    pairs = None if links is None else files.read_links(links)
+    known = None if gold is None else files.read_gold(gold)
+    if model._carried is None and forget == 1.0:
+        made = _fit_all(model, new, pairs, known)
+    elif isinstance(model, VariationalBayes):
+        made = _fit_touched(model, new, pairs, known, forget)
+    else:
+        raise OptionError(
+            f"{type(model).__name__} cannot go on from counts, nor forget: use VariationalBayes, "
+            "or keep the responses."
+        )
+    vars(model).clear()
+    vars(model).update(vars(made))
+
+
+def _fit_all(
+    model: Estimator, new: Responses | None, links: Links | None, gold: Gold | None
+) -> Estimator:
+    """Fit everything together, from where the model is."""
+    crowd = model.responses_ if new is None else join_responses(model.responses_, new)
+    made = copy.copy(model)
+    given = {"links": join_links(model.links_, links), "gold": join_gold(model.gold_, gold)}
+    if isinstance(made, MajorityVote):
+        return made.fit(crowd, **given)
+    if not isinstance(made, VariationalBayes):
+        return made.fit(crowd, **given, start=model)
+    options = made.get_params()
+    chosen = model.worker_model_ if made.worker_model == AUTO else made.worker_model
+    made.set_params(
+        worker_model=chosen, confusion_prior=_by_worker(model), init=_init(options["init"])
+    )
+    made.fit(crowd, **given, start=model)
+    made.models_tried_ = model.models_tried_
+    return made.set_params(**options)
+
+
+def _by_worker(model: VariationalBayes) -> Any:
+    """Return the prior of workers; one array for all of them is named by worker: more may come."""
+    prior = model.confusion_prior
+    if isinstance(prior, str | Mapping) or np.ndim(prior) != 3:  # type: ignore[arg-type]
+        return prior
+    return dict(zip(model.workers_, np.asarray(prior), strict=True))
+
+
+def _init(given: Any) -> Any:
+    """Return the option; probabilities that the first fit started from have served."""
+    return given if isinstance(given, str) else "majority"
+
+
+def _fit_touched(
+    model: VariationalBayes,
+    new: Responses | None,
+    links: Links | None,
+    gold: Gold | None,
+    forget: float,
+) -> VariationalBayes:
+    """Fit the tasks that are touched or have responses, with the counts of others as their prior."""
+    from tiebreak.inference.kept.publication import to_model
+    from tiebreak.inference.kept.streaming import Stream
+
+    if forget < 1.0:
+        model = drop_responses(model)
+        assert model._carried is not None
+        faded = model._carried._replace(counts=model._carried.counts * forget)
+        model._carried = faded
+    stream = Stream(model)
+    touched = [np.flatnonzero(np.diff(model.responses_.start)).astype(np.int32)]
+    if new is not None:
+        touched.append(stream.tasks.slots(list(new.tasks)))
+        touched.append(
+            stream.add(
+                list(new.tasks.take(new.task_of_each())),
+                list(new.workers.take(new.worker_of_each())),
+                list(new.classes.take(new.label_of_each())),
+            )
+        )
+    if links is not None:
+        touched.append(_add_links(stream, links))
+    if gold is not None:
+        touched.append(stream.know(list(gold.tasks), list(gold.classes.take(gold.label))))
+    stopping = Stopping(model.tol, model.max_iter, accelerate=False)
+    stream.visit(np.unique(np.concatenate(touched)), stopping, revisit=False)
+    return to_model(stream)
+
+
+def _add_links(stream: Any, links: Links) -> Any:
+    who = None
+    if links.who is not None and links.sources is not None:
+        who = [None if code < 0 else links.sources[code] for code in links.who.tolist()]
+    return stream.link(
+        list(links.tasks.take(links.left)),
+        list(links.tasks.take(links.right)),
+        links.must.tolist(),
+        weight=None if links.weight is None else links.weight.tolist(),
+        duplicate=None if links.duplicate is None else links.duplicate.tolist(),
+        who=who,
+    )
