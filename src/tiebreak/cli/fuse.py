@@ -21,6 +21,7 @@ from tiebreak.cli.imports import (
     format_choices,
 )
 from tiebreak.cli.link_options import flags_of, takes_link_options
+from tiebreak.cli.models import Keep, refuse_model_name
 from tiebreak.cli.options import (
     Classes,
     Columns,
@@ -82,6 +83,11 @@ def fuse(
     workers: Annotated[
         str | None, typer.Option(help="Where to write who confuses what.", metavar="FILE")
     ] = None,
+    save: Annotated[
+        str | None,
+        typer.Option(help="Keep the model, for predict, update, stream.", metavar="MODEL.tbm"),
+    ] = None,
+    keep: Keep = "responses",
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add one column per class.")
     ] = False,
@@ -163,6 +169,7 @@ def fuse(
         unused = flags_of(link_options) if link_options else ["--on-contradiction"]
         raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
     check_files((responses, links, gold, tasks), (out, workers, doubtful))
+    refuse_model_name(save)
     from tiebreak import files
     from tiebreak.inference import cost
 
@@ -207,12 +214,14 @@ def fuse(
         if doubtful:
             files.write_table(doubtful, doubtful_columns(model))
         files.write_labels(out, model.labels_, probabilities=probabilities)
+    if save:
+        model.save(save, keep=keep)
     summary = summarise(method, model)
     if as_json:
-        typer.echo(json.dumps(summary | {"out": out, "workers_out": workers}))
+        typer.echo(json.dumps(summary | {"out": out, "workers_out": workers, "saved": save}))
     if not quiet:
         print_message(describe(summary))
-        written = [name for name in (out, workers, doubtful) if name and name != STANDARD]
+        written = [name for name in (out, workers, doubtful, save) if name and name != STANDARD]
         print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
 
 

@@ -53,7 +53,7 @@ class Kind(NamedTuple):
 def write(target: Target, kind: Kind, content: Content) -> None:
     """Write a folder, or write it anew; one of another kind, or a file, is refused."""
     path = Path(os.path.realpath(target))
-    _refuse_foreign(path, kind)
+    refuse_foreign(path, kind)
     if not path.exists() or not any(path.iterdir()):
         with open_folder(path) as folder:
             _write_about(folder, kind, content, _write_files(folder, content, 1))
@@ -207,7 +207,7 @@ def _read_json(folder: Path) -> dict[str, Any]:
 
 def _checked(folder: Path, kind: Kind, about_file: dict[str, Any]) -> Path:
     """Return the path of a file that is what was written."""
-    name = about_file["file"]
+    name: str = about_file["file"]
     if Path(name).name != name:
         raise damaged(folder, f"{name} is not a name of a file", kind)
     file = folder / name
@@ -226,7 +226,8 @@ def _remove_others(folder: Path, written: dict[str, dict[str, Any]]) -> None:
             file.unlink(missing_ok=True)
 
 
-def _refuse_foreign(path: Path, kind: Kind) -> None:
+def refuse_foreign(path: Path, kind: Kind) -> None:
+    """Refuse a path where something else lies, or whose folder does not exist."""
     if not path.parent.is_dir():
         raise FileError(f"{path} cannot be written: the folder {path.parent} does not exist.")
     if path.exists() and not path.is_dir():

@@ -116,7 +116,6 @@ def _check_files(folder: Path, files: dict[str, dict[str, int]]) -> None:
             raise _damaged(folder, f"{name} is not what was written")
 
 
-
 def fits(
     start: npt.NDArray[Any], code: npt.NDArray[Any], n_tasks: int, n_workers: int, n_classes: int
 ) -> bool:
@@ -140,9 +139,6 @@ def _damaged(folder: Path, reason: str) -> FileError:
         f"{folder} is damaged or was not written to its end ({reason}). "
         "Pack the responses again: tiebreak pack RESPONSES"
     )
-
-
-
 
 
 def _is_own(folder: Path) -> bool:

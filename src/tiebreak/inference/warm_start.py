@@ -73,7 +73,9 @@ def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) ->
     n_subtypes = q.shape[1] // max(former.n_classes, 1)
     subtype = np.arange(n_subtypes)
     new_class = np.repeat(responses.classes.codes(former.classes), n_subtypes)
-    column = np.where(new_class >= 0, new_class * n_subtypes + np.tile(subtype, former.n_classes), -1)
+    column = np.where(
+        new_class >= 0, new_class * n_subtypes + np.tile(subtype, former.n_classes), -1
+    )
     seen = np.flatnonzero(place >= 0)
     kept = np.flatnonzero(column >= 0)
     moved = np.zeros((len(seen), votes.shape[1]))

@@ -78,8 +78,8 @@ def fit_batch(crowd: Crowd, batch: Batch, stopping: Stopping) -> Fitted:
     """Fit the tasks of a batch, with the counts of all others as they are."""
     n_classes = crowd.model.workers.n_classes
     worker, label = np.divmod(batch.chains.code, n_classes)
-    workers, local = np.unique(worker, return_inverse=True)
-    code = (local.astype(np.int32) * n_classes + label).astype(np.int32)
+    workers, local = _numbered(worker, crowd.model.workers.n_workers)
+    code = (local[worker] * n_classes + label).astype(np.int32)
     tasks = _lay_out(crowd, batch, code, len(workers))
     before = _counted(crowd, batch, tasks, len(workers))
     problem = _problem(crowd, batch, tasks, workers, before)
@@ -93,6 +93,14 @@ def fit_batch(crowd: Crowd, batch: Batch, stopping: Stopping) -> Fitted:
     n_own = len(workers) * n_classes
     after = Counts(_by_worker(counts[:n_own], len(workers)), totals)
     return Fitted(run.q, workers, before, after, decided, probabilities, run.bounds)
+
+
+def _numbered(worker: Codes, n_workers: int) -> tuple[Codes, Codes]:
+    """Return the workers that are named, sorted, and for each of all workers its place there."""
+    is_named = np.zeros(n_workers, dtype=bool)
+    is_named[worker] = True
+    place = np.cumsum(is_named, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(is_named).astype(np.int32), place
 
 
 class _Found(NamedTuple):
@@ -152,17 +160,24 @@ def _with_evidence(batch: Batch) -> Mask | None:
     """Say which tasks have evidence of responses that were dropped; None: none has."""
     if batch.evidence is None:
         return None
-    has_some = batch.evidence.any(axis=1)
+    has_some = np.asarray(batch.evidence.any(axis=1))
     return has_some if has_some.any() else None
 
 
-def count_batch(batch: Batch, n_workers: int, n_classes: int) -> Counts:
+def count_batch(batch: Batch, n_workers: int, n_classes: int, backend: Backend) -> Counts:
     """Return what the tasks of a batch add to the counts of all workers."""
-    of_workers = np.zeros((n_workers * n_classes, batch.q.shape[1]))
-    row = np.repeat(np.arange(len(batch.q)), np.diff(batch.chains.start))
-    weight = 1.0 if batch.chains.weight is None else batch.chains.weight[:, None]
-    np.add.at(of_workers, batch.chains.code, batch.q[row] * weight)
-    return Counts(of_workers.reshape(n_workers, n_classes, -1), batch.q.sum(axis=0))
+    tasks = lay_out_votes(batch, n_workers, n_classes)
+    counts, totals = backend.open(tasks, batch.q).tally()
+    return Counts(counts.reshape(n_workers, n_classes, -1), totals)
+
+
+def lay_out_votes(batch: Batch, n_workers: int, n_classes: int) -> ByTask:
+    """Lay out the responses of a batch in the codes of the stream."""
+    chains = batch.chains
+    role = np.full(len(batch.q), FREE, dtype=np.int8)
+    n_codes = n_workers * n_classes
+    n_states = batch.q.shape[1]
+    return layout.lay_out(chains.start, chains.code, role, n_codes, n_states, chains.weight)
 
 
 def _counted(crowd: Crowd, batch: Batch, tasks: ByTask, n_workers: int) -> Counts:
@@ -177,9 +192,7 @@ def _counted(crowd: Crowd, batch: Batch, tasks: ByTask, n_workers: int) -> Count
         start = np.concatenate([[0], np.cumsum(is_former)])[batch.chains.start]
         weight = None if batch.chains.weight is None else batch.chains.weight[is_former]
         n_codes = n_workers * n_classes
-        tasks = layout.lay_out(
-            start, own[is_former], tasks.role, n_codes, batch.q.shape[1], weight
-        )
+        tasks = layout.lay_out(start, own[is_former], tasks.role, n_codes, batch.q.shape[1], weight)
     counts, totals = crowd.backend.open(tasks, batch.q).tally()
     return Counts(_by_worker(counts, n_workers), totals)
 
@@ -189,9 +202,7 @@ def _by_worker(counts: Floats, n_workers: int) -> Floats:
     return counts.reshape(n_workers, -1, n_states) if n_workers else counts.reshape(0, 1, n_states)
 
 
-def _problem(
-    crowd: Crowd, batch: Batch, tasks: ByTask, workers: Codes, before: Counts
-) -> Problem:
+def _problem(crowd: Crowd, batch: Batch, tasks: ByTask, workers: Codes, before: Counts) -> Problem:
     """Return the fit of the batch: the counts of all other tasks are part of the prior."""
     chosen = select_workers(crowd.model.workers, workers, crowd.base)
     others = np.maximum(crowd.counts.of_workers[workers] - before.of_workers, 0.0)

@@ -83,11 +83,9 @@ def join_gold(old: Gold | None, new: Gold | None) -> Gold | None:
             )
     tasks = ids.merge(old.tasks, new.tasks)
     classes = ids.merge(old.classes, new.classes)
-    label_of = classes.codes(list(known.values()))
-    place = tasks.codes(list(known))
-    label = np.empty(len(tasks), dtype=np.int32)
-    label[place] = label_of
-    return Gold(tasks, label, classes, np.arange(len(tasks)), Source("the model and what is new"))
+    codes = np.empty(len(tasks), dtype=np.int32)
+    codes[tasks.codes(list(known))] = classes.codes(list(known.values()))
+    return Gold(tasks, codes, classes, np.arange(len(tasks)), Source("the model and what is new"))
 
 
 def with_tasks_of(responses: Responses, links: Links | None, gold: Gold | None) -> Responses:

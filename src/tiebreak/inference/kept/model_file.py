@@ -1,10 +1,11 @@
 """The model file: a fitted model as a folder of plain arrays and JSON.
 
-Version 1. `tests/inference/kept/` holds a folder that it wrote, which every later version must read.
+Version 1. `tests/kept/` has a folder that it wrote, which every later version must read.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,11 @@ def save(
     if warm is not None:
         about["warm"] = {name: encoder.encode(getattr(warm, name), name) for name in WARM}
     array_folder.write(target, MODEL, Content(about, encoder.arrays, encoder.ids))
+
+
+def refuse_unwritable(target: Target) -> None:
+    """Refuse, before any work is done, a place where no model file can be written."""
+    array_folder.refuse_foreign(Path(os.path.realpath(target)), MODEL)
 
 
 def load(target: Target) -> Any:
@@ -125,7 +131,6 @@ def _require_own(model: Estimator) -> None:
         raise OptionError(f"{type(model).__name__} has no model file.")
     if "labels_" not in vars(model):
         raise NotFittedError(f"{type(model).__name__} has nothing to save yet. Call fit first.")
-
 
 
 def _kept_names(model: Estimator) -> list[str]:

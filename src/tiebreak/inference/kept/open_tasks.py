@@ -103,13 +103,13 @@ class OpenTasks:
         """Return the slots of tasks; a new one is made for each that has none."""
         index = self._slot
         before = len(index)
-        found = [index.setdefault(name, len(index)) for name in names]
+        found = codes_in(index, names)
         n_new = len(index) - before
         if n_new:
             self.names += list(index)[before:] if n_new > before else _last(index, n_new)
             for column in self._columns():
                 column.grow(n_new)
-        return np.array(found, dtype=np.int32)
+        return found
 
     def slot_of(self, name: Hashable) -> int | None:
         """Return the slot of a task, None where there is none."""
@@ -170,7 +170,7 @@ class OpenTasks:
         weight = None if self.weight is None else self.weight.now[response]
         return Chains(start, response, code, weight)
 
-    def n_responses_of(self, slots: Codes) -> Offsets:
+    def n_responses_of(self, slots: Codes | Offsets) -> Offsets:
         """Return how many responses each slot has, replaced ones too."""
         return np.asarray(self._count.now[slots])
 
@@ -197,13 +197,27 @@ class OpenTasks:
         self._slot = {name: slot for slot, name in enumerate(self.names)}
         self._head.now[:] = NONE
         self._count.now[:] = 0
-        for column in (self.code, self._previous, self.weight):
-            if column is not None:
-                column.keep(np.empty(0, dtype=np.int64))
+        nothing = np.empty(0, dtype=np.int64)
+        self.code.keep(nothing)
+        self._previous.keep(nothing)
+        if self.weight is not None:
+            self.weight.keep(nothing)
         in_time = np.argsort(chains.response, kind="stable")
         weight = None if chains.weight is None else chains.weight[in_time]
         self.add(slot_of_each[in_time], chains.code[in_time], weight)
         return new_slot
+
+
+def codes_in(index: dict[Hashable, int], names: Sequence[Hashable]) -> Codes:
+    """Return the codes of names; those that have none get the next ones, and are added.
+
+    >>> index = {"a": 0}
+    >>> codes_in(index, ["b", "a", "b"]).tolist(), index
+    ([1, 0, 1], {'a': 0, 'b': 1})
+    """
+    for name in [name for name in names if name not in index]:
+        index.setdefault(name, len(index))
+    return np.fromiter(map(index.__getitem__, names), dtype=np.int32, count=len(names))
 
 
 def _last(index: dict[Hashable, int], n: int) -> list[Hashable]:

@@ -12,7 +12,7 @@ from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.inputs import read_and_check_inputs
-from tiebreak.inference.kept.batches import Counts, count_batch
+from tiebreak.inference.kept.batches import Counts
 from tiebreak.inference.kept.dropping import Carried
 from tiebreak.inference.kept.open_tasks import GrowingArray
 from tiebreak.inference.kept.stream_links import LinkRows
@@ -45,7 +45,7 @@ def take_over(stream: Stream, model: VariationalBayes) -> None:
         known = model.gold_.on(crowd.tasks, crowd.classes)
         tasks.known.now[known.task] = known.label
     everyone = np.arange(len(tasks), dtype=np.int32)
-    counts = count_batch(stream._batch(everyone), len(stream.workers), len(stream.classes))
+    counts = stream.count(stream.batch(everyone))
     carried = model._carried
     if carried is not None:
         of_workers = carried.counts.reshape(stream.counts.of_workers.shape)
@@ -170,9 +170,7 @@ def _responses(stream: Stream) -> Responses:
         weight=chains.weight,
     )
     has_grown = len(stream.classes) > former.n_classes  # new classes stand at the end
-    return replace(
-        made, frame=former.frame, is_class_ordered=former.is_class_ordered or has_grown
-    )
+    return replace(made, frame=former.frame, is_class_ordered=former.is_class_ordered or has_grown)
 
 
 def _gold(stream: Stream, crowd: Responses) -> Gold | None:

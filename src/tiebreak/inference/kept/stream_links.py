@@ -109,7 +109,7 @@ class StreamLinks:
         inside = np.flatnonzero(np.isin(rows.left, slots) & np.isin(rows.right, slots))
         if not len(inside):
             return None
-        chosen = LinkRows(*(column[inside] for column in rows))
+        chosen = LinkRows(*(column.now[inside] for column in self._columns))
         left = np.searchsorted(slots, chosen.left).astype(np.int32)
         right = np.searchsorted(slots, chosen.right).astype(np.int32)
         odds = link_odds(self._model, chosen, self.sources)

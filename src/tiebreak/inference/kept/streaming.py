@@ -9,7 +9,7 @@ settle: only counts remember them then, and memory does not grow with the stream
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,12 +26,13 @@ from tiebreak.inference.kept.batches import (
     count_batch,
     fit_batch,
 )
-from tiebreak.inference.kept.open_tasks import GONE, NONE, Chains, OpenTasks
+from tiebreak.inference.kept.corrections import replace_repeats, start_from_votes
+from tiebreak.inference.kept.open_tasks import NONE, OpenTasks, codes_in
 from tiebreak.inference.kept.stream_links import LinkRows, StreamLinks, imply
 from tiebreak.inference.vb import Stopping
 from tiebreak.inference.worker_models import CrowdModel
-from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.contract import Backend, choose_backend
+from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.options import ExactLinkOptions
 
 if TYPE_CHECKING:
@@ -39,6 +40,13 @@ if TYPE_CHECKING:
 
 VISIT = Stopping(1e-3, 4, accelerate=False)  # of a batch: what is left, revisits do
 REVISITED = 2.0  # so many old responses are visited again for each new one
+RESTART = Stopping(1e-3, 100, accelerate=True)
+# All open tasks start from votes again when responses have grown by a share: a small one while that
+# costs little, at most a quarter, so that restarts take about as long as reading events does.
+LEAST_GROWTH = 0.02
+MOST_GROWTH = 0.25
+FULL_GROWTH = 400_000  # responses: the share is so many of these
+LARGEST_RESTART = 1_000_000  # responses: from here on what is believed of workers stands
 SLACK = 1.25  # open tasks over their limit before the oldest settle, all at once
 
 
@@ -76,12 +84,14 @@ class Stream:
         self.links = StreamLinks(model)
         self.n_batches = 0
         self.n_seen = 0  # responses of this process
+        self._restart_at = 0.0  # responses at which all open tasks start from votes again
         self._oldest = 0  # the slot that is visited again next
         n_states = self.crowd_model.workers.n_states
         shape = (len(self.workers), len(self.classes), n_states)
         self.counts = Counts(np.zeros(shape), np.zeros(n_states))
         self.settled = Counts(np.zeros(shape), np.zeros(n_states))
         publication.take_over(self, model)
+        self._restart_at = self._next_restart()
 
     # What comes in
 
@@ -154,7 +164,7 @@ class Stream:
     def _worker_codes(self, worker: Sequence[Hashable]) -> Codes:
         index = self.worker_code
         before = len(index)
-        found = np.array([index.setdefault(name, len(index)) for name in worker], dtype=np.int32)
+        found = codes_in(index, worker)
         if len(index) > before:
             self.workers = list(index)
             growth.add_workers(self, before)
@@ -163,7 +173,7 @@ class Stream:
     def _class_codes(self, label: Sequence[Hashable]) -> Codes:
         index = self.class_code
         before = len(index)
-        found = np.array([index.setdefault(name, len(index)) for name in label], dtype=np.int32)
+        found = codes_in(index, label)
         if len(index) > before:
             try:
                 growth.add_classes(self, list(index))
@@ -185,7 +195,9 @@ class Stream:
 
     # Fitting
 
-    def visit(self, slots: Codes, stopping: Stopping = VISIT, *, revisit: bool = True) -> list[Told]:
+    def visit(
+        self, slots: Codes, stopping: Stopping = VISIT, *, revisit: bool = True
+    ) -> list[Told]:
         """Fit the tasks that were touched, then some old ones; return labels that changed."""
         self.n_batches += 1
         n_new = 0
@@ -193,13 +205,25 @@ class Stream:
         if len(slots):
             touched = self.links.tied_to(slots, len(self.tasks))
             self.tasks.touched.now[np.unique(slots)] = self.n_batches
-            n_new = int((self.tasks.n_responses_of(touched) - self._counted[touched]).sum())
+            n_new = int((self.tasks.n_responses_of(touched) - self.counted[touched]).sum())
             told = self._fit(touched, stopping)
-        if revisit:
+        if revisit and self._restart_at <= self.tasks.n_responses <= LARGEST_RESTART:
+            told += self.restart()
+        elif revisit:
             told += self._revisit(int(REVISITED * n_new), stopping)
         if self.n_open is not None and len(self.tasks) > SLACK * self.n_open:
             self.settle(self.n_open)
         return told
+
+    def restart(self, stopping: Stopping = RESTART) -> list[Told]:
+        """Fit all open tasks together, from their votes; return labels that changed."""
+        self._restart_at = self._next_restart()
+        start_from_votes(self)
+        return self.visit_all(stopping)
+
+    def _next_restart(self) -> float:
+        n = self.tasks.n_responses
+        return n * (1.0 + min(max(LEAST_GROWTH, n / FULL_GROWTH), MOST_GROWTH))
 
     def visit_all(self, stopping: Stopping = VISIT) -> list[Told]:
         """Fit all open tasks together; return labels that changed."""
@@ -210,7 +234,9 @@ class Stream:
         slot = self.tasks.slot_of(task)
         if slot is None:
             return None
-        found, fitted = self._fitted(self.links.tied_to(np.array([slot], np.int32), len(self.tasks)))
+        found, fitted = self._fitted(
+            self.links.tied_to(np.array([slot], np.int32), len(self.tasks))
+        )
         return self._tell(found, fitted, np.flatnonzero(found == slot))[0]
 
     def _fit(self, slots: Codes, stopping: Stopping) -> list[Told]:
@@ -222,17 +248,17 @@ class Stream:
 
     def _fitted(self, slots: Codes, stopping: Stopping = VISIT) -> tuple[Codes, Fitted]:
         """Fit a batch and put what its tasks add now in the place of what they added."""
-        batch = self._batch(slots)
+        batch = self.batch(slots)
         fitted = fit_batch(self.crowd(), batch, stopping)
         at = fitted.workers
         changed = fitted.after.of_workers - fitted.before.of_workers
         self.counts.of_workers[at] = np.maximum(self.counts.of_workers[at] + changed, 0.0)
         self.counts.of_states[:] += fitted.after.of_states - fitted.before.of_states
         self.tasks.q.now[slots] = fitted.q
-        self._counted[slots] = np.diff(batch.chains.start)
+        self.counted[slots] = np.diff(batch.chains.start)
         return slots, fitted
 
-    def _tell(self, slots: Codes, fitted: Fitted, places: Codes) -> list[Told]:
+    def _tell(self, slots: Codes, fitted: Fitted, places: Codes | Offsets) -> list[Told]:
         label = fitted.label[places]
         self.tasks.told.now[slots[places]] = label
         chance = fitted.probabilities[places, label]
@@ -243,24 +269,28 @@ class Stream:
         """Return workers and classes as they are now."""
         options = self.template.link_options
         decode = options.decode if isinstance(options, ExactLinkOptions) else None
-        backend = choose_backend(self.template.backend, self.n_seen)
         return Crowd(
             self.crowd_model,
             self.base,
             self.counts,
             self.template.calibration_,
             ExactLinkOptions(decode=decode),
-            backend,
+            self.backend,
         )
 
     @property
-    def _counted(self) -> Codes:
+    def backend(self) -> Backend:
+        """The kernels: compiled ones once so much has come that they repay it."""
+        return choose_backend(self.template.backend, self.n_seen)
+
+    @property
+    def counted(self) -> Codes:
         """How many responses of each slot are among the counts."""
         return self.tasks.counted.now
 
-    def _batch(self, slots: Codes) -> Batch:
+    def batch(self, slots: Codes) -> Batch:
         """Return some tasks with all that is known of them; what was said again is settled."""
-        chains = self._without_repeats(slots, self.tasks.chains(slots))
+        chains = replace_repeats(self, slots)
         links = self.links.among(slots)
         gold = self._gold(slots)
         implied = None if links is None else imply(links, gold, len(self.classes))
@@ -270,7 +300,7 @@ class Stream:
             own = np.diff(np.concatenate([[0.0], np.cumsum(chains.weight)])[chains.start])
         return Batch(
             chains,
-            self._counted[slots],
+            self.counted[slots],
             own + self.tasks.n_dropped.now[slots],
             self.tasks.q.now[slots],
             None if evidence is None else evidence.now[slots],
@@ -279,36 +309,14 @@ class Stream:
             implied,
         )
 
+    def count(self, batch: Batch) -> Counts:
+        """Return what the tasks of a batch add to the counts."""
+        return count_batch(batch, len(self.workers), len(self.classes), self.backend)
+
     def _gold(self, slots: Codes) -> GoldCodes | None:
         label = self.tasks.known.now[slots]
         place = np.flatnonzero(label != NONE)
         return GoldCodes(place.astype(np.int32), label[place]) if len(place) else None
-
-    def _without_repeats(self, slots: Codes, chains: Chains) -> Chains:
-        """Let a new response of a worker on a task replace what it said there before."""
-        n_classes = len(self.classes)
-        row = np.repeat(np.arange(len(slots)), np.diff(chains.start))
-        depth = np.arange(len(row)) - chains.start[row]
-        n_new = np.diff(chains.start) - self._counted[slots]
-        is_new = depth < n_new[row]
-        if not is_new.any():
-            return chains
-        pair = row * len(self.workers) + chains.code // n_classes
-        order = np.argsort(pair, kind="stable")  # the last response of a worker comes first
-        is_head = np.append(True, pair[order][1:] != pair[order][:-1])
-        head = np.flatnonzero(is_head)[np.cumsum(is_head) - 1]
-        again = order[~is_head & is_new[order[head]]]
-        if not len(again):
-            return chains
-        counted = again[~is_new[again]]
-        worker, label = np.divmod(chains.code[counted], n_classes)
-        weight = 1.0 if chains.weight is None else chains.weight[counted][:, None]
-        said = self.tasks.q.now[slots[row[counted]]] * weight
-        np.subtract.at(self.counts.of_workers, (worker, label), said)
-        np.maximum(self.counts.of_workers, 0.0, out=self.counts.of_workers)
-        np.subtract.at(self._counted, slots[row[counted]], 1)
-        self.tasks.code.now[chains.response[again]] = GONE
-        return self.tasks.chains(slots)
 
     def _revisit(self, n_responses: int, stopping: Stopping) -> list[Told]:
         """Visit tasks again, in turn, so many responses in all."""
@@ -322,6 +330,44 @@ class Stream:
         self._oldest = int(first + len(chosen)) % n_tasks
         return self._fit(self.links.tied_to(chosen.astype(np.int32), n_tasks), stopping)
 
+    def tell_all(self) -> list[Told]:
+        """Return the labels of all open tasks."""
+        slots = np.arange(len(self.tasks), dtype=np.int32)
+        if not len(slots):
+            return []
+        found, fitted = self._fitted(slots)
+        return self._tell(found, fitted, slots)
+
+    def id_kinds(self) -> dict[str, bool | None]:
+        """Say of the ids of events whether they are text here; None: there are none yet."""
+        task = _is_text(self.tasks.names)
+        label = _is_text(self.classes)
+        worker = _is_text(self.workers)
+        return {"task": task, "left": task, "right": task, "worker": worker, "label": label}
+
+    # What a stream that goes on elsewhere needs to know
+
+    def notes(self) -> dict[str, Any]:
+        """Return what is not in a model: plain numbers."""
+        touched = [] if self.n_open is None else self.tasks.touched.now.tolist()
+        return {
+            "n_batches": self.n_batches,
+            "n_seen": self.n_seen,
+            "oldest": self._oldest,
+            "restart_at": self._restart_at,
+            "touched": touched,
+        }
+
+    def restore(self, notes: dict[str, Any]) -> None:
+        """Take what `notes` returned."""
+        self.n_batches = int(notes.get("n_batches", 0))
+        self.n_seen = int(notes.get("n_seen", 0))
+        self._oldest = int(notes.get("oldest", 0))
+        self._restart_at = float(notes.get("restart_at", self._restart_at))
+        touched = notes.get("touched") or []
+        if len(touched) == len(self.tasks):
+            self.tasks.touched.now[:] = touched
+
     # Settling
 
     def settle(self, n_open: int) -> None:
@@ -331,9 +377,13 @@ class Stream:
         if not len(gone):
             return
         kept = np.setdiff1d(np.arange(len(self.tasks), dtype=np.int32), gone)
-        batch = self._batch(gone)
-        added = count_batch(batch, len(self.workers), len(self.classes))
+        batch = self.batch(gone)
+        added = self.count(batch)
         self.settled.of_workers[:] += added.of_workers
         self.settled.of_states[:] += added.of_states
         self.links.renumber(self.tasks.keep(kept))
         self._oldest = 0
+
+
+def _is_text(names: Sequence[Hashable]) -> bool | None:
+    return isinstance(names[0], str) if len(names) else None

@@ -53,12 +53,12 @@ def _fit_all(
 ) -> Estimator:
     """Fit everything together, from where the model is."""
     crowd = model.responses_ if new is None else join_responses(model.responses_, new)
-    made = copy.copy(model)
     given = {"links": join_links(model.links_, links), "gold": join_gold(model.gold_, gold)}
-    if isinstance(made, MajorityVote):
-        return made.fit(crowd, **given)
-    if not isinstance(made, VariationalBayes):
-        return made.fit(crowd, **given, start=model)
+    if isinstance(model, MajorityVote):
+        return copy.copy(model).fit(crowd, **given)
+    if not isinstance(model, VariationalBayes):
+        return copy.copy(model).fit(crowd, **given, start=model)
+    made = copy.copy(model)
     options = made.get_params()
     chosen = model.worker_model_ if made.worker_model == AUTO else made.worker_model
     made.set_params(
@@ -72,7 +72,7 @@ def _fit_all(
 def _by_worker(model: VariationalBayes) -> Any:
     """Return the prior of workers; one array for all of them is named by worker: more may come."""
     prior = model.confusion_prior
-    if isinstance(prior, str | Mapping) or np.ndim(prior) != 3:  # type: ignore[arg-type]
+    if isinstance(prior, str | Mapping) or np.ndim(prior) != 3:
         return prior
     return dict(zip(model.workers_, np.asarray(prior), strict=True))
 
@@ -89,7 +89,7 @@ def _fit_touched(
     gold: Gold | None,
     forget: float,
 ) -> VariationalBayes:
-    """Fit the tasks that are touched or have responses, with the counts of others as their prior."""
+    """Fit tasks that are touched or have responses, with the counts of others as their prior."""
     from tiebreak.inference.kept.publication import to_model
     from tiebreak.inference.kept.streaming import Stream
 
