@@ -138,7 +138,9 @@ def test_links_to_old_tasks_work_without_their_responses(
 def test_links_that_cannot_hold_are_refused() -> None:
     model = tb.VariationalBayes().fit(crowd().responses, gold={"t001": "c0", "t002": "c1"})
     with pytest.raises(LinkError):
-        both = tb.Links.from_pairs(must=[("new", "t001"), ("new", "t002")], cannot=[("t003", "t004")])
+        both = tb.Links.from_pairs(
+            must=[("new", "t001"), ("new", "t002")], cannot=[("t003", "t004")]
+        )
         model.predict([("new", "w1", "c0")], links=both)
     with pytest.raises(LinkError, match="'nowhere'"):
         nowhere = tb.Links.from_pairs(cannot=[("new", "nowhere")])

@@ -61,9 +61,11 @@ def predict_linked(model: Estimator, crowd: Responses, tasks: ByTask, links: Any
     linked = honest.scale_scores(
         scores[exact.task], scale[exact.task], log_prior, exact.pool.pays, unit
     )
+    q = vb.clamp(softmax(scale[:, None] * scores), setup.known)
+    if exact.takes_everyone:
+        exact.gather(q)  # known tasks stay as they are there
     exact.infer_from(linked, is_last=True)
     exact.finish()
-    q = softmax(scale[:, None] * scores)
     q[exact.task] = exact.pool.members_of(exact.q)
     q = vb.clamp(q, setup.known)
     label = q.argmax(axis=1).astype(np.int32)
