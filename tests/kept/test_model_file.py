@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kept.crowds import WORKER_MODELS, crowd, rows_of, some_gold
 
 import tiebreak as tb
-from kept.crowds import WORKER_MODELS, crowd, rows_of, some_gold
 from tiebreak.errors import FileError, InputError, NotFittedError, OptionError
 from tiebreak.files import array_folder
 from tiebreak.inference.kept import model_file

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kept.crowds import WORKER_MODELS, crowd, rows_of, shuffled, some_gold
 
 import tiebreak as tb
-from kept.crowds import WORKER_MODELS, crowd, rows_of, shuffled, some_gold
 from tiebreak.errors import InputNote, LinkError, NotFittedError, OptionError
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 
@@ -137,17 +137,16 @@ def test_links_to_old_tasks_work_without_their_responses(
 
 def test_links_that_cannot_hold_are_refused() -> None:
     model = tb.VariationalBayes().fit(crowd().responses, gold={"t001": "c0", "t002": "c1"})
+    rows = [("new", "w1", "c0")]
+    both = tb.Links.from_pairs(must=[("new", "t001"), ("new", "t002")], cannot=[("t003", "t004")])
     with pytest.raises(LinkError):
-        both = tb.Links.from_pairs(
-            must=[("new", "t001"), ("new", "t002")], cannot=[("t003", "t004")]
-        )
-        model.predict([("new", "w1", "c0")], links=both)
+        model.predict(rows, links=both)
+    nowhere = tb.Links.from_pairs(cannot=[("new", "nowhere")])
     with pytest.raises(LinkError, match="'nowhere'"):
-        nowhere = tb.Links.from_pairs(cannot=[("new", "nowhere")])
-        model.predict([("new", "w1", "c0")], links=nowhere)
+        model.predict(rows, links=nowhere)
+    votes = tb.MajorityVote().fit(crowd().responses)
     with pytest.raises(OptionError, match="cannot use links"):
-        votes = tb.MajorityVote().fit(crowd().responses)
-        votes.predict([("new", "w1", "c0")], links=tb.Links.from_pairs(cannot=[("new", "t001")]))
+        votes.predict(rows, links=both)
 
 
 # Speed

@@ -1,4 +1,4 @@
-"""Streaming variational inference: what a batch adds can be replaced, and nothing is counted twice."""
+"""Streaming variational inference: batches can be replaced, and nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kept.crowds import WORKER_MODELS, Row, crowd, rows_of, shuffled, some_gold
 
 import tiebreak as tb
-from kept.crowds import WORKER_MODELS, Row, crowd, rows_of, shuffled, some_gold
 from tiebreak.errors import GoldError, LinkError, ResponseError
 from tiebreak.inference.kept import streaming
 from tiebreak.inference.kept.publication import to_model

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kept.crowds import WORKER_MODELS, Row, assert_equal, crowd, rows_of, shuffled, some_gold
 
 import tiebreak as tb
-from kept.crowds import WORKER_MODELS, Row, assert_equal, crowd, rows_of, shuffled, some_gold
 from tiebreak.errors import GoldError, InputNote, LinkError, NotFittedError, OptionError
 from tiebreak.inference.kept.joining import join_responses
 from tiebreak.options import ExactLinkOptions
@@ -81,29 +83,35 @@ def by_time(responses: tb.Responses, seed: int = 3) -> list[Row]:
 
 
 @pytest.mark.data
-@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
+@pytest.mark.parametrize("order", ["random", "time"])
+@pytest.mark.parametrize("name", ["bluebird", "rte"])
+def test_updates_of_a_real_crowd_end_where_fits_do(data_dir: Path, name: str, order: str) -> None:
+    update_in_parts(name, order)
+
+
+@pytest.mark.data
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["random", "time"])
 @pytest.mark.parametrize("name", TEN)
-def test_updates_of_real_crowds_end_where_fits_do(data_dir: Path, name: str, order: str) -> None:
+def test_updates_of_ten_crowds_end_where_fits_do(data_dir: Path, name: str, order: str) -> None:
+    update_in_parts(name, order)
+
+
+def update_in_parts(name: str, order: str) -> None:
+    """Fit half a crowd, update with a quarter, then with the rest, links and gold; compare."""
     responses, gold, _ = tb.datasets.load(name)
     rows = shuffled(responses, 1) if order == "random" else by_time(responses)
-    if len(rows) > 30_000:
-        kept = {row[0] for row in rows[::7]}
-        rows = [row for row in rows if row[0] in kept][:30_000]
-    named = {row[0] for row in rows}
-    known = {str(t): str(k) for t, k in gold.to_dict().items() if str(t) in named}
+    known = {str(t): str(k) for t, k in gold.to_dict().items()}
     links = tb.simulate.links(tb.Gold.from_dict(known), 60, random_state=1)
     some = dict(list(known.items())[-25:])
-    a, b = len(rows) // 2, 3 * len(rows) // 4
-    model = model_of().fit(rows[:a])
-    model.update(rows[a:b])
-    start = tb.VariationalBayes(**TIGHT).fit(rows[:b], start=model_of().fit(rows[:a]))
-    linked = set(links.tasks) | set(some)
-    extra = [row for row in rows[b:] if row[0] in linked] + [
-        row for row in rows[b:] if row[0] not in linked
-    ]
-    model.update(extra, links=links, gold=some)
-    whole = model_of().fit(rows[:b] + extra, links=links, gold=some, start=start)
+    a = len(rows) // 2
+    b = 3 * len(rows) // 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputNote)
+        model = model_of().fit(rows[:a]).update(rows[a:b])
+        start = copy.copy(model)
+        model.update(rows[b:], links=links, gold=some)
+        whole = model_of().fit(rows, links=links, gold=some, start=start)
     assert_equal(model, whole)
 
 
@@ -289,3 +297,25 @@ def test_estimators_without_counts_say_so(tmp_path: Path) -> None:
         tb.load(tmp_path / "m.tbm").update([("new", "w1", "c0")])
     with pytest.raises(OptionError, match="nor forget"):
         model.update([("new", "w1", "c0")], forget=0.9)
+
+
+@pytest.mark.parametrize("keep", ["responses", "counts"])
+def test_a_loaded_model_goes_on_as_the_one_that_was_saved(tmp_path: Path, keep: str) -> None:
+    rows = shuffled(crowd().responses)
+    model = tb.VariationalBayes().fit(tb.Responses.from_rows(rows[:300]))
+    model.save(tmp_path / "m.tbm", keep=keep)
+    first = tb.load(tmp_path / "m.tbm").update(rows[300:])
+    path = tmp_path / "more.csv"
+    tb.write_responses(path, tb.Responses.from_rows(rows[300:]))
+    second = tb.load(tmp_path / "m.tbm").update(path)
+    assert_equal(first, second, within=1e-12)
+    if keep == "responses":
+        assert_equal(first, model.update(rows[300:]), within=1e-12)
+        again = tb.VariationalBayes().fit(first.responses_, start=first)
+        assert again.labels_.best() == first.labels_.best()
+    first.save(tmp_path / "m.tbm")
+    assert_equal(tb.load(tmp_path / "m.tbm"), first, within=1e-12)
+    with pytest.raises(LinkError, match="nowhere"):
+        first.update(links=tb.Links.from_pairs(cannot=[("nowhere", "t001")]))
+    with pytest.raises(GoldError, match="nowhere"):
+        first.update(gold={"nowhere": "c0"})

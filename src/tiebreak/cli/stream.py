@@ -52,7 +52,7 @@ def stream(
     path = Path(model)
     settings = Settings(every, save_every, keep, open_tasks)
     with Journal(path) as journal:
-        service = Service(path, settings, typer.echo, print_message, journal)
+        service = Service(path, settings, _write, print_message, journal)
         _read(service)
         service.end()
     done = service.tally
@@ -61,6 +61,13 @@ def stream(
             f"{done.events:,} events, {done.labels:,} labels told, {done.seen_before:,} events "
             f"seen before, {done.broken:,} broken\nwrote {model}"
         )
+
+
+def _write(line: str) -> None:
+    """Write a line to stdout; an acknowledgement leaves at once, with all before it."""
+    sys.stdout.write(f"{line}\n")
+    if line.startswith('{"done"'):
+        sys.stdout.flush()
 
 
 def _read(service: Service) -> None:
@@ -86,7 +93,6 @@ def _read(service: Service) -> None:
                 break
             number += 1
             service.take(number, line)
-            sys.stdout.flush()
     except _Stopped:
         pass
     finally:

@@ -141,7 +141,7 @@ class VariationalBayes(Estimator):
     worker_model_: str
     models_tried_: tuple[Tried, ...] | None
     _warm_start: WarmStart
-    _communities: Kinds | None
+    _communities: Kinds | None = None
     _crowd_model: CrowdModel
     _beliefs: Beliefs
 

@@ -28,7 +28,11 @@ class Journal:
             self._file = self.path.open("a+b")
         except OSError as error:
             raise FileError(f"{self.path} cannot be written: {error.strerror}.") from None
-        _lock(self._file.fileno(), model)
+        try:
+            _lock(self._file.fileno(), model)
+        except FileError:
+            self._file.close()
+            raise
 
     def batches(self) -> list[list[bytes]]:
         """Return the batches that were written to their end; what follows them is cut off."""

@@ -19,7 +19,7 @@ from tiebreak.errors import InputError, InputNote, OptionError, TiebreakError
 from tiebreak.inference import VariationalBayes
 from tiebreak.inference.kept import model_file
 from tiebreak.inference.kept.dropping import require_keep
-from tiebreak.inference.kept.publication import to_model
+from tiebreak.inference.kept.publication import publish
 from tiebreak.inference.kept.streaming import LARGEST_RESTART, Stream, Told
 from tiebreak.responses import Responses
 from tiebreak.stream.events import Ask, Event, KnownClass, Link, Response, read_event
@@ -150,14 +150,15 @@ class Service:
             return
         if self._n_since_save and stream.tasks.n_responses <= LARGEST_RESTART:
             self._tell(stream.restart())
-            self._write(json.dumps({"done": self.seq}))
         self.save()
 
     def save(self) -> None:
         """Write the model file; the journal starts anew."""
         if self._stream is None:
             return
-        model = to_model(self._stream)
+        model, changed = publish(self._stream)
+        self._tell(changed)  # first: what is saved counts as told
+        self._write(json.dumps({"done": self.seq}))
         notes = {"seq": self.seq, **self._stream.notes()}
         model_file.save(model, self._path, "responses", notes)
         self._journal.clear()

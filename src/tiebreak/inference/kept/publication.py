@@ -25,7 +25,7 @@ from tiebreak.links import Links
 from tiebreak.responses import Responses
 
 if TYPE_CHECKING:
-    from tiebreak.inference.kept.streaming import Stream
+    from tiebreak.inference.kept.streaming import Stream, Told
     from tiebreak.inference.variational_bayes import VariationalBayes
 
 LAST = Stopping(1e-3, 1, accelerate=False)  # of all open tasks, before a model is made of them
@@ -99,12 +99,16 @@ def _take_links(stream: Stream, model: VariationalBayes) -> None:
     )
 
 
-def to_model(stream: Stream, stopping: Stopping = LAST) -> VariationalBayes:
+def to_model(stream: Stream) -> VariationalBayes:
     """Visit all open tasks once, and return a model of what the stream knows."""
+    return publish(stream)[0]
+
+
+def publish(stream: Stream) -> tuple[VariationalBayes, list[Told]]:
+    """Return a model of what the stream knows, and the labels that changed on the way there."""
     model = copy.copy(stream.template)
     slots = np.arange(len(stream.tasks), dtype=np.int32)
-    _, fitted = stream._fitted(slots, stopping)
-    stream.tasks.told.now[:] = fitted.label
+    fitted, changed = stream.fit_and_tell(slots, LAST)
     crowd = _responses(stream)
     model.responses_ = crowd
     model.tasks_ = crowd.tasks
@@ -128,7 +132,7 @@ def to_model(stream: Stream, stopping: Stopping = LAST) -> VariationalBayes:
     model.uncertain_groups_ = []
     _set_beliefs(model, stream, crowd)
     model._carried = _carried(stream)
-    return model
+    return model, changed
 
 
 def _set_beliefs(model: VariationalBayes, stream: Stream, crowd: Responses) -> None:

@@ -240,11 +240,13 @@ class Stream:
         return self._tell(found, fitted, np.flatnonzero(found == slot))[0]
 
     def _fit(self, slots: Codes, stopping: Stopping) -> list[Told]:
-        if not len(slots):
-            return []
+        return self.fit_and_tell(slots, stopping)[1] if len(slots) else []
+
+    def fit_and_tell(self, slots: Codes, stopping: Stopping) -> tuple[Fitted, list[Told]]:
+        """Fit these tasks; return where that ended, and labels that changed."""
         found, fitted = self._fitted(slots, stopping)
         changed = np.flatnonzero(self.tasks.told.now[found] != fitted.label)
-        return self._tell(found, fitted, changed)
+        return fitted, self._tell(found, fitted, changed)
 
     def _fitted(self, slots: Codes, stopping: Stopping = VISIT) -> tuple[Codes, Fitted]:
         """Fit a batch and put what its tasks add now in the place of what they added."""

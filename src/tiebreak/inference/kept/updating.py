@@ -12,16 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import files
+from tiebreak import files, ids
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.gold import Gold
+from tiebreak.ids import Ids
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.dropping import drop_responses
 from tiebreak.inference.kept.joining import join_gold, join_links, join_responses
+from tiebreak.inference.kept.publication import to_model
+from tiebreak.inference.kept.streaming import Stream
 from tiebreak.inference.majority_vote import MajorityVote
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.vb import Stopping
 from tiebreak.inference.worker_models import AUTO
+from tiebreak.kernels.layout import Codes
 from tiebreak.links import Links
 from tiebreak.responses import Responses
 
@@ -90,41 +94,50 @@ def _fit_touched(
     forget: float,
 ) -> VariationalBayes:
     """Fit tasks that are touched or have responses, with the counts of others as their prior."""
-    from tiebreak.inference.kept.publication import to_model
-    from tiebreak.inference.kept.streaming import Stream
-
     if forget < 1.0:
         model = drop_responses(model)
         assert model._carried is not None
         faded = model._carried._replace(counts=model._carried.counts * forget)
         model._carried = faded
     stream = Stream(model)
+    tasks = model.tasks_ if new is None else ids.merge(model.tasks_, new.tasks)
     touched = [np.flatnonzero(np.diff(model.responses_.start)).astype(np.int32)]
     if new is not None:
-        touched.append(stream.tasks.slots(list(new.tasks)))
+        stream.tasks.slots(_names(tasks, new.tasks, np.arange(new.n_tasks)))  # answered or not
         touched.append(
             stream.add(
-                list(new.tasks.take(new.task_of_each())),
-                list(new.workers.take(new.worker_of_each())),
-                list(new.classes.take(new.label_of_each())),
+                _names(tasks, new.tasks, new.task_of_each()),
+                _names(ids.merge(model.workers_, new.workers), new.workers, new.worker_of_each()),
+                _names(ids.merge(model.classes_, new.classes), new.classes, new.label_of_each()),
             )
         )
     if links is not None:
-        touched.append(_add_links(stream, links))
+        touched.append(_add_links(stream, tasks, links))
     if gold is not None:
-        touched.append(stream.know(list(gold.tasks), list(gold.classes.take(gold.label))))
+        classes = ids.merge(Ids(stream.classes), gold.classes)
+        known = gold.on(tasks, classes)  # refuses unknown tasks
+        touched.append(
+            stream.know(ids.as_list(tasks.take(known.task)), ids.as_list(classes.take(known.label)))
+        )
     stopping = Stopping(model.tol, model.max_iter, accelerate=False)
     stream.visit(np.unique(np.concatenate(touched)), stopping, revisit=False)
     return to_model(stream)
 
 
-def _add_links(stream: Any, links: Links) -> Any:
+def _names(merged: Ids, given: Ids, codes: Any) -> list[Any]:
+    """Return ids as the model has them: 7 of a table is "7" where those of the model are text."""
+    return ids.as_list(merged.take(merged.codes(given)[codes]))
+
+
+def _add_links(stream: Stream, tasks: Ids, links: Links) -> Codes:
+    links.on(tasks)  # refuses unknown tasks
+    code = tasks.codes(links.tasks)
     who = None
     if links.who is not None and links.sources is not None:
-        who = [None if code < 0 else links.sources[code] for code in links.who.tolist()]
+        who = [None if each < 0 else links.sources[each] for each in links.who.tolist()]
     return stream.link(
-        list(links.tasks.take(links.left)),
-        list(links.tasks.take(links.right)),
+        ids.as_list(tasks.take(code[links.left])),
+        ids.as_list(tasks.take(code[links.right])),
         links.must.tolist(),
         weight=None if links.weight is None else links.weight.tolist(),
         duplicate=None if links.duplicate is None else links.duplicate.tolist(),
