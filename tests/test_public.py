@@ -27,7 +27,7 @@ PUBLIC = {
     *("read_responses", "read_links", "read_gold", "read_labels"),
     *("write_responses", "write_links", "write_gold", "write_labels", "write_workers"),
     # estimators
-    *("MajorityVote", "DawidSkene", "VariationalBayes"),
+    *("MajorityVote", "DawidSkene", "VariationalBayes", "load"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
     *("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory"),

@@ -195,7 +195,7 @@ def judge(found: dict[str, Any]) -> None:
         assert one == other
     assert found["counted"][0] == pytest.approx(found["counted"][1])
     assert found["labels_equal"]
-    assert found["furthest"] < 1e-6
+    assert found["furthest"] < 1e-4  # fits of a stream end when nothing moves by 1e-3
     assert found["told_equal"]
     assert found["seq_grows"]
     assert found["left"] == ["killed.tbm", "whole.tbm"]

@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 VISIT = Stopping(1e-3, 4, accelerate=False)  # of a batch: what is left, revisits do
 REVISITED = 2.0  # so many old responses are visited again for each new one
 RESTART = Stopping(1e-3, 100, accelerate=True)
-# All open tasks start from votes again when responses have grown by a share: a small one while that
-# costs little, at most a quarter, so that restarts take about as long as reading events does.
-LEAST_GROWTH = 0.02
+# All open tasks start from votes again when responses have grown by the share (n / SMALL)², within
+# these limits: up to SMALL / 2 responses that takes some seconds in all, from there on about as
+# long as reading the responses does.
+SMALL = 200_000
+LEAST_GROWTH = 0.005
 MOST_GROWTH = 0.25
-FULL_GROWTH = 400_000  # responses: the share is so many of these
 LARGEST_RESTART = 1_000_000  # responses: from here on what is believed of workers stands
 SLACK = 1.25  # open tasks over their limit before the oldest settle, all at once
 
@@ -223,7 +224,7 @@ class Stream:
 
     def _next_restart(self) -> float:
         n = self.tasks.n_responses
-        return n * (1.0 + min(max(LEAST_GROWTH, n / FULL_GROWTH), MOST_GROWTH))
+        return n * (1.0 + min(max(LEAST_GROWTH, (n / SMALL) ** 2), MOST_GROWTH))
 
     def visit_all(self, stopping: Stopping = VISIT) -> list[Told]:
         """Fit all open tasks together; return labels that changed."""
