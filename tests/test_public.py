@@ -28,7 +28,7 @@ PUBLIC = {
     *("write_responses", "write_links", "write_gold", "write_labels", "write_workers"),
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler"),
-    *("LogOpinionPool", "Auto"),
+    *("LogOpinionPool", "Auto", "load"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
     *("agreement", "ask", "datasets", "decisions", "errors", "evaluate", "html_report"),

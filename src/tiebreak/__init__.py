@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         MajorityVote,
         VariationalBayes,
     )
+    from tiebreak.inference.kept.model_file import load
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
@@ -103,6 +104,7 @@ __all__ = [
     "evaluate",
     "html_report",
     "links_from_gold",
+    "load",
     "read_gold",
     "read_labels",
     "read_links",
@@ -138,6 +140,7 @@ _ROOMS = (
     "links",
     "files",
     "inference",
+    "inference.kept.model_file",
 )  # light first
 
 
