@@ -184,7 +184,7 @@ def fuse(
     choices = format_choices(
         question, multi_label, label_pattern, label_pointer, wide, task_columns, worker_columns
     )
-    with working("reading and fitting", quiet=quiet):
+    with working("reading and fitting", quiet=quiet), cost.unchecked(force=force):
         given = read_inputs(
             responses,
             links=links,

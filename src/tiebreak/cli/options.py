@@ -80,6 +80,8 @@ class InputTables(NamedTuple):
     gold: Gold | None
     among: Column | None  # ids of tasks
     texts: dict[Hashable, str] | None  # by task
+    columns: dict[str, str] | None = None  # which column of the responses was read as what
+    form: str | None = None  # what the format of the responses is called, where a tool has it
 
 
 def read_inputs(
@@ -125,6 +127,8 @@ def read_inputs(
         known,
         read_if_given(opened, "among", files.read_tasks),
         read_if_given(opened, "texts", files.read_texts),
+        export.columns,
+        export.form,
     )
 
 

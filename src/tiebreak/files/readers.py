@@ -18,7 +18,7 @@ from tiebreak.files.formats import FormatOptions, import_gold, import_options, i
 from tiebreak.files.multi_label import split_labels
 from tiebreak.files.packed import is_packed, read_packed
 from tiebreak.files.probability_columns import as_probabilities, read_classes
-from tiebreak.files.response_columns import find_response_columns
+from tiebreak.files.response_columns import Batch, ResponseColumns, find_response_columns
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
@@ -26,16 +26,22 @@ from tiebreak.ids import MISSING, Column, Ids, as_list, is_arrow
 from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Labels
 from tiebreak.links import Links, Sampling, as_must, as_said
-from tiebreak.responses import Builder, Repeats, Responses
+from tiebreak.responses import Builder, Built, Repeats, Responses, read_weights
 
 ColumnNames = Mapping[str, object]
 
 
 class Export(NamedTuple):
-    """What a file of responses holds: `gold` is None where it names no known label."""
+    """What a file of responses holds: `gold` is None where it names no known label.
+
+    `columns` says which column was read as what, where it is a plain table; `form` is what people
+    call the format of a tool, where it is one.
+    """
 
     responses: Responses
     gold: Gold | None
+    columns: dict[str, str] | None = None
+    form: str | None = None
 
 
 def read_responses(
@@ -135,29 +141,51 @@ def read_export(
         table = split_labels(table, found, choices).table
         found = find_response_columns(table, None)
     default: Repeats = "vote" if "run" in found.extras else "last"
-    builder = Builder(repeats or default, table.source)
-    for task, worker, label in found.batches(table):
-        builder.add(task, worker, label, is_large=table.stream is not None)
-    if needs_strip(table, builder.names()):  # rare: read again rather than look at every value
-        builder = Builder(repeats or default, table.source)
-        for columns_read in found.batches(table):
-            task, worker, label = stripped(table, columns_read)
-            builder.add(task, worker, label, is_large=table.stream is not None)
     order = category_order(table, found.label)
     if order is not None:
         classes = [*order, *(classes or ())]
-    known = Gold.from_dict(imported.gold) if imported.gold else None
-    built = builder.finish(
-        tasks=None if tasks is None else _like(task, read_tasks(tasks), "tasks"),
-        classes=None if classes is None else _like(label, clean("classes", classes), "classes"),
-    )
-    responses = Responses(*built, frame=table.frame)
+    built = _build(table, found, repeats or default, tasks, classes)
+    responses = Responses.from_built(built, table.frame)
     if order is not None:
         responses = responses.with_class_order(Ids(order))
     note_odd_classes(responses)
+    known = Gold.from_dict(imported.gold) if imported.gold else None
     if known is not None:  # a task may be known and have no other answer
         responses = responses.with_tasks(known.tasks)
-    return Export(responses, known)
+    understood = None if imported.is_named else found.understood(table)
+    return Export(responses, known, understood, imported.form)
+
+
+def _build(
+    table: Table,
+    found: ResponseColumns,
+    repeats: Repeats,
+    tasks: Any,
+    classes: Iterable[Any] | None,
+) -> Built:
+    """Take the rows of a table; where spaces stand around ids, once more without them."""
+    builder = Builder(repeats, table.source)
+    kinds = _add_rows(builder, table, found, strip=False)
+    if needs_strip(table, builder.names()):  # rare: read again rather than look at every value
+        builder = Builder(repeats, table.source)
+        kinds = _add_rows(builder, table, found, strip=True)
+    return builder.finish(
+        tasks=None if tasks is None else _like(kinds.task, read_tasks(tasks), "tasks"),
+        classes=None
+        if classes is None
+        else _like(kinds.label, clean("classes", classes), "classes"),
+    )
+
+
+def _add_rows(builder: Builder, table: Table, found: ResponseColumns, *, strip: bool) -> Batch:
+    """Hand all rows to a builder; return the last of them, which tell the types of ids."""
+    for batch in found.batches(table):
+        weight = None
+        if batch.weight is not None:
+            weight = read_weights(batch.weight, table.source, builder.n_rows)
+        ids_read = stripped(table, batch[:3]) if strip else batch[:3]
+        builder.add(*ids_read, weight=weight, is_large=table.stream is not None)
+    return batch
 
 
 def read_links(

@@ -26,6 +26,7 @@ class Table:
     `frame` is the caller's kind of table; `has_header` says that the names were the first line
     of a text file, so that they may be a row of data where the header was forgotten. `stream`
     gives a large file piece by piece; its columns are Arrow arrays, clean but for empty text.
+    `order_of` tells the ordered categories of a column of a typed file.
     """
 
     names: tuple[str, ...]
@@ -34,6 +35,7 @@ class Table:
     frame: str = "pyarrow"
     has_header: bool = False
     stream: Callable[[Sequence[int]], Iterator[Sequence[Column]]] | None = None
+    order_of: Callable[[int], list[Any] | None] | None = None
 
     @property
     def title(self) -> str:
