@@ -13,20 +13,21 @@ from tiebreak.errors import InputError, note
 from tiebreak.files import schemas
 from tiebreak.files.categories import category_order
 from tiebreak.files.columns import Schema, find_columns
-from tiebreak.files.doubts import needs_strip, note_odd_classes, stripped
+from tiebreak.files.doubts import note_odd_classes, stripped
 from tiebreak.files.formats import FormatOptions, import_gold, import_options, import_table
 from tiebreak.files.multi_label import split_labels
 from tiebreak.files.packed import is_packed, read_packed
 from tiebreak.files.probability_columns import as_probabilities, read_classes
-from tiebreak.files.response_columns import Batch, ResponseColumns, find_response_columns
+from tiebreak.files.response_building import build, like
+from tiebreak.files.response_columns import find_response_columns
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Column, Ids, as_list, is_arrow
+from tiebreak.ids import MISSING, Column, Ids, as_list
 from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Labels
 from tiebreak.links import Links, Sampling, as_must, as_said
-from tiebreak.responses import Builder, Built, Repeats, Responses, read_weights
+from tiebreak.responses import Repeats, Responses
 
 ColumnNames = Mapping[str, object]
 
@@ -144,7 +145,13 @@ def read_export(
     order = category_order(table, found.label)
     if order is not None:
         classes = [*order, *(classes or ())]
-    built = _build(table, found, repeats or default, tasks, classes)
+    built = build(
+        table,
+        found,
+        repeats or default,
+        tasks=None if tasks is None else read_tasks(tasks),
+        classes=None if classes is None else clean("classes", classes),
+    )
     responses = Responses.from_built(built, table.frame)
     if order is not None:
         responses = responses.with_class_order(Ids(order))
@@ -154,38 +161,6 @@ def read_export(
         responses = responses.with_tasks(known.tasks)
     understood = None if imported.is_named else found.understood(table)
     return Export(responses, known, understood, imported.form)
-
-
-def _build(
-    table: Table,
-    found: ResponseColumns,
-    repeats: Repeats,
-    tasks: Any,
-    classes: Iterable[Any] | None,
-) -> Built:
-    """Take the rows of a table; where spaces stand around ids, once more without them."""
-    builder = Builder(repeats, table.source)
-    kinds = _add_rows(builder, table, found, strip=False)
-    if needs_strip(table, builder.names()):  # rare: read again rather than look at every value
-        builder = Builder(repeats, table.source)
-        kinds = _add_rows(builder, table, found, strip=True)
-    return builder.finish(
-        tasks=None if tasks is None else _like(kinds.task, read_tasks(tasks), "tasks"),
-        classes=None
-        if classes is None
-        else _like(kinds.label, clean("classes", classes), "classes"),
-    )
-
-
-def _add_rows(builder: Builder, table: Table, found: ResponseColumns, *, strip: bool) -> Batch:
-    """Hand all rows to a builder; return the last of them, which tell the types of ids."""
-    for batch in found.batches(table):
-        weight = None
-        if batch.weight is not None:
-            weight = read_weights(batch.weight, table.source, builder.n_rows)
-        ids_read = stripped(table, batch[:3]) if strip else batch[:3]
-        builder.add(*ids_read, weight=weight, is_large=table.stream is not None)
-    return batch
 
 
 def read_links(
@@ -384,25 +359,9 @@ def _refuse_repeats(codes: Codes, tasks: Ids, table: Table) -> None:
 def _extended(responses: Responses, tasks: Any, classes: Iterable[Any] | None) -> Responses:
     """Add tasks without responses and classes that nobody chose."""
     if tasks is not None:
-        more = _like(responses.tasks.values, read_tasks(tasks), "tasks")
+        more = like(responses.tasks.values, read_tasks(tasks), "tasks")
         responses = responses.with_tasks(ids.encode(more)[1])
     if classes is not None:
-        more = _like(responses.classes.values, clean("classes", classes), "classes")
+        more = like(responses.classes.values, clean("classes", classes), "classes")
         responses = responses.with_classes(ids.encode(more)[1])
     return responses
-
-
-def _like(known: Column, column: Column, what: str) -> Column:
-    """Give ids listed apart the type of those in the table, where that is typed."""
-    if not is_arrow(known):
-        return column
-    import pyarrow as pa
-
-    kind = getattr(known.type, "value_type", known.type)  # of a dictionary: its values
-    try:
-        return (column if is_arrow(column) else pa.array(column)).cast(kind)
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-        raise InputError(
-            f"{what}= holds ids that do not fit those of the table, which are {kind}: "
-            f"{Ids(column)!r}. Give both the same type."
-        ) from None

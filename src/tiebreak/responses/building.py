@@ -209,13 +209,17 @@ def arrange(
     return sort_by_task.arrange(parts, n_tasks, new_label, keep_last=keep_last)
 
 
+class MixedLabelsError(ResponseError):
+    """Labels of several types, which have no order; a reader knows where they stand."""
+
+
 def sorted_classes(classes: Ids) -> tuple[Ids, Codes]:
     """Sort classes; labels that cannot be compared with each other are refused."""
     try:
         return ids.sort(classes)
     except TypeError:
         kinds = sorted({type(value).__name__ for value in classes})
-        raise ResponseError(
+        raise MixedLabelsError(
             f"The labels mix types ({', '.join(kinds)}), so classes have no order. "
             "Give all labels as one type, for instance text."
         ) from None

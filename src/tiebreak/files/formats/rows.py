@@ -161,6 +161,8 @@ class Rows:
                 f"{shown(label)} is not one class: a ranking, a span or the like cannot be fused. "
                 "Choose another question with --question NAME (question=)."
             )
+        if is_list and any(mark is None for mark in label):
+            raise place.error(f"one of the labels {shown(label)} is null. Fill it in or remove it.")
         if self.options.multi_label:
             marks = tuple(label) if is_list else () if label in (None, "") else (label,)
             return marks if is_list or marks else None
