@@ -187,17 +187,6 @@ def clamp(q: Floats, gold: GoldCodes | None, n_classes: int | None = None) -> Fl
     return q
 
 
-def with_classes(problem: Problem, q: Floats, of_class: Floats) -> Floats:
-    """Return q with these class probabilities; subtypes keep their shares of each class."""
-    if problem.n_states == problem.n_classes:
-        return of_class
-    by_class = q.reshape(len(q), problem.n_classes, -1)
-    total = by_class.sum(axis=2, keepdims=True)
-    even = np.full_like(by_class, 1.0 / by_class.shape[2])
-    share = np.divide(by_class, total, out=even, where=total > 0.0)
-    return np.asarray((of_class[:, :, None] * share).reshape(q.shape))
-
-
 def beliefs_of_known(problem: Problem, q: Floats, gold: GoldCodes) -> Beliefs:
     """Return what known tasks alone say of workers and classes: [eq:gold-start]."""
     chosen = np.zeros(problem.tasks.n_tasks, dtype=bool)
