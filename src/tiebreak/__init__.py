@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         TiebreakError,
     )
     from tiebreak.files import (
+        from_crowdkit,
         read_gold,
         read_labels,
         read_links,
@@ -79,6 +80,7 @@ __all__ = [
     "datasets",
     "errors",
     "evaluate",
+    "from_crowdkit",
     "links_from_gold",
     "read_gold",
     "read_labels",
