@@ -244,7 +244,8 @@ def fuse(
     shows_bar = method == "gibbs" and not quiet and is_terminal()
     if shows_bar:
         estimator.set_params(progress=True)
-    with working("reading and fitting", quiet=quiet or shows_bar):
+    bar_or_not = working("reading and fitting", quiet=quiet or shows_bar)
+    with bar_or_not, cost.unchecked(force=force):
         given = read_inputs(
             responses,
             links=links,

@@ -81,6 +81,8 @@ class InputTables(NamedTuple):
     among: Column | None  # ids of tasks
     texts: dict[Hashable, str] | None  # by task
     truth: Gold | None = None  # known labels that a fit is not given
+    columns: dict[str, str] | None = None  # which column of the responses was read as what
+    form: str | None = None  # what the format of the responses is called, where a tool has it
 
 
 def read_inputs(
@@ -131,6 +133,8 @@ def read_inputs(
         read_if_given(opened, "among", files.read_tasks),
         read_if_given(opened, "texts", files.read_texts),
         compared,
+        export.columns,
+        export.form,
     )
 
 
