@@ -139,7 +139,7 @@ def test_a_contradiction_lets_the_person_choose(
 
 def test_a_contradiction_left_open_is_asked_about_first(session: Session, talk: Talk) -> None:
     for left, right, says in (("a", "b", "same"), ("b", "c", "same"), ("a", "c", "different")):
-        session.answer(session.question(left, right), says)  # type: ignore[arg-type]
+        session.answer(session.question(left, right), says)
     assert "yet a ≠ c" in talk("q")
     assert "kept" in talk("kq")
     assert "yet a ≠ c" not in talk("q")

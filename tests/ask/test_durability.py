@@ -139,7 +139,7 @@ def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     db = sqlite3.connect(path)
     db.execute("PRAGMA user_version = 99")
     db.close()
-    with pytest.raises(SessionError, match="version 99; this tiebreak reads 1 and 2"):
+    with pytest.raises(SessionError, match="version 99; this tiebreak reads 1 to 3"):
         Storage(path, MARKS)
 
 

@@ -23,13 +23,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiebreak.ask.beliefs import believed
+from tiebreak.ask.evidence import AnsweredJob, fallible, trusted
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Snapshot
 from tiebreak.ask.record import Record
-from tiebreak.errors import ConvergenceWarning, InputNote, LinkError
+from tiebreak.errors import ConvergenceWarning, GoldError, InputNote, LinkError
 from tiebreak.inference import VariationalBayes
+from tiebreak.kernels.layout import Floats
 from tiebreak.options import ExactLinkOptions
-from tiebreak.selection.asking import tempered
 
 BETWEEN_BATCHES = 1e-3  # tolerance of fits that only choose questions: an answer moves far more
 SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the others are
@@ -42,9 +44,10 @@ class FittedSession(NamedTuple):
     model: VariationalBayes
     known: Snapshot  # the answers it was fitted to
     id: int  # as it is recorded
+    q: Floats  # (n_tasks, n_classes) what to believe when questions are chosen
     wrong: float  # how many labels are expected to be wrong
-    is_soft: bool  # links count as fallible, so that none follows for sure from others
-    n_checks: int  # links and known labels that tell how far to trust the crowd
+    is_soft: bool  # answers count as fallible, so that none follows for sure from others
+    n_checks: int  # links and labels that tell how far to trust the crowd
 
     @property
     def is_final(self) -> bool:
@@ -63,8 +66,9 @@ class Step(NamedTuple):
 class Fits:
     """The last fit, and when it is out of date.
 
-    One person is trusted: their answers are hard links. Where several people answer, where answers
-    contradict each other, or where the caller says so, links may err, and how often is learnt.
+    One person is trusted: their answers are hard links and known labels. Where several people
+    answer, where answers contradict each other, or where the caller says so, answers may err, and
+    how often is learnt, for links and for labels of each person.
 
     A fit goes on from the last one where answers were added to it. Where one was undone, or links
     begin to err, it starts from the votes: what was believed before is not to be believed now.
@@ -90,7 +94,7 @@ class Fits:
         `final` asks for the usual tolerance; a fit before it is where that one starts.
         """
         fit = self._replayed()
-        if fit is not None and fit.known.links == now.links and (fit.is_final or not final):
+        if fit is not None and fit.known.answers == now.answers and (fit.is_final or not final):
             return fit
         is_rough = fit is not None and not final
         return self._make(now, BETWEEN_BATCHES if is_rough else VariationalBayes().tol)
@@ -140,50 +144,62 @@ class Fits:
         Answers are added in the order they were given, as they were when that version asked.
         """
         (whole,) = self._record.snapshots([self._record.not_fitted()])
-        ends = np.linspace(0, len(whole.links), PARTS + 1).astype(int)[1:]
-        return sorted({whole.links[end - 1].id for end in ends if end})
+        ends = np.linspace(0, len(whole.answers), PARTS + 1).astype(int)[1:]
+        return sorted({whole.answers[end - 1].id for end in ends if end})
 
     def _make(self, known: Snapshot, tol: float, id: int | None = None) -> FittedSession:
         """Fit, and record it unless it is; memory never runs ahead of the file."""
-        model = self._fitted(known.links, tol)
+        model, is_soft = self._fitted(known.answers, tol)
         if id is None:
-            start = self._start(model.link_error, known.links)
+            start = self._start(model.link_error, known.answers)
             id = self._record.add_fit(
                 known.seen,
                 start=None if start is None else start.id,
                 link_error=model.link_error,
                 tol=tol,
             ).id
-        self._fit = _read(model, known, id)
+        self._fit = _read(self._job, model, known, id, is_soft=is_soft)
         return self._fit
 
-    def _fitted(self, answers: Sequence[Event], tol: float) -> VariationalBayes:
+    def _fitted(self, answers: Sequence[Event], tol: float) -> tuple[VariationalBayes, bool]:
+        """Fit, and say whether answers count as fallible."""
         if self._link_error is not None:
-            return self._fit_with(self._link_error, answers, tol)
-        if len({event.who for event in answers}) > 1:
-            return self._fit_with(self._soft(), answers, tol)
+            return self._fit_soft(self._link_error, answers, tol), True
+        if len({event.who for event in answers if not event.is_vote}) > 1:
+            return self._fit_soft(self._soft(), answers, tol), True
         try:
-            return self._fit_with(None, answers, tol)
-        except LinkError:  # links as given were checked at the door: the answers contradict
-            return self._fit_with(self._soft(), answers, tol)
+            return self._fit_with(None, trusted(self._job, answers), answers, tol), False
+        except (LinkError, GoldError):  # what was given was checked at the door: answers contradict
+            return self._fit_soft(self._soft(), answers, tol), True
 
     def _soft(self) -> float | str:
         """Choose how links that may err are read; weights rule out that rates are estimated."""
         given = self._job.links
         return SMALL_ERROR if given is not None and given.weight is not None else "learn"
 
-    def _fit_with(
-        self, link_error: float | str | None, answers: Sequence[Event], tol: float
+    def _fit_soft(
+        self, link_error: float | str, answers: Sequence[Event], tol: float
     ) -> VariationalBayes:
-        links = self._job.links
-        if answers:
-            said = self._job.links_of(answers)
-            links = said if links is None else links + said
+        expected = float(link_error) if isinstance(link_error, int | float) else None
+        return self._fit_with(link_error, fallible(self._job, answers, expected), answers, tol)
+
+    def _fit_with(
+        self,
+        link_error: float | str | None,
+        given: AnsweredJob,
+        answers: Sequence[Event],
+        tol: float,
+    ) -> VariationalBayes:
         start = self._start(link_error, answers)
-        return VariationalBayes(link_options=ExactLinkOptions(error=link_error), tol=tol).fit(
-            self._job.responses,
-            links=links,
-            gold=self._job.gold,
+        model = VariationalBayes(
+            link_options=ExactLinkOptions(error=link_error),
+            confusion_prior=dict(given.people) or "diagonal",
+            tol=tol,
+        )
+        return model.fit(
+            given.responses,
+            links=given.links,
+            gold=given.gold,
             start=None if start is None else start.model,
         )
 
@@ -197,14 +213,20 @@ class Fits:
         return last if last.known.ids <= {event.id for event in answers} else None
 
 
-def _read(model: VariationalBayes, known: Snapshot, id: int) -> FittedSession:
-    probability = tempered(model)[np.arange(len(model.tasks_)), model.labels_.label]
+def _read(
+    job: Job, model: VariationalBayes, known: Snapshot, id: int, *, is_soft: bool
+) -> FittedSession:
+    q = believed(job, model, known.answers, is_soft=is_soft)
+    probability = q[np.arange(len(model.tasks_)), model.labels_.label]
     weights = None if model.links_ is None else model.links_.weight
+    n_links = len(model.links_ or ())
+    n_labels = sum(not event.is_link for event in known.answers) if is_soft else 0
     return FittedSession(
         model,
         known,
         id,
+        q,
         wrong=float((1.0 - probability).sum()),
-        is_soft=model.links_may_err or weights is not None,
-        n_checks=len(model.links_ or ()) + len(model.gold_ or ()),
+        is_soft=is_soft or model.links_may_err or weights is not None,
+        n_checks=n_links + len(model.gold_ or ()) + n_labels,
     )

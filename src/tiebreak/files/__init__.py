@@ -4,6 +4,7 @@ from tiebreak.files.atomic_write import open_target, together
 from tiebreak.files.opening import OpenTable, open_tables
 from tiebreak.files.readers import (
     Export,
+    read_class_texts,
     read_export,
     read_gold,
     read_labels,
@@ -27,6 +28,7 @@ __all__ = [
     "OpenTable",
     "open_tables",
     "open_target",
+    "read_class_texts",
     "read_export",
     "read_gold",
     "read_labels",
