@@ -16,12 +16,12 @@ import numpy as np
 from tiebreak import selection
 from tiebreak.ask.beliefs import state_of
 from tiebreak.ask.contradictions import as_answer
-from tiebreak.ask.evidence import answered_links, known_labels, likeliest_labels
+from tiebreak.ask.evidence import agreed_labels, answered_links
 from tiebreak.ask.fitting import Fits, FittedSession
 from tiebreak.ask.job import Job, take_job
 from tiebreak.ask.record import Record
 from tiebreak.ask.results import Answer, Finished, Progress, Vote
-from tiebreak.errors import GoldError, OptionError, note
+from tiebreak.errors import OptionError, note
 from tiebreak.gold import Gold
 from tiebreak.inference import VariationalBayes
 from tiebreak.links import Links
@@ -127,14 +127,16 @@ class Desk:
         """Return the answers that are links, "no" among them, with who gave each."""
         self.record.catch_up()
         answers = tuple(self.record.log.evidence())
-        return answered_links(self.job, answers, self._labels(answers))
+        return answered_links(self.job, answers, agreed_labels(self.job, answers)[0])
 
     def labels(self) -> Gold:
         """Return the labels that were answered; tasks that were given different ones left out."""
         self.record.catch_up()
         job = self.job
         answers = tuple(self.record.log.evidence())
-        label = self._labels(answers)
+        label, n_differ = agreed_labels(job, answers)
+        if n_differ:
+            note(f"{counted(n_differ, 'task')} with different labels: left out.")
         if job.gold is not None:
             given = job.responses.tasks.codes(job.gold.tasks).tolist()
             label = {task: known for task, known in label.items() if task not in set(given)}
@@ -148,6 +150,15 @@ class Desk:
         """Return the model that knows all answers; fitted anew where there are new ones."""
         self.record.catch_up()
         return self.fits.current(self.record.log.snapshot(), final=True).model
+
+    def error_rates(self) -> dict[str, float]:
+        """Return how often each person's answers are wrong, as the last fit found it.
+
+        Empty where answers are trusted. Where people only compared tasks of which nothing was
+        known, `model().link_errors_` has the rates of their links.
+        """
+        weighed = self.last_fit().given.weighed
+        return {} if weighed is None else dict(weighed.rates)
 
     def needs_fit(self) -> bool:
         """Say whether there are enough new answers for a fit to be worth its while."""
@@ -202,8 +213,7 @@ class Desk:
             return []
         if self.strategy != "adaptive":
             return self._drawn(fit.model, n)
-        answers = self.record.log.snapshot().answers
-        state = state_of(self.job, fit.model, fit.q, answers, is_soft=fit.is_soft)
+        state = state_of(self.job, fit.model, fit.q, fit.given)
         costs = self.costs(who)
         found = list(choose_questions(fit.model, state, n, self.kinds, costs, self.rng))
         if max((offer.gain for offer in found), default=0.0) <= LEAST_GAIN:
@@ -249,23 +259,6 @@ class Desk:
         if "vote" not in self.kinds or isinstance(vote, Mapping):
             return self._costs
         return {**self._costs, "vote": {who: float(vote)}}
-
-    def _labels(self, answers: Sequence[Any]) -> dict[int, int]:
-        """Return the labels that answers and gold give, without those that differ."""
-        try:
-            return known_labels(self.job, answers)
-        except GoldError:
-            pass
-        found = likeliest_labels(self.job, answers)
-        agreed: dict[int, int] = {}
-        for task, label in found.items():
-            of_task = [event for event in answers if self.job.code[event.left or ""] == task]
-            if set(likeliest_labels(self.job, of_task).values()) == {label} and all(
-                likeliest_labels(self.job, [event]).get(task, label) == label for event in of_task
-            ):
-                agreed[task] = label
-        note(f"{counted(len(found) - len(agreed), 'task')} with different labels: left out.")
-        return agreed
 
     def _drawn(self, model: VariationalBayes, n: int) -> list[Offer]:
         rows = selection.pairs(

@@ -27,14 +27,15 @@ from tiebreak.ask.beliefs import believed
 from tiebreak.ask.evidence import AnsweredJob, fallible, trusted
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Snapshot
+from tiebreak.ask.people import SMALL_ERROR
 from tiebreak.ask.record import Record
 from tiebreak.errors import ConvergenceWarning, GoldError, InputNote, LinkError
 from tiebreak.inference import VariationalBayes
 from tiebreak.kernels.layout import Floats
 from tiebreak.options import ExactLinkOptions
+from tiebreak.selection.asking import own_probabilities
 
 BETWEEN_BATCHES = 1e-3  # tolerance of fits that only choose questions: an answer moves far more
-SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the others are
 PARTS = 16  # in which answers from before fits were recorded are added; 8 were too few on "web"
 
 
@@ -44,6 +45,7 @@ class FittedSession(NamedTuple):
     model: VariationalBayes
     known: Snapshot  # the answers it was fitted to
     id: int  # as it is recorded
+    given: AnsweredJob  # what the answers amounted to
     q: Floats  # (n_tasks, n_classes) what to believe when questions are chosen
     wrong: float  # how many labels are expected to be wrong
     is_soft: bool  # answers count as fallible, so that none follows for sure from others
@@ -82,6 +84,7 @@ class Fits:
         self._link_error = link_error
         self._fit: FittedSession | None = None
         self._steps: deque[Step] | None = None  # still to be made again
+        self._own: Floats | None = None
 
     def n_new(self, now: Snapshot) -> int:
         """Count the answers that the last fit does not know, and those that were undone since."""
@@ -149,7 +152,7 @@ class Fits:
 
     def _make(self, known: Snapshot, tol: float, id: int | None = None) -> FittedSession:
         """Fit, and record it unless it is; memory never runs ahead of the file."""
-        model, is_soft = self._fitted(known.answers, tol)
+        model, given, is_soft = self._fitted(known.answers, tol)
         if id is None:
             start = self._start(model.link_error, known.answers)
             id = self._record.add_fit(
@@ -158,30 +161,47 @@ class Fits:
                 link_error=model.link_error,
                 tol=tol,
             ).id
-        self._fit = _read(self._job, model, known, id, is_soft=is_soft)
+        self._fit = _read(self._job, model, known, id, given, is_soft=is_soft)
         return self._fit
 
-    def _fitted(self, answers: Sequence[Event], tol: float) -> tuple[VariationalBayes, bool]:
-        """Fit, and say whether answers count as fallible."""
-        if self._link_error is not None:
-            return self._fit_soft(self._link_error, answers, tol), True
-        if len({event.who for event in answers if not event.is_vote}) > 1:
-            return self._fit_soft(self._soft(), answers, tol), True
-        try:
-            return self._fit_with(None, trusted(self._job, answers), answers, tol), False
-        except (LinkError, GoldError):  # what was given was checked at the door: answers contradict
-            return self._fit_soft(self._soft(), answers, tol), True
+    def _fitted(
+        self, answers: Sequence[Event], tol: float
+    ) -> tuple[VariationalBayes, AnsweredJob, bool]:
+        """Fit; return also what it was given, and whether answers count as fallible."""
+        people = {event.who for event in answers if not event.is_vote}
+        if self._link_error is None and len(people) <= 1:
+            try:
+                given = trusted(self._job, answers)
+                return self._fit_with(None, given, answers, tol), given, False
+            except (LinkError, GoldError):  # all else was checked at the door: answers contradict
+                pass
+        known_rate = self._link_error if isinstance(self._link_error, int | float) else None
+        given = fallible(self._job, answers, self._own_probabilities(), known_rate)
+        link_error = self._link_error if self._link_error is not None else self._soft(given)
+        return self._fit_with(link_error, given, answers, tol), given, True
 
-    def _soft(self) -> float | str:
-        """Choose how links that may err are read; weights rule out that rates are estimated."""
-        given = self._job.links
-        return SMALL_ERROR if given is not None and given.weight is not None else "learn"
+    def _own_probabilities(self) -> Floats:
+        """Return what the responses of each task alone say; plain VB is fitted once for it."""
+        if self._own is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", InputNote)
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                self._own = own_probabilities(VariationalBayes().fit(self._job.responses))
+        return self._own
 
-    def _fit_soft(
-        self, link_error: float | str, answers: Sequence[Event], tol: float
-    ) -> VariationalBayes:
-        expected = float(link_error) if isinstance(link_error, int | float) else None
-        return self._fit_with(link_error, fallible(self._job, answers, expected), answers, tol)
+    def _soft(self, given: AnsweredJob) -> float | str | None:
+        """Choose how links are read where answers may err.
+
+        Links that say what was denied hold: they were weighed. Others may be wrong. Weights rule
+        out that rates are estimated, and so does much that was weighed: links are then asked about
+        tasks in doubt, of which the crowd would deny true ones.
+        """
+        links = self._job.links
+        if links is not None and links.weight is not None:
+            return SMALL_ERROR
+        if given.weighed is None:
+            return "learn"
+        return SMALL_ERROR if given.n_loose or links is not None else None
 
     def _fit_with(
         self,
@@ -191,12 +211,7 @@ class Fits:
         tol: float,
     ) -> VariationalBayes:
         start = self._start(link_error, answers)
-        model = VariationalBayes(
-            link_options=ExactLinkOptions(error=link_error),
-            confusion_prior=dict(given.people) or "diagonal",
-            tol=tol,
-        )
-        return model.fit(
+        return VariationalBayes(link_options=ExactLinkOptions(error=link_error), tol=tol).fit(
             given.responses,
             links=given.links,
             gold=given.gold,
@@ -214,19 +229,24 @@ class Fits:
 
 
 def _read(
-    job: Job, model: VariationalBayes, known: Snapshot, id: int, *, is_soft: bool
+    job: Job,
+    model: VariationalBayes,
+    known: Snapshot,
+    id: int,
+    given: AnsweredJob,
+    *,
+    is_soft: bool,
 ) -> FittedSession:
-    q = believed(job, model, known.answers, is_soft=is_soft)
+    q = believed(job, model, given, known.answers)
     probability = q[np.arange(len(model.tasks_)), model.labels_.label]
     weights = None if model.links_ is None else model.links_.weight
-    n_links = len(model.links_ or ())
-    n_labels = sum(not event.is_link for event in known.answers) if is_soft else 0
     return FittedSession(
         model,
         known,
         id,
+        given,
         q,
         wrong=float((1.0 - probability).sum()),
-        is_soft=is_soft or model.links_may_err or weights is not None,
-        n_checks=n_links + len(model.gold_ or ()) + n_labels,
+        is_soft=is_soft or weights is not None,
+        n_checks=len(model.links_ or ()) + len(model.gold_ or ()),
     )

@@ -29,7 +29,7 @@ Costs = Mapping[str, float | Mapping[Hashable, float]]
 
 DEFAULT_KINDS = ("same", "label")
 DEFAULT_COSTS: dict[str, float] = {"same": 1.0, "label": 1.5, "is": 1.0, "vote": 1.0}
-# With more than two classes. Chosen on Music, Web and Dog, seeds 0 to 3; docs/asking.md shows others.
+# For more than two classes, chosen on Music, Web and Dog, seeds 0 to 3; docs/asking.md has others.
 DEAR = 2.0  # yes-or-no questions for a label; where it costs less, units come by their margin, and
 CAUTION = 0.6  # a yes or no counts so much less, for each unit below it
 
@@ -120,10 +120,15 @@ def choose_questions(
     units = open_units(state)
     plan = _priced(model, units, chosen, costs)
     offers: list[Offer] = []
-    if _wants_example(units, kinds) and len(plan.order) and n > 0:
-        first = int(plan.order[0])
-        offers.append(_offer(model, units, chosen, plan, first, rng))
-        units = units.with_example(first)
+    if units.needs_sure_examples and "same" in kinds and "label" in kinds:
+        first = units.surest()[:n]
+        offers += [_label_of(model, units, at, costs) for at in first]
+        units = units.without(first)
+        plan = _priced(model, units, chosen, costs)
+    elif _wants_example(units, kinds) and len(plan.order) and n > 0:
+        best = int(plan.order[0])
+        offers.append(_offer(model, units, chosen, plan, best, rng))
+        units = units.with_example(best)
         plan = _priced(model, units, chosen, costs)
     rest = plan.order[: n - len(offers)].tolist()
     offers += [_offer(model, units, chosen, plan, at, rng) for at in rest]
@@ -147,6 +152,13 @@ def _offer(
 ) -> Offer:
     offer = kinds[int(plan.kind[at])].offer(model, units, at, int(plan.about[at]), rng)
     return offer._replace(gain=float(plan.gain[at]), cost=float(plan.cost[at]))
+
+
+def _label_of(model: Estimator, units: OpenUnits, at: int, costs: Costs) -> Offer:
+    """Ask for the label of a unit that is to be an example."""
+    gain = float(units.stake[at] * (1.0 - units.p[at, 0]))
+    cost = _one_cost(costs["label"])
+    return Offer("label", model.tasks_[int(units.task[at])], gain=gain, cost=cost)
 
 
 def _wants_example(units: OpenUnits, kinds: Sequence[str]) -> bool:

@@ -10,7 +10,8 @@ tasks 0 = 1 = 4 are tied, 2 is known to be of class 1, and q has, for the two op
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class OpenUnits:
     classes: Offsets  # (n_units, n_classes), likeliest first
     p: Floats  # (n_units, n_classes), in that order
     examples: tuple[Offsets, ...]  # by class: tasks known to be of it that can be shown
+    needs_sure_examples: bool = False
 
     def __len__(self) -> int:
         return len(self.task)
@@ -56,16 +58,33 @@ class OpenUnits:
 
         For two classes, where its label is asked for first: an example of either class will do.
         """
-        others = np.arange(len(self)) != at
         examples = list(self.examples)
-        examples[int(self.classes[at, 0])] = self.task[at : at + 1]
-        return OpenUnits(
-            self.task[others],
-            self.stake[others],
-            self.classes[others],
-            self.p[others],
-            tuple(examples),
+        label = int(self.classes[at, 0])
+        examples[label] = np.append(examples[label], self.task[at])
+        return replace(self.without([at]), examples=tuple(examples))
+
+    def without(self, places: Sequence[int]) -> OpenUnits:
+        """Return the other units."""
+        others = np.setdiff1d(np.arange(len(self)), places)
+        return replace(
+            self,
+            task=self.task[others],
+            stake=self.stake[others],
+            classes=self.classes[others],
+            p=self.p[others],
         )
+
+    def surest(self) -> list[int]:
+        """Return, for each class that lacks an example and that two units or more may be, one.
+
+        It is the surest: where a person and the crowd agree on it, hardly anything speaks against.
+        """
+        found = []
+        for label in np.flatnonzero(~self.has_example()).tolist():
+            members = np.flatnonzero(self.classes[:, 0] == label)
+            if len(members) >= 2:
+                found.append(int(members[np.argmax(self.p[members, 0])]))
+        return found
 
 
 def open_units(state: TaskState) -> OpenUnits:
@@ -81,4 +100,5 @@ def open_units(state: TaskState) -> OpenUnits:
     q = state.q[chosen]
     classes = np.argsort(-q, axis=1, kind="stable")
     stake = np.asarray(state.settled.at_stake()[chosen], dtype=np.float64)
-    return OpenUnits(chosen, stake, classes, np.take_along_axis(q, classes, axis=1), examples)
+    p = np.take_along_axis(q, classes, axis=1)
+    return OpenUnits(chosen, stake, classes, p, examples, state.needs_sure_examples)
