@@ -68,7 +68,7 @@ class Curves(Cells):
     def questions_with_free_links(self, dataset: str) -> tuple[float, float]:
         """Return how many labels are needed with free links, and without, for the same macro-F.
 
-        The mean curve is read, between two fits along a straight line; inf where it never gets there.
+        The mean curve is read, between two fits along a straight line; inf where it ends below.
         """
         cell = self.cell(dataset, "free")
         without = round(BUDGETS[-1] * self.n_gold(dataset))

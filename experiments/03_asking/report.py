@@ -41,55 +41,66 @@ Python {python}. [The experiment](../experiments/03_asking/README.md) says how t
 
 ## How questions are chosen
 
-A question is about a *unit*: a task, or a group of tasks that links tie. An answer about one task of it is an
-answer about all. For every unit without a known class, with
-[honest probabilities](probabilities.md) p₁ ≥ p₂ ≥ … of its classes and s labels at stake:
+A question is about a *unit*: a task, or a group of tasks that links tie. An answer about one task
+of it is an answer about all. For every unit without a known class, with [honest
+probabilities](probabilities.md) p₁ ≥ p₂ ≥ … of its classes and s labels at stake:
 
 - **A label** ("which class is this?") puts right all that is wrong: s (1 − p₁).
-- **A yes or no** ("are these two the same?", against a task that is known to be of the likeliest class; or "is this a
-  …?", where no such task is needed) puts right s · p₂: "no" leaves the second class. Where the likeliest class has no known example, one
-  of the second class is asked about, at 0.9<!-- tiebreak.selection.kinds.same.SECOND --> of that.
+- **A yes or no** ("are these two the same?", against a task that is known to be of the likeliest
+  class; or "is this a …?", where no such task is needed) puts right s · p₂: "no" leaves the second
+  class. Where the likeliest class has no known example, one of the second class is asked about, at
+  0.9<!-- tiebreak.selection.kinds.same.SECOND --> of that.
 
-Each is divided by its cost, the larger is asked, and units come in the order of that worth. A label or a "same" makes a
-unit known, "different" takes a class from it. No unit is asked about twice in a batch; between batches the model is fitted again.
-Three things are added:
+Each is divided by its cost, the larger is asked, and units come in the order of that worth. A label
+or a "same" makes a unit known, "different" takes a class from it. No unit is asked about twice in a
+batch; between batches the model is fitted again. Three things are added:
 
-1. **Two classes need one label.** Any known task answers for both classes, so the first question of a session asks for a label, and all
-   others compare with what is known then.
+1. **Two classes need one label.** Any known task answers for both classes, so the first question of
+   a session asks for a label, and all others compare with what is known then.
 2. **A label that costs no more than a yes or no is asked for**, by margin (p₁ − p₂).
-3. **With more than two classes, a label that costs less than 2<!-- tiebreak.selection.questions.DEAR --> yes-or-no
-   questions** is preferred a little: what is second likeliest is less sure than it seems, which shows where the two cost nearly the same.
-   A yes or no then counts 0.6<!-- tiebreak.selection.questions.CAUTION --> less for each unit below 2, and units come by margin.
+3. **With more than two classes, a label that costs less than 2<!--
+   tiebreak.selection.questions.DEAR --> yes-or-no questions** is preferred a little: what is second
+   likeliest is less sure than it seems, which shows where the two cost nearly the same. A yes or no
+   then counts 0.6<!-- tiebreak.selection.questions.CAUTION --> less for each unit below 2, and
+   units come by margin.
 
-Where answers may be wrong, nothing is known for good: a task stays open, as unsure as what was said of it leaves it, and a second question about
-it competes by its gain as any other. Three<!-- tiebreak.ask.beliefs.LEAST_EXAMPLES --> examples of a class are wanted before others
-are compared with one.
+Where answers may be wrong, nothing is known for good: a task stays open, as unsure as what was said
+of it leaves it, and a second question about it competes by its gain as any other. An example must
+then be believed with 0.99<!-- tiebreak.ask.beliefs.SURE -->: for a class without one, the surest
+task that the crowd calls so is asked for its label.
 
-With `kinds=("same",)` pairs are chosen by `strategy="adaptive"`: every class has a *core*, a few sure tasks and those found to be the same;
-cores of classes that the crowd may have confused are checked against each other first
-(at least 6 %<!-- tiebreak.selection.adaptive.CONFUSED --> in common; at most 15 %<!-- tiebreak.selection.adaptive.MOST_CHECKS -->
-of the questions, or 3.5 %<!-- tiebreak.selection.adaptive.FIRST_CHECKS --> of the tasks), then doubtful tasks are asked against them.
+With `kinds=("same",)` pairs are chosen by `strategy="adaptive"`: every class has a *core*, a few
+sure tasks and those found to be the same; cores of classes that the crowd may have confused are
+checked against each other first (at least 6 %<!-- tiebreak.selection.adaptive.CONFUSED --> in
+common; at most 15 %<!-- tiebreak.selection.adaptive.MOST_CHECKS --> of the questions, or 3.5 %<!--
+tiebreak.selection.adaptive.FIRST_CHECKS --> of the tasks), then doubtful tasks are asked against
+them.
 
 ## What was chosen on what, and what was tried and left
 
-The rule is that of a trial on these ten datasets. The two constants for more than two classes, and the share for the second class, were chosen on
-Music, Web and Dog with seeds 0 to 3; this page has seeds {first_seed} and up, and simulated crowds that nothing was chosen on. Seeds
-only decide ties and which example is shown, so that they differ little.
+The rule is that of a trial on these ten datasets. The two constants for more than two classes, and
+the share for the second class, were chosen on Music, Web and Dog with seeds 0 to 3; this page has
+seeds {first_seed} and up, and simulated crowds that nothing was chosen on. Seeds only decide ties
+and which example is shown, so that they differ little.
 
-- *The gain of a sequence* (yes-or-no questions, class after class, perhaps ending with a label): within .01 of the gain of one question, no
-  better on the whole.
+- *The gain of a sequence* (yes-or-no questions, class after class, perhaps ending with a label):
+  within .01 of the gain of one question, no better on the whole.
 - *A bonus for labels of classes without an example*: worse on Dog and Web at small budgets.
 - *Units by margin at any cost*: better on Web where a label costs 1.5, worse where it costs 2.
-- *Answers of several people as responses of trusted workers*: a crowd of many members that err together outvotes them.
-- *Learnt error rates of links that were asked about tasks in doubt*: the crowd denies true ones, so that most true answers "same" were taken as
-  errors. What people say of a task is weighed against its honest probabilities instead ([equation](model.md#answers-of-several-people)).
+- *Answers of several people as responses of trusted workers*: a crowd of many members that err
+  together outvotes them.
+- *Learnt error rates of links that were asked about tasks in doubt*: the crowd denies true ones, so
+  that most true answers "same" were taken as errors. What people say of a task is weighed against
+  its honest probabilities instead ([equation](model.md#answers-of-several-people)).
 
 ## The experiment
 
-Questions are asked about tasks of gold and answered from it, in {rounds} rounds with a fit between two. A yes or no costs 1, a label 1, 1.5, 2 or 3;
-budgets are costs: {budgets} of the gold tasks. All tasks of gold are scored, by macro-F, mean over {few_seeds} seeds ({seeds} for labels, links, and the
-mix where a label costs 2). *Labels*: labels of the tasks in most doubt, by margin. *Links*: `strategy="adaptive"`. *Mix*: `selection.questions`.
-The simulated crowds err together (`simulate.crowd(…, shared={shared})`). All have the default prior.
+Questions are asked about tasks of gold and answered from it, in {rounds} rounds with a fit between
+two. A yes or no costs 1, a label 1, 1.5, 2 or 3; budgets are costs: {budgets} of the gold tasks.
+All tasks of gold are scored, by macro-F, mean over {few_seeds} seeds ({seeds} for labels, links,
+and the mix where a label costs 2). *Labels*: labels of the tasks in most doubt, by margin. *Links*:
+`strategy="adaptive"`. *Mix*: `selection.questions`. The simulated crowds err together
+(`simulate.crowd(…, shared={shared})`). All have the default prior.
 """
 
 
@@ -293,8 +304,8 @@ def free(curves: Curves) -> str:
         )
     return (
         "## Links that are there for free\n\nHalf of the tasks are in groups of 2 to 10 of one "
-        "class, as duplicates are. How many labels are needed for the macro-F that labels by margin "
-        "without links reach with 50 % of the tasks?\n\n"
+        "class, as duplicates are. How many labels are needed for the macro-F that labels by "
+        "margin without links reach with 50 % of the tasks?\n\n"
         + table(["dataset", "VB", "with links", "to reach", "labels without", "with"], rows)
     )
 
