@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -62,7 +63,16 @@ def state_of(job: Job, model: VariationalBayes, q: Floats, given: AnsweredJob) -
     if job.gold is not None:
         gold = job.gold.on(job.responses.tasks, job.responses.classes)
         known[gold.task] = gold.label
-    return state._replace(known=known, example=_examples(q, given, known), needs_sure_examples=True)
+    # What is believed is known to the fit, but ties nothing for good: each task stands for itself.
+    settled = state.settled
+    if settled.asked is None:
+        settled = replace(settled, asked=np.empty(0, dtype=np.int64))
+    return state._replace(
+        settled=settled,
+        known=known,
+        example=_examples(q, given, known),
+        needs_sure_examples=True,
+    )
 
 
 def _examples(q: Floats, given: AnsweredJob, known: Codes) -> Codes:
