@@ -36,6 +36,11 @@ class Choices(NamedTuple):
         """How many keys a number has."""
         return max((len(key) for key in self.by_key if key.isdigit()), default=1)
 
+    @property
+    def last_number(self) -> int:
+        """The largest number that names a class."""
+        return max((int(key) for key in self.by_key if key.isdigit()), default=0)
+
     def prompt(self) -> str:
         """Return keys and words, such as "s same  d different  ? can't tell"."""
         answers = {} if self.is_listed else self.by_key

@@ -21,14 +21,14 @@ FEW = 5  # workers named a label
 EARLIER = 9  # answers that can be undone by one key
 
 OPENING = (
-    "Questions come by what their answers put right; one key answers, and each answer is kept.\n"
-    "The words beside the keys say what they do. Undo (u) goes back as far as you like.\n"
-    "Quit (q) whenever you want: the same command goes on from there."
+    "The questions that put most labels right come first; one key answers.\n"
+    "Words beside the keys say what they do; undo (u) goes back as far as you like.\n"
+    "Quit (q) at any time: answers are kept, and the same command goes on from there."
 )
 HELP = (
-    "s same class   d different classes   1 2 3 … (or first letter) the class   y n yes, no\n"
-    "? can't tell   n skip for now (k where n is no)   u undo   v votes   t whole texts   "
-    "h this help   q quit (answers are kept)"
+    "s same class   d different classes   y yes   n no   1 2 3, or a letter: the class\n"
+    "? can't tell   n skip for now (k where n is no)   u undo   v votes\n"
+    "t whole texts   h this help   q quit (answers are kept)"
 )
 WHY = {
     "budget": "The budget is used up.",
@@ -107,7 +107,7 @@ class Conversation:
                 key += self._read([str(digit) for digit in range(10)], or_end="")
             if key in choices.by_key:
                 return key
-            self._out.print(f"{key} is no class here; the numbers go to {len(choices.by_key)}")
+            self._out.print(f"{key} is no class here; the numbers go to {choices.last_number}")
 
     def _read(self, allowed: list[str], or_end: str = "q") -> str:
         """Return the next key among those allowed; the end of all keys is q."""
@@ -227,13 +227,12 @@ def status_line(progress: Progress, gain: float) -> str:
 def in_words(gain: float) -> str:
     """Say what an answer brings.
 
-    >>> in_words(3.2), in_words(0.46), in_words(0.08)
-    ('the answer corrects about 3.2 labels', 'the answer corrects a label in 46 of 100 cases', \
-'the answer corrects a label in 8 of 100 cases')
+    >>> in_words(3.2), in_words(0.46)
+    ('this corrects about 3.2', '46 % chance to correct one')
     """
     if gain >= 1.0:
-        return f"the answer corrects about {gain:.1f} labels"
-    return f"the answer corrects a label in {100.0 * gain:.0f} of 100 cases"
+        return f"this corrects about {gain:.1f}"
+    return f"{100.0 * gain:.0f} % chance to correct one"
 
 
 def written(answer: Answer) -> str:
