@@ -28,7 +28,8 @@ from tiebreak.selection.units import OpenUnits, open_units
 Costs = Mapping[str, float | Mapping[Hashable, float]]
 
 DEFAULT_KINDS = ("same", "label")
-DEFAULT_COSTS: dict[str, float] = {"same": 1.0, "label": 1.5, "is": 1.0, "vote": 1.0}
+LABEL_COST = 1.5  # of a label beside a yes or no, where nothing is said
+DEFAULT_COSTS: dict[str, float] = {"same": 1.0, "label": LABEL_COST, "is": 1.0, "vote": 1.0}
 # For more than two classes, chosen on Music, Web and Dog, seeds 0 to 3; docs/asking.md has others.
 DEAR = 2.0  # yes-or-no questions for a label; where it costs less, units come by their margin, and
 CAUTION = 0.6  # a yes or no counts so much less, for each unit below it
