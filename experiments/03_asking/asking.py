@@ -13,7 +13,6 @@ import numpy as np
 from crowds import CONFIG, Asked, macro_f, most_by_swap, new_model
 
 BUDGETS: list[float] = CONFIG["budgets"]
-COSTS: list[float] = CONFIG["costs"]
 TIE = 0.01
 
 
@@ -28,13 +27,12 @@ def kept(n: list[float], scores: list[float], **more: Any) -> dict[str, Any]:
     return {**found, "by_swap": None, "apart": None, "asked": None, **more}
 
 
-def ask_labels(crowd: Asked, seed: int) -> dict[str, Any]:
+def ask_labels(crowd: Asked, seed: int, cost: float) -> dict[str, Any]:
     """Ask for the label of the tasks in most doubt, by the margin of their probabilities."""
-    wanted = [int(b * crowd.n_gold / c + 1e-9) for c in COSTS for b in BUDGETS]
-    most = round(BUDGETS[-1] * crowd.n_gold)
-    label = crowd.label
-    curve = labels_by_margin(crowd, label, seed, stops(most, CONFIG["rounds"], list(wanted)))
-    return kept(wanted, [curve.get(n, macro_f(crowd, crowd.plain.labels_.label)) for n in wanted])
+    wanted = [int(b * crowd.n_gold / cost + 1e-9) for b in BUDGETS]
+    after = stops(wanted[-1], CONFIG["rounds"], list(wanted))
+    curve = labels_by_margin(crowd, crowd.label, seed, after)
+    return kept(wanted, [curve[n] for n in wanted])
 
 
 def labels_by_margin(

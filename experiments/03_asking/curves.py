@@ -42,9 +42,7 @@ class Curves(Cells):
 
     def labels(self, dataset: str, cost: float, budget: float) -> np.ndarray:
         """Return what labels alone reach, at a cost each, over seeds."""
-        scores = self.scores(dataset, "labels")
-        at = COSTS.index(cost) * len(BUDGETS) + BUDGETS.index(budget)
-        return scores[:, at] if len(scores) else np.zeros(0)
+        return self.at(dataset, f"labels {cost:g}", budget)
 
     def at(self, dataset: str, method: str, budget: float) -> np.ndarray:
         """Return macro-F over seeds after a budget; nothing where it was not run."""

@@ -86,6 +86,9 @@ and which example is shown, so that they differ little.
 - *The gain of a sequence* (yes-or-no questions, class after class, perhaps ending with a label):
   within .01 of the gain of one question, no better on the whole.
 - *A bonus for labels of classes without an example*: worse on Dog and Web at small budgets.
+- *Comparing with whatever the batch asks a label of*: worse on Web, where that is in doubt between
+  many classes; units of the same two classes (0.9<!-- tiebreak.selection.questions.TWO_WAY -->
+  together) are compared so where a label is dear.
 - *Units by margin at any cost*: better on Web where a label costs 1.5, worse where it costs 2.
 - *Answers of several people as responses of trusted workers*: a crowd of many members that err
   together outvotes them.

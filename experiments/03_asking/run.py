@@ -57,8 +57,8 @@ def ask(case: Case) -> dict[str, Any]:
     how = CONFIG["methods"][case.method]
     crowd = load(case.dataset)
     start = time.perf_counter()
-    if case.method == "labels":
-        found = ask_labels(crowd, case.seed)
+    if "label_cost" in how:
+        found = ask_labels(crowd, case.seed, how["label_cost"])
     elif case.method == "links":
         found = ask_pairs(crowd, case.seed)
     elif how.get("part") == "free":

@@ -100,7 +100,11 @@ def finish(child: int, pipe: TextIO) -> tuple[int, list[str]]:
 def judge(path: Path, acknowledged: list[str]) -> dict[str, Any]:
     """Open the file again and compare it with what was acknowledged."""
     with tb.ask.Session(path, CROWD.responses) as session:
-        in_force = [(a.kind, frozenset((a.left, a.right))) for a in session.answers()]
+        in_force = [
+            # a pair is never asked twice; a label may be, once several people answer, of another
+            (a.kind if a.kind == "same" else f"{a.kind} by {a.who}", frozenset((a.left, a.right)))
+            for a in session.answers()
+        ]
     db = sqlite3.connect(path)
     rows = db.execute("SELECT id, kind, about FROM events").fetchall()
     sound = db.execute("PRAGMA integrity_check").fetchone()[0]

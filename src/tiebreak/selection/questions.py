@@ -30,8 +30,9 @@ Costs = Mapping[str, float | Mapping[Hashable, float]]
 DEFAULT_KINDS = ("same", "label")
 LABEL_COST = 1.5  # of a label beside a yes or no, where nothing is said
 DEFAULT_COSTS: dict[str, float] = {"same": 1.0, "label": LABEL_COST, "is": 1.0, "vote": 1.0}
-# For more than two classes, chosen on Music, Web and Dog, seeds 0 to 3; docs/asking.md has others.
+# For more than two classes, chosen on Music, Web and Dog; docs/asking.md shows others, too.
 DEAR = 2.0  # yes-or-no questions for a label; where it costs less, units come by their margin, and
+TWO_WAY = 0.9  # of the two likeliest classes together, for a unit that is as good as of two classes
 CAUTION = 0.6  # a yes or no counts so much less, for each unit below it
 
 
@@ -131,9 +132,33 @@ def choose_questions(
         offers.append(_offer(model, units, chosen, plan, best, rng))
         units = units.with_example(best)
         plan = _priced(model, units, chosen, costs)
-    rest = plan.order[: n - len(offers)].tolist()
-    offers += [_offer(model, units, chosen, plan, at, rng) for at in rest]
+    labelled: dict[frozenset[int], int] = {}  # by its two likeliest classes: whose label is asked
+    for at in plan.order[: n - len(offers)].tolist():
+        is_label = kinds[int(plan.kind[at])] == "label"
+        top_two = frozenset(units.classes[at, :2].tolist())
+        if is_label and top_two in labelled and _is_dear(kinds, costs):
+            offers.append(_same_as(model, units, at, labelled[top_two], costs))
+            continue
+        if is_label and units.p[at, :2].sum() >= TWO_WAY:
+            labelled.setdefault(top_two, at)
+        offers.append(_offer(model, units, chosen, plan, at, rng))
     return Offers(tuple(offers), frame)
+
+
+def _is_dear(kinds: Sequence[str], costs: Costs) -> bool:
+    """Say whether a label costs so much that what this batch asks for is compared with."""
+    return "same" in kinds and _one_cost(costs["label"]) >= DEAR * _one_cost(costs["same"])
+
+
+def _same_as(model: Estimator, units: OpenUnits, at: int, other: int, costs: Costs) -> Offer:
+    """Compare a unit with one whose label is asked for before it, in the same batch.
+
+    Both are of one of the same two classes, so that either label of the other tells this one.
+    """
+    task = model.tasks_[int(units.task[at])]
+    example = model.tasks_[int(units.task[other])]
+    gain = float(units.stake[at] * units.p[at, 1])
+    return Offer("same", task, example, gain=gain, cost=_one_cost(costs["same"]))
 
 
 def _priced(
