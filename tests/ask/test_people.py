@@ -89,7 +89,7 @@ def two_people(n_tasks: int, error: float, seed: int) -> tuple[Job, list[Event],
     job = take_job(crowd.responses)
     rng = np.random.default_rng(seed)
     truth = crowd.gold.on(job.responses.tasks, job.responses.classes).label
-    answers = []
+    answers: list[Event] = []
     for i in range(n_tasks):
         wrong = rng.random() < error
         for who, label in (("ann", truth[i]), ("bob", (truth[i] + wrong) % 3)):
