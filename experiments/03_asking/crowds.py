@@ -33,7 +33,7 @@ class Asked(NamedTuple):
 def new_model(**options: Any) -> Any:
     import tiebreak as tb
 
-    return tb.VariationalBayes(backend="numba", n_threads=1, **options)
+    return tb.VariationalBayes(gold_weight=1, backend="numba", n_threads=1, **options)
 
 
 @cache

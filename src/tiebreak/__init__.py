@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import agreement, ask, datasets, errors, evaluate, selection, simulate, theory
+    from tiebreak import (
+        agreement,
+        ask,
+        datasets,
+        decisions,
+        errors,
+        evaluate,
+        selection,
+        simulate,
+        theory,
+    )
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -45,17 +55,26 @@ if TYPE_CHECKING:
         write_workers,
     )
     from tiebreak.gold import Gold
-    from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
+    from tiebreak.inference import (
+        Auto,
+        DawidSkene,
+        GibbsSampler,
+        LogOpinionPool,
+        MajorityVote,
+        VariationalBayes,
+    )
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
     from tiebreak.responses import Responses
 
 __all__ = [
+    "Auto",
     "ConvergenceWarning",
     "DawidSkene",
     "ExactLinkOptions",
     "FileError",
+    "GibbsSampler",
     "Gold",
     "GoldError",
     "InputError",
@@ -63,6 +82,7 @@ __all__ = [
     "Labels",
     "LinkError",
     "Links",
+    "LogOpinionPool",
     "MajorityVote",
     "MeanFieldOptions",
     "MissingExtraError",
@@ -77,6 +97,7 @@ __all__ = [
     "agreement",
     "ask",
     "datasets",
+    "decisions",
     "errors",
     "evaluate",
     "links_from_gold",
@@ -94,7 +115,17 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory")
+_MODULES = (
+    "agreement",
+    "ask",
+    "datasets",
+    "decisions",
+    "errors",
+    "evaluate",
+    "selection",
+    "simulate",
+    "theory",
+)
 _ROOMS = (
     "errors",
     "options",

@@ -380,7 +380,7 @@ def fused_labels(session: Session, responses: Any) -> tuple[Any, Any]:
     """Return the session's model, and one fitted at once to its links and labels."""
     links = session.links()
     gold = session.labels()
-    fused = tb.VariationalBayes().fit(
+    fused = tb.VariationalBayes(gold_weight=1).fit(
         responses,
         links=links if len(links) else None,
         gold=gold if len(gold) else None,

@@ -64,7 +64,7 @@ def ask_and_reopen(name: str, path: Path, budgets: tuple[float, ...], kinds: Any
             assert np.array_equal(again.model().probabilities_, model.probabilities_)
         assert swap_gains(model.labels_, gold) == 0.0
         if len(set(known.to_dict().values())) == responses.n_classes or responses.n_classes == 2:
-            fused = tb.VariationalBayes().fit(
+            fused = tb.VariationalBayes(gold_weight=1).fit(
                 responses, links=links if len(links) else None, gold=known
             )
             assert_equal_but_for_ties(model, fused)
@@ -107,7 +107,7 @@ def test_fuse_through_the_command_gives_the_labels_of_a_session(
         tb.write_links("l.csv", session.links())
         tb.write_gold("k.csv", session.labels())
         assert len(set(session.labels().to_dict().values())) == responses.n_classes
-    command = "fuse r.csv --links l.csv --gold k.csv -o labels.csv --quiet"
+    command = "fuse r.csv --links l.csv --gold k.csv --gold-weight 1 -o labels.csv --quiet"
     done = CliRunner().invoke(app, command.split(), prog_name="tiebreak")
     assert done.exit_code == 0, done.stderr
     fused = tb.read_labels("labels.csv").best()

@@ -211,7 +211,12 @@ class Fits:
         tol: float,
     ) -> VariationalBayes:
         start = self._start(link_error, answers)
-        return VariationalBayes(link_options=ExactLinkOptions(error=link_error), tol=tol).fit(
+        model = VariationalBayes(
+            link_options=ExactLinkOptions(error=link_error),
+            gold_weight=1,  # tasks that are asked about are doubtful ones, no sample of all
+            tol=tol,
+        )
+        return model.fit(
             given.responses,
             links=given.links,
             gold=given.gold,

@@ -3,67 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tiebreak.errors import OptionError, note
 from tiebreak.inference import (
-    communities,
-    doubts,
-    honest,
-    mean_field,
-    model_choice,
+    gold_weights,
+    option_checks,
     priors,
-    response_patterns,
-    spectral,
+    publishing,
+    stages,
     vb,
 )
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.estimator import (
     Estimator,
     require_fitted,
-    require_tolerance,
     start_from,
 )
-from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.link_errors.suspect import (
-    DoubtfulLinks,
-    LinkErrors,
-    errors_by_source,
-    suspect_links,
-)
-from tiebreak.inference.model_choice import Tried
+from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
+from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
-from tiebreak.inference.results import Fit, GridPoint
-from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
+from tiebreak.inference.results import GridPoint
+from tiebreak.inference.stages import Start, lay_out, patterns_of, to_patterns
+from tiebreak.inference.vb import Problem, Stopping
 from tiebreak.inference.warm_start import WarmStart, q_from
-from tiebreak.inference.worker_models import AUTO, crowd_model, require_model
-from tiebreak.inference.worker_models.kinds import Kinds
-from tiebreak.kernels.arrays import softmax
+from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, crowd_model
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
 from tiebreak.links import OnContradiction
-from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
-from tiebreak.responses import Responses
-from tiebreak.wording import counted
+from tiebreak.options import ExactLinkOptions, LinkOptions
 
-INITS = ("majority", "spectral")
-CALIBRATIONS = ("auto", "votes", "none")
-SHOWN_GROUPS = 5  # in a note
-
-RENAMED = {  # arguments of earlier versions, and what to write now
-    "link_inference": "link_options=tb.ExactLinkOptions() or tb.MeanFieldOptions()",
-    "link_error": "link_options=tb.ExactLinkOptions(error=…)",
-    "link_error_prior": "link_options=tb.ExactLinkOptions(error_prior=…)",
-    "decode": "link_options=tb.ExactLinkOptions(decode=…)",
-    "link_strength": "link_options=tb.MeanFieldOptions(strength=…)",
-    "schedule": "link_options=tb.MeanFieldOptions(schedule=…)",
-    "closure": "link_options=tb.MeanFieldOptions(closure=…)",
-}
+if TYPE_CHECKING:
+    from tiebreak.inference.model_choice import Tried
+    from tiebreak.inference.worker_models.kinds import Kinds
 
 
 class VariationalBayes(Estimator):
@@ -95,6 +72,10 @@ class VariationalBayes(Estimator):
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
         `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
+    gold_weight
+        How often a known task counts for its workers, where a guessed one counts once. "auto": the
+        more, the more a worker answered, because guesses have errors in common [eq:gold-weight].
+        1 is the paper's VB-LC.
     calibrate
         "auto": probabilities are scaled by how much errors are shared, which gold and links
         decide where there are enough of them. "votes": by `dependence` alone. "none": as the model
@@ -171,7 +152,7 @@ class VariationalBayes(Estimator):
 
     def __new__(cls, **options: Any) -> Self:
         """Refuse arguments of earlier versions with what to write now."""
-        _refuse_renamed(options)
+        option_checks.refuse_renamed(options)
         return super().__new__(cls)
 
     def __init__(
@@ -181,6 +162,7 @@ class VariationalBayes(Estimator):
         confusion_prior: priors.ConfusionPrior = "diagonal",
         worker_model: str = "confusion",
         trust: priors.Trust | None = None,
+        gold_weight: GoldWeight = gold_weights.AUTO,
         link_options: LinkOptions | None = None,
         calibrate: str | bool = "auto",
         dependence: float = DEPENDENCE,
@@ -197,6 +179,7 @@ class VariationalBayes(Estimator):
         self.confusion_prior = confusion_prior
         self.worker_model = worker_model
         self.trust = trust
+        self.gold_weight = gold_weight
         self.link_options = link_options
         self.calibrate = calibrate
         self.dependence = dependence
@@ -211,7 +194,7 @@ class VariationalBayes(Estimator):
 
     def set_params(self, **params: Any) -> Self:
         """Change constructor arguments by name."""
-        _refuse_renamed(params)
+        option_checks.refuse_renamed(params)
         return super().set_params(**params)
 
     @property
@@ -228,7 +211,7 @@ class VariationalBayes(Estimator):
         The start may have been fitted to other responses: tasks and workers that it has not seen
         start as in a cold fit.
         """
-        self._check_options()
+        option_checks.check(self)
         options = self.link_options or ExactLinkOptions()
         inputs = read_and_check_inputs(
             responses,
@@ -240,76 +223,77 @@ class VariationalBayes(Estimator):
         )
         crowd = inputs.responses
         warm = None if start is None else _warm_start_of(start)
-        same = warm is not None and warm.is_for(crowd)
-        whole = warm.tasks if warm is not None and same else _lay_out(crowd)
-        self.worker_model_ = self.worker_model
-        self.models_tried_ = None
-        if warm is not None and same and self.worker_model == AUTO:
-            self.worker_model_ = warm.worker_model  # chosen once for these responses
-            self.models_tried_ = start.models_tried_
-        self._communities = start._communities if same else None
+        same = warm if warm is not None and warm.is_for(crowd) else None
+        whole = lay_out(crowd) if same is None else same.tasks
+        self._keep_chosen_model(same, start)
         q = self._start_of_q(inputs, whole, start)
         patterns = Patterns(whole)
-        if warm is None or not same or warm.has_patterns:
-            patterns = _find_patterns(inputs, whole, q)
-        by_pattern = inputs._replace(
-            link_codes=patterns.links(inputs.link_codes),
-            implied=patterns.implied(inputs.implied),
-            gold_codes=patterns.gold(inputs.gold_codes),
+        if same is None or same.has_patterns:
+            patterns = patterns_of(inputs, whole, q)
+        by_pattern = to_patterns(inputs, patterns)
+        problem, begin = self._begin(inputs, by_pattern, patterns, q, same)
+        begin = begin._replace(is_warm=start is not None)
+        is_alone = inputs.link_codes is None and inputs.gold_codes is None
+        plain = stages.fit_plain(problem, begin, self._stopping, is_alone=is_alone)
+        found = stages.fit_links_and_gold(
+            problem,
+            plain,
+            by_pattern,
+            options,
+            self._stopping,
+            self._honesty,
+            is_warm=begin.is_warm,
+            is_given=not isinstance(self.init, str),
         )
+        self._warm_start = WarmStart(
+            crowd,
+            whole,
+            plain.beliefs,
+            patterns.to_tasks(found.run.q),
+            vb.added(problem, found.run.beliefs),
+            self.worker_model_,
+            patterns.pattern is not None,
+        )
+        self._publish_fit(Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found))
+        self._warn_unsettled(self.tol)
+        return self
+
+    def _keep_chosen_model(self, same: WarmStart | None, start: Any) -> None:
+        """Take over what an earlier fit of the very same responses chose or learnt of workers."""
+        self.worker_model_ = self.worker_model
+        self.models_tried_ = None
+        self._communities = None
+        if same is None:
+            return
+        self._communities = start._communities
+        if self.worker_model == AUTO:
+            self.worker_model_ = same.worker_model
+            self.models_tried_ = start.models_tried_
+
+    def _begin(
+        self,
+        inputs: Inputs,
+        by_pattern: Inputs,
+        patterns: Patterns,
+        q: Floats | None,
+        same: WarmStart | None,
+    ) -> tuple[Problem, Start]:
+        """Choose or learn what is left open of the worker model; say where the fit starts."""
         q = None if q is None else patterns.to_patterns(q)
         is_given = q is not None and not (isinstance(self.init, str) and self.init == "spectral")
         if self.worker_model_ == AUTO:
             q = self._choose_model(patterns, inputs, by_pattern, q)
             is_given = False
         problem = self._problem(patterns, inputs)
-        if self.worker_model_ == communities.NAME and self._communities is None:
-            votes = vb.majority(problem.tasks, problem.n_classes) if q is None else q
-            self._communities = communities.learn(problem, votes, self._stopping).workers
-            problem = problem._replace(workers=self._communities)
-        if q is not None:
-            q = vb.to_states(problem, q, self.random_state)
-        run, plain = self._plain(problem, q, by_pattern, warm if same else None, is_given=is_given)
-        found = self._fit_tasks(problem, run, plain, by_pattern, options, is_warm=start is not None)
-        self._warm_start = WarmStart(
-            crowd,
-            whole,
-            plain,
-            patterns.to_tasks(found.run.q),
-            vb.added(problem, found.run.beliefs),
-            self.worker_model_,
-            patterns.pattern is not None,
-        )
-        self._publish_fit(inputs, by_pattern, problem, patterns, found)
-        self._note_doubts(inputs, by_pattern, problem, plain, found.run)
-        self._warn_unsettled(self.tol)
-        return self
+        if q is None:
+            q = vb.majority(problem.tasks, problem.n_classes)
+        if self.worker_model_ == COMMUNITIES and self._communities is None:
+            from tiebreak.inference import communities
 
-    def _check_options(self) -> None:
-        require_tolerance(self.tol, self.max_iter)
-        require_model(self.worker_model)
-        if isinstance(self.init, str) and self.init not in INITS:
-            raise OptionError.unknown("init", self.init, (*INITS, "an array of probabilities"))
-        if isinstance(self.init, Estimator):
-            raise OptionError("To go on from a fitted model, write fit(…, start=model), not init=.")
-        if not isinstance(self.link_options, LinkOptions | None):
-            raise OptionError(
-                "link_options must be tb.ExactLinkOptions(…), tb.MeanFieldOptions(…) or None; "
-                f"got {self.link_options!r}."
-            )
-        if isinstance(self.calibrate, bool):
-            note(f"calibrate={self.calibrate} is now calibrate={self._honesty.mode!r}.")
-        elif self.calibrate not in CALIBRATIONS:
-            raise OptionError.unknown("calibrate", self.calibrate, CALIBRATIONS)
-        if not 0.0 <= self.dependence <= 1.0:
-            raise OptionError(
-                f"dependence, the share of errors in common, lies between 0 and 1; "
-                f"got {self.dependence!r}."
-            )
-        if isinstance(self.link_options, MeanFieldOptions) and "subtypes" in self.worker_model:
-            raise OptionError(
-                f"worker_model={self.worker_model!r} needs exact links: tb.ExactLinkOptions()."
-            )
+            self._communities = communities.learn(problem, q, self._stopping).workers
+            problem = problem._replace(workers=self._communities)
+        q = vb.to_states(problem, q, self.random_state)
+        return problem, Start(q, is_given, False, same, self.worker_model_)
 
     def _start_of_q(self, inputs: Inputs, tasks: ByTask, start: Any) -> Floats | None:
         """Return where q starts; None: at the votes."""
@@ -324,6 +308,8 @@ class VariationalBayes(Estimator):
         if not isinstance(self.init, str):
             return start_from(self.init, crowd)
         if self.init == "spectral":
+            from tiebreak.inference import spectral
+
             return spectral.start(self._problem(Patterns(tasks), inputs), self.random_state)
         return None
 
@@ -334,7 +320,7 @@ class VariationalBayes(Estimator):
         problem = Problem(
             patterns.tasks,
             *crowd_model(
-                model_choice.PLAIN if self.worker_model_ == AUTO else self.worker_model_,
+                PLAIN if self.worker_model_ == AUTO else self.worker_model_,
                 self.confusion_prior,
                 priors.class_prior(self.class_prior, crowd.n_classes),
                 crowd,
@@ -343,8 +329,11 @@ class VariationalBayes(Estimator):
             choose_backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
+            gold_weight=gold_weights.find(
+                self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes
+            ),
         )
-        if self.worker_model_ == communities.NAME and self._communities is not None:
+        if self.worker_model_ == COMMUNITIES and self._communities is not None:
             return problem._replace(workers=self._communities)
         return problem
 
@@ -352,6 +341,7 @@ class VariationalBayes(Estimator):
         self, patterns: Patterns, inputs: Inputs, by_pattern: Inputs, q: Floats | None
     ) -> Floats:
         """Choose a worker model on plain responses; return where its run ended."""
+        from tiebreak.inference import model_choice
 
         def problem_of(name: str) -> Problem:
             self.worker_model_ = name
@@ -381,94 +371,11 @@ class VariationalBayes(Estimator):
         mode = older[self.calibrate] if isinstance(self.calibrate, bool) else self.calibrate
         return Honesty(mode, self.dependence)
 
-    def _plain(
-        self,
-        problem: Problem,
-        q: Floats | None,
-        inputs: Inputs,
-        warm: WarmStart | None,
-        *,
-        is_given: bool,
-    ) -> tuple[Run, Beliefs]:
-        """Fit plain VB: links and gold start from what it finds, as in the paper.
-
-        Probabilities given as `init` are taken as they are where links or gold follow, and so is
-        the end of an earlier model, with what plain VB believed there where it saw these responses.
-
-        Returns
-        -------
-        Where links and gold start, and the beliefs of plain VB.
-        """
-        is_alone = inputs.link_codes is None and inputs.gold_codes is None
-        if q is None:
-            votes = vb.majority(problem.tasks, problem.n_classes)
-            q = vb.to_states(problem, votes, self.random_state)
-        if is_given and not is_alone and warm is not None:
-            implied = warm.implied(problem, self.worker_model_)
-            return Run(q, implied, [], 0, converged=True), warm.plain
-        if is_given and not is_alone and not isinstance(self.init, str):
-            implied = vb.implied_beliefs(problem, q)
-            return Run(q, implied, [], 0, converged=True), implied
-        run = vb.ascend(problem, q, **self._stopping._asdict())
-        if is_given and not is_alone:  # a model of other responses: its q, and plain VB from there
-            return Run(q, vb.implied_beliefs(problem, q), [], 0, converged=True), run.beliefs
-        return run, run.beliefs
-
-    def _fit_tasks(
-        self,
-        problem: Problem,
-        run: Run,
-        plain: Beliefs,
-        inputs: Inputs,
-        options: LinkOptions,
-        *,
-        is_warm: bool,
-    ) -> Fit:
-        gold = inputs.gold_codes
-        honesty = self._honesty
-        links = inputs.link_codes
-        implied = inputs.implied
-        if links is not None and implied is not None and problem.n_classes > 1:
-            if isinstance(options, MeanFieldOptions):
-                return mean_field.fit(
-                    problem, run, links, implied, gold, options, self._stopping, honesty
-                )
-            return exact_links.fit(
-                problem,
-                run,
-                plain,
-                links,
-                implied,
-                gold,
-                options,
-                self._stopping,
-                honesty,
-                is_warm=is_warm,
-                is_given=not isinstance(self.init, str),
-            )
-        if gold is not None:
-            return exact_links.fit_gold(
-                problem,
-                run,
-                plain,
-                gold,
-                self._stopping,
-                honesty,
-                is_warm=is_warm or not isinstance(self.init, str),
-            )
-        return exact_links.fit_alone(problem, run, honesty)
-
-    def _publish_fit(
-        self, inputs: Inputs, by_pattern: Inputs, problem: Problem, patterns: Patterns, found: Fit
-    ) -> None:
-        """Name what was found by the caller's ids."""
+    def _publish_fit(self, fitted: Fitted) -> None:
+        """Set the attributes that end in an underscore, and raise the notes."""
+        problem = fitted.problem
+        found = fitted.found
         run = found.run
-        # Labels come from what the model believes: scaling must not break ties otherwise.
-        label, _ = problem.backend.likeliest(vb.class_probabilities(problem, run.q))
-        if found.decoded is not None:
-            task, decoded = found.decoded
-            label[task] = decoded
-        top = np.take_along_axis(found.q, label[:, None], axis=1)[:, 0]
         self.class_prior_ = problem.states.mean(run.beliefs.alpha)
         self.confusion_ = vb.confusion(problem, run.beliefs)
         self.bounds_ = run.bounds
@@ -478,76 +385,18 @@ class VariationalBayes(Estimator):
         self.link_strength_ = found.link_strength
         self.link_grid_ = found.link_grid
         self.link_report_ = found.link_report
-        self.doubtful_links_ = None
-        if found.wrong is not None and by_pattern.link_codes is not None:
-            self.doubtful_links_ = suspect_links(inputs.links, by_pattern.link_codes, found.wrong)
-        self.uncertain_groups_ = [
-            [inputs.responses.tasks[int(task)] for task in np.flatnonzero(np.isin(of_task, group))]
-            for of_task in (patterns.to_tasks(np.arange(len(run.q))),)
-            for group in found.uncertain
-        ]
-        self.link_errors_ = None
-        if found.rates is not None:
-            self.link_errors_ = errors_by_source(inputs.links, found.rates)
-        self._publish(inputs, *(patterns.to_tasks(each) for each in (found.q, label, top)))
-        if found.decoded is not None:
-            self._warn_broken()
-        self._warn_uncertain()
-
-    def _warn_uncertain(self) -> None:
-        """Name groups of linked tasks that could well have another class."""
-        groups = self.uncertain_groups_
-        if not groups:
-            return
-        tasks = ", ".join(repr(group[0]) for group in groups[:SHOWN_GROUPS])
-        more = f" and {len(groups) - SHOWN_GROUPS:,} more" if len(groups) > SHOWN_GROUPS else ""
-        n_tasks = sum(map(len, groups))
-        note(
-            f"The class of {counted(len(groups), 'group')} of linked tasks ({n_tasks:,} tasks) is "
-            "uncertain: another way to name the classes fits nearly as well. Label one task of "
-            f"each: {tasks}{more}."
-        )
-
-    def _note_doubts(
-        self, inputs: Inputs, by_pattern: Inputs, problem: Problem, plain: Beliefs, run: Run
-    ) -> None:
-        crowd = inputs.responses
-        by_class = vb.class_probabilities(problem, run.q)
-        if not doubts.note_collapse(crowd, np.average(by_class, axis=0, weights=problem.copies)):
-            doubts.note_missing_classes(crowd, self.labels_.label)
-        gold = by_pattern.gold_codes
-        if gold is not None and inputs.gold_codes is not None:
-            expected = Calibration(self.dependence)
-            scores = honest.scaled_scores(problem, plain, expected, gold.task)
-            doubts.note_gold_against_crowd(gold, softmax(scores))
-            doubts.note_workers_below_chance(crowd, inputs.gold_codes)
-
-    def _warn_broken(self) -> None:
-        """Say so where joint decoding found no labelling that breaks no hard link."""
-        if not self.violations_ or self.on_contradiction == "drop":
-            return
-        hard = self.violations_.weight is None or bool(np.isnan(self.violations_.weight).any())
-        if hard and self.link_error is None:
-            note(f"No labelling was found that breaks no link: {len(self.violations_)} are broken.")
-
-
-def _refuse_renamed(options: dict[str, Any]) -> None:
-    for name in options:
-        if name in RENAMED:
-            raise OptionError(f"{name} is now part of the options of links: {RENAMED[name]}.")
+        self.doubtful_links_ = publishing.doubtful_links(fitted)
+        self.uncertain_groups_ = publishing.uncertain_groups(fitted)
+        self.link_errors_ = publishing.link_errors(fitted)
+        self._publish(fitted.inputs, *publishing.label_tasks(fitted))
+        may_break = self.on_contradiction == "drop" or self.link_error is not None
+        if found.decoded is not None and not may_break:
+            publishing.note_broken(self.violations_)
+        publishing.note_uncertain(self.uncertain_groups_)
+        publishing.note_doubts(fitted, self.labels_, self.dependence)
 
 
 def _warm_start_of(start: Any) -> WarmStart | None:
     """Return where a fitted model ended; None where it is of another kind."""
     require_fitted(start)
     return getattr(start, "_warm_start", None)
-
-
-def _lay_out(crowd: Responses) -> ByTask:
-    return vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
-
-
-def _find_patterns(inputs: Inputs, tasks: ByTask, q: Floats | None) -> Patterns:
-    crowd = inputs.responses
-    single = response_patterns.must_stay_single(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)
-    return response_patterns.find_patterns(tasks, crowd.n_classes, single, q)

@@ -61,6 +61,7 @@ def set_up(
         exact: ExactLinks = SubtypeLinks(*given, *kept, n_subtypes=n_subtypes)
     else:
         many = plain.copies is None and len(merged.task) > MANY * tasks.n_tasks
+        many = many and plain.backend.sweeps_here
         exact = ExactLinks(*given, *kept, takes_everyone=many, unit=_units(links, tasks.n_tasks))
     return Setup(exact, hard, known)
 
@@ -238,7 +239,7 @@ def best_mode(
         ends.append(ascents.ascend(start.q, of_gold, stopping=trial))
     if groups.needs_starts:
         surest = starts.at_surest(classes, groups, sure)
-        ends.append(ascents.ascend(vb.with_classes(plain, start.q, surest), stopping=trial))
+        ends.append(ascents.ascend(_with_classes(plain, start.q, surest), stopping=trial))
         ends.append(_sure_first(ascents, start, sure, trial))
     best = max(ends, key=lambda end: end.bound)
     if groups.needs_starts:
@@ -276,7 +277,7 @@ def _with_swaps(
         ]
         for pair in pairs:
             tried.add(pair)
-            q = vb.with_classes(plain, best.q, starts.swapped(classes, groups, *pair))
+            q = _with_classes(plain, best.q, starts.swapped(classes, groups, *pair))
             end = ascents.ascend(q, None, best.rates, few)
             ends.append(end)
             if end.bound > best.bound + HIGHER * abs(best.bound):
@@ -309,3 +310,14 @@ def _uncertain(
         is_uncertain |= np.bincount(groups.group, weights=differs, minlength=len(size)) > size / 2
     chosen = np.flatnonzero(is_uncertain & groups.is_large)
     return tuple(groups.task[groups.group == group] for group in chosen)
+
+
+def _with_classes(problem: Problem, q: Floats, of_class: Floats) -> Floats:
+    """Return q with these class probabilities; subtypes keep their shares of each class."""
+    if problem.n_states == problem.n_classes:
+        return of_class
+    by_class = q.reshape(len(q), problem.n_classes, -1)
+    total = by_class.sum(axis=2, keepdims=True)
+    even = np.full_like(by_class, 1.0 / by_class.shape[2])
+    share = np.divide(by_class, total, out=even, where=total > 0.0)
+    return np.asarray((of_class[:, :, None] * share).reshape(q.shape))

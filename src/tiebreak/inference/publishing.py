@@ -1,0 +1,123 @@
+"""Name what a fit found by the caller's ids, and say what the caller should know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.errors import note
+from tiebreak.inference import doubts, honest, vb
+from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.link_errors.suspect import (
+    DoubtfulLinks,
+    LinkErrors,
+    errors_by_source,
+    suspect_links,
+)
+from tiebreak.inference.response_patterns import Patterns
+from tiebreak.inference.results import Fit
+from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.labels import Labels
+from tiebreak.links import Links
+from tiebreak.wording import counted
+
+SHOWN_GROUPS = 5  # in a note
+
+
+class Fitted(NamedTuple):
+    """A fit with what it was fitted to: by task, and by pattern where patterns were found."""
+
+    inputs: Inputs
+    by_pattern: Inputs
+    problem: Problem
+    patterns: Patterns
+    plain: Beliefs  # of plain VB
+    found: Fit
+
+
+class LabelCodes(NamedTuple):
+    """What is reported of each task."""
+
+    q: Floats  # (n_tasks, n_classes), calibrated
+    label: Codes
+    top: Floats  # the label's probability
+
+
+def label_tasks(fitted: Fitted) -> LabelCodes:
+    """Return each task's label: from what the model believes, as scaling must not break ties."""
+    problem, found = fitted.problem, fitted.found
+    label, _ = problem.backend.likeliest(vb.class_probabilities(problem, found.run.q))
+    if found.decoded is not None:
+        task, decoded = found.decoded
+        label[task] = decoded
+    top = np.take_along_axis(found.q, label[:, None], axis=1)[:, 0]
+    return LabelCodes(*(fitted.patterns.to_tasks(each) for each in (found.q, label, top)))
+
+
+def doubtful_links(fitted: Fitted) -> DoubtfulLinks | None:
+    """Return the soft links that are more likely wrong than right."""
+    codes = fitted.by_pattern.link_codes
+    if fitted.found.wrong is None or codes is None:
+        return None
+    return suspect_links(fitted.inputs.links, codes, fitted.found.wrong)
+
+
+def link_errors(fitted: Fitted) -> LinkErrors | None:
+    """Return the learnt error rates of links, by source."""
+    if fitted.found.rates is None:
+        return None
+    return errors_by_source(fitted.inputs.links, fitted.found.rates)
+
+
+def uncertain_groups(fitted: Fitted) -> list[list[Hashable]]:
+    """Return groups of linked tasks whose class another mode has otherwise."""
+    pattern = fitted.patterns.to_tasks(np.arange(len(fitted.found.run.q)))
+    ids = fitted.inputs.responses.tasks
+    return [
+        [ids[int(task)] for task in np.flatnonzero(np.isin(pattern, group))]
+        for group in fitted.found.uncertain
+    ]
+
+
+def note_uncertain(groups: list[list[Hashable]]) -> None:
+    """Name groups of linked tasks that could well have another class."""
+    if not groups:
+        return
+    tasks = ", ".join(repr(group[0]) for group in groups[:SHOWN_GROUPS])
+    more = f" and {len(groups) - SHOWN_GROUPS:,} more" if len(groups) > SHOWN_GROUPS else ""
+    n_tasks = sum(map(len, groups))
+    note(
+        f"The class of {counted(len(groups), 'group')} of linked tasks ({n_tasks:,} tasks) is "
+        "uncertain: another way to name the classes fits nearly as well. Label one task of "
+        f"each: {tasks}{more}."
+    )
+
+
+def note_broken(violations: Links | None) -> None:
+    """Say so where joint decoding found no labelling that breaks no hard link."""
+    if not violations:
+        return
+    if violations.weight is None or bool(np.isnan(violations.weight).any()):
+        note(f"No labelling was found that breaks no link: {len(violations)} are broken.")
+
+
+def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> None:
+    """Say what may be wrong with the labels: a collapse, gold that contradicts the crowd."""
+    crowd = fitted.inputs.responses
+    problem = fitted.problem
+    by_class = vb.class_probabilities(problem, fitted.found.run.q)
+    mean_q = np.average(by_class, axis=0, weights=problem.copies)
+    votes = doubts.votes_of(crowd)
+    if not doubts.note_collapse(crowd, votes, mean_q):
+        doubts.note_missing_classes(crowd, votes, labels.label)
+    gold = fitted.by_pattern.gold_codes
+    if gold is not None and fitted.inputs.gold_codes is not None:
+        expected = Calibration(dependence)
+        scores = honest.scaled_scores(problem, fitted.plain, expected, gold.task)
+        doubts.note_gold_against_crowd(gold, softmax(scores))
+        doubts.note_workers_below_chance(crowd, fitted.inputs.gold_codes)
