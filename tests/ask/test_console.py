@@ -466,7 +466,9 @@ def test_ask_writes_links_and_labels_that_fuse_reads(run: Run, folder: Path) -> 
     known = tb.read_gold(folder / "k.csv")
     assert len(known) == 1
     assert len(tb.read_links(folder / "l.csv")) == 24
-    fused = run("fuse doubtful.csv --links l.csv --gold k.csv --gold-weight 1 --link-sampling pairs -o fused.csv")
+    fused = run(
+        "fuse doubtful.csv --links l.csv --gold k.csv --gold-weight 1 --link-sampling pairs -o fused.csv"
+    )
     assert fused.exit_code == 0, fused.stderr
     labels = tb.read_labels(folder / "labels.csv")
     assert tb.read_labels(folder / "fused.csv").best() == labels.best()

@@ -133,10 +133,11 @@ def choose_questions(
         units = units.with_example(best)
         plan = _priced(model, units, chosen, costs)
     labelled: dict[frozenset[int], int] = {}  # by its two likeliest classes: whose label is asked
+    may_compare = _is_dear(kinds, costs) and not units.has_example().any()
     for at in plan.order[: n - len(offers)].tolist():
         is_label = kinds[int(plan.kind[at])] == "label"
         top_two = frozenset(units.classes[at, :2].tolist())
-        if is_label and top_two in labelled and _is_dear(kinds, costs):
+        if is_label and top_two in labelled and may_compare:
             offers.append(_same_as(model, units, at, labelled[top_two], costs))
             continue
         if is_label and units.p[at, :2].sum() >= TWO_WAY:
@@ -146,7 +147,7 @@ def choose_questions(
 
 
 def _is_dear(kinds: Sequence[str], costs: Costs) -> bool:
-    """Say whether a label costs so much that what this batch asks for is compared with."""
+    """Say whether a label costs so much that a first batch compares with what it asks for."""
     return "same" in kinds and _one_cost(costs["label"]) >= DEAR * _one_cost(costs["same"])
 
 
