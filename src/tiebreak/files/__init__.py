@@ -5,6 +5,7 @@ from tiebreak.files.crowdkit import from_crowdkit
 from tiebreak.files.opening import OpenTable, open_tables
 from tiebreak.files.readers import (
     Export,
+    read_class_texts,
     read_export,
     read_gold,
     read_labels,
@@ -29,6 +30,7 @@ __all__ = [
     "from_crowdkit",
     "open_tables",
     "open_target",
+    "read_class_texts",
     "read_export",
     "read_gold",
     "read_labels",

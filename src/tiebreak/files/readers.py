@@ -289,9 +289,30 @@ def read_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hasha
     >>> read_texts([("a", "A cat."), ("b", None)])
     {'a': 'A cat.'}
     """
-    _, found = _load(source, schemas.TEXTS, columns, None)
-    rows = zip(as_list(found["task"]), as_list(found["text"]), strict=True)
-    return {task: str(text) for task, text in rows if text is not None}
+    return _texts_of(source, schemas.TEXTS, "task", columns)
+
+
+def read_class_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hashable, str]:
+    """Read what classes mean: columns class and text. A class without a text is left out.
+
+    Examples
+    --------
+    >>> read_class_texts([("cat", "Any feline."), ("dog", None)])
+    {'cat': 'Any feline.'}
+    """
+    return _texts_of(source, schemas.CLASS_TEXTS, "class", columns)
+
+
+def _texts_of(
+    source: Any, schema: Schema, name: str, columns: ColumnNames | None
+) -> dict[Hashable, str]:
+    _, found = _load(source, schema, columns, None)
+    rows = zip(as_list(found[name]), as_list(found["text"]), strict=True)
+    given = [(key, str(text)) for key, text in rows if text is not None]
+    texts = dict(given)
+    if len(texts) < len(given):
+        note(f"{len(given) - len(texts):,} texts are given twice: the last one of each counts.")
+    return texts
 
 
 def _load(
