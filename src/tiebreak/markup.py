@@ -10,7 +10,7 @@ import html
 import re
 from collections.abc import Iterable
 
-VOID = {"meta", "br", "col"}  # elements of HTML that have no end
+VOID = {"meta", "br", "col", "input", "img", "link"}  # elements of HTML that have no end
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 UNSAFE_NAME = re.compile(r"[^a-zA-Z0-9:-]")
 

@@ -7,6 +7,7 @@ session (`desk.session(who)`) is one person at it.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tiebreak import selection
+from tiebreak.ask.background import Background
 from tiebreak.ask.beliefs import state_of
 from tiebreak.ask.contradictions import as_answer
 from tiebreak.ask.evidence import agreed_labels, answered_links
 from tiebreak.ask.fitting import Fits, FittedSession
 from tiebreak.ask.job import Job, take_job
+from tiebreak.ask.log import Subject, subject_of
 from tiebreak.ask.record import Record
 from tiebreak.ask.results import Answer, Finished, Progress, Vote
 from tiebreak.errors import OptionError, note
@@ -52,6 +55,10 @@ class Desk:
         Whether `Session.next` fits the model when enough answers are new. Where it does not,
         whoever serves the desk calls `refit` when `needs_fit()` says so, and `next` goes by the
         last fit.
+    background
+        Whether a worker thread fits the model and chooses questions ahead, so that `next` and
+        `progress` never wait for it: for a server. Hold `desk.lock` while a session or the desk is
+        used then; `model` alone waits for the worker, and must be called without it.
 
     Examples
     --------
@@ -85,6 +92,7 @@ class Desk:
         link_error: float | str | None = None,
         lease: float = LEASE,
         fit_inside: bool = True,
+        background: bool = False,
     ) -> None:
         _check_options(budget, target, batch, stop_when_worth_less_than)
         self.kinds = _kinds(kinds, strategy)
@@ -97,7 +105,7 @@ class Desk:
         self.target = target
         self.least_worth = stop_when_worth_less_than
         self.batch = batch
-        self.fit_inside = fit_inside
+        self.fit_inside = fit_inside and not background
         self.rng = np.random.default_rng(random_state)
         self.job: Job = take_job(
             responses,
@@ -111,12 +119,23 @@ class Desk:
         )
         self.record = Record(path, self.job, lease)
         self.fits = Fits(self.job, self.record, link_error)
+        self.lock = threading.RLock()
+        self.background: Background | None = None
+        if background:
+            self._refuse_votes()
+            self.background = Background(self)
 
-    def session(self, who: str = "me") -> Session:
-        """Let somebody sit down."""
+    def start(self) -> None:
+        """Make the first fit, and let the worker begin; for a desk with `background`."""
+        self.fits.last(self.record.log.snapshot())
+        if self.background is not None:
+            self.background.start()
+
+    def session(self, who: str = "me", run: str | None = None) -> Session:
+        """Let somebody sit down; `run` names a sitting that goes on."""
         from tiebreak.ask.session import Session
 
-        return Session.at(self, who)
+        return Session.at(self, who, run)
 
     def answers(self) -> tuple[Answer, ...]:
         """Return the answers in force, of everyone, in their order."""
@@ -148,6 +167,8 @@ class Desk:
 
     def model(self) -> VariationalBayes:
         """Return the model that knows all answers; fitted anew where there are new ones."""
+        if self.background is not None:
+            return self.background.model()
         self.record.catch_up()
         return self.fits.current(self.record.log.snapshot(), final=True).model
 
@@ -202,6 +223,8 @@ class Desk:
 
     def last_fit(self) -> FittedSession:
         """Return the last fit, whatever answers it knows; the first one is made."""
+        if self.background is not None and self.fits.made is not None:
+            return self.fits.made
         return self.fits.last(self.record.log.snapshot())
 
     def offers(self, who: str, n: int) -> list[Offer]:
@@ -209,12 +232,26 @@ class Desk:
         fit = self.last_fit()
         if self.fit_inside:
             fit = self.fits.current(self.record.log.snapshot())
+        return self._offers(fit, n, self.costs(who))
+
+    def offers_by(self, fit: FittedSession, n: int) -> list[Offer]:
+        """Choose n questions for anybody by a fit."""
+        return self._offers(fit, n, self._costs)
+
+    def subject(self, offer: Offer) -> Subject:
+        """Return what an offer would ask about, as the file has it."""
+        job = self.job
+        left = job.key[job.code_of(offer.task)]
+        right = None if offer.other is None else job.key[job.code_of(offer.other)]
+        label = job.class_key[job.code_of_class(offer.label)] if offer.kind == "is" else None
+        return subject_of(offer.kind, left, right, label)
+
+    def _offers(self, fit: FittedSession, n: int, costs: Costs) -> list[Offer]:
         if self.job.responses.n_classes == 1:
             return []
         if self.strategy != "adaptive":
             return self._drawn(fit.model, n)
         state = state_of(self.job, fit.model, fit.q, fit.given)
-        costs = self.costs(who)
         found = list(choose_questions(fit.model, state, n, self.kinds, costs, self.rng))
         if max((offer.gain for offer in found), default=0.0) <= LEAST_GAIN:
             return []
@@ -240,6 +277,8 @@ class Desk:
 
     def close(self) -> None:
         """Close the file; what was answered stays."""
+        if self.background is not None:
+            self.background.close()
         self.record.close()
 
     def __enter__(self) -> Self:
@@ -252,6 +291,14 @@ class Desk:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _refuse_votes(self) -> None:
+        if "vote" in self.kinds or self._is_timed:
+            raise OptionError(
+                "Questions that are chosen ahead are for anybody: kinds can be same, label and is "
+                "there, and costs must be numbers. Votes, and costs by time, are for "
+                "`tiebreak ask`."
+            )
 
     def _one_vote(self, who: str) -> Costs:
         """Let votes be asked of the one who sits here only."""

@@ -66,11 +66,13 @@ def fallible(
     error
         How often answers are wrong; None: it is learnt for each person.
     """
-    given = {} if job.gold is None else _given(job)
-    said = [event for event in answers if not event.is_vote]
+    by_hand = _by_hand(job, answers)
+    given = {**({} if job.gold is None else _given(job)), **by_hand}
+    gold = _gold(job, given) if by_hand else job.gold
+    said = [event for event in answers if not (event.is_vote or event.is_by_hand)]
     crowd = with_votes(job, answers)
     if not given and all(event.is_link for event in said):  # no class was named
-        return AnsweredJob(crowd, _links(job, said, given), job.gold, None, len(said))
+        return AnsweredJob(crowd, _links(job, said, given), gold, None, len(said))
     known = np.zeros(len(own))
     if given:
         task = np.fromiter(given, dtype=np.int64)
@@ -78,7 +80,7 @@ def fallible(
         own = own.copy()
         own[task] = np.eye(own.shape[1])[np.fromiter(given.values(), dtype=np.int64)]
     if not said:
-        return AnsweredJob(crowd, job.links, job.gold)
+        return AnsweredJob(crowd, job.links, gold)
     weighed = weigh(job, said, own, known, error)
     label = {**believed_labels(weighed), **given}
     loose = [event for event in said if event.is_link and not _is_used(job, event, label)]
@@ -160,6 +162,7 @@ def agreed_labels(job: Job, answers: Sequence[Event]) -> tuple[dict[int, int], i
     said: dict[int, set[int]] = {}
     for task, label in _labels_in_order(job, answers):
         said.setdefault(task, set()).add(label)
+    said.update({task: {label} for task, label in _by_hand(job, answers).items()})
     agreed = {task: next(iter(labels)) for task, labels in said.items() if len(labels) == 1}
     return agreed, len(said) - len(agreed)
 
@@ -230,6 +233,15 @@ def _given(job: Job) -> dict[int, int]:
     assert job.gold is not None
     gold = job.gold.on(job.responses.tasks, job.responses.classes)
     return dict(zip(gold.task.tolist(), gold.label.tolist(), strict=True))
+
+
+def _by_hand(job: Job, answers: Sequence[Event]) -> dict[int, int]:
+    """Return the labels that were set as known; the last of each task counts."""
+    return {
+        job.code[event.left or ""]: job.class_code[event.label or ""]
+        for event in answers
+        if event.is_by_hand and event.kind == "label"
+    }
 
 
 def _gold(job: Job, label: Mapping[int, int]) -> Gold | None:

@@ -57,6 +57,14 @@ class FittedSession(NamedTuple):
         return self.model.tol < BETWEEN_BATCHES
 
 
+class FitPoint(NamedTuple):
+    """How far a session was at one fit: a point of the curve that people watch."""
+
+    n_answers: int  # that say something about classes
+    wrong: float
+    n_changed: int  # labels that are others than after the fit before
+
+
 class Step(NamedTuple):
     """A fit to make when the session is opened; one without id is yet to be recorded."""
 
@@ -85,6 +93,7 @@ class Fits:
         self._fit: FittedSession | None = None
         self._steps: deque[Step] | None = None  # still to be made again
         self._own: Floats | None = None
+        self.history: list[FitPoint] = []  # of this run, fits that were made again among them
 
     def n_new(self, now: Snapshot) -> int:
         """Count the answers that the last fit does not know, and those that were undone since."""
@@ -161,14 +170,25 @@ class Fits:
                 link_error=model.link_error,
                 tol=tol,
             ).id
-        self._fit = _read(self._job, model, known, id, given, is_soft=is_soft)
+        before = self._fit
+        fit = _read(self._job, model, known, id, given, is_soft=is_soft)
+        n_changed = 0
+        if before is not None:
+            n_changed = int((before.model.labels_.label != model.labels_.label).sum())
+        self.history.append(FitPoint(len(known.answers), fit.wrong, n_changed))
+        self._fit = fit
+        return fit
+
+    @property
+    def made(self) -> FittedSession | None:
+        """The last fit that was made here; nothing is fitted to find it."""
         return self._fit
 
     def _fitted(
         self, answers: Sequence[Event], tol: float
     ) -> tuple[VariationalBayes, AnsweredJob, bool]:
         """Fit; return also what it was given, and whether answers count as fallible."""
-        people = {event.who for event in answers if not event.is_vote}
+        people = {event.who for event in answers if not (event.is_vote or event.is_by_hand)}
         if self._link_error is None and len(people) <= 1:
             try:
                 given = trusted(self._job, answers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -15,6 +16,7 @@ LINKS: tuple[Kind, ...] = ("same", "different")
 ANSWERS: tuple[Kind, ...] = (*LINKS, "label", "yes", "no", "unsure")
 KINDS: tuple[Kind, ...] = (*ANSWERS, "skip", "undo", "keep")
 UNSURE: Literal["unsure"] = "unsure"
+BY_HAND = "hand-"  # begins the run of whoever sets labels as known
 
 
 class Event(NamedTuple):
@@ -53,6 +55,11 @@ class Event(NamedTuple):
     def is_vote(self) -> bool:
         """Whether this is one more response of a worker: it is believed as the others are."""
         return self.question == "vote"
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether somebody set this label as known, who is believed whatever others say."""
+        return self.run.startswith(BY_HAND)
 
     @property
     def subject(self) -> Subject:
@@ -115,6 +122,10 @@ class Log:
     answers: dict[int, Event] = field(default_factory=dict)  # in force, by id, in their order
     skips: dict[int, Event] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)  # answers that stand although they contradict
+    # How often each subject was told, by person and by anyone: many people ask for it often.
+    _n_told: dict[str | None, Counter[Subject]] = field(
+        default_factory=lambda: defaultdict(Counter), repr=False, compare=False
+    )
 
     def add(self, event: Event) -> None:
         """Take in the next event."""
@@ -122,12 +133,13 @@ class Log:
         if event.kind == "skip":
             self.skips[event.id] = event
         elif event.kind == "undo" and event.about is not None:
-            self.answers.pop(event.about, None)
+            self._count(self.answers.pop(event.about, None), -1)
             self.skips.pop(event.about, None)
         elif event.kind == "keep" and event.about is not None:
             self.kept.add(event.about)
         else:
             self.answers[event.id] = event
+            self._count(event, 1)
 
     def evidence(self) -> Iterator[Event]:
         """Return the answers that say something about classes, in their order."""
@@ -143,7 +155,11 @@ class Log:
 
     def told(self, who: str | None = None) -> set[Subject]:
         """Return what was answered by this person, or by anyone."""
-        return {event.subject for event in self.evidence() if who in (None, event.who)}
+        return set(self._n_told[who]) if who in self._n_told else set()
+
+    def has_told(self, subject: Subject, who: str) -> bool:
+        """Say whether this person answered it."""
+        return who in self._n_told and subject in self._n_told[who]
 
     def unsure_to(self, who: str) -> set[Subject]:
         """Return that of which this person could not tell."""
@@ -160,6 +176,15 @@ class Log:
         own = [event.id for event in self.answers.values() if event.who == who]
         own += [event.id for event in self.skips.values() if (event.who, event.run) == (who, run)]
         return self.get(max(own)) if own else None
+
+    def _count(self, event: Event | None, by: int) -> None:
+        if event is None or not event.is_evidence:
+            return
+        for who in (None, event.who):
+            told = self._n_told[who]
+            told[event.subject] += by
+            if not told[event.subject]:
+                del told[event.subject]
 
     def get(self, id: int) -> Event | None:
         """Return an answer or skip that is in force."""

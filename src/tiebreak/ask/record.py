@@ -237,6 +237,8 @@ class Record:
             if found is None or (found.kind, found.label) != said:
                 raise OptionError("This question was answered before. Undo that, and ask again.")
             return found
+        if event.is_evidence and not self.log.has_told(event.subject, event.who):
+            return None
         twins = (each for each in self.log.answers.values() if each.subject == event.subject)
         return next(
             (each for each in twins if (each.who, each.kind, each.label) == (event.who, *said)),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, cast
 
+from tiebreak.ask.background import Background
 from tiebreak.ask.contradictions import as_answer
 from tiebreak.ask.desk import Desk
 from tiebreak.ask.job import Job
@@ -84,11 +85,16 @@ class Session:
         self._sit_down(Desk(path, responses, **options), who, owns_desk=True)
 
     @classmethod
-    def at(cls, desk: Desk, who: str) -> Self:
-        """Sit down at a desk that others may share; closing the session leaves it open."""
+    def at(cls, desk: Desk, who: str, run: str | None = None) -> Self:
+        """Sit down at a desk that others may share; closing the session leaves it open.
+
+        `run` names a sitting that goes on: what it reserved is still its own.
+        """
         _require_name(who)
         session = cls.__new__(cls)
         session._sit_down(desk, who, owns_desk=False)
+        if run is not None:
+            session._by = Person(who, run)
         return session
 
     def _sit_down(self, desk: Desk, who: str, *, owns_desk: bool) -> None:
@@ -118,11 +124,26 @@ class Session:
 
         `progress().finished` says why it ended.
         """
+        if self._open is not None and self._has_lost_its_lease():
+            self._queue.appendleft(self._open)
+            self._open = None
         if self._open is None:
             self._record.catch_up()
             self._open = self._choose()
             self._shown_at = time.monotonic()
         return self._open
+
+    def _has_lost_its_lease(self) -> bool:
+        """Say whether the open question was kept from others for its time: they may have it now."""
+        is_shared = self._desk.background is not None
+        return is_shared and time.monotonic() - self._shown_at > self._record.lease
+
+    def is_waiting(self) -> bool:
+        """Say whether there may be a next question once the worker has looked again."""
+        background = self._desk.background
+        if background is None or self._open is not None:
+            return False
+        return self._nothing_left and not background.knows_all()
 
     def question(
         self, task: Hashable, other: Hashable | None = None, *, label: Hashable | None = None
@@ -268,6 +289,8 @@ class Session:
         self._is_worth_too_little = False
         if self.progress().finished is not None:
             return None
+        if self._desk.background is not None:
+            return self._choose_of(self._desk.background)
         if self._desk.needs_fit():
             self._queue.clear()  # enough is known to choose better ones
         question = self._first_open() or self._first_of_new_batches()
@@ -276,6 +299,29 @@ class Session:
             question = self._first_open()
         self._nothing_left = question is None and self.progress().finished is None
         return question
+
+    def _choose_of(self, background: Background) -> Question | None:
+        """Take the first question of those chosen ahead that is open; nothing is fitted here."""
+        question = self._first_open() or self._first_of_chosen(background)
+        if question is None and background.knows_all():
+            self._bring_skipped()
+            question = self._first_open()
+        if question is None:
+            self._nothing_left = True
+            background.wake(self.who, is_short=not background.knows_all())
+        return question
+
+    def _first_of_chosen(self, background: Background) -> Question | None:
+        is_soft = self.progress().is_soft
+        barred = self._record.declined(self._by) | self._record.log.told(
+            self.who if is_soft else None
+        )
+        least = self._desk.least_worth
+        free = [each for each in background.questions() if each.subject not in barred]
+        worth = [each for each in free if least is None or not each.offer.worth < least]
+        self._is_worth_too_little = len(worth) < len(free)
+        asked = (self._asked(each.offer) for each in worth)
+        return self._record.reserve(asked, self._by, may_follow=is_soft)
 
     def _first_of_new_batches(self) -> Question | None:
         """Choose anew as long as others, in the meantime, take all that was chosen."""

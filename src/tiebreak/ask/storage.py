@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -112,8 +113,14 @@ class Storage:
 
     def __init__(self, path: str | os.PathLike[str], marks: Marks) -> None:
         self.path = Path(path)
+        self._lock = threading.RLock()
         with self._explaining_errors():
-            self._db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+            self._db = sqlite3.connect(
+                self.path,
+                timeout=PATIENCE,
+                isolation_level=None,
+                check_same_thread=False,  # the lock sees to it that threads take turns
+            )
             try:
                 self._open(marks)
             except BaseException:
@@ -318,9 +325,13 @@ class Storage:
 
     @contextmanager
     def _explaining_errors(self) -> Iterator[None]:
-        """Turn errors of SQLite into messages with a way out."""
+        """Turn errors of SQLite into messages with a way out; threads take turns.
+
+        A transaction holds its turn from its beginning to its end.
+        """
         try:
-            yield
+            with self._lock:
+                yield
         except sqlite3.Error as error:
             raise SessionError(_explained(self.path, error)) from error
 

@@ -6,6 +6,7 @@ from tiebreak.files.opening import OpenTable, open_tables
 from tiebreak.files.readers import (
     Export,
     read_class_texts,
+    read_contents,
     read_export,
     read_gold,
     read_labels,
@@ -31,6 +32,7 @@ __all__ = [
     "open_tables",
     "open_target",
     "read_class_texts",
+    "read_contents",
     "read_export",
     "read_gold",
     "read_labels",

@@ -292,6 +292,33 @@ def read_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hasha
     return _texts_of(source, schemas.TEXTS, "task", columns)
 
 
+def read_contents(
+    source: Any, *, columns: ColumnNames | None = None
+) -> dict[str, dict[Hashable, str]]:
+    """Read all that a page can show of tasks: columns text, markdown, image, audio, as there are.
+
+    Examples
+    --------
+    >>> read_contents({"task": ["a", "b"], "image": ["a.png", None]})
+    {'image': {'a': 'a.png'}}
+    """
+    table, found = _load(source, schemas.CONTENTS, columns, None)
+    if len(found) == 1:
+        raise InputError(
+            f"{table.title}: nothing to show. Beside task it needs a column text, markdown, image "
+            "or audio."
+        )
+    tasks = as_list(found.pop("task"))
+    return {
+        name: {
+            task: str(value)
+            for task, value in zip(tasks, as_list(column), strict=True)
+            if task is not None and value is not None
+        }
+        for name, column in found.items()
+    }
+
+
 def read_class_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hashable, str]:
     """Read what classes mean: columns class and text. A class without a text is left out.
 

@@ -66,5 +66,14 @@ GOLD = Schema("gold", GoldError, (TASK, TRUTH))
 LINKS = Schema("links", LinkError, (LEFT, RIGHT, LINK, WEIGHT, WHO))
 LABELS = Schema("labels", InputError, (TASK, LABEL, PROBABILITY))
 TASKS = Schema("tasks", InputError, (TASK,))
+CONTENTS = Schema(
+    "texts",
+    InputError,
+    (
+        TASK,
+        Role("text", TEXT.others, is_needed=False),
+        *(Role(name, is_needed=False) for name in ("markdown", "image", "audio")),
+    ),
+)
 TEXTS = Schema("texts", InputError, (TASK, TEXT))
 CLASS_TEXTS = Schema("class texts", InputError, (Role("class", LABEL.others | {"label"}), TEXT))
