@@ -239,7 +239,11 @@ class Record:
             return found
         if event.is_evidence and not self.log.has_told(event.subject, event.who):
             return None
-        twins = (each for each in self.log.answers.values() if each.subject == event.subject)
+        twins = (
+            each
+            for each in self.log.answers.values()
+            if each.subject == event.subject and each.is_by_hand == event.is_by_hand
+        )
         return next(
             (each for each in twins if (each.who, each.kind, each.label) == (event.who, *said)),
             None,

@@ -1,0 +1,195 @@
+"""tiebreak serve: people answer in a browser, and somebody watches what comes of it."""
+
+from __future__ import annotations
+
+import webbrowser
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tiebreak.cli.arguments import STANDARD, check_files
+from tiebreak.cli.errors import print_message, stages
+from tiebreak.cli.imports import Question, format_choices, texts_of_export
+from tiebreak.cli.options import (
+    Columns,
+    GoldFile,
+    LinkError,
+    LinksFile,
+    QuestionCosts,
+    Quiet,
+    Seed,
+    TasksFile,
+    costs_given,
+    error_rate,
+    kinds_given,
+    open_files,
+    read_if_given,
+    read_inputs,
+)
+from tiebreak.errors import OptionError
+
+if TYPE_CHECKING:
+    from tiebreak.ask import Desk
+
+NEEDS_EXTRA = "tiebreak serve needs the extra page: pip install 'tiebreak[page]'."
+
+
+def serve(
+    responses: Annotated[
+        str, typer.Argument(help="Table of task, worker, label.", metavar="RESPONSES")
+    ],
+    session: Annotated[
+        str, typer.Option(help="Where answers are kept; made if not there.", metavar="FILE")
+    ],
+    texts: Annotated[
+        str | None,
+        typer.Option(help="Table of task and text, markdown, image or audio.", metavar="FILE"),
+    ] = None,
+    links: LinksFile = None,
+    gold: GoldFile = None,
+    tasks: TasksFile = None,
+    among: Annotated[
+        str | None, typer.Option(help="Table of task: ask about these only.", metavar="FILE")
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(help="Stop after so many answers, all runs counted.", metavar="N", min=0),
+    ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option(help="Stop when this share of labels should be right.", metavar="P"),
+    ] = None,
+    media: Annotated[
+        str | None, typer.Option(help="Folder of the images and sounds.", metavar="DIR")
+    ] = None,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Let browsers fetch images from https addresses.")
+    ] = False,
+    wording: Annotated[
+        str | None, typer.Option(help="The same in what sense: 'the same intent'.", metavar="TEXT")
+    ] = None,
+    class_texts: Annotated[
+        str | None, typer.Option(help="Table of class, text: what each means.", metavar="FILE")
+    ] = None,
+    kinds: Annotated[
+        str | None, typer.Option(help="What may be asked: same, label, is.", metavar="A,B,…")
+    ] = None,
+    question_costs: QuestionCosts = None,
+    link_error: LinkError = None,
+    batch: Annotated[int, typer.Option(help="Answers between two fits.", metavar="N", min=1)] = 20,
+    open_browser: Annotated[
+        bool, typer.Option("--open", help="Open the page in a browser here.")
+    ] = False,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; others need --token.", metavar="ADDRESS")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port to listen at; 0: any that is free.", metavar="N", min=0)
+    ] = 8437,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help="Who knows it is a lead. [random]", metavar="TEXT", envvar="TIEBREAK_TOKEN"
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name of this server, as a proxy has it.", metavar="NAME"),
+    ] = None,
+    columns: Columns = None,
+    question: Question = None,
+    seed: Seed = None,
+    quiet: Quiet = False,
+) -> None:
+    """Ask in a browser: one decision a screen, several people at once, a view to watch.
+
+    Only this machine can reach it unless you say otherwise; the printed address lets a lead in.
+    """
+    reads = responses, links, gold, tasks, texts, among, class_texts
+    if STANDARD in reads:
+        raise OptionError("A server reads its files by name, so none can be '-'. Name the file.")
+    check_files((*reads, session), ())
+    try:
+        from tiebreak.page import server
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11", "anyio"):
+            raise
+        raise OptionError(NEEDS_EXTRA) from error
+    from tiebreak.ask import Desk
+    from tiebreak.page.contents import Contents
+    from tiebreak.page.guard import Rules
+
+    is_local = server.check_binding(host, token)
+    with stages(quiet=quiet) as tell:
+        tell("reading")
+        given = read_inputs(
+            responses,
+            links=links,
+            gold=gold,
+            tasks=tasks,
+            among=among,
+            columns=columns,
+            choices=format_choices(question),
+        )
+        found = _contents(texts, columns)
+        shown = found.get("text") if texts else texts_of_export(responses, question)
+        desk = Desk(
+            session,
+            given.responses,
+            links=given.links,
+            gold=given.gold,
+            texts=shown,
+            among=given.among,
+            budget=budget,
+            target=target,
+            random_state=seed,
+            batch=batch,
+            link_error=error_rate(link_error),
+            kinds=kinds_given(kinds),
+            costs="time" if question_costs == "time" else costs_given(question_costs),
+            wording=wording,
+            class_texts=class_texts,
+            background=True,
+        )
+        contents = Contents.of(found, desk.job, media, allows_remote=allow_remote)
+        listening = server.bind(host, port)
+        _start(desk, tell)
+    with desk:
+        room = server.new_room(desk, token, contents)
+        _announce(server.address(listening, host), room.tokens.token, token, is_local=is_local)
+        if open_browser:
+            webbrowser.open(f"{server.address(listening, host)}/?token={room.tokens.token}")
+        rules = Rules(frozenset(allow_host or ()), is_local, allow_remote)
+        server.run(room, rules, listening)
+    if not quiet:
+        print_message(f"Answers are kept in {session}; the same command goes on from there.")
+
+
+def _contents(texts: str | None, columns: str | None) -> dict[str, dict[Any, str]]:
+    """Read what tasks look like."""
+    from tiebreak import files
+
+    opened = open_files(columns, texts=texts)
+    return read_if_given(opened, "texts", files.read_contents) or {}
+
+
+def _start(desk: Desk, tell: Any) -> None:
+    """Make the fits of earlier runs again, and the first one where there are none."""
+    for done, of in desk.replay():
+        tell(f"fitting as before: {done:,} of {of:,}")
+    tell("fitting")
+    desk.start()
+
+
+def _announce(address: str, secret: str, given: str | None, *, is_local: bool) -> None:
+    """Say where the page is; a token that was given is known, and not repeated."""
+    if given is None:
+        print_message(f"Open {address}/?token={secret}")
+    else:
+        print_message(f"Open {address}/?token=… with the token that you gave.")
+    if not is_local:
+        print_message(
+            "warning: others can reach this server, and what they send is not encrypted. Put a "
+            "proxy with TLS before it; docs/page.md shows how."
+        )
+    print_message("Ctrl-C ends it.")

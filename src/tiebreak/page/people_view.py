@@ -1,0 +1,89 @@
+"""The lead's view of people: who answers how much, how often they err, and how to invite more."""
+
+from __future__ import annotations
+
+from tiebreak.charts import number, percent, table
+from tiebreak.markup import Markup, clip, join, tag
+from tiebreak.page import layout
+from tiebreak.page.room import Room
+from tiebreak.page.tokens import MOST_NAME, Visitor
+from tiebreak.page.watching import PersonSummary
+
+
+def show(
+    room: Room,
+    visitor: Visitor,
+    people: list[PersonSummary],
+    base: str,
+    invited: tuple[str, str] | None,
+) -> Markup:
+    """Return the whole view."""
+    return join(
+        [
+            tag("h1", "People"),
+            tag(
+                "section",
+                tag("h2", "Who answers", id="who"),
+                _table(people),
+                aria_labelledby="who",
+            ),
+            tag(
+                "section",
+                tag("h2", "Invite", id="invite"),
+                tag("p", "Whoever opens this address gives a name and answers questions:"),
+                _address(f"{base}/join?invitation={room.tokens.invitation(None)}", "anybody"),
+                _form(room, visitor),
+                None if invited is None else _personal(*invited),
+                aria_labelledby="invite",
+            ),
+        ]
+    )
+
+
+def _table(people: list[PersonSummary]) -> Markup:
+    if not people:
+        return tag("p", "Nobody has answered yet.", class_="note")
+    header = ["person", "answers", "can’t tell", "contradicted", "error rate", "seconds", "last"]
+    rows = [
+        [
+            clip(each.who, MOST_NAME),
+            number(each.n_answers),
+            number(each.n_unsure),
+            number(each.n_contradicted),
+            percent(each.error_rate),
+            number(each.seconds, 1),
+            each.last,
+        ]
+        for each in people
+    ]
+    words = (
+        "Contradicted: answers that the labels of the last fit speak against. Error rate: as "
+        "estimated once several people answer. Seconds: the median of one answer."
+    )
+    return join([table("Answers by person", header, rows), tag("p", words, class_="note")])
+
+
+def _form(room: Room, visitor: Visitor) -> Markup:
+    return layout.form(
+        room.tokens,
+        visitor,
+        "/invite",
+        tag("label", tag("span", "Name"), tag("input", name="who", maxlength=MOST_NAME)),
+        tag("button", "Make an invitation for one person", type="submit"),
+        class_="filter",
+    )
+
+
+def _personal(who: str, address: str) -> Markup:
+    return join([tag("p", f"For {who}:", role="status"), _address(address, who)])
+
+
+def _address(address: str, who: str) -> Markup:
+    return tag(
+        "input",
+        type="text",
+        readonly=True,
+        value=address,
+        class_="address",
+        aria_label=f"Invitation for {who}",
+    )

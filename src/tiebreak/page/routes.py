@@ -1,0 +1,445 @@
+"""Routes: which address does what, for whom."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Awaitable, Callable
+from importlib import resources
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from tiebreak import files
+from tiebreak.errors import OptionError, TiebreakError
+from tiebreak.markup import Markup, join, tag
+from tiebreak.page import ask_view, layout, people_view, watch_view, watching
+from tiebreak.page.contents import TYPES
+from tiebreak.page.guard import COOKIE, Guard, Rules
+from tiebreak.page.room import Room, Screen
+from tiebreak.page.tokens import MOST_NAME, Visitor, clean_name
+from tiebreak.page.watching import Wanted
+
+STATIC = {
+    "htmx.min.js": "text/javascript",
+    "page.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # a picture runs nothing
+FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+WEEK = 7 * 24 * 3600  # seconds that a cookie holds
+
+Form = dict[str, str]
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Pages:
+    """What answers requests."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._tokens = room.tokens
+
+    def routes(self) -> list[Route]:
+        """Return every address, whether it needs a name, and whether it is for leads."""
+        get = ["GET"]
+        post = ["POST"]
+        return [
+            Route("/static/{name}", self.static, methods=get),
+            Route("/join", self.join, methods=get),
+            Route("/name", self._posted(self.name, needs_name=False), methods=post),
+            Route("/", self.ask, methods=get),
+            Route("/ask", self._for(self.ask_part), methods=get),
+            Route("/answer", self._posted(self.answer), methods=post),
+            Route("/skip", self._posted(self.skip), methods=post),
+            Route("/undo", self._posted(self.undo), methods=post),
+            Route("/keep", self._posted(self.keep), methods=post),
+            Route("/leave", self._posted(self.leave), methods=post),
+            Route("/why", self._for(self.why), methods=get),
+            Route("/changed", self._for(self.changed), methods=get),
+            Route("/media/{path:path}", self._for(self.media), methods=get),
+            Route("/watch", self._for(self.watch, lead=True), methods=get),
+            Route("/tasks", self._for(self.tasks, lead=True), methods=get),
+            Route("/label", self._posted(self.set_label, lead=True), methods=post),
+            Route("/label/undo", self._posted(self.unset_label, lead=True), methods=post),
+            Route("/people", self._for(self.people, lead=True), methods=get),
+            Route("/invite", self._posted(self.invite, lead=True), methods=post),
+            Route("/download/{name}", self._for(self.download, lead=True), methods=get),
+        ]
+
+    # Coming in
+
+    async def static(self, request: Request) -> Response:
+        """Send a file of the page itself; these are no secret."""
+        name = request.path_params["name"]
+        if name == "page.css":
+            return Response(layout.style(), media_type="text/css")
+        if name not in STATIC:
+            return _error(404, "There is no such file.")
+        data = resources.files("tiebreak.page").joinpath("static", name).read_bytes()
+        return Response(data, media_type=STATIC[name])
+
+    async def join(self, request: Request) -> Response:
+        """Let somebody in who has an invitation."""
+        said = request.query_params.get("invitation")
+        if not said or "." not in said:
+            return _error(403, "This invitation is not of this server.")
+        missing = object()
+        found = _read_invitation(self._room, said, missing)
+        if found is missing:
+            return _error(403, "This invitation is not of this server. Ask for a new one.")
+        who = found if isinstance(found, str) else None
+        return self._welcome(request, self._tokens.new_visitor(who, is_lead=False))
+
+    async def ask(self, request: Request) -> Response:
+        """Show the question; first of all let in whoever brings the token."""
+        said = request.query_params.get("token")
+        if said is not None:
+            if not self._tokens.is_token(said):
+                return _error(403, "This address is not of this server, or of an earlier run.")
+            known = _visitor(request)
+            who = known.who if known is not None else None
+            return self._welcome(request, self._tokens.new_visitor(who, is_lead=True))
+        return await self._for(self._ask_page, needs_name=False)(request)
+
+    async def _ask_page(self, request: Request, visitor: Visitor) -> Response:
+        if visitor.who is None:
+            return self._name_page(visitor)
+        screen = await run_in_threadpool(self._room.screen, visitor)
+        part = ask_view.show(self._room, visitor, screen)
+        keys = tag(
+            "label",
+            tag("input", type="checkbox", id="keys", checked=True),
+            " single keys answer",
+            class_="note keys",
+        )
+        return HTMLResponse(layout.document("Ask", part, keys, visitor=visitor, here="/"))
+
+    def _welcome(self, request: Request, visitor: Visitor) -> Response:
+        """Set the cookie on a page that goes on by itself.
+
+        Not a redirect: after a click on another site a browser would not send a strict cookie.
+        """
+        onwards = tag("p", tag("a", "Go on", href="/"))
+        page = layout.document("Welcome", tag("h1", "Welcome"), onwards)
+        refresh = tag("meta", http_equiv="refresh", content="0; url=/")
+        return self._with_cookie(request, visitor, HTMLResponse(page.replace("<title", refresh + "<title", 1)))
+
+    def _with_cookie(self, request: Request, visitor: Visitor, response: Response) -> Response:
+        response.set_cookie(
+            COOKIE,
+            self._tokens.cookie(visitor),
+            max_age=WEEK,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return response
+
+    def _name_page(self, visitor: Visitor, problem: str = "") -> HTMLResponse:
+        field = tag(
+            "label",
+            tag("span", "Your name, as others will see it"),
+            tag("input", name="who", required=True, maxlength=MOST_NAME, autocomplete="nickname"),
+        )
+        form = layout.form(
+            self._tokens, visitor, "/name", field, tag("button", "Begin", type="submit"), class_="filter"
+        )
+        words = tag("p", problem, role="alert") if problem else None
+        title = tag("h1", "Who answers?")
+        return HTMLResponse(layout.document("Who answers?", title, words, form))
+
+    async def name(self, request: Request, visitor: Visitor, form: Form) -> Response:
+        """Take a person's name."""
+        who = clean_name(form.get("who", ""))
+        if who is None:
+            return self._name_page(visitor, f"A name has 1 to {MOST_NAME} characters.")
+        return self._with_cookie(
+            request, visitor._replace(who=who), RedirectResponse("/", status_code=303)
+        )
+
+    # Answering
+
+    async def ask_part(self, request: Request, visitor: Visitor) -> Response:
+        """Send the question again, or the next where one was chosen meanwhile."""
+        screen = await run_in_threadpool(self._room.screen, visitor)
+        return HTMLResponse(ask_view.show(self._room, visitor, screen))
+
+    async def answer(self, request: Request, visitor: Visitor, form: Form) -> Response:
+        """Record an answer."""
+        said = (form.get("question", ""), form.get("says", ""))
+        return self._screen(
+            request, visitor, await run_in_threadpool(self._room.answer, visitor, *said)
+        )
+
+    async def skip(self, request: Request, visitor: Visitor, form: Form) -> Response:
+        """Put a question off."""
+        question = form.get("question", "")
+        return self._screen(
+            request, visitor, await run_in_threadpool(self._room.skip, visitor, question)
+        )
+
+    async def undo(self, request: Request, visitor: Visitor, form: Form) -> Response:
+        """Take back an answer."""
+        id = _whole(form["answer"]) if "answer" in form else None
+        return self._screen(
+            request, visitor, await run_in_threadpool(self._room.undo, visitor, id)
+        )
+
+    async def keep(self, request: Request, visitor: Visitor, form: Form) -> Response:
+        """Let an answer stand beside what it contradicts."""
+        id = _whole(form.get("answer", ""))
+        return self._screen(
+            request, visitor, await run_in_threadpool(self._room.keep, visitor, id)
+        )
+
+    async def leave(self, request: Request, visitor: Visitor, form: Form) -> Response:
+        """Give up what was reserved."""
+        await run_in_threadpool(self._room.leave, visitor)
+        return HTMLResponse(layout.document("Bye", tag("h1", "Bye"), visitor=None))
+
+    async def why(self, request: Request, visitor: Visitor) -> Response:
+        """Show votes and probabilities of the tasks that are asked about."""
+        question = request.query_params.get("question", "")
+        part = ask_view.why(await run_in_threadpool(self._room.why, question))
+        if _has_script(request):
+            return HTMLResponse(part)
+        back = tag("p", tag("a", "Back to the question", href="/"))
+        page = layout.document("Why", tag("h1", "Why this"), part, back, visitor=visitor)
+        return HTMLResponse(page)
+
+    async def changed(self, request: Request, visitor: Visitor) -> Response:
+        """Say how many labels changed, once there is a fit that knows more."""
+        since = _whole(request.query_params.get("since", "0"))
+        history = self._room.desk.fits.history
+        if len(history) <= since:
+            return HTMLResponse(ask_view.still_waiting(since))
+        n_changed = sum(point.n_changed for point in history[since:])
+        part = ask_view.changed(since, n_changed)
+        return HTMLResponse(join([part, layout.say(f"{n_changed:,} labels changed.")]))
+
+    async def media(self, request: Request, visitor: Visitor) -> Response:
+        """Send a picture or a sound from below the folder of media."""
+        named = request.path_params["path"]
+        path = await run_in_threadpool(self._room.contents.file, named)
+        if path is None:
+            return _error(404, "There is no such file.")
+        return FileResponse(
+            path,
+            media_type=TYPES[path.suffix.lower()],
+            headers={"content-security-policy": MEDIA_POLICY, "cache-control": "private"},
+        )
+
+    # Watching
+
+    async def watch(self, request: Request, visitor: Visitor) -> Response:
+        """Show how far the labels are."""
+        return HTMLResponse(await run_in_threadpool(self._watch_page, request, visitor))
+
+    async def tasks(self, request: Request, visitor: Visitor) -> Response:
+        """Send the list of tasks alone."""
+        return HTMLResponse(await run_in_threadpool(self._task_list, request, visitor))
+
+    def _watch_page(self, request: Request, visitor: Visitor, said: str = "") -> str:
+        desk = self._room.desk
+        with desk.lock:
+            outlook = watching.outlook(desk)
+            fit = desk.last_fit()
+        wanted = self._wanted(request)
+        listing = watching.listing(desk, fit, wanted)
+        view = watch_view.show(self._room, visitor, outlook, listing, wanted)
+        words = tag("p", said, role="status", class_="notice") if said else None
+        return layout.document("Watch", words, view, visitor=visitor, here="/watch")
+
+    def _task_list(self, request: Request, visitor: Visitor) -> Markup:
+        desk = self._room.desk
+        with desk.lock:
+            fit = desk.last_fit()
+        wanted = self._wanted(request)
+        listing = watching.listing(desk, fit, wanted)
+        return watch_view.tasks(self._room, visitor, listing, wanted)
+
+    def _wanted(self, request: Request) -> Wanted:
+        said = request.query_params
+        classes = self._room.desk.job.responses.classes
+        place = said.get("label", "")
+        is_place = place.isascii() and place.isdigit() and int(place[:9]) < len(classes)
+        return Wanted(
+            said.get("words", "").strip()[:200],
+            classes[int(place)] if is_place else None,
+            said.get("worker", "").strip()[:200],
+            _share(said.get("low"), 0.0),
+            _share(said.get("high"), 1.0),
+            _whole(said.get("page") or "0"),
+        )
+
+    async def set_label(self, request: Request, visitor: Visitor, form: Form) -> Response:
+        """Set a label as known."""
+        crowd = self._room.desk.job.responses
+        task = _whole(form.get("task", ""))
+        label = _whole(form.get("label", ""))
+        if task >= crowd.n_tasks or label >= crowd.n_classes:
+            return _error(400, "There is no such task or class.")
+        said = await run_in_threadpool(
+            self._room.set_label, visitor, crowd.tasks[task], crowd.classes[label]
+        )
+        return HTMLResponse(await run_in_threadpool(self._watch_page, request, visitor, said))
+
+    async def unset_label(self, request: Request, visitor: Visitor, form: Form) -> Response:
+        """Take back a label that was set by hand."""
+        id = _whole(form.get("answer", ""))
+        said = await run_in_threadpool(self._room.unset_label, visitor, id)
+        return HTMLResponse(await run_in_threadpool(self._watch_page, request, visitor, said))
+
+    async def people(self, request: Request, visitor: Visitor) -> Response:
+        """Show who answers how much and how well."""
+        return HTMLResponse(await run_in_threadpool(self._people_page, request, visitor))
+
+    def _people_page(
+        self, request: Request, visitor: Visitor, invited: tuple[str, str] | None = None
+    ) -> str:
+        with self._room.desk.lock:
+            found = watching.people(self._room.desk)
+        view = people_view.show(self._room, visitor, found, _base(request), invited)
+        return layout.document("People", view, visitor=visitor, here="/people")
+
+    async def invite(self, request: Request, visitor: Visitor, form: Form) -> Response:
+        """Make an invitation for one person."""
+        who = clean_name(form.get("who", ""))
+        if who is None:
+            return _error(400, f"A name has 1 to {MOST_NAME} characters.")
+        address = f"{_base(request)}/join?invitation={self._tokens.invitation(who)}"
+        made = await run_in_threadpool(self._people_page, request, visitor, (who, address))
+        return HTMLResponse(made)
+
+    async def download(self, request: Request, visitor: Visitor) -> Response:
+        """Send labels or links as a table; for the fused labels the worker fits to all answers."""
+        what, _, form = request.path_params["name"].partition(".")
+        if what not in ("labels", "links", "known") or form not in FORMATS:
+            return _error(404, "There is no such file.")
+        data = await run_in_threadpool(_table, self._room, what, form)
+        name = f'attachment; filename="{what}.{form}"'
+        return Response(data, media_type=FORMATS[form], headers={"content-disposition": name})
+
+    # What all share
+
+    def _screen(self, request: Request, visitor: Visitor, screen: Screen) -> Response:
+        if not _has_script(request):
+            return RedirectResponse("/", status_code=303)
+        part = ask_view.show(self._room, visitor, screen)
+        return HTMLResponse(join([part, layout.say(screen.said)]))
+
+    def _for(
+        self,
+        handler: Callable[[Request, Visitor], Awaitable[Response]],
+        *,
+        needs_name: bool = True,
+        lead: bool = False,
+    ) -> Handler:
+        """Let in who may see a view."""
+
+        async def checked(request: Request) -> Response:
+            visitor = _visitor(request)
+            if visitor is None:
+                return _error(403, "Open the address that `tiebreak serve` printed, or ask a lead.")
+            if needs_name and visitor.who is None:
+                return RedirectResponse("/", status_code=303)
+            if lead and not visitor.is_lead:
+                return _error(403, "This view is for the lead.")
+            try:
+                return await handler(request, visitor)
+            except TiebreakError as error:
+                return _error(409 if isinstance(error, OptionError) else 503, str(error))
+
+        return checked
+
+    def _posted(
+        self,
+        handler: Callable[[Request, Visitor, Form], Awaitable[Response]],
+        *,
+        needs_name: bool = True,
+        lead: bool = False,
+    ) -> Handler:
+        """Let through a form that came from a page of this visitor."""
+
+        async def checked(request: Request, visitor: Visitor) -> Response:
+            form = await _form(request)
+            if not self._tokens.is_csrf(form.get("csrf", ""), visitor):
+                return _error(403, "This form is not of this page. Load the page again.")
+            return await handler(request, visitor, form)
+
+        return self._for(checked, needs_name=needs_name, lead=lead)
+
+
+def make_app(room: Room, rules: Rules) -> Guard:
+    """Return the whole application, behind its guard."""
+    app = Starlette(routes=Pages(room).routes())
+    return Guard(app, room.tokens, rules)
+
+
+def _visitor(request: Request) -> Visitor | None:
+    found: Visitor | None = request.scope["visitor"]
+    return found
+
+
+def _read_invitation(room: Room, said: str, missing: object) -> object:
+    """Return the name in an invitation, None where it has none, `missing` where it is not ours."""
+    for who in (None,):
+        if said == room.tokens.invitation(who):
+            return who
+    found = room.tokens.read("invitation", said)
+    return missing if found is None else found
+
+
+async def _form(request: Request) -> Form:
+    """Read a form, as browsers send it; each field once."""
+    body = (await request.body()).decode("utf-8", "replace")
+    return {key: values[-1] for key, values in parse_qs(body, max_num_fields=20).items()}
+
+
+def _has_script(request: Request) -> bool:
+    return request.headers.get("hx-request") == "true"
+
+
+def _base(request: Request) -> str:
+    return f"{request.url.scheme}://{request.headers['host']}"
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 12):
+        raise OptionError("A number is missing or wrong. Load the page again.")
+    return int(text)
+
+
+def _share(text: str | None, default: float) -> float:
+    try:
+        value = float(text or default)
+    except ValueError:
+        return default
+    return min(max(value, 0.0), 1.0) if value == value else default
+
+
+def _table(room: Room, what: str, form: str) -> bytes:
+    desk = room.desk
+    target = io.BytesIO()
+    if what == "labels":
+        files.write_labels(target, desk.model().labels_, format=form)
+        return target.getvalue()
+    with desk.lock:
+        links = desk.links() if what == "links" else None
+        known = desk.labels().to_dict() if what == "known" else {}
+    if links is not None:
+        empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
+        files.write_table(target, empty | links.columns(), format=form)
+    else:
+        columns = {"task": list(known), "label": list(known.values())}
+        files.write_table(target, columns, format=form)
+    return target.getvalue()
+
+
+def _error(status: int, words: str) -> HTMLResponse:
+    page = layout.document("Not here", tag("h1", "Not here"), tag("p", words, role="alert"))
+    return HTMLResponse(page, status_code=status)
