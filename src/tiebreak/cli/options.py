@@ -48,9 +48,9 @@ Columns = Annotated[
     typer.Option(help="Names of columns, in any table: task=…,left=…", metavar="PAIRS"),
 ]
 Repeats = Annotated[
-    Literal["last", "count", "error", "vote"] | None,
+    Literal["runs", "last", "count", "error", "vote"] | None,
     typer.Option(
-        help="A worker twice on one task: what counts. [last; vote where a column tells runs]"
+        help="A worker twice on one task: what counts. [last; runs where columns tell them]"
     ),
 ]
 Classes = Annotated[
@@ -91,7 +91,7 @@ def read_inputs(
     among: str | None = None,
     texts: str | None = None,
     columns: str | None = None,
-    repeats: Literal["last", "count", "error", "vote"] | None = None,
+    repeats: Literal["runs", "last", "count", "error", "vote"] | None = None,
     form: str | None = None,
     choices: FormatOptions | None = None,
     classes: str | None = None,

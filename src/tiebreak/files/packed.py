@@ -3,6 +3,7 @@
     x.tb/about.json     what this is, its version, counts, and the size and checksum of each file
          start.npy      (n_tasks + 1,) where the responses of a task start
          code.npy       (n_responses,) worker · n_classes + label
+         weight.npy     (n_responses,) how often each counts, where they carry weights
          tasks.arrow, workers.arrow, classes.arrow     the ids, by code
 
 The arrays are memory-mapped: only what a fit touches is read.
@@ -13,16 +14,17 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.errors import FileError, InputError
+from tiebreak.errors import FileError, InputError, ResponseError
 from tiebreak.files.atomic_write import Target, open_folder
 from tiebreak.ids import Ids, is_arrow
-from tiebreak.responses import Responses
+from tiebreak.responses import Responses, Runs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +33,9 @@ SUFFIX = ".tb"
 ABOUT = "about.json"
 WHAT = "tiebreak responses"
 VERSION = 1
+WEIGHTED_VERSION = 2  # with weights: an older tiebreak must not read them as one each
 ARRAYS = ("start", "code")
+WEIGHT = "weight"
 NAMES = ("tasks", "workers", "classes")
 CHUNK = 1 << 24
 
@@ -52,19 +56,21 @@ def write_packed(target: Target, responses: Responses) -> None:
     path = Path(os.path.realpath(target))
     _refuse_foreign(path)
     with open_folder(path) as folder:
-        for name in ARRAYS:
+        is_weighted = responses.weight is not None
+        for name in (*ARRAYS, WEIGHT) if is_weighted else ARRAYS:
             np.save(folder / f"{name}.npy", getattr(responses, name))
         for name in NAMES:
             _write_names(folder / f"{name}.arrow", name, getattr(responses, name))
         about = {
             "what": WHAT,
-            "version": VERSION,
+            "version": WEIGHTED_VERSION if is_weighted else VERSION,
             "responses": responses.n_responses,
             "tasks": responses.n_tasks,
             "workers": responses.n_workers,
             "classes": responses.n_classes,
             "empty": responses.n_empty,
             "repeats": responses.n_repeats,
+            **({} if responses.runs is None else {"runs": responses.runs.to_dict()}),
             "files": {file.name: _seal(file) for file in sorted(folder.iterdir())},
         }
         (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
@@ -75,7 +81,7 @@ def read_packed(target: Target) -> Responses:
     folder = Path(target)
     about = _read_about(folder)
     try:
-        _check_files(folder, about["files"])
+        _check_files(folder, about["files"], is_weighted=about["version"] == WEIGHTED_VERSION)
         mapped = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS)
         start, code = map(np.asarray, mapped)  # plain arrays, still on the disk
         tasks, workers, classes = (_read_names(folder / f"{name}.arrow") for name in NAMES)
@@ -83,8 +89,13 @@ def read_packed(target: Target) -> Responses:
         said = tuple(about[name] for name in ("responses", "tasks", "workers", "classes"))
         if found != said or not _fits(start, code, *found[1:]):
             raise _damaged(folder, f"it holds {found}, and says {said}")
-        return Responses(start, code, tasks, workers, classes, about["empty"], about["repeats"])
-    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+        made = Responses(start, code, tasks, workers, classes, about["empty"], about["repeats"])
+        runs = None if "runs" not in about else Runs.from_dict(about["runs"])
+        weight = None
+        if about["version"] == WEIGHTED_VERSION:
+            weight = np.asarray(np.load(folder / f"{WEIGHT}.npy", mmap_mode="r"))
+        return replace(made, weight=weight, runs=runs)
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, ResponseError) as error:
         if isinstance(error, FileError):
             raise
         raise _damaged(folder, str(error)) from None
@@ -103,16 +114,18 @@ def _read_about(folder: Path) -> dict[str, Any]:
         raise _damaged(folder, f"{ABOUT}: {error}") from None
     if not isinstance(about, dict) or about.get("what") != WHAT:
         raise FileError(f"{folder} does not hold packed responses: {ABOUT} says something else.")
-    if about.get("version") != VERSION:
+    if about.get("version") not in (VERSION, WEIGHTED_VERSION):
         raise FileError(
             f"{folder} has version {about.get('version')!r} of packed responses, and this tiebreak "
-            f"reads version {VERSION}. Pack the responses again: tiebreak pack RESPONSES"
+            f"reads versions {VERSION} and {WEIGHTED_VERSION}. Pack the responses again: tiebreak pack RESPONSES"
         )
     return about
 
 
-def _check_files(folder: Path, files: dict[str, dict[str, int]]) -> None:
+def _check_files(folder: Path, files: dict[str, dict[str, int]], *, is_weighted: bool) -> None:
     expected = {f"{name}.npy" for name in ARRAYS} | {f"{name}.arrow" for name in NAMES}
+    if is_weighted:
+        expected.add(f"{WEIGHT}.npy")
     if set(files) != expected:
         raise _damaged(folder, f"{ABOUT} lists {', '.join(sorted(files))}")
     for name, seal in files.items():
@@ -198,7 +211,8 @@ def _read_names(file: Path) -> Ids:
 
 def _is_own(folder: Path) -> bool:
     """Tell whether a folder holds packed responses, of any version, and nothing else."""
-    own = {ABOUT, *(f"{name}.npy" for name in ARRAYS), *(f"{name}.arrow" for name in NAMES)}
+    arrays = (*ARRAYS, WEIGHT)
+    own = {ABOUT, *(f"{name}.npy" for name in arrays), *(f"{name}.arrow" for name in NAMES)}
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -17,8 +17,13 @@ from tiebreak.files.doubts import needs_strip, note_odd_classes, stripped
 from tiebreak.files.formats import FormatOptions, import_gold, import_options, import_table
 from tiebreak.files.multi_label import split_labels
 from tiebreak.files.packed import is_packed, read_packed
+from tiebreak.files.panel_columns import can_weigh, weigh_panel
 from tiebreak.files.probability_columns import as_probabilities, read_classes
-from tiebreak.files.response_columns import find_response_columns
+from tiebreak.files.response_columns import (
+    default_repeats,
+    find_response_columns,
+    tell_order,
+)
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
@@ -61,9 +66,10 @@ def read_responses(
     columns
         Names of the columns, such as ``{"task": "item"}``, where they are not found.
     repeats
-        What counts if a worker labelled a task twice: the "last" label, each ("count"), the
-        majority ("vote"), or it is an "error". Not given: "vote" where a column tells runs
-        apart, else "last".
+        What counts if a worker labelled a task twice: all, each with less weight as the worker's
+        runs err together ("runs"), the "last" label, each in full ("count"), the majority
+        ("vote"), or it is an "error". Not given: "runs" where a column tells runs, or the order
+        in which answers were shown, else "last".
     tasks, classes
         Tasks that exist even without a response (see `read_tasks`), and classes that exist even
         if nobody chose them.
@@ -134,12 +140,19 @@ def read_export(
     if choices.multi_label and not imported.is_named:
         table = split_labels(table, found, choices).table
         found = find_response_columns(table, None)
-    default: Repeats = "vote" if "run" in found.extras else "last"
-    builder = Builder(repeats or default, table.source)
+    repeats = repeats or default_repeats(found)
+    whole = found  # with the order, which is part of the worker only where it is not weighed
+    if repeats == "runs":
+        extras = {role: at for role, at in found.extras.items() if role != "order"}
+        found = found._replace(extras=extras)
+    else:
+        tell_order(table, found)
+    builder = Builder(repeats, table.source)
     for task, worker, label in found.batches(table):
         builder.add(task, worker, label, is_large=table.stream is not None)
-    if needs_strip(table, builder.names()):  # rare: read again rather than look at every value
-        builder = Builder(repeats or default, table.source)
+    strip = needs_strip(table, builder.names())
+    if strip:  # rare: read again rather than look at every value
+        builder = Builder(repeats, table.source)
         for columns_read in found.batches(table):
             task, worker, label = stripped(table, columns_read)
             builder.add(task, worker, label, is_large=table.stream is not None)
@@ -152,6 +165,8 @@ def read_export(
         classes=None if classes is None else _like(label, clean("classes", classes), "classes"),
     )
     responses = Responses(*built, frame=table.frame)
+    if repeats == "runs" or can_weigh(table, found, responses):
+        responses = weigh_panel(table, whole, responses, strip=strip)
     if order is not None:
         responses = responses.with_class_order(Ids(order))
     note_odd_classes(responses)

@@ -4,8 +4,10 @@
     q1        1     gpt    short   1    AB     yes
 
 With `task_columns=["question", "turn"]` and `worker_columns=["model", "prompt"]` the task is
-"q1 | 1" and the worker "gpt | short [order=AB]": who sees two answers the other way round may
-judge otherwise, so that each order is a worker of its own. Runs are the same worker again.
+"q1 | 1" and the worker "gpt | short". Runs are the same worker again, and so are orders: weighed
+by how much they err together (`responses/weighing.py`). Where the caller settles repeats in another
+way, each order is a worker of its own, "gpt | short [order=AB]": who sees two answers the other way
+round may judge otherwise.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from tiebreak.files.columns import find_columns, squashed
 from tiebreak.files.formats.rows import SEPARATOR, composed
 from tiebreak.files.table import Table
 from tiebreak.ids import Column, is_arrow
+from tiebreak.responses import Repeats
 
 EXTRAS: dict[str, tuple[str, ...]] = {  # role: the names under which people keep it
     "run": ("run", "runid", "epoch", "seed", "attempt", "trial", "repetition", "replicate"),
@@ -59,8 +62,6 @@ def find_response_columns(
     chosen: Mapping[str, object] | None,
     task_columns: Sequence[str] | None = None,
     worker_columns: Sequence[str] | None = None,
-    *,
-    tell_order: bool = True,
 ) -> ResponseColumns:
     """Find the columns of responses; what is composed need not be found by name."""
     chosen = dict(chosen or {})
@@ -76,8 +77,6 @@ def find_response_columns(
     worker = parts["worker"] or (found["worker"],)
     taken = {*task, *worker, found["label"], *extras.values()}
     extras |= _find_extras(table, taken, set(extras))
-    if tell_order and "order" in extras:
-        _tell_order(table, extras["order"])
     return ResponseColumns(task, worker, found["label"], extras)
 
 
@@ -142,9 +141,18 @@ def _find_extras(table: Table, taken: set[int], known: set[str]) -> dict[str, in
     return found
 
 
-def _tell_order(table: Table, position: int) -> None:
+def default_repeats(found: ResponseColumns) -> Repeats:
+    """Return what counts where a worker labelled a task twice, and the caller has not said."""
+    return "runs" if {"run", "order"} & set(found.extras) else "last"
+
+
+def tell_order(table: Table, found: ResponseColumns) -> None:
+    """Say that each order is a worker of its own."""
+    if "order" not in found.extras:
+        return
+    name = table.names[found.extras["order"]]
     note(
-        f"{table.title}: column {table.names[position]!r} is the order of presentation; each "
+        f"{table.title}: column {name!r} is the order of presentation; each "
         "worker and order is a worker of its own."
     )
 

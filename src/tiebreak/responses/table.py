@@ -15,6 +15,7 @@ from tiebreak.ids import Column, Ids, folding, is_arrow
 from tiebreak.kernels.ingest.reference import Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses.building import INT32_END, Builder, Repeats, arrange, sorted_classes
+from tiebreak.responses.runs import Runs
 from tiebreak.source import NOWHERE, Source
 
 
@@ -26,7 +27,8 @@ class Responses:
     it: four bytes per response, and the order that the sweeps need. `classes` are sorted; `tasks`
     and `workers` stand in order of first appearance. A task may have no response at all. `frame`
     remembers the caller's kind of table. `weight`, (n_responses,) above 0, says how often each
-    response counts; None: once each.
+    response counts; None: once each. `runs` is what repeated runs showed, where responses have
+    been weighed by them.
     """
 
     start: Offsets
@@ -39,6 +41,7 @@ class Responses:
     frame: str = field(default="pyarrow", repr=False)
     is_class_ordered: bool = field(default=False, repr=False)  # not sorted: as a frame orders them
     weight: Floats | None = field(default=None, repr=False)
+    runs: Runs | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.start) != len(self.tasks) + 1:
@@ -99,7 +102,12 @@ class Responses:
         """Build from three columns of equal length; see `tiebreak.read_responses`."""
         builder = Builder(repeats, source)
         builder.add(task, worker, label)
-        return cls(*builder.finish(tasks=tasks, classes=classes), frame=frame)
+        made = cls(*builder.finish(tasks=tasks, classes=classes), frame=frame)
+        if repeats == "runs":
+            from tiebreak.responses.weighing import weigh
+
+            return weigh(made)
+        return made
 
     @classmethod
     def from_rows(
@@ -203,7 +211,8 @@ class Responses:
         made = self._with_codes(classes, classes.codes(self.classes))
         # Codes of a task are sorted, and another order of classes sorts them otherwise.
         by_task = np.lexsort((made.code, made.task_of_each()))
-        return replace(made, code=made.code[by_task], is_class_ordered=True)
+        weight = None if self.weight is None else self.weight[by_task]
+        return replace(made, code=made.code[by_task], is_class_ordered=True, weight=weight)
 
     def with_folded_labels(self) -> Responses:
         """Join classes that differ only in case, spaces or Unicode form, under the commonest form.
@@ -224,11 +233,17 @@ class Responses:
         label = np.searchsorted(kept, new_code).astype(np.int32)[self.label_of_each()]
         classes = Ids(self.classes.take(kept))
         made = Responses.from_codes(
-            self.task_of_each(), self.worker_of_each(), label, self.tasks, self.workers, classes
+            self.task_of_each(),
+            self.worker_of_each(),
+            label,
+            self.tasks,
+            self.workers,
+            classes,
+            weight=self.weight,
         )
-        return replace(
-            self, start=made.start, code=made.code, classes=classes
-        )  # all else stays as it is
+        return replace(  # all else stays as it is
+            self, start=made.start, code=made.code, classes=classes, weight=made.weight
+        )
 
     def _with_codes(self, classes: Ids, new_code: Codes) -> Responses:
         """Return the responses with other classes, of which new_code[k] is the former k."""

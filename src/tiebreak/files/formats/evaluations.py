@@ -83,10 +83,17 @@ class Promptfoo:
             parts = grading.get("componentResults") or [grading]
             for part in parts:
                 passed = need(part, "pass", bool, place)
-                confidence = part.get("score")
                 label = PASS if passed else FAIL
+                confidence = _confidence(part.get("score"), passed=passed)
                 rows.add(place, task, _assertion(part), label, confidence=confidence)
             rows.add_text(task, first_text(result.get("vars") or {}))
+
+
+def _confidence(score: object, *, passed: bool) -> float | None:
+    """Turn a score, which is low where an answer failed, into confidence in the verdict."""
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
+        return None
+    return float(score if passed else 1.0 - score)
 
 
 def _samples(records: Records, key: str) -> Iterator[tuple[RecordPlace, Record]]:

@@ -1,0 +1,222 @@
+"""Weighing: responses of which a worker gave several to one task, with what each is worth.
+
+    read                                            kept
+    task a, gpt: yes yes yes no  (ρ = .7)           yes, weight 3 / 3.1; no, weight 1 / 3.1
+
+Equal answers of a worker to a task become one response with the sum of their weights, which every
+fit takes for the same: eight runs need hardly more memory than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.errors import note
+from tiebreak.ids import Ids
+from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.responses import confidence as stated
+from tiebreak.responses import position, runs
+from tiebreak.responses.runs import Runs
+from tiebreak.responses.table import Responses
+
+TOLD = 0.05  # confidence that changes weights by less is not mentioned
+
+
+class Extras(NamedTuple):
+    """What a file says of each response beyond its label, in the order of the responses."""
+
+    order: Codes | None = None  # −1 where none is given
+    order_names: Sequence[str] = ()
+    confidence: Floats | None = None  # 0 to 1; nan where none is given
+    groups: dict[int, str] = {}  # family of workers, by code
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is anything beyond the labels."""
+        return self.order is not None or self.confidence is not None or bool(self.groups)
+
+
+def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
+    """Return the responses with weights for runs, orders and stated confidence.
+
+    Where no worker answered a task twice and nothing more is known, they are returned as they are.
+
+    >>> import warnings
+    >>> rows = [("a", "gpt", "yes"), ("a", "gpt", "yes"), ("a", "ann", "no"), ("b", "ann", "no")]
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     Responses.from_rows(rows, repeats="runs").weight.round(2).tolist()
+    [1.17, 1.0, 1.0]
+    """
+    extras = extras or Extras()
+    if responses.runs is not None:  # weighed already
+        return responses
+    responses = replace(responses, n_repeats=_n_repeats(responses))
+    if not (responses.n_repeats or extras.is_given):
+        return responses
+    term = _position_term(responses, extras)
+    own = np.ones(responses.n_responses) if responses.weight is None else responses.weight
+    learnt, weight = _run_weights(responses, extras.order)
+    slopes = None
+    if extras.confidence is not None and np.isfinite(extras.confidence).any():
+        crowd = (responses.start, responses.code, responses.n_workers, responses.n_classes)
+        slopes = stated.learn_slopes(*crowd, extras.confidence)
+        by_confidence = stated.weights(
+            responses.code, responses.n_classes, extras.confidence, slopes
+        )
+        _tell_confidence(by_confidence)
+        weight = weight * by_confidence
+    first = first_preference(responses, extras)
+    found = runs.summarise(learnt, responses.workers, first, extras.groups)
+    rows = tuple(
+        row._replace(
+            slope=np.nan if slopes is None else float(slopes.slope[j]),
+            position_term=bool(term[j]),
+        )
+        for j, row in enumerate(found.workers)
+    )
+    found = replace(found, workers=rows, n_repeats=responses.n_repeats)
+    _tell(responses, found, term)
+    made = _split(responses, extras, term)
+    if not responses.n_repeats and responses.weight is None and (weight == 1.0).all():
+        return replace(in_order(made), runs=found)  # nothing to weigh: fits stay what they were
+    return merge_equal(in_order(replace(made, weight=weight * own, runs=found)))
+
+
+def _n_repeats(responses: Responses) -> int:
+    """Return how many responses follow another of the same worker to the same task."""
+    same_worker = np.diff(responses.code // responses.n_classes) == 0
+    same_task = np.diff(responses.task_of_each()) == 0
+    return int(np.count_nonzero(same_worker & same_task))
+
+
+def _run_weights(responses: Responses, order: Codes | None) -> tuple[runs.Learnt, Floats]:
+    n_classes = responses.n_classes
+    learnt = runs.learn(responses.start, responses.code, responses.n_workers, n_classes, order)
+    return learnt, runs.weights(responses.start, responses.code, n_classes, learnt, order)
+
+
+def _position_term(responses: Responses, extras: Extras) -> Mask:
+    """Tell which workers are split by order."""
+    none = np.zeros(responses.n_workers, dtype=bool)
+    order = extras.order
+    if order is None or len(extras.order_names) < 2:
+        return none
+    n_classes = responses.n_classes
+    if not position.is_shared(responses.start, responses.code, n_classes, order):
+        return none
+    return position.needs_term(
+        responses.start, responses.code, responses.n_workers, n_classes, order
+    )
+
+
+def _split(responses: Responses, extras: Extras, term: Mask) -> Responses:
+    if extras.order is None or not term.any():
+        return responses
+    names = list(extras.order_names)
+    crowd = responses
+    code, workers = position.split(
+        crowd.code, extras.order, crowd.workers, crowd.n_classes, term, names
+    )
+    return replace(responses, code=code, workers=workers)
+
+
+def in_order(responses: Responses) -> Responses:
+    """Sort the responses of each task by code, where splitting workers has changed codes."""
+    task = responses.task_of_each()
+    code = responses.code
+    if ((np.diff(task) > 0) | (np.diff(code) >= 0)).all():
+        return responses
+    by_task = np.lexsort((code, task))
+    weight = None if responses.weight is None else responses.weight[by_task]
+    return replace(responses, code=code[by_task], weight=weight)
+
+
+def merge_equal(responses: Responses) -> Responses:
+    """Make one response of equal answers of a worker to a task, with the sum of their weights."""
+    task = responses.task_of_each()
+    code = responses.code
+    weight = np.ones(len(code)) if responses.weight is None else responses.weight
+    is_first = np.ones(len(code), dtype=bool)
+    is_first[1:] = (np.diff(task) != 0) | (np.diff(code) != 0)
+    first = np.flatnonzero(is_first)
+    total = np.add.reduceat(weight, first) if len(first) else weight
+    n_each = np.bincount(task[first], minlength=responses.n_tasks)
+    start = np.concatenate([[0], np.cumsum(n_each)]).astype(responses.start.dtype)
+    return replace(responses, start=start, code=code[first], weight=total)
+
+
+def first_preference(responses: Responses, extras: Extras) -> Floats:
+    """Return the share of verdicts for what was shown first, (n_workers,); nan where unknown.
+
+    Each order counts alike, so that a class that is right more often in one order does not show.
+    """
+    unknown = np.full(responses.n_workers, np.nan)
+    if extras.order is None:
+        return unknown
+    shown = first_classes(extras.order_names, responses.classes)
+    if not any(each is not None for each in shown):
+        return unknown
+    worker = responses.worker_of_each()
+    label = responses.label_of_each()
+    shares = []
+    for at, first in enumerate(shown):
+        if first is None:
+            continue
+        here = extras.order == at
+        n = np.bincount(worker[here], minlength=responses.n_workers)
+        chosen = np.bincount(worker[here & (label == first)], minlength=responses.n_workers)
+        shares.append(np.where(n > 0, chosen / np.maximum(n, 1), np.nan))
+    known = np.isfinite(shares).all(axis=0)
+    return np.where(known, np.mean(shares, axis=0), np.nan)
+
+
+def first_classes(orders: Sequence[str], classes: Ids) -> list[int | None]:
+    """Return the class that each order shows first; None where its name does not tell.
+
+    >>> first_classes(["12", "21"], Ids(["1", "2"]))
+    [0, 1]
+    >>> first_classes(["False", "True"], Ids(["A", "B", "tie"]))
+    [0, 1]
+    """
+    texts = [str(name).casefold() for name in classes]
+    swapped = {"false": 0, "0": 0, "no": 0, "original": 0, "true": 1, "yes": 1, "swapped": 1}
+    if len(texts) >= 2 and all(name.casefold() in swapped for name in orders):
+        return [swapped[name.casefold()] for name in orders]
+    found: list[int | None] = []
+    for name in orders:
+        starts = [k for k, text in enumerate(texts) if name.casefold().startswith(text)]
+        ends = [k for k, text in enumerate(texts) if text and text[-1:] == name.casefold()[:1]]
+        matches = starts or ends
+        found.append(max(matches, key=lambda k: len(texts[k])) if matches else None)
+    return found
+
+
+def _tell(responses: Responses, found: Runs, term: Mask) -> None:
+    if responses.n_repeats:
+        words = f"{responses.n_repeats:,} responses repeat a worker on a task"
+        parts = []
+        if any(row.n_repeated for row in found.workers):
+            parts.append(f"runs err together by {found.run_correlation:.2f}")
+        if any(row.n_both for row in found.workers):
+            parts.append(f"orders by {found.order_correlation:.2f}")
+        why = f" ({', '.join(parts)})" if parts else ""
+        note(f"{words}; all are kept, with less weight each{why} (repeats='runs').")
+    if term.any():
+        n = int(np.count_nonzero(term))
+        note(
+            f"{n:,} of {responses.n_workers:,} workers answer otherwise where the order is another: "
+            "each of their orders is a worker of its own."
+        )
+
+
+def _tell_confidence(weight: Floats) -> None:
+    """Say so where stated confidence changes what responses count."""
+    if weight.min() < 1.0 - TOLD or weight.max() > 1.0 + TOLD:
+        note(
+            "Column 'confidence' counts as far as it predicts agreement with others: weights from "
+            f"{weight.min():.2f} to {weight.max():.2f}. If it means something else, rename it."
+        )
