@@ -31,6 +31,7 @@ PUBLIC = {
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
     *("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory"),
+    *("panel", "rates", "routing"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
     *(

@@ -18,7 +18,19 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import agreement, ask, datasets, errors, evaluate, selection, simulate, theory
+    from tiebreak import (
+        agreement,
+        ask,
+        datasets,
+        errors,
+        evaluate,
+        panel,
+        rates,
+        routing,
+        selection,
+        simulate,
+        theory,
+    )
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -80,10 +92,13 @@ __all__ = [
     "errors",
     "evaluate",
     "links_from_gold",
+    "panel",
+    "rates",
     "read_gold",
     "read_labels",
     "read_links",
     "read_responses",
+    "routing",
     "selection",
     "simulate",
     "theory",
@@ -94,7 +109,19 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory")
+_MODULES = (
+    "agreement",
+    "ask",
+    "datasets",
+    "errors",
+    "evaluate",
+    "panel",
+    "rates",
+    "routing",
+    "selection",
+    "simulate",
+    "theory",
+)
 _ROOMS = (
     "errors",
     "options",

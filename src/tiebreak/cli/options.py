@@ -80,6 +80,8 @@ class InputTables(NamedTuple):
     gold: Gold | None
     among: Column | None  # ids of tasks
     texts: dict[Hashable, str] | None  # by task
+    systems: dict[Hashable, str] | None = None  # by task
+    selection: dict[Hashable, float] | None = None  # by task
 
 
 def read_inputs(
@@ -90,6 +92,8 @@ def read_inputs(
     tasks: str | None = None,
     among: str | None = None,
     texts: str | None = None,
+    systems: str | None = None,
+    selection: str | None = None,
     columns: str | None = None,
     repeats: Literal["runs", "last", "count", "error", "vote"] | None = None,
     form: str | None = None,
@@ -105,6 +109,7 @@ def read_inputs(
     if repeats is not None and is_packed(responses):
         raise typer.BadParameter("--repeats was settled when the responses were packed.")
     names = {"links": links, "gold": gold, "tasks": tasks, "among": among, "texts": texts}
+    names |= {"systems": systems, "selection": selection}
     source, opened = open_with_responses(responses, columns, names, form, choices or {})
     export: Export = source.read(
         files.read_export,
@@ -125,6 +130,8 @@ def read_inputs(
         known,
         read_if_given(opened, "among", files.read_tasks),
         read_if_given(opened, "texts", files.read_texts),
+        read_if_given(opened, "systems", files.read_systems),
+        read_if_given(opened, "selection", files.read_selection),
     )
 
 

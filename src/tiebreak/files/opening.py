@@ -11,6 +11,7 @@ from tiebreak.files.columns import Schema, has_column
 from tiebreak.files.packed import is_packed
 from tiebreak.files.sources import as_table
 from tiebreak.files.table import Table
+from tiebreak.files.task_values import SELECTION, SYSTEMS
 
 SCHEMAS = {
     "responses": schemas.RESPONSES,
@@ -21,6 +22,8 @@ SCHEMAS = {
     "tasks": schemas.TASKS,
     "among": schemas.TASKS,
     "texts": schemas.TEXTS,
+    "systems": SYSTEMS,
+    "selection": SELECTION,
 }
 
 Read = TypeVar("Read")

@@ -117,7 +117,8 @@ def _read_about(folder: Path) -> dict[str, Any]:
     if about.get("version") not in (VERSION, WEIGHTED_VERSION):
         raise FileError(
             f"{folder} has version {about.get('version')!r} of packed responses, and this tiebreak "
-            f"reads versions {VERSION} and {WEIGHTED_VERSION}. Pack the responses again: tiebreak pack RESPONSES"
+            f"reads versions {VERSION} and {WEIGHTED_VERSION}. Pack the responses again: "
+            "tiebreak pack RESPONSES"
         )
     return about
 

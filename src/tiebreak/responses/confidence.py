@@ -13,14 +13,24 @@ those of the worker's mean response; where b is 0 all its responses count once.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
 
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses.runs import parts, sittings
+
+
+def logit(p: Any) -> Any:
+    """Return log(p / (1 − p))."""
+    return np.log(p) - np.log1p(-p)
+
+
+def expit(x: Floats) -> Floats:
+    """Return 1 / (1 + exp(−x))."""
+    return np.asarray(1.0 / (1.0 + np.exp(-x)))
+
 
 EDGE = 0.02  # confidence is cut to [EDGE, 1 − EDGE]
 LEVELS = np.linspace(logit(EDGE), logit(1.0 - EDGE), 33)  # of x: sums are kept by level
@@ -81,7 +91,7 @@ def weights(code: Codes, n_classes: int, confidence: Floats, slopes: Slopes) -> 
 def _level(confidence: Floats) -> Codes:
     x = logit(np.clip(confidence, EDGE, 1.0 - EDGE))
     step = LEVELS[1] - LEVELS[0]
-    return np.rint((x - LEVELS[0]) / step).astype(np.int32)
+    return np.asarray(np.rint((x - LEVELS[0]) / step), dtype=np.int32)
 
 
 def _fit(agree: Floats, count: Floats, centre: float, spread: float) -> Floats:
@@ -133,7 +143,7 @@ def _temperatures(
         slope = (others * logs).sum(axis=1) - mean
         curve = (p * logs**2).sum(axis=1) - mean**2
         gradient = np.bincount(group, weights=slope, minlength=n_groups)
-        gradient -= (b - centre) / OWN_SPREAD**2
+        gradient = gradient - (b - centre) / OWN_SPREAD**2
         bend = np.bincount(group, weights=curve, minlength=n_groups) + 1.0 / OWN_SPREAD**2
         b = np.clip(b + np.clip(gradient / bend, -0.5, 0.5), 0.0, 3.0)
     return b

@@ -8,6 +8,8 @@ error, given how the others voted.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from tiebreak.ids import Ids
@@ -93,7 +95,7 @@ def _count(counts: Floats, each: Sittings, wanted: Mask) -> None:
     by_cell = np.argsort(cell, kind="stable")
     edges = np.flatnonzero(np.diff(cell[by_cell], prepend=-1, append=-1))
     flat = counts.reshape(-1, *counts.shape[2:])
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in itertools.pairwise(edges):
         members = rows[by_cell[a:b]]
         flat[cell[by_cell[a]]] += each.others[members].T @ each.share[members]
 

@@ -5,8 +5,8 @@
 Runs of one judge err together: ρ says how much, 0 (as apart as different judges) to 1 (one vote in
 all). It is learnt from the runs themselves. With θ the confusion of a judge, as the *other* workers
 of each task see it, two runs that err apart agree with chance e = Σ_k q(k) Σ_l θ(k, l)²; they agree
-with chance a; ρ = (a − e) / (1 − e), [eq:runs], pooled over judges. The orders in which answers were
-shown are sittings of their own, with a correlation of their own between them.
+with chance a; ρ = (a − e) / (1 − e), [eq:runs], pooled over judges. The orders in which answers
+were shown are sittings of their own, with a correlation of their own between them.
 
 Nothing here needs gold. Where the others are often wrong, θ looks flatter than it is, e is too low
 and ρ too high: runs then count for less, which is the safe side.
@@ -14,6 +14,7 @@ and ρ too high: runs then count for less, which is the safe side.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -78,7 +79,7 @@ class Runs:
         rows = []
         for worker, values in zip(found["codes"], found["workers"], strict=True):
             known = dict(zip(names, values, strict=True))
-            numbers = {
+            numbers: dict[str, Any] = {
                 name: np.nan if value is None and name != "group" else value
                 for name, value in known.items()
             }
@@ -217,13 +218,14 @@ def sittings(
         kept, response = np.unique(key, return_inverse=True)
     n = len(kept)
     n_runs = np.bincount(response, minlength=n).astype(np.float64)
-    share = np.bincount(response * n_classes + label, minlength=n * n_classes)
-    share = share.reshape(n, n_classes) / n_runs[:, None]
+    counts = np.bincount(response * n_classes + label, minlength=n * n_classes)
+    share = np.asarray(counts.reshape(n, n_classes) / n_runs[:, None])
     pair_key, sitting_order = np.divmod(kept, n_shown)
     sitting_task, sitting_worker = np.divmod(pair_key, int(worker.max(initial=0)) + 1)
     pair = np.cumsum(np.diff(pair_key, prepend=-1) != 0) - 1
     n_orders = np.bincount(pair, minlength=1)[pair].astype(np.float64)
-    others, has_others = np.empty((0, n_classes)), np.empty(0, dtype=bool)
+    others = np.empty((0, n_classes))
+    has_others = np.empty(0, dtype=bool)
     if with_others:
         others, has_others = _other_votes(sitting_task, share, n_orders, high - low)
     return Sittings(
@@ -279,7 +281,7 @@ def _squared_confusions(
         by_worker = by_worker[each.has_others[by_worker]]
         who = np.zeros(len(by_worker), np.int64) if one_for_all else each.worker[by_worker]
         edges = np.flatnonzero(np.diff(who, prepend=-1, append=-1))
-        for a, b in zip(edges[:-1], edges[1:], strict=True):
+        for a, b in itertools.pairwise(edges):
             members = by_worker[a:b]
             counts[who[a]] += each.others[members].T @ each.share[members]
     # One answer of each kind is added, as in the prior of workers, so that no row is empty.
@@ -327,7 +329,7 @@ def _correlations(found: _Excess) -> tuple[Floats, float]:
 
 
 def summarise(
-    learnt: Learnt, workers: Ids, first_preference: Floats, groups: dict[int, str]
+    learnt: Learnt, workers: Ids, first_preference: Floats, groups: Mapping[int, str]
 ) -> Runs:
     """Name what was learnt by worker."""
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -336,10 +338,10 @@ def summarise(
     rows = tuple(
         WorkerRuns(
             workers[j],
-            int(round(learnt.n_repeated[j])),
+            round(learnt.n_repeated[j]),
             float(agreement[j]),
             float(learnt.run_correlation[j]) if learnt.n_repeated[j] else np.nan,
-            int(round(learnt.n_both[j])),
+            round(learnt.n_both[j]),
             float(flips[j]),
             float(first_preference[j]),
             float(learnt.order_correlation[j]) if learnt.n_both[j] else np.nan,

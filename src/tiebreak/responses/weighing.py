@@ -9,8 +9,9 @@ fit takes for the same: eight runs need hardly more memory than one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ class Extras(NamedTuple):
     order: Codes | None = None  # −1 where none is given
     order_names: Sequence[str] = ()
     confidence: Floats | None = None  # 0 to 1; nan where none is given
-    groups: dict[int, str] = {}  # family of workers, by code
+    groups: Mapping[int, str] = MappingProxyType({})  # family of workers, by code
 
     @property
     def is_given(self) -> bool:
@@ -208,8 +209,8 @@ def _tell(responses: Responses, found: Runs, term: Mask) -> None:
     if term.any():
         n = int(np.count_nonzero(term))
         note(
-            f"{n:,} of {responses.n_workers:,} workers answer otherwise where the order is another: "
-            "each of their orders is a worker of its own."
+            f"{n:,} of {responses.n_workers:,} workers answer otherwise where the order is "
+            "another: each of their orders is a worker of its own."
         )
 
 
