@@ -295,3 +295,33 @@ def test_real_juries_as_their_files_are(name: str, accuracy: float, loss: float)
     labels = tb.VariationalBayes(dependence=0.5).fit(crowd).labels_
     assert tb.evaluate.accuracy(labels, gold) >= accuracy
     assert tb.evaluate.log_loss(labels, gold, floor=1e-4) <= loss
+
+
+def test_soft_votes_count_as_far_as_they_predict() -> None:
+    rng = np.random.default_rng(0)
+    task, worker, yes = [], [], []
+    gold = {}
+    for i in range(400):
+        truth = int(rng.integers(0, 2))
+        gold[i] = ("no", "yes")[truth]
+        for j in range(3):
+            score = (2 * truth - 1) + rng.normal() * 1.2
+            task.append(i)
+            worker.append(f"judge {j}")
+            yes.append(float(1.0 / (1.0 + np.exp(-score * (1 + 2 * j)))))
+    no = [1.0 - p for p in yes]
+    table = {"task": task, "worker": worker}
+    soft = tb.read_responses(table | {"probability_no": no, "probability_yes": yes})
+    hard = tb.read_responses(table | {"label": ["yes" if p > 0.5 else "no" for p in yes]})
+    log_loss = tb.evaluate.log_loss
+    fits = [tb.VariationalBayes().fit(crowd).labels_ for crowd in (soft, hard)]
+    assert log_loss(fits[0], gold) < log_loss(fits[1], gold)
+    assert soft.runs is not None
+    slopes = [row.slope for row in soft.runs.workers]
+    assert slopes[0] > slopes[2]  # the judge that is the surest of itself is taken down the most
+
+
+def test_soft_votes_must_be_probabilities() -> None:
+    table = {"task": [1], "worker": ["w"], "probability_no": [0.3], "probability_yes": [0.3]}
+    with pytest.raises(tb.InputError, match="do not sum to 1"):
+        tb.read_responses(table)

@@ -24,6 +24,7 @@ from tiebreak.files.response_columns import (
     find_response_columns,
     tell_order,
 )
+from tiebreak.files.soft_votes import has_soft_votes, read_soft_votes
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
@@ -131,6 +132,8 @@ def read_export(
     choices = import_options(columns, options)
     imported = import_table(source, format, choices, schemas.RESPONSES.names)
     table = imported.table
+    if not imported.is_named and has_soft_votes(table, columns):
+        return Export(_extended(read_soft_votes(table, columns), tasks, classes), None)
     found = find_response_columns(
         table,
         None if imported.is_named else columns,

@@ -1,8 +1,8 @@
 """Which tasks to label: a sample with known chances, half of it where the panel is unsure.
 
 Shared errors hide where judges agree, so that asking only about doubtful tasks would miss them.
-Each task is drawn with a known chance, half even and half by how unsure the panel is; `tiebreak rate
---selection` takes these chances, and its intervals hold.
+Each task is drawn with a known chance, half even and half by how unsure the panel is;
+`tiebreak rate --selection` takes these chances, and its intervals hold.
 """
 
 from __future__ import annotations

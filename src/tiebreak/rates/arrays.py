@@ -51,9 +51,7 @@ def known_of(task: Codes, y: Floats, chance: Floats) -> Known:
     return Known(task, y, weight * len(weight) / max(weight.sum(), 1e-300))
 
 
-def prediction_powered(
-    f: Floats, known: Known, level: float, rng: np.random.Generator
-) -> Estimate:
+def prediction_powered(f: Floats, known: Known, level: float, rng: np.random.Generator) -> Estimate:
     """Return the mean of f corrected by what gold says of it, PPI++: [eq:ppi].
 
     θ = λ mean(f) + mean over known of (y − λ f), λ the slope that makes the variance least. Gold is
@@ -230,4 +228,4 @@ def _own_offset(
         slope = float((weight * (known.y[mine] - p)).sum()) - at * SYSTEM_SPREAD**-2.0
         bend = float((weight * p * (1.0 - p)).sum()) + SYSTEM_SPREAD**-2.0
         at += float(np.clip(slope / bend, -1.0, 1.0))
-    return at + rng.standard_normal(N_DRAWS) / np.sqrt(bend)
+    return np.asarray(at + rng.standard_normal(N_DRAWS) / np.sqrt(bend))

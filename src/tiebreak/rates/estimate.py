@@ -132,7 +132,7 @@ def estimate(
     >>> import tiebreak as tb
     >>> crowd = tb.simulate.crowd(500, 5, 2, responses_per_task=5, shared=0.5, random_state=0)
     >>> some = dict(list(crowd.gold.to_dict().items())[:60])
-    >>> rate = estimate(tb.VariationalBayes().fit(crowd.responses), some).of("class 0")
+    >>> rate = estimate(tb.VariationalBayes().fit(crowd.responses), some).of("c0")
     >>> rate.low < rate.rate < rate.high
     True
     """

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses.runs import parts, sittings
 
@@ -41,7 +40,6 @@ LEAST_WEIGHT = 0.2
 MOST_WEIGHT = 3.0
 LEAST_ODDS = 0.1  # mean log-odds below which confidence is not used
 N_STEPS = 30  # of Newton's method; it settles in ten
-SMALLEST_SHARE = 0.01  # of a soft vote that is kept
 
 
 class Slopes(NamedTuple):
@@ -111,39 +109,3 @@ def _fit(agree: Floats, count: Floats, centre: float, spread: float) -> Floats:
         a = a + np.clip((bb * gradient_a - ab * gradient_b) / free, -1.0, 1.0)
         b = b + np.clip((aa * gradient_b - ab * gradient_a) / free, -1.0, 1.0)
     return np.stack([a, b])
-
-
-def sharpened(
-    task: Codes, worker: Codes, probability: Floats, n_tasks: int, n_workers: int
-) -> tuple[Floats, Floats]:
-    """Return soft votes, (n, K), as p^b made to sum to 1, and b of each worker: [eq:soft-votes].
-
-    b is what makes a worker's votes fit those of the others best: below 1 where it is too sure of
-    itself. It is drawn towards that of all workers, and theirs towards 1/2.
-    """
-    logs = np.log(np.clip(probability, 1e-4, 1.0))
-    votes = np.zeros((n_tasks, probability.shape[1]))
-    np.add.at(votes, task, probability)
-    others = np.maximum(votes[task] - probability, 0.0)
-    has_others = others.sum(axis=1) > 1e-9
-    others /= np.maximum(others.sum(axis=1, keepdims=True), 1e-12)
-    used = np.flatnonzero(has_others)
-    pooled = _temperatures(logs[used], others[used], np.zeros(len(used), np.int64), 1, 0.5)
-    own = _temperatures(logs[used], others[used], worker[used], n_workers, float(pooled[0]))
-    return softmax(own[worker][:, None] * logs), own
-
-
-def _temperatures(
-    logs: Floats, others: Floats, group: Codes, n_groups: int, centre: float
-) -> Floats:
-    b = np.full(n_groups, centre)
-    for _ in range(N_STEPS):
-        p = softmax(b[group][:, None] * logs)
-        mean = (p * logs).sum(axis=1)
-        slope = (others * logs).sum(axis=1) - mean
-        curve = (p * logs**2).sum(axis=1) - mean**2
-        gradient = np.bincount(group, weights=slope, minlength=n_groups)
-        gradient = gradient - (b - centre) / OWN_SPREAD**2
-        bend = np.bincount(group, weights=curve, minlength=n_groups) + 1.0 / OWN_SPREAD**2
-        b = np.clip(b + np.clip(gradient / bend, -0.5, 0.5), 0.0, 3.0)
-    return b

@@ -30,9 +30,7 @@ HUMAN = "human"
 JUDGE = "judge"
 ROUTES = (DONE, HUMAN, JUDGE)
 TASKS_AT_ONCE = 1 << 15
-RUN_CORRELATION = (
-    0.7  # of one more run of a judge whose runs are not known; as in responses/runs.py
-)
+RUN_CORRELATION = 0.7  # of one more run where nothing is known of runs
 LOWEST = 1e-12
 
 
