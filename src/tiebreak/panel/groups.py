@@ -6,8 +6,9 @@ no accuracy; how much errors are shared is better left to `dependence`. It is he
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from tiebreak.responses import Responses
 
 def share_discount(
     responses: Responses,
-    groups: Mapping[Hashable, str] | None = None,
+    groups: Mapping[Any, str] | None = None,
     dependence: float = 0.3,
 ) -> Responses:
     """Let the judges of a group share one discount: 1 / (1 + dependence (n − 1)) for n of them.

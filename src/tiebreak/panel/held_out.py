@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak.gold import Gold
 from tiebreak.kernels.layout import Codes, Floats
@@ -54,6 +55,6 @@ def _links(model: Any) -> dict[str, Any]:
     return {} if model.links_ is None else {"links": model.links_}
 
 
-def _part(gold: Gold, rows: Codes) -> Gold | None:
+def _part(gold: Gold, rows: npt.NDArray[Any]) -> Gold | None:
     labels = list(gold.to_dict().items())
     return Gold.from_dict(dict(labels[i] for i in rows.tolist())) if len(rows) else None

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.panel.subsets import Scores
+from tiebreak.kernels.layout import Floats
+from tiebreak.panel.subsets import Rows, Scores
 from tiebreak.panel.table import FLOOR, GoldTable, log_terms
 
 STRENGTH = 5.0  # tasks of each class that the fitted confusion matrices count for
@@ -55,7 +55,7 @@ def gold_worth(
 
 
 def _loss(
-    table: GoldTable, confusion: Floats, prior: Floats, dependence: float, seen: Codes, rest: Codes
+    table: GoldTable, confusion: Floats, prior: Floats, dependence: float, seen: Rows, rest: Rows
 ) -> float:
     n_classes = len(table.classes)
     one_hot = np.eye(n_classes)[table.truth[seen]]

@@ -80,14 +80,14 @@ class PanelReport:
         """Return plain numbers, text and lists; None where a number is not known."""
         from tiebreak.panel.text import as_plain
 
-        return as_plain(self)
+        return dict(as_plain(self))
 
 
 def report(
     model: Any,
     gold: Any = None,
     *,
-    prices: Mapping[Hashable, float] | None = None,
+    prices: Mapping[Any, float] | None = None,
     systems: Any = None,
     accepts: Hashable | None = None,
     n_to_label: int = N_TASKS,
@@ -196,7 +196,7 @@ def _judges_per_task(responses: Responses) -> float:
     is_new = np.ones(len(worker), dtype=bool)
     is_new[1:] = (np.diff(worker) != 0) | (np.diff(task) != 0)
     answered = np.count_nonzero(np.diff(responses.start))
-    return float(np.count_nonzero(is_new) / max(answered, 1))
+    return float(np.count_nonzero(is_new)) / float(max(int(answered), 1))
 
 
 def _judges(table: GoldTable, responses: Responses) -> tuple[Judge, ...]:
@@ -227,7 +227,7 @@ def interval_of_share(right: float, n: float, level: float = LEVEL) -> tuple[flo
     """Return the interval of a share after `right` of n, by Jeffreys' prior.
 
     >>> [round(x, 2) for x in interval_of_share(45, 50)]
-    [0.8, 0.96]
+    [0.79, 0.96]
     """
     tail = (1.0 - level) / 2.0
     low = float(beta.ppf(tail, right + 0.5, n - right + 0.5)) if right > 0.0 else 0.0
@@ -300,7 +300,7 @@ def _preferences(
     return self_preference(responses, systems, families, code, seed)
 
 
-def _prices(prices: Mapping[Hashable, float], responses: Responses) -> Floats:
+def _prices(prices: Mapping[Any, float], responses: Responses) -> Floats:
     """Return the price of each judge; 0, and said, where none is given."""
     names = list(responses.workers)
     unknown = [str(name) for name in prices if name not in names]

@@ -7,9 +7,10 @@ worth n / (1 + (n − 1) φ) who err apart, [eq:effective-judges].
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.stats import t as student
@@ -135,7 +136,7 @@ def _leave_out(n: int) -> list[np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     return [group == g for g in range(m)]
 
 
-def _rows(table: GoldTable, rows: Codes) -> GoldTable:
+def _rows(table: GoldTable, rows: npt.NDArray[Any]) -> GoldTable:
     return table._replace(
         task=table.task[rows],
         truth=table.truth[rows],

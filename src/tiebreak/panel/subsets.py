@@ -9,12 +9,15 @@ of the gold and scored on the rest, in turn, so that no judge is chosen and prai
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.panel.table import GoldTable
+
+Rows = npt.NDArray[Any]  # places among the known tasks
 
 N_FOLDS = 5
 MOST_JUDGES = 12  # of a path: after five nothing is gained on real panels
@@ -61,7 +64,7 @@ class Scores(NamedTuple):
         scores = self.prior + self.terms[:, members].sum(axis=1)
         return np.asarray(scores.argmax(axis=1) == self.truth, dtype=np.float64)
 
-    def added(self, members: Mask, rows: Codes) -> Floats:
+    def added(self, members: Mask, rows: Rows) -> Floats:
         """Return the mean log-loss on some tasks with each judge added in turn, (J,)."""
         here = self._replace(
             terms=self.terms[rows], weight=self.weight[rows], truth=self.truth[rows]
@@ -121,8 +124,8 @@ def smallest(
     for each in range(N_FOLDS):
         path = _path(scores, np.flatnonzero(fold != each), longest, prices)
         for size in range(1, longest + 1):
-            members = _mask(path[:size], n_judges)
-            loss[fold == each, size - 1] = scores.losses(members)[fold == each]
+            some = _mask(path[:size], n_judges)
+            loss[fold == each, size - 1] = scores.losses(some)[fold == each]
     whole = scores.losses(np.ones(n_judges, dtype=bool))
     change = loss - whole[:, None]
     error = change.std(axis=0, ddof=1) / np.sqrt(n)
@@ -148,7 +151,7 @@ def _mask(members: list[int], n: int) -> Mask:
     return mask
 
 
-def _path(scores: Scores, rows: Codes, longest: int, prices: Floats | None) -> list[int]:
+def _path(scores: Scores, rows: Rows, longest: int, prices: Floats | None) -> list[int]:
     """Return judges in the order in which they are added: most gain (for the price) first."""
     n_judges = scores.weight.shape[1]
     members = np.zeros(n_judges, dtype=bool)

@@ -207,11 +207,11 @@ def _of_class(
 
 def _own(setting: _Setting, y: Floats, members: Mask) -> tuple[Known, Codes] | None:
     """Return the known tasks of a system, numbered among its own, and all its tasks."""
-    place = np.flatnonzero(members)
+    place = np.flatnonzero(members).astype(np.int32)
     mine = members[setting.task]
     if np.count_nonzero(mine) < 2:
         return None
-    at = np.searchsorted(place, setting.task[mine])
+    at = np.searchsorted(place, setting.task[mine]).astype(np.int32)
     return arrays.known_of(at, y[mine], setting.chance[mine]), place
 
 

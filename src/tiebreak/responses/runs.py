@@ -31,6 +31,7 @@ LEAST = 0.35  # ρ below which no judge's runs go: they share no less than diffe
 VOTE_RIGHT = 0.75  # how often a vote is taken to be right when the class of a task is guessed
 PRIOR_TASKS = 20.0  # so many tasks on which runs could disagree stand for what is expected
 CELLS_AT_ONCE = 1 << 22  # pairs × classes: memory for some tasks, not of all
+MOST_PARTS = 16  # of so many tasks that ρ is learnt from
 MOST_CELLS = 1 << 26  # judges × classes²; beyond it only accuracies are kept
 NO_ORDER = -1
 
@@ -141,7 +142,7 @@ def learn(
     >>> bool(learn(start, code, 2, 2).run_correlation.min() > 0.7)
     True
     """
-    ranges = list(parts(start, n_classes))
+    ranges = _some(list(parts(start, n_classes)))
     spread = _squared_confusions(start, code, n_workers, n_classes, order, ranges)
     runs = _Excess(*(np.zeros(n_workers) for _ in range(4)))
     orders = _Excess(*(np.zeros(n_workers) for _ in range(4)))
@@ -169,16 +170,28 @@ def learn(
 
 
 def weights(
-    start: Offsets, code: Codes, n_classes: int, learnt: Learnt, order: Codes | None = None
+    start: Offsets,
+    code: Codes,
+    n_classes: int,
+    learnt: Learnt,
+    order: Codes | None,
+    low: int,
+    high: int,
 ) -> Floats:
-    """Return what each response counts: 1 / (1 + ρ (k − 1)), for runs and again for orders."""
-    weight = np.empty(len(code))
-    for low, high in parts(start, n_classes):
-        each = sittings(start, code, low, high, n_classes, order, with_others=False)
-        of_runs = 1.0 + learnt.run_correlation[each.worker] * (each.n_runs - 1.0)
-        of_orders = 1.0 + learnt.order_correlation[each.worker] * (each.n_orders - 1.0)
-        weight[start[low] : start[high]] = (1.0 / (of_runs * of_orders))[each.response]
-    return weight
+    """Return what each response to tasks low to high counts, for runs and again for orders.
+
+    1 / (1 + ρ (k − 1)), k the runs of a sitting, or the orders of a worker and task.
+    """
+    each = sittings(start, code, low, high, n_classes, order, with_others=False)
+    of_runs = 1.0 + learnt.run_correlation[each.worker] * (each.n_runs - 1.0)
+    of_orders = 1.0 + learnt.order_correlation[each.worker] * (each.n_orders - 1.0)
+    return np.asarray((1.0 / (of_runs * of_orders))[each.response])
+
+
+def _some(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return some of very many ranges, at equal steps: sums of millions of runs need no more."""
+    step = -(-len(ranges) // MOST_PARTS)
+    return ranges[::step] if ranges else ranges
 
 
 def parts(start: Offsets, n_classes: int) -> Iterator[tuple[int, int]]:

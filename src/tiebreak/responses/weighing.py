@@ -59,17 +59,16 @@ def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
     if not (responses.n_repeats or extras.is_given):
         return responses
     term = _position_term(responses, extras)
-    own = np.ones(responses.n_responses) if responses.weight is None else responses.weight
-    learnt, weight = _run_weights(responses, extras.order)
+    crowd = (responses.start, responses.code, responses.n_workers, responses.n_classes)
+    learnt = runs.learn(*crowd, extras.order)
     slopes = None
+    by_confidence = None
     if extras.confidence is not None and np.isfinite(extras.confidence).any():
-        crowd = (responses.start, responses.code, responses.n_workers, responses.n_classes)
         slopes = stated.learn_slopes(*crowd, extras.confidence)
         by_confidence = stated.weights(
             responses.code, responses.n_classes, extras.confidence, slopes
         )
         _tell_confidence(by_confidence)
-        weight = weight * by_confidence
     first = first_preference(responses, extras)
     found = runs.summarise(learnt, responses.workers, first, extras.groups)
     rows = tuple(
@@ -81,23 +80,21 @@ def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
     )
     found = replace(found, workers=rows, n_repeats=responses.n_repeats)
     _tell(responses, found, term)
-    made = _split(responses, extras, term)
-    if not responses.n_repeats and responses.weight is None and (weight == 1.0).all():
-        return replace(in_order(made), runs=found)  # nothing to weigh: fits stay what they were
-    return merge_equal(in_order(replace(made, weight=weight * own, runs=found)))
+    split = replace(_split(responses, extras, term), runs=found)
+    if not responses.n_repeats and responses.weight is None and by_confidence is None:
+        return _in_order(split)  # nothing to weigh: fits stay what they were
+    return _merge_equal(split, responses.code, learnt, extras.order, by_confidence)
 
 
 def _n_repeats(responses: Responses) -> int:
     """Return how many responses follow another of the same worker to the same task."""
-    same_worker = np.diff(responses.code // responses.n_classes) == 0
-    same_task = np.diff(responses.task_of_each()) == 0
-    return int(np.count_nonzero(same_worker & same_task))
-
-
-def _run_weights(responses: Responses, order: Codes | None) -> tuple[runs.Learnt, Floats]:
-    n_classes = responses.n_classes
-    learnt = runs.learn(responses.start, responses.code, responses.n_workers, n_classes, order)
-    return learnt, runs.weights(responses.start, responses.code, n_classes, learnt, order)
+    found = 0
+    for low, high in runs.parts(responses.start, responses.n_classes):
+        here = slice(int(responses.start[low]), int(responses.start[high]))
+        task = np.repeat(np.arange(high - low), np.diff(responses.start[low : high + 1]))
+        same_worker = np.diff(responses.code[here] // responses.n_classes) == 0
+        found += int(np.count_nonzero(same_worker & (np.diff(task) == 0)))
+    return found
 
 
 def _position_term(responses: Responses, extras: Extras) -> Mask:
@@ -125,29 +122,50 @@ def _split(responses: Responses, extras: Extras, term: Mask) -> Responses:
     return replace(responses, code=code, workers=workers)
 
 
-def in_order(responses: Responses) -> Responses:
+def _in_order(responses: Responses) -> Responses:
     """Sort the responses of each task by code, where splitting workers has changed codes."""
-    task = responses.task_of_each()
-    code = responses.code
-    if ((np.diff(task) > 0) | (np.diff(code) >= 0)).all():
-        return responses
-    by_task = np.lexsort((code, task))
-    weight = None if responses.weight is None else responses.weight[by_task]
-    return replace(responses, code=code[by_task], weight=weight)
+    by_task = np.lexsort((responses.code, responses.task_of_each()))
+    return replace(responses, code=responses.code[by_task])
 
 
-def merge_equal(responses: Responses) -> Responses:
-    """Make one response of equal answers of a worker to a task, with the sum of their weights."""
-    task = responses.task_of_each()
-    code = responses.code
-    weight = np.ones(len(code)) if responses.weight is None else responses.weight
-    is_first = np.ones(len(code), dtype=bool)
-    is_first[1:] = (np.diff(task) != 0) | (np.diff(code) != 0)
-    first = np.flatnonzero(is_first)
-    total = np.add.reduceat(weight, first) if len(first) else weight
-    n_each = np.bincount(task[first], minlength=responses.n_tasks)
-    start = np.concatenate([[0], np.cumsum(n_each)]).astype(responses.start.dtype)
-    return replace(responses, start=start, code=code[first], weight=total)
+def _merge_equal(
+    responses: Responses,
+    before: Codes,
+    learnt: runs.Learnt,
+    order: Codes | None,
+    by_confidence: Floats | None,
+) -> Responses:
+    """Make one response of equal answers of a worker to a task, with the sum of their weights.
+
+    `before` are the codes before workers were split. Some tasks at a time: millions of runs are
+    never there a second time.
+    """
+    start = responses.start
+    codes = []
+    weights = []
+    n_each = np.zeros(responses.n_tasks, dtype=np.int64)
+    for low, high in runs.parts(start, responses.n_classes):
+        here = slice(int(start[low]), int(start[high]))
+        weight = runs.weights(start, before, responses.n_classes, learnt, order, low, high)
+        for more in (responses.weight, by_confidence):
+            weight = weight if more is None else weight * more[here]
+        task = np.repeat(np.arange(high - low), np.diff(start[low : high + 1]))
+        by_task = np.lexsort((responses.code[here], task))
+        code = responses.code[here][by_task]
+        is_first = np.ones(len(code), dtype=bool)
+        is_first[1:] = (np.diff(task) != 0) | (np.diff(code) != 0)
+        first = np.flatnonzero(is_first)
+        codes.append(code[first])
+        weights.append(np.add.reduceat(weight[by_task], first) if len(first) else weight)
+        n_each[low:high] = np.bincount(task[first], minlength=high - low)
+    new_start = np.concatenate([[0], np.cumsum(n_each)]).astype(start.dtype)
+    empty = [responses.code[:0]]
+    return replace(
+        responses,
+        start=new_start,
+        code=np.concatenate(codes or empty),
+        weight=np.concatenate(weights or [np.empty(0)]),
+    )
 
 
 def first_preference(responses: Responses, extras: Extras) -> Floats:

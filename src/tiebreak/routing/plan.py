@@ -133,10 +133,13 @@ def plan(
         model.tasks_,
         tuple(model.classes_[int(k)] for k in label),
         model.workers_,
-        *(int(np.count_nonzero(choice == c)) for c in range(3)),
-        float(cost.sum()),
-        float(done.sum()),
-        float(len(q) * (3.0 * costs.human + costs.wrong * _majority_error(costs.human_error))),
+        n_done=int(np.count_nonzero(choice == 0)),
+        n_human=int(np.count_nonzero(choice == 1)),
+        n_judge=int(np.count_nonzero(choice == 2)),
+        total=float(cost.sum()),
+        all_done=float(done.sum()),
+        three_humans=len(q)
+        * (3.0 * costs.human + costs.wrong * _majority_error(costs.human_error)),
     )
 
 
@@ -213,7 +216,8 @@ def _given(responses: Responses, prices: Mapping[int, float]) -> dict[int, Float
     found = {}
     for j in prices:
         mine = worker == j
-        found[j] = np.bincount(task[mine], weights=weight[mine], minlength=responses.n_tasks)
+        total = np.bincount(task[mine], weights=weight[mine], minlength=responses.n_tasks)
+        found[j] = np.asarray(total, dtype=np.float64)
     return found
 
 
