@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.counting import count_codes
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.responses import Responses
 
 NOT_ONE = -1  # the class of a worker who used several, or too few responses to tell
@@ -91,9 +92,10 @@ def rows_to_fix(responses: Responses) -> Mask | None:
     >>> rows_to_fix(Responses.from_rows(rules)).tolist()
     [[False, True], [True, False]]
     """
-    class_of = one_class_voters(responses)
+    counts = _counts(responses)
+    class_of = one_class_voters(counts)
     voters = class_of != NOT_ONE
-    n_given = np.bincount(responses.worker_of_each(), minlength=responses.n_workers)
+    n_given = counts.sum(axis=1)
     if n_given[voters].sum() <= MOST * n_given.sum():
         return None
     fixed = voters & ~_is_contradicted(responses, class_of)
@@ -102,15 +104,18 @@ def rows_to_fix(responses: Responses) -> Mask | None:
     return rows
 
 
-def one_class_voters(responses: Responses) -> Codes:
+def _counts(responses: Responses) -> Offsets:
+    """Return how often each worker gave each label, (n_workers, n_classes)."""
+    by_code = count_codes(responses.code, responses.n_workers * responses.n_classes)
+    return by_code.reshape(-1, responses.n_classes)
+
+
+def one_class_voters(counts: Offsets) -> Codes:
     """Return the only class that each worker used, (n_workers,); `NOT_ONE` where chance may do it.
 
     A worker with n responses, all c, could have used other classes with probability f_c ** n, where
     f_c is the share of c among all responses.
     """
-    n_classes = responses.n_classes
-    size = responses.n_workers * n_classes
-    counts = np.bincount(responses.code, minlength=size).reshape(-1, n_classes)
     share = counts.sum(axis=0) / max(counts.sum(), 1)
     class_of = counts.argmax(axis=1)
     is_one = (counts > 0).sum(axis=1) == 1
