@@ -34,9 +34,8 @@ def main() -> None:
 
 def tables(kept: dict[str, Any]) -> str:
     parts = [
-        f"Made on {kept['made']['date']} by `experiments/08_panels/run.py` ({kept['made']['machine']})."
-        if isinstance(kept["made"], dict) and {"date", "machine"} <= set(kept["made"])
-        else f"Made by `experiments/08_panels/run.py`: {kept['made']}.",
+        f"Made on {kept['made']['date']} ({kept['made']['machine']}) by "
+        "`experiments/08_panels/run.py`.\n",
         "### Runs and orders\n",
         "Accuracy / log-loss without gold, `dependence=0.5`, files as they are.\n",
         runs(kept["runs"]),

@@ -97,3 +97,12 @@ def test_wrong_use_ends_with_two(run: Any, jury: Path, arguments: tuple[str, ...
     assert done.exit_code == 2, done.output
     assert not (jury / "plan").exists() or not list((jury / "plan").glob("*.csv"))
     assert not (jury / "m.csv").exists()
+
+
+def test_describe_with_gold_has_the_panel(run: Any, jury: Path) -> None:
+    done = run("describe", "responses.csv", "--gold", "gold.csv", "--resamples", 0)
+    assert done.exit_code == 0
+    assert "that err apart" in done.stdout
+    plain = ("describe", "responses.csv", "--resamples", 0, "--json")
+    assert "panel" not in json.loads(run(*plain).stdout)
+    assert json.loads(run(*plain, "--gold", "gold.csv").stdout)["panel"]["n_known"] == 80

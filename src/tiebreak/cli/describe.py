@@ -14,6 +14,8 @@ from tiebreak.cli.errors import stages
 from tiebreak.cli.options import (
     Classes,
     Columns,
+    GoldFile,
+    InputTables,
     Repeats,
     ResponsesFile,
     TasksFile,
@@ -23,7 +25,10 @@ from tiebreak.cli.options import (
 from tiebreak.wording import counted, first_few
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tiebreak.agreement import AgreementReport, Alpha
+    from tiebreak.panel import PanelReport
     from tiebreak.responses import Responses
 
 RARE = 0.005  # of all labels: a class below it is near-empty
@@ -32,6 +37,7 @@ MAX_SHOWN = 20  # classes, workers and pairs that the text shows; --json has all
 
 def describe(
     responses: ResponsesFile,
+    gold: GoldFile = None,
     tasks: TasksFile = None,
     columns: Columns = None,
     repeats: Repeats = None,
@@ -48,22 +54,46 @@ def describe(
 ) -> None:
     """Look at responses before fusing them.
 
-    What was read and how, how far workers agree, and what looks odd.
+    What was read and how, how far workers agree, and what looks odd; with gold, also how good the
+    workers are and what errors they share (see `tiebreak panel`).
     """
-    check_files((responses, tasks), ())
+    check_files((responses, gold, tasks), ())
     with stages(quiet=quiet) as tell:
         tell("reading")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             given = read_inputs(
-                responses, tasks=tasks, columns=columns, repeats=repeats, classes=classes
+                responses,
+                gold=gold,
+                tasks=tasks,
+                columns=columns,
+                repeats=repeats,
+                classes=classes,
             )
         found = look_at(given.responses)
         found["columns"] = understood_columns(responses, columns)
         found["notes"] = list(dict.fromkeys(str(each.message) for each in caught))
         order = None if ordered is None else split_list(ordered)
         found |= measure(given.responses, order, resamples, tell)
-    typer.echo(json.dumps(found, ensure_ascii=False) if as_json else as_text(found))
+        about_panel = _panel(given, tell) if gold is not None else None
+    if as_json:
+        known = {} if about_panel is None else {"panel": about_panel.to_dict()}
+        typer.echo(json.dumps(found | known, ensure_ascii=False))
+        return
+    typer.echo(as_text(found))
+    if about_panel is not None:
+        typer.echo(f"\npanel\n{about_panel}")
+
+
+def _panel(given: InputTables, tell: Callable[[str], None]) -> PanelReport:
+    """Fit the responses, and report on the workers by gold."""
+    from tiebreak import panel
+    from tiebreak.cli.judging import JUDGES
+    from tiebreak.inference import VariationalBayes
+
+    tell("fitting")
+    model = VariationalBayes(dependence=JUDGES).fit(given.responses)
+    return panel.report(model, given.gold)
 
 
 def look_at(responses: Responses) -> dict[str, Any]:

@@ -18,7 +18,14 @@ from tiebreak.panel.learning import GoldWorth, gold_worth
 from tiebreak.panel.sampling import N_TASKS, sample
 from tiebreak.panel.self_preference import SelfPreference, self_preference
 from tiebreak.panel.shared_errors import SharedErrors, shared_errors
-from tiebreak.panel.subsets import JudgeEffect, SmallPanel, effects, scores_of, smallest
+from tiebreak.panel.subsets import (
+    JudgeEffect,
+    SmallPanel,
+    cheapest,
+    effects,
+    scores_of,
+    smallest,
+)
 from tiebreak.panel.table import GoldTable, gold_table, known_codes, log_terms
 from tiebreak.responses import Responses
 
@@ -149,7 +156,7 @@ def report(
         _versus(table, held_out(model, table.task, random_state), random_state),
         effects(scores, table),
         smallest(scores, table, None, random_state),
-        None if priced is None else smallest(scores, table, priced, random_state),
+        None if priced is None else cheapest(scores, table, priced, random_state),
         gold_worth(table, confusion, prior, dependence, random_state),
         preferences,
         *_unanimous(table, responses),

@@ -111,18 +111,31 @@ def effects(scores: Scores, table: GoldTable) -> tuple[JudgeEffect, ...]:
     return tuple(sorted(found, key=lambda each: -each.log_loss))
 
 
+def cheapest(scores: Scores, table: GoldTable, prices: Floats, seed: int = 0) -> SmallPanel | None:
+    """Return the cheapest panel about as good as the whole: by gain for the price, or by gain."""
+    found = [smallest(scores, table, prices, seed, by_price=by_price) for by_price in (True, False)]
+    good = [each for each in found if each is not None]
+    return min(good, key=lambda each: each.price or 0.0, default=None)
+
+
 def smallest(
-    scores: Scores, table: GoldTable, prices: Floats | None = None, seed: int = 0
+    scores: Scores,
+    table: GoldTable,
+    prices: Floats | None = None,
+    seed: int = 0,
+    *,
+    by_price: bool = False,
 ) -> SmallPanel | None:
-    """Return the smallest panel, or with prices the cheapest, about as good as the whole."""
+    """Return the smallest panel about as good as the whole; `by_price`: by gain for the price."""
     n, n_judges = scores.weight.shape
     if n < 2 * N_FOLDS or n_judges < 2:
         return None
     fold = np.random.default_rng(seed).permutation(n) % N_FOLDS
     longest = min(MOST_JUDGES, n_judges)
+    divisor = prices if by_price else None
     loss = np.zeros((n, longest))
     for each in range(N_FOLDS):
-        path = _path(scores, np.flatnonzero(fold != each), longest, prices)
+        path = _path(scores, np.flatnonzero(fold != each), longest, divisor)
         for size in range(1, longest + 1):
             some = _mask(path[:size], n_judges)
             loss[fold == each, size - 1] = scores.losses(some)[fold == each]
@@ -130,7 +143,7 @@ def smallest(
     change = loss - whole[:, None]
     error = change.std(axis=0, ddof=1) / np.sqrt(n)
     good = np.flatnonzero(change.mean(axis=0) <= error)
-    path = _path(scores, np.arange(n), longest, prices)
+    path = _path(scores, np.arange(n), longest, divisor)
     if not len(good):
         return None
     size = int(good[0]) + 1
