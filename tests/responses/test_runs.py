@@ -326,3 +326,13 @@ def test_soft_votes_must_be_probabilities() -> None:
     table = {"task": [1], "worker": ["w"], "probability_no": [0.3], "probability_yes": [0.3]}
     with pytest.raises(tb.InputError, match="do not sum to 1"):
         tb.read_responses(table)
+
+
+def test_agreement_and_dependence_see_each_judge_once() -> None:
+    rows, truth = panel(n_tasks=200, repeat=0.6)
+    crowd = tb.read_responses(table_of(rows))
+    voted = tb.read_responses(table_of(rows), repeats="vote")
+    assert tb.agreement.report(crowd).percent == tb.agreement.report(voted).percent
+    gold = dict(enumerate(truth.tolist()))
+    found = tb.evaluate.dependence(tb.VariationalBayes().fit(crowd), gold)
+    assert 4.0 < found.n_responses <= 5.0

@@ -58,6 +58,8 @@ def describe(
     workers are and what errors they share (see `tiebreak panel`).
     """
     check_files((responses, gold, tasks), ())
+    from tiebreak.responses import plurality
+
     with stages(quiet=quiet) as tell:
         tell("reading")
         with warnings.catch_warnings(record=True) as caught:
@@ -70,11 +72,12 @@ def describe(
                 repeats=repeats,
                 classes=classes,
             )
-        found = look_at(given.responses)
+        crowd = plurality(given.responses)  # a worker that was asked ten times agrees once
+        found = look_at(crowd)
         found["columns"] = understood_columns(responses, columns)
         found["notes"] = list(dict.fromkeys(str(each.message) for each in caught))
         order = None if ordered is None else split_list(ordered)
-        found |= measure(given.responses, order, resamples, tell)
+        found |= measure(crowd, order, resamples, tell)
         about_panel = _panel(given, tell) if gold is not None else None
     if as_json:
         known = {} if about_panel is None else {"panel": about_panel.to_dict()}

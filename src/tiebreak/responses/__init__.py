@@ -3,7 +3,7 @@
 from tiebreak.responses.building import REPEATS, Builder, Repeats, sorted_classes
 from tiebreak.responses.runs import Runs, WorkerRuns
 from tiebreak.responses.table import Responses
-from tiebreak.responses.weighing import Extras, weigh
+from tiebreak.responses.weighing import Extras, plurality, weigh
 
 __all__ = [
     "REPEATS",
@@ -13,6 +13,7 @@ __all__ = [
     "Responses",
     "Runs",
     "WorkerRuns",
+    "plurality",
     "sorted_classes",
     "weigh",
 ]

@@ -24,6 +24,7 @@ from tiebreak.responses import position, runs
 from tiebreak.responses.runs import Runs
 from tiebreak.responses.table import Responses
 
+EQUAL = 1e-9  # weights that differ by less, as a share, are a tie
 TOLD = 0.05  # confidence that changes weights by less is not mentioned
 
 
@@ -166,6 +167,27 @@ def _merge_equal(
         code=np.concatenate(codes or empty),
         weight=np.concatenate(weights or [np.empty(0)]),
     )
+
+
+def plurality(responses: Responses) -> Responses:
+    """Return one response of each worker to each task, the one that weighs most; a tie gives none.
+
+    What measures agreement or errors of workers wants each of them once. Responses that were not
+    weighed by runs are returned as they are.
+    """
+    if responses.runs is None or responses.weight is None or not responses.n_responses:
+        return responses
+    worker = responses.worker_of_each()
+    task = responses.task_of_each()
+    is_new = np.ones(len(worker), dtype=bool)
+    is_new[1:] = (np.diff(worker) != 0) | (np.diff(task) != 0)
+    pair = np.cumsum(is_new) - 1
+    most = np.maximum.reduceat(responses.weight, np.flatnonzero(is_new))
+    is_most = responses.weight >= most[pair] * (1.0 - EQUAL)
+    kept = is_most & (np.bincount(pair[is_most])[pair] == 1)
+    n_each = np.bincount(task[kept], minlength=responses.n_tasks)
+    start = np.concatenate([[0], np.cumsum(n_each)]).astype(responses.start.dtype)
+    return replace(responses, start=start, code=responses.code[kept], weight=None)
 
 
 def first_preference(responses: Responses, extras: Extras) -> Floats:
