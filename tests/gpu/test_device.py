@@ -159,6 +159,18 @@ def test_too_little_memory_is_said_before_anything_is_allocated(
         tb.VariationalBayes(backend="cuda").fit(crowd.responses)
 
 
+def test_memory_that_runs_out_in_a_fit_is_said() -> None:
+    pool = device.cupy().get_default_memory_pool()
+    pool.free_all_blocks()
+    crowd = tb.simulate.crowd(200_000, 50, 3, responses_per_task=3, random_state=0)
+    pool.set_limit(size=4_000_000)
+    try:
+        with pytest.raises(tb.OptionError, match=r"ran out of memory.*numba"):
+            tb.VariationalBayes(backend="cuda").fit(crowd.responses)
+    finally:
+        pool.set_limit(size=0)
+
+
 @pytest.mark.parametrize("worker_model", ["confusion", "coin", "kinds", "subtypes", "communities"])
 def test_worker_models_give_the_labels_of_the_processor(worker_model: str) -> None:
     crowd = tb.simulate.crowd(2_000, 30, 3, responses_per_task=5, random_state=4)

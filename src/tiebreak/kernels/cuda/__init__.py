@@ -62,4 +62,5 @@ def open(tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = N
     device.cupy()
     if q.shape[1] < 2 or (tasks.role == LINKED).any():
         return compiled.open(tasks, q, n_threads, copies)
-    return CudaSweeper(tasks, q, copies)
+    with device.says_what_did_not_fit():
+        return CudaSweeper(tasks, q, copies)

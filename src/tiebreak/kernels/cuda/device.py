@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from types import ModuleType
 from typing import Any
@@ -121,6 +123,20 @@ def launch(function: Any, n_threads: int, *arguments: Any, threads: int = 256) -
     """Start a kernel with so many threads in all."""
     if n_threads:
         function((-(-n_threads // threads),), (threads,), arguments)
+
+
+@contextmanager
+def says_what_did_not_fit() -> Iterator[None]:
+    """Turn the device's "out of memory" into an error that says the way out."""
+    cp = cupy()
+    try:
+        yield
+    except cp.cuda.memory.OutOfMemoryError as cause:
+        cp.get_default_memory_pool().free_all_blocks()
+        raise DeviceError(
+            f"The device ran out of memory ({cause}): something else may use it. Try again, set "
+            f'{MEMORY_LIMIT} to fewer bytes, or use backend="numba".'
+        ) from cause
 
 
 def upload(array: npt.NDArray[Any]) -> Any:

@@ -85,6 +85,10 @@ class CudaSweeper:
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
         """Return Σ q by code and over tasks, of the chosen tasks; None: of all."""
+        with device.says_what_did_not_fit():
+            return self._tally(chosen)
+
+    def _tally(self, chosen: Mask | None) -> tuple[Floats, Floats]:
         cp = device.cupy()
         n_of_code = self._count_ones(EVERYONE, chosen)
         kept = self._q
@@ -112,9 +116,9 @@ class CudaSweeper:
 
     def q(self) -> Floats:
         """Return q, (n_tasks, n_states), fetched from the device into the array given at first."""
-        cp = device.cupy()
         crowd = self._crowd
-        out = cp.empty((self._tasks.n_tasks, crowd.n_states))
+        with device.says_what_did_not_fit():
+            out = device.cupy().empty((self._tasks.n_tasks, crowd.n_states))
         unpack = device.kernel("unpack", crowd.n_states, crowd.slices.bits)
         n_places = np.uint32(crowd.n_places)
         device.launch(unpack, crowd.n_places, self._q, crowd.order, n_places, out)
@@ -352,8 +356,9 @@ class DirichletStep:
         sweeper.run()
         counted = sweeper._n_counted
         n_workers = self._shape[0]
-        implied = (cp.empty_like(self._alpha0), cp.empty(self._shape))
-        parts = cp.empty(n_workers * n_states + 1)
+        with device.says_what_did_not_fit():
+            implied = (cp.empty_like(self._alpha0), cp.empty(self._shape))
+            parts = cp.empty(n_workers * n_states + 1)
         collect = device.kernel("collect", n_states, crowd.slices.bits)
         device.launch(
             collect,
