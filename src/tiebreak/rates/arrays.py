@@ -17,9 +17,10 @@ from scipy.stats import t as student
 
 from tiebreak.kernels.layout import Codes, Floats, Mask
 
-PRIOR_RESIDUALS = 2.0  # residuals of the expected size that are added to the known ones
+PRIOR_RESIDUALS = 4.0  # residuals of the expected size that are added to the known ones
+TOO_SURE = 2.0  # judges expect half the residuals that they have
 LEAST_KNOWN = 8.0  # known tasks of a class, and of the others, for its predictions to be used
-LEAST_VARIANCE = 0.02  # that is expected of a residual, however sure the judges are
+LEAST_VARIANCE = 0.05  # that is expected of a residual, however sure the judges are
 N_DRAWS = 4000
 OFFSET_SPREAD = 1.0  # of the posterior's offset, before gold
 SLOPE_SPREAD = 0.5  # of its slope around 1
@@ -69,7 +70,7 @@ def prediction_powered(f: Floats, known: Known, level: float, rng: np.random.Gen
     shift = float(np.average(residual, weights=known.weight))
     value = float(np.clip(power * f.mean() + shift, 0.0, 1.0))
     spread = known.weight**2 * np.square(residual - shift)
-    expected = max(float((f * (1.0 - f)).mean()), LEAST_VARIANCE)
+    expected = max(TOO_SURE * float((f * (1.0 - f)).mean()), LEAST_VARIANCE)
     variance = (spread.sum() + PRIOR_RESIDUALS * expected) / (n - 1.0 + PRIOR_RESIDUALS)
     error = float(np.sqrt(variance * max(1.0 - n / len(f), 0.0) / n))
     return _on_log_odds(value, error, n - 1.0 + PRIOR_RESIDUALS, level, rng, n)
