@@ -22,8 +22,10 @@ if TYPE_CHECKING:
         agreement,
         ask,
         datasets,
+        decisions,
         errors,
         evaluate,
+        html_report,
         panel,
         rates,
         routing,
@@ -57,17 +59,26 @@ if TYPE_CHECKING:
         write_workers,
     )
     from tiebreak.gold import Gold
-    from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
+    from tiebreak.inference import (
+        Auto,
+        DawidSkene,
+        GibbsSampler,
+        LogOpinionPool,
+        MajorityVote,
+        VariationalBayes,
+    )
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
     from tiebreak.responses import Responses
 
 __all__ = [
+    "Auto",
     "ConvergenceWarning",
     "DawidSkene",
     "ExactLinkOptions",
     "FileError",
+    "GibbsSampler",
     "Gold",
     "GoldError",
     "InputError",
@@ -75,6 +86,7 @@ __all__ = [
     "Labels",
     "LinkError",
     "Links",
+    "LogOpinionPool",
     "MajorityVote",
     "MeanFieldOptions",
     "MissingExtraError",
@@ -89,8 +101,10 @@ __all__ = [
     "agreement",
     "ask",
     "datasets",
+    "decisions",
     "errors",
     "evaluate",
+    "html_report",
     "links_from_gold",
     "panel",
     "rates",
@@ -113,8 +127,10 @@ _MODULES = (
     "agreement",
     "ask",
     "datasets",
+    "decisions",
     "errors",
     "evaluate",
+    "html_report",
     "panel",
     "rates",
     "routing",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,6 +27,11 @@ from tiebreak.link_graph import violated
 from tiebreak.links import Links
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
+
+if TYPE_CHECKING:
+    from tiebreak.decisions import Decisions
+    from tiebreak.inference.worker_summary import WorkersTable
+    from tiebreak.plots import Plots
 
 
 class Estimator:
@@ -74,11 +79,33 @@ class Estimator:
         """
         raise TypeError(f"{type(self).__name__} is a base; use one of the estimators.")
 
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the fitted model: `.workers()`, `.confusion(worker)`, `.bound()` …"""
+        from tiebreak.plots import Plots
+
+        return Plots(self)
+
     def fit_predict(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Labels:
         """Fit and return the labels."""
         return self.fit(responses, links=links, gold=gold, start=start).labels_
+
+    def workers_table(self, *, level: float = 0.9) -> WorkersTable:
+        """Return accuracy, confusions, information and a verdict for each worker, with intervals.
+
+        Intervals hold with probability `level`. See `WorkersTable`.
+        """
+        from tiebreak.inference.worker_summary import workers_table
+
+        return workers_table(self, level=level)
+
+    def decide(self, cost_matrix: Any = None, *, abstain_rate: float | None = None) -> Decisions:
+        """Return the decision of least expected cost for each task: see `tiebreak.decisions`."""
+        from tiebreak.decisions import decide
+
+        return decide(self, cost_matrix, abstain_rate=abstain_rate)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name."""

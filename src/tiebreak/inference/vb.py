@@ -12,13 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import squarem
-from tiebreak.inference.class_prior import (
-    ClassPrior,
-    StatePrior,
-    to_classes,
-    within_classes,
-)
+from tiebreak.inference import gold_weights, squarem
+from tiebreak.inference.class_prior import ClassPrior, StatePrior, to_classes, within_classes
 from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.inference.worker_models import WorkerModel
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
@@ -84,6 +79,7 @@ class Problem(NamedTuple):
     n_threads: int = 1
     links: LinkModel | None = None
     copies: Floats | None = None  # (n_tasks,); None: one each
+    gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
 
     @property
     def n_classes(self) -> int:
@@ -180,8 +176,8 @@ def beliefs_of_known(problem: Problem, q: Floats, gold: GoldCodes) -> Beliefs:
     """Return what known tasks alone say of workers and classes: [eq:gold-start]."""
     chosen = np.zeros(problem.tasks.n_tasks, dtype=bool)
     chosen[gold.task] = True
-    sweeper = problem.open(clamp(q, gold, problem.n_classes))
-    return update_beliefs(problem, *sweeper.tally(chosen))
+    known = with_known(problem, gold)
+    return update_beliefs(known, *known.open(clamp(q, gold, problem.n_classes)).tally(chosen))
 
 
 def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
@@ -193,6 +189,8 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     if gold is None:
         return problem
     tasks = problem.tasks
+    if problem.gold_weight is not None:
+        tasks = gold_weights.weigh_known(tasks, gold, problem.gold_weight, problem.n_states)
     if problem.n_states == problem.n_classes:
         role = roles(tasks.n_tasks, gold, None)
         return problem._replace(tasks=tasks._replace(role=role))
@@ -382,7 +380,8 @@ def class_scores(problem: Problem, scores: Floats) -> Floats:
     """Return the score of each class: the log of the sum over its states, exponentiated."""
     if problem.n_states == problem.n_classes:
         return scores
-    by_class = scores.reshape(len(scores), problem.n_classes, -1)
+    n_subtypes = problem.n_states // problem.n_classes  # -1 cannot be told of no task at all
+    by_class = scores.reshape(len(scores), problem.n_classes, n_subtypes)
     return np.asarray(np.logaddexp.reduce(by_class, axis=2))
 
 
