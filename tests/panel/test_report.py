@@ -284,3 +284,16 @@ def test_fifty_labels_show_shared_errors(name: str) -> None:
         low, high = found.effective_interval
         hits += inside and low <= whole.effective <= high
     assert hits >= 27
+
+
+@pytest.mark.parametrize("name", ["LogOpinionPool", "Auto", "DawidSkene", "MajorityVote"])
+def test_every_estimator_can_be_reported_on(name: str) -> None:
+    crowd = made()
+    takes_gold = name in ("LogOpinionPool", "Auto")
+    gold = {"gold": crowd.some} if takes_gold else {}
+    model = getattr(tb, name)().fit(crowd.responses, **gold)
+    report = tb.panel.report(model, crowd.some)
+    assert report.versus is not None
+    assert report.versus.panel_accuracy < 1.0  # not praised for labels that it was told
+    rate = tb.rates.estimate(model, crowd.some).of("c0")
+    assert rate.low < rate.rate < rate.high
