@@ -277,13 +277,13 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
     """Make the estimator with the options that were chosen; refuse those it does not have."""
     from tiebreak import inference
 
-    by_method: dict[str, type[Estimator]] = {
-        "vb": inference.VariationalBayes,
-        "ds": inference.DawidSkene,
-        "mv": inference.MajorityVote,
-        "gibbs": inference.GibbsSampler,
+    by_method = {
+        "vb": "VariationalBayes",
+        "ds": "DawidSkene",
+        "mv": "MajorityVote",
+        "gibbs": "GibbsSampler",
     }
-    estimator = by_method[method]()
+    estimator: Estimator = getattr(inference, by_method[method])()  # the others are not loaded
     known = estimator.get_params()
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if "random_state" not in known:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from tiebreak.inference import (
-    communities,
-    model_choice,
     option_checks,
     priors,
     publishing,
-    spectral,
     stages,
     vb,
 )
@@ -26,20 +23,22 @@ from tiebreak.inference.estimator import (
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
-from tiebreak.inference.model_choice import Tried
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import GridPoint
 from tiebreak.inference.stages import Start, lay_out, patterns_of, to_patterns
 from tiebreak.inference.vb import Problem, Stopping
 from tiebreak.inference.warm_start import WarmStart, q_from
-from tiebreak.inference.worker_models import AUTO, crowd_model
-from tiebreak.inference.worker_models.kinds import Kinds
+from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, crowd_model
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
 from tiebreak.links import OnContradiction
 from tiebreak.options import ExactLinkOptions, LinkOptions
+
+if TYPE_CHECKING:
+    from tiebreak.inference.model_choice import Tried
+    from tiebreak.inference.worker_models.kinds import Kinds
 
 
 class VariationalBayes(Estimator):
@@ -280,7 +279,9 @@ class VariationalBayes(Estimator):
         problem = self._problem(patterns, inputs)
         if q is None:
             q = vb.majority(problem.tasks, problem.n_classes)
-        if self.worker_model_ == communities.NAME and self._communities is None:
+        if self.worker_model_ == COMMUNITIES and self._communities is None:
+            from tiebreak.inference import communities
+
             self._communities = communities.learn(problem, q, self._stopping).workers
             problem = problem._replace(workers=self._communities)
         q = vb.to_states(problem, q, self.random_state)
@@ -299,6 +300,8 @@ class VariationalBayes(Estimator):
         if not isinstance(self.init, str):
             return start_from(self.init, crowd)
         if self.init == "spectral":
+            from tiebreak.inference import spectral
+
             return spectral.start(self._problem(Patterns(tasks), inputs), self.random_state)
         return None
 
@@ -309,7 +312,7 @@ class VariationalBayes(Estimator):
         problem = Problem(
             patterns.tasks,
             *crowd_model(
-                model_choice.PLAIN if self.worker_model_ == AUTO else self.worker_model_,
+                PLAIN if self.worker_model_ == AUTO else self.worker_model_,
                 self.confusion_prior,
                 priors.class_prior(self.class_prior, crowd.n_classes),
                 crowd,
@@ -319,7 +322,7 @@ class VariationalBayes(Estimator):
             self.n_threads or default_threads(),
             copies=patterns.copies,
         )
-        if self.worker_model_ == communities.NAME and self._communities is not None:
+        if self.worker_model_ == COMMUNITIES and self._communities is not None:
             return problem._replace(workers=self._communities)
         return problem
 
@@ -327,6 +330,7 @@ class VariationalBayes(Estimator):
         self, patterns: Patterns, inputs: Inputs, by_pattern: Inputs, q: Floats | None
     ) -> Floats:
         """Choose a worker model on plain responses; return where its run ended."""
+        from tiebreak.inference import model_choice
 
         def problem_of(name: str) -> Problem:
             self.worker_model_ = name

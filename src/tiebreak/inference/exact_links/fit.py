@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import honest, vb
+from tiebreak.inference import held_out, honest, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration, Evidence, Honesty
 from tiebreak.inference.exact_links import decode as decoding
 from tiebreak.inference.exact_links import merge as merging
@@ -115,12 +115,14 @@ def fit_gold(
     problem = vb.with_known(plain, gold)
     q = vb.clamp(start.q, gold, plain.n_classes)
     run = vb.ascend(problem, q, **stopping._asdict())
+    from_gold = False
     if starts.contradicts(vb.class_probabilities(plain, start.q), gold) and not is_warm:
         of_gold = vb.beliefs_of_known(plain, start.q, gold)
         other = vb.ascend(problem, q, **stopping._asdict(), implied=of_gold)
         if other.bounds[-1] > run.bounds[-1] + HIGHER * abs(run.bounds[-1]):
             run = other
-    found = honest.choose(plain, beliefs, honesty, Evidence(None, np.empty(0), gold))
+            from_gold = True
+    found = held_out.choose(plain, beliefs, gold, honesty, from_gold=from_gold)
     return Fit(run, vb.clamp(_of_responses(plain, run, found), gold), found)
 
 
