@@ -28,9 +28,10 @@ PUBLIC = {
     *("write_responses", "write_links", "write_gold", "write_labels", "write_workers"),
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler"),
+    *("LogOpinionPool", "Auto", "load"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
-    *("agreement", "ask", "datasets", "decisions", "errors", "evaluate"),
+    *("agreement", "ask", "datasets", "decisions", "errors", "evaluate", "html_report"),
     *("selection", "simulate", "theory"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         decisions,
         errors,
         evaluate,
+        html_report,
         selection,
         simulate,
         theory,
@@ -55,13 +56,22 @@ if TYPE_CHECKING:
         write_workers,
     )
     from tiebreak.gold import Gold
-    from tiebreak.inference import DawidSkene, GibbsSampler, MajorityVote, VariationalBayes
+    from tiebreak.inference import (
+        Auto,
+        DawidSkene,
+        GibbsSampler,
+        LogOpinionPool,
+        MajorityVote,
+        VariationalBayes,
+    )
+    from tiebreak.inference.kept.model_file import load
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
     from tiebreak.responses import Responses
 
 __all__ = [
+    "Auto",
     "ConvergenceWarning",
     "DawidSkene",
     "ExactLinkOptions",
@@ -74,6 +84,7 @@ __all__ = [
     "Labels",
     "LinkError",
     "Links",
+    "LogOpinionPool",
     "MajorityVote",
     "MeanFieldOptions",
     "MissingExtraError",
@@ -91,7 +102,9 @@ __all__ = [
     "decisions",
     "errors",
     "evaluate",
+    "html_report",
     "links_from_gold",
+    "load",
     "read_gold",
     "read_labels",
     "read_links",
@@ -113,6 +126,7 @@ _MODULES = (
     "decisions",
     "errors",
     "evaluate",
+    "html_report",
     "selection",
     "simulate",
     "theory",
@@ -126,6 +140,7 @@ _ROOMS = (
     "links",
     "files",
     "inference",
+    "inference.kept.model_file",
 )  # light first
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, trusted_workers
+from tiebreak.cli.arguments import STANDARD, check_files, number_or, trusted_workers
 from tiebreak.cli.decisions import (
     CostLimit,
     CostMatrixFile,
@@ -33,6 +33,8 @@ from tiebreak.cli.imports import (
     format_choices,
 )
 from tiebreak.cli.link_options import flags_of, takes_link_options
+from tiebreak.cli.members import describe_members, members_of
+from tiebreak.cli.models import Keep, refuse_model_name
 from tiebreak.cli.options import (
     Classes,
     Columns,
@@ -61,6 +63,7 @@ OPTIONS = {  # of the command, by the estimator's name for them
     "init": "--init",
     "worker_model": "--worker-model",
     "trust": "--trust",
+    "gold_weight": "--gold-weight",
     "calibrate": "--calibrate",
     "dependence": "--dependence",
     "on_contradiction": "--on-contradiction",
@@ -71,8 +74,8 @@ OPTIONS = {  # of the command, by the estimator's name for them
     "n_draws": "--draws",
 }
 
-Method = Literal["vb", "ds", "mv", "gibbs"]
-USES_LINKS = ("vb", "gibbs")
+Method = Literal["vb", "ds", "mv", "pool", "auto", "gibbs"]
+USES_LINKS = ("vb", "pool", "auto", "gibbs")
 WorkerModelName = Literal[
     "confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto"
 ]
@@ -88,7 +91,8 @@ def fuse(
     method: Annotated[
         Method,
         typer.Option(
-            help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote, gibbs: sampling."
+            help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote, gibbs: sampling, "
+            "pool: workers weighed by gold, auto: what foretells gold best."
         ),
     ] = "vb",
     out: Annotated[
@@ -106,6 +110,11 @@ def fuse(
     expert_list: ExpertList = None,
     cost_limit: CostLimit = None,
     vote_plan: VotePlanFile = None,
+    save: Annotated[
+        str | None,
+        typer.Option(help="Keep the model, for predict, update, stream.", metavar="MODEL.tbm"),
+    ] = None,
+    keep: Keep = "responses",
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add one column per class.")
     ] = False,
@@ -130,6 +139,12 @@ def fuse(
     trust: Annotated[
         str | None,
         typer.Option(help="Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"),
+    ] = None,
+    gold_weight: Annotated[
+        str | None,
+        typer.Option(
+            help="How often a known task counts for its workers. [vb, ds: auto]", metavar="auto|N"
+        ),
     ] = None,
     init: Annotated[
         Literal["majority", "spectral"] | None,
@@ -188,7 +203,7 @@ def fuse(
     if links and method not in USES_LINKS:
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
     if doubtful and not (
-        method == "vb" and links and not isinstance(link_options, MeanFieldOptions)
+        method != "gibbs" and links and not isinstance(link_options, MeanFieldOptions)
     ):
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
     if not links and (link_options or on_contradiction):
@@ -201,6 +216,7 @@ def fuse(
     refuse_without_costs(cost_matrix, expert_list, cost_limit, vote_plan)
     tables = (workers, worker_summary, doubtful, expert_list, vote_plan)
     check_files((responses, links, gold, tasks, cost_matrix), (out, *tables))
+    refuse_model_name(save)
     from tiebreak import files
     from tiebreak.inference import cost
 
@@ -209,6 +225,7 @@ def fuse(
         "init": init,
         "worker_model": worker_model,
         "trust": None if trust is None else trusted_workers(trust),
+        "gold_weight": number_or(("auto",), "--gold-weight", gold_weight),
         "link_options": link_options,
         "calibrate": "none" if no_calibrate else calibrate,
         "dependence": dependence,
@@ -260,16 +277,18 @@ def fuse(
             files.write_labels(out, model.labels_, probabilities=probabilities)
         else:
             files.write_table(out, with_decisions(model.labels_, decided, probabilities))
+    if save:
+        model.save(save, keep=keep)
     summary = summarise(method, model)
     if decided is not None:
         summary["decisions"] = summarise_decisions(decided)
     if as_json:
-        typer.echo(json.dumps(summary | {"out": out, "workers_out": workers}))
+        typer.echo(json.dumps(summary | {"out": out, "workers_out": workers, "saved": save}))
     if not quiet:
         print_message(describe(summary))
         if decided is not None:
             print_message(describe_decisions(decided))
-        written = [name for name in (out, *tables) if name and name != STANDARD]
+        written = [name for name in (out, *tables, save) if name and name != STANDARD]
         print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
 
 
@@ -281,6 +300,8 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
         "vb": "VariationalBayes",
         "ds": "DawidSkene",
         "mv": "MajorityVote",
+        "pool": "LogOpinionPool",
+        "auto": "Auto",
         "gibbs": "GibbsSampler",
     }
     estimator: Estimator = getattr(inference, by_method[method])()  # the others are not loaded
@@ -319,6 +340,8 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "calibration": _as_dict(model.calibration_),
         "worker_model": getattr(model, "worker_model_", None),
         "models_tried": _tried(getattr(model, "models_tried_", None)),
+        "chosen": getattr(model, "chosen_", None),
+        "members": members_of(getattr(model, "members_", None)),
         "sweeps": model.n_iter_,
         "converged": model.converged_,
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
@@ -351,6 +374,8 @@ def describe(summary: dict[str, Any]) -> str:
         ]
         found = f"worker model: {n['worker_model']}"
         lines.append(f"{found}; labels that others would change: {', '.join(others)}")
+    if n["members"]:
+        lines.append(describe_members(n["members"], n["gold"]))
     if n["links"]:
         lines.append(f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken")
     if n["links_doubtful"] is not None:

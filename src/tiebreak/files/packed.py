@@ -12,28 +12,22 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.errors import FileError, InputError
+from tiebreak.errors import FileError
+from tiebreak.files.array_folder import ABOUT, CHUNK, read_ids, seal, write_ids
 from tiebreak.files.atomic_write import Target, open_folder
-from tiebreak.ids import Ids, is_arrow
 from tiebreak.responses import Responses
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 SUFFIX = ".tb"
-ABOUT = "about.json"
 WHAT = "tiebreak responses"
 VERSION = 1
 ARRAYS = ("start", "code")
 NAMES = ("tasks", "workers", "classes")
-CHUNK = 1 << 24
 
 
 def is_packed(target: Any) -> bool:
@@ -55,7 +49,7 @@ def write_packed(target: Target, responses: Responses) -> None:
         for name in ARRAYS:
             np.save(folder / f"{name}.npy", getattr(responses, name))
         for name in NAMES:
-            _write_names(folder / f"{name}.arrow", name, getattr(responses, name))
+            write_ids(folder / f"{name}.arrow", name, getattr(responses, name))
         about = {
             "what": WHAT,
             "version": VERSION,
@@ -65,7 +59,7 @@ def write_packed(target: Target, responses: Responses) -> None:
             "classes": responses.n_classes,
             "empty": responses.n_empty,
             "repeats": responses.n_repeats,
-            "files": {file.name: _seal(file) for file in sorted(folder.iterdir())},
+            "files": {file.name: seal(file) for file in sorted(folder.iterdir())},
         }
         (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
@@ -78,10 +72,10 @@ def read_packed(target: Target) -> Responses:
         _check_files(folder, about["files"])
         mapped = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS)
         start, code = map(np.asarray, mapped)  # plain arrays, still on the disk
-        tasks, workers, classes = (_read_names(folder / f"{name}.arrow") for name in NAMES)
+        tasks, workers, classes = (read_ids(folder / f"{name}.arrow") for name in NAMES)
         found = len(code), len(tasks), len(workers), len(classes)
         said = tuple(about[name] for name in ("responses", "tasks", "workers", "classes"))
-        if found != said or not _fits(start, code, *found[1:]):
+        if found != said or not fits(start, code, *found[1:]):
             raise _damaged(folder, f"it holds {found}, and says {said}")
         return Responses(start, code, tasks, workers, classes, about["empty"], about["repeats"])
     except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
@@ -115,23 +109,14 @@ def _check_files(folder: Path, files: dict[str, dict[str, int]]) -> None:
     expected = {f"{name}.npy" for name in ARRAYS} | {f"{name}.arrow" for name in NAMES}
     if set(files) != expected:
         raise _damaged(folder, f"{ABOUT} lists {', '.join(sorted(files))}")
-    for name, seal in files.items():
+    for name, written in files.items():
         if not (folder / name).is_file():
             raise _damaged(folder, f"{name} is missing")
-        if _seal(folder / name) != seal:
+        if seal(folder / name) != written:
             raise _damaged(folder, f"{name} is not what was written")
 
 
-def _seal(file: Path) -> dict[str, int]:
-    """Return the size and the checksum of a file."""
-    found = 0
-    with file.open("rb") as content:
-        while chunk := content.read(CHUNK):
-            found = zlib.crc32(chunk, found)
-        return {"bytes": content.tell(), "crc32": found}
-
-
-def _fits(
+def fits(
     start: npt.NDArray[Any], code: npt.NDArray[Any], n_tasks: int, n_workers: int, n_classes: int
 ) -> bool:
     """Tell whether the arrays can be responses; compiled code would trust them blindly."""
@@ -154,46 +139,6 @@ def _damaged(folder: Path, reason: str) -> FileError:
         f"{folder} is damaged or was not written to its end ({reason}). "
         "Pack the responses again: tiebreak pack RESPONSES"
     )
-
-
-def _write_names(file: Path, what: str, names: Ids) -> None:
-    import pyarrow as pa
-
-    column = _as_arrow(what, names)
-    with (
-        pa.OSFile(str(file), "wb") as sink,
-        pa.ipc.new_file(sink, pa.schema({what: column.type})) as out,
-    ):
-        out.write_table(pa.table({what: column}))
-
-
-def _as_arrow(what: str, names: Ids) -> pa.Array:
-    import pyarrow as pa
-
-    if is_arrow(names.values):
-        return names.values
-    try:
-        column = pa.array(list(names))
-        if pa.types.is_nested(column.type) or column.to_pylist() != list(names):
-            raise pa.ArrowInvalid
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-        raise InputError(
-            f"The ids of {what} are not all text, or all numbers of one kind, so they cannot be "
-            f"packed: {names!r}. Give them as text."
-        ) from None
-    return column
-
-
-def _read_names(file: Path) -> Ids:
-    """Map ids into memory; Arrow takes what it needs from there."""
-    import pyarrow as pa
-
-    try:
-        with pa.memory_map(str(file)) as source:
-            (column,) = pa.ipc.open_file(source).read_all().columns
-        return Ids(column.combine_chunks())
-    except pa.ArrowException as error:
-        raise ValueError(f"{file.name}: {error}") from None
 
 
 def _is_own(folder: Path) -> bool:

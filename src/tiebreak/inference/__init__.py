@@ -6,21 +6,27 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tiebreak.inference.auto import Auto
     from tiebreak.inference.dawid_skene import DawidSkene
     from tiebreak.inference.gibbs import GibbsSampler
+    from tiebreak.inference.log_opinion_pool import LogOpinionPool
     from tiebreak.inference.majority_vote import MajorityVote
     from tiebreak.inference.variational_bayes import VariationalBayes
 
 __all__ = [
+    "Auto",
     "DawidSkene",
     "GibbsSampler",
+    "LogOpinionPool",
     "MajorityVote",
     "VariationalBayes",
 ]
 
 _HOMES = {
+    "Auto": "auto",
     "DawidSkene": "dawid_skene",
     "GibbsSampler": "gibbs",
+    "LogOpinionPool": "log_opinion_pool",
     "MajorityVote": "majority_vote",
     "VariationalBayes": "variational_bayes",
 }

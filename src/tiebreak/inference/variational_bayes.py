@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tiebreak.inference import (
+    gold_weights,
     option_checks,
     priors,
     publishing,
@@ -21,15 +22,16 @@ from tiebreak.inference.estimator import (
     start_from,
 )
 from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import GridPoint
 from tiebreak.inference.stages import Start, lay_out, patterns_of, to_patterns
-from tiebreak.inference.vb import Problem, Stopping
+from tiebreak.inference.vb import Beliefs, Problem, Stopping
 from tiebreak.inference.warm_start import WarmStart, q_from
-from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, crowd_model
+from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, CrowdModel, crowd_model
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
@@ -70,6 +72,10 @@ class VariationalBayes(Estimator):
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
         `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
+    gold_weight
+        How often a known task counts for its workers, where a guessed one counts once. "auto": the
+        more, the more a worker answered, because guesses have errors in common [eq:gold-weight].
+        1 is the paper's VB-LC.
     calibrate
         "auto": probabilities are scaled by how much errors are shared, which gold and links
         decide where there are enough of them. "votes": by `dependence` alone. "none": as the model
@@ -140,7 +146,9 @@ class VariationalBayes(Estimator):
     worker_model_: str
     models_tried_: tuple[Tried, ...] | None
     _warm_start: WarmStart
-    _communities: Kinds | None
+    _communities: Kinds | None = None
+    _crowd_model: CrowdModel
+    _beliefs: Beliefs
 
     supports_adaptive_selection = True
 
@@ -156,6 +164,7 @@ class VariationalBayes(Estimator):
         confusion_prior: priors.ConfusionPrior = "diagonal",
         worker_model: str = "confusion",
         trust: priors.Trust | None = None,
+        gold_weight: GoldWeight = gold_weights.AUTO,
         link_options: LinkOptions | None = None,
         calibrate: str | bool = "auto",
         dependence: float = DEPENDENCE,
@@ -172,6 +181,7 @@ class VariationalBayes(Estimator):
         self.confusion_prior = confusion_prior
         self.worker_model = worker_model
         self.trust = trust
+        self.gold_weight = gold_weight
         self.link_options = link_options
         self.calibrate = calibrate
         self.dependence = dependence
@@ -296,7 +306,13 @@ class VariationalBayes(Estimator):
             q = start.probabilities_ if end is None else end.class_q
             if end is not None and end.is_for(crowd):
                 return np.asarray(end.q if end.worker_model == self.worker_model_ else q)
-            return q_from(start.responses_, q, crowd, vb.majority(tasks, crowd.n_classes))
+            votes = vb.majority(tasks, crowd.n_classes)
+            if end is not None and end.worker_model == self.worker_model_:
+                q = end.q
+                n_subtypes = q.shape[1] // end.responses.n_classes
+                if n_subtypes > 1:
+                    votes = vb.split_into_subtypes(votes, n_subtypes, self.random_state)
+            return q_from(start.responses_, q, crowd, votes)
         if not isinstance(self.init, str):
             return start_from(self.init, crowd)
         if self.init == "spectral":
@@ -321,6 +337,9 @@ class VariationalBayes(Estimator):
             choose_backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
+            gold_weight=gold_weights.find(
+                self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes
+            ),
         )
         if self.worker_model_ == COMMUNITIES and self._communities is not None:
             return problem._replace(workers=self._communities)
@@ -365,6 +384,8 @@ class VariationalBayes(Estimator):
         problem = fitted.problem
         found = fitted.found
         run = found.run
+        self._crowd_model = CrowdModel(problem.states, problem.workers)
+        self._beliefs = run.beliefs
         self.class_prior_ = problem.states.mean(run.beliefs.alpha)
         self.confusion_ = vb.confusion(problem, run.beliefs)
         self.bounds_ = run.bounds

@@ -12,13 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import squarem
-from tiebreak.inference.class_prior import (
-    ClassPrior,
-    StatePrior,
-    to_classes,
-    within_classes,
-)
+from tiebreak.inference import gold_weights, squarem
+from tiebreak.inference.class_prior import ClassPrior, StatePrior, to_classes, within_classes
 from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.inference.worker_models import WorkerModel
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
@@ -84,6 +79,7 @@ class Problem(NamedTuple):
     n_threads: int = 1
     links: LinkModel | None = None
     copies: Floats | None = None  # (n_tasks,); None: one each
+    gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
 
     @property
     def n_classes(self) -> int:
@@ -152,10 +148,14 @@ def to_states(problem: Problem, q: Floats, random_state: int | None = None) -> F
     """Return q by state, where it is by class: subtypes start at random, [eq:subtype-start]."""
     if q.shape[1] == problem.n_states:
         return q
+    return split_into_subtypes(q, problem.n_states // problem.n_classes, random_state)
+
+
+def split_into_subtypes(q: Floats, n_subtypes: int, random_state: int | None = None) -> Floats:
+    """Return q by state from q by class, with shares of subtypes drawn: [eq:subtype-start]."""
     rng = np.random.default_rng(random_state or 0)
-    n_subtypes = problem.n_states // problem.n_classes
-    within = rng.dirichlet(np.ones(n_subtypes), size=(len(q), problem.n_classes))
-    return np.asarray((q[:, :, None] * within).reshape(len(q), problem.n_states))
+    within = rng.dirichlet(np.ones(n_subtypes), size=q.shape)
+    return np.asarray((q[:, :, None] * within).reshape(len(q), q.shape[1] * n_subtypes))
 
 
 def clamp(q: Floats, gold: GoldCodes | None, n_classes: int | None = None) -> Floats:
@@ -180,8 +180,8 @@ def beliefs_of_known(problem: Problem, q: Floats, gold: GoldCodes) -> Beliefs:
     """Return what known tasks alone say of workers and classes: [eq:gold-start]."""
     chosen = np.zeros(problem.tasks.n_tasks, dtype=bool)
     chosen[gold.task] = True
-    sweeper = problem.open(clamp(q, gold, problem.n_classes))
-    return update_beliefs(problem, *sweeper.tally(chosen))
+    known = with_known(problem, gold)
+    return update_beliefs(known, *known.open(clamp(q, gold, problem.n_classes)).tally(chosen))
 
 
 def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
@@ -193,6 +193,8 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     if gold is None:
         return problem
     tasks = problem.tasks
+    if problem.gold_weight is not None:
+        tasks = gold_weights.weigh_known(tasks, gold, problem.gold_weight, problem.n_states)
     if problem.n_states == problem.n_classes:
         role = roles(tasks.n_tasks, gold, None)
         return problem._replace(tasks=tasks._replace(role=role))
@@ -382,7 +384,8 @@ def class_scores(problem: Problem, scores: Floats) -> Floats:
     """Return the score of each class: the log of the sum over its states, exponentiated."""
     if problem.n_states == problem.n_classes:
         return scores
-    by_class = scores.reshape(len(scores), problem.n_classes, -1)
+    n_subtypes = problem.n_states // problem.n_classes  # -1 cannot be told of no task at all
+    by_class = scores.reshape(len(scores), problem.n_classes, n_subtypes)
     return np.asarray(np.logaddexp.reduce(by_class, axis=2))
 
 

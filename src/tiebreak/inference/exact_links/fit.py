@@ -69,29 +69,40 @@ def fit(
     exact.spread(run.q)
     evidence = _evidence(links, ascents.setup.hard, gold, options, ascents.rates)
     found = honest.choose(plain, beliefs, honesty, evidence)
-    q = _probabilities(plain, ascents.setup, run, found)
+    q = joint_probabilities(plain, ascents.setup, run, found)
     return Fit(
         run,
         q,
         found,
-        decoded=_decoded(links, exact, options),
+        decoded=decoded_jointly(links, exact, options),
         link_report=exact.finish(),
         rates=ascents.rates,
-        wrong=_wrong(links, ascents.setup),
+        wrong=probability_wrong(links, ascents.setup),
         uncertain=suspects,
     )
 
 
-def _probabilities(plain: Problem, setup: Setup, run: Run, found: Calibration | None) -> Floats:
-    """Return the probabilities of classes; linked tasks are inferred jointly from scaled scores."""
+def joint_probabilities(
+    plain: Problem,
+    setup: Setup,
+    run: Run,
+    found: Calibration | None,
+    n_given: Floats | None = None,
+) -> Floats:
+    """Return the probabilities of classes; linked tasks are inferred jointly from scaled scores.
+
+    `n_given`, (n_tasks,), is how many responses each task has had, where some were dropped.
+    """
     exact = setup.exact
     if found is None:
         exact.finish()
         exact.spread(run.q)
         return vb.class_probabilities(plain, run.q)
-    q = honest.probabilities(plain, run.beliefs, found)
+    q = honest.probabilities(plain, run.beliefs, found, n_given)
     unit = None if exact.unit is None else exact.unit[exact.task]
-    scores = honest.scaled_scores(plain, run.beliefs, found, exact.task, exact.pool.pays, unit)
+    scores = honest.scaled_scores(
+        plain, run.beliefs, found, exact.task, exact.pool.pays, unit, n_given
+    )
     exact.infer_from(scores, is_last=True)
     exact.finish()
     q[exact.task] = exact.pool.members_of(exact.q)
@@ -138,13 +149,16 @@ def _of_responses(plain: Problem, run: Run, found: Calibration | None) -> Floats
     return honest.probabilities(plain, run.beliefs, found)
 
 
-def _decoded(links: LinkCodes, exact: ExactLinks, options: ExactLinkOptions) -> GoldCodes | None:
+def decoded_jointly(
+    links: LinkCodes, exact: ExactLinks, options: ExactLinkOptions
+) -> GoldCodes | None:
+    """Return linked tasks and their labels, where they are decoded jointly."""
     some_hard = options.error is None and bool(links.is_hard.any())
     jointly = some_hard if options.decode is None else options.decode == "joint"
     return GoldCodes(exact.task, decoding.decode(exact)) if jointly else None
 
 
-def _wrong(links: LinkCodes, setup: Setup) -> Floats:
+def probability_wrong(links: LinkCodes, setup: Setup) -> Floats:
     """Return the probability that each link is wrong."""
     wrong = np.zeros(links.n_links)
     soft = ~setup.hard
