@@ -203,7 +203,7 @@ def fuse(
     if links and method not in USES_LINKS:
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
     if doubtful and not (
-        method == "vb" and links and not isinstance(link_options, MeanFieldOptions)
+        method != "gibbs" and links and not isinstance(link_options, MeanFieldOptions)
     ):
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
     if not links and (link_options or on_contradiction):
