@@ -389,6 +389,30 @@ def test_soft_copies_have_the_exact_posterior_where_parameters_are_known(n_class
     assert model.bounds_[-1] == pytest.approx(log_evidence, abs=1e-4)
 
 
+def test_copies_with_a_rate_that_is_known_have_the_exact_posterior() -> None:
+    """As where rates are learnt, but given: three classes, and classes of different shares."""
+    right = 0.7
+    wrong = 0.15
+    error = 0.2
+    share = np.array([0.5, 0.3, 0.2])
+    rows = [("a", "w", "c0"), ("b", "w", "c1"), ("c", "w", "c2")]
+    links = tb.Links.from_columns(["a"], ["b"], ["duplicate"])
+    model = tb.VariationalBayes(
+        class_prior=(1e8 * share).tolist(),
+        confusion_prior=(1e8 * right, 1e8 * wrong),
+        link_options=tb.ExactLinkOptions(error=error),
+        calibrate="none",
+    ).fit(rows, links=links)
+    joint = np.zeros((3, 3))
+    for y in product(range(3), repeat=2):
+        joint[y] = np.sqrt(share[y[0]] * share[y[1]])  # one prior, shared evenly
+        joint[y] *= 1.0 - error if y[0] == y[1] else error / 2.0
+        joint[y] *= np.prod([right if y[i] == i else wrong for i in range(2)])
+    joint /= joint.sum()
+    found = model.probabilities_[model.tasks_.codes(["a", "b"])]
+    assert found == pytest.approx(np.array([joint.sum(axis=1), joint.sum(axis=0)]), abs=1e-5)
+
+
 @settings(max_examples=60)
 @given(crowds(max_tasks=6), st.integers(0, 1000), st.sampled_from([None, 0.1, "learn"]))
 def test_the_bound_never_falls_with_duplicates(crowd: Crowd, seed: int, error: Any) -> None:

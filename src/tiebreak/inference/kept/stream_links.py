@@ -64,8 +64,8 @@ class StreamLinks:
 
     def add(self, rows: LinkRows) -> None:
         """Append links."""
-        for column, values in zip(self._columns, rows, strict=True):
-            column.extend(values)
+        for column, name in zip(self._columns, rows._fields, strict=True):
+            column.extend(getattr(rows, name))
         self._component = None
 
     def take_back(self, n: int) -> None:
