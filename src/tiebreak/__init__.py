@@ -18,7 +18,18 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import agreement, ask, datasets, errors, evaluate, selection, simulate, theory
+    from tiebreak import (
+        agreement,
+        ask,
+        datasets,
+        decisions,
+        errors,
+        evaluate,
+        html_report,
+        selection,
+        simulate,
+        theory,
+    )
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -34,6 +45,7 @@ if TYPE_CHECKING:
         TiebreakError,
     )
     from tiebreak.files import (
+        from_crowdkit,
         read_gold,
         read_labels,
         read_links,
@@ -45,7 +57,15 @@ if TYPE_CHECKING:
         write_workers,
     )
     from tiebreak.gold import Gold
-    from tiebreak.inference import Auto, DawidSkene, LogOpinionPool, MajorityVote, VariationalBayes
+    from tiebreak.inference import (
+        Auto,
+        DawidSkene,
+        GibbsSampler,
+        LogOpinionPool,
+        MajorityVote,
+        VariationalBayes,
+    )
+    from tiebreak.inference.kept.model_file import load
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
@@ -57,6 +77,7 @@ __all__ = [
     "DawidSkene",
     "ExactLinkOptions",
     "FileError",
+    "GibbsSampler",
     "Gold",
     "GoldError",
     "InputError",
@@ -79,9 +100,13 @@ __all__ = [
     "agreement",
     "ask",
     "datasets",
+    "decisions",
     "errors",
     "evaluate",
+    "from_crowdkit",
+    "html_report",
     "links_from_gold",
+    "load",
     "read_gold",
     "read_labels",
     "read_links",
@@ -96,7 +121,18 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory")
+_MODULES = (
+    "agreement",
+    "ask",
+    "datasets",
+    "decisions",
+    "errors",
+    "evaluate",
+    "html_report",
+    "selection",
+    "simulate",
+    "theory",
+)
 _ROOMS = (
     "errors",
     "options",
@@ -106,6 +142,7 @@ _ROOMS = (
     "links",
     "files",
     "inference",
+    "inference.kept.model_file",
 )  # light first
 
 

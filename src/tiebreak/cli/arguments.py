@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import functools
+import inspect
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from tiebreak.errors import FileError, OptionError
 
 STANDARD = "-"  # standard input or output
+TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
 
 
 def split_list(text: str) -> list[str]:
@@ -33,6 +37,57 @@ def split_pairs(option: str, text: str) -> dict[str, str]:
     if not pairs or not all(name and equals and value for name, equals, value in pairs):
         raise typer.BadParameter(f"{option} takes name=value,name=value; got {text!r}.")
     return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def trusted_workers(text: str) -> dict[str, float]:
+    """Read NAME or NAME=COUNT, with commas between: right answers that each starts with.
+
+    >>> trusted_workers("ann,bob=20")
+    {'ann': 50.0, 'bob': 20.0}
+    """
+    trust = {}
+    for part in split_list(text):
+        name, equals, count = part.rpartition("=") if "=" in part else (part, "", "")
+        try:
+            trust[name] = float(count) if equals else TRUST
+        except ValueError:
+            raise typer.BadParameter(
+                f"--trust takes NAME or NAME=COUNT, such as ann=50; got {part!r}."
+            ) from None
+    return trust
+
+
+def with_options(
+    command: Callable[..., None],
+    argument: str,
+    made: Sequence[inspect.Parameter],
+    gather: Callable[..., Any],
+) -> Callable[..., None]:
+    """Give a command several options in the place of one argument, which gets what they say.
+
+    `gather` is called with the options by name.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [
+        each
+        for known in signature.parameters.values()
+        for each in (made if known.name == argument else [known])
+    ]
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> None:
+        own = {each.name: given.pop(each.name) for each in made}
+        command(**given, **{argument: gather(**own)})
+
+    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
+    return wrapped
+
+
+def option_parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    """Make a parameter for `with_options`."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
 def number_or(words: tuple[str, ...], option: str, text: str | None) -> float | str | None:

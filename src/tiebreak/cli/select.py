@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
 from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.imports import takes_import_options
 from tiebreak.cli.options import (
     Columns,
     GoldFile,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tiebreak.selection import Pairs
 
 
+@takes_import_options
 def select(
     responses: ResponsesFile,
     n: Annotated[int, typer.Option("-n", help="How many pairs.", metavar="N", min=0)] = 20,
@@ -39,6 +41,7 @@ def select(
     strategy: Strategy = "adaptive",
     link_error: LinkError = None,
     columns: Columns = None,
+    imports: Any = None,
     out: Annotated[
         str | None, typer.Option("-o", "--out", help="Where pairs go; else stdout.", metavar="FILE")
     ] = None,
@@ -60,7 +63,14 @@ def select(
     error = error_rate(link_error)
     with working("reading and fitting", quiet=quiet):
         given = read_inputs(
-            responses, links=links, gold=gold, tasks=tasks, among=among, columns=columns
+            responses,
+            links=links,
+            gold=gold,
+            tasks=tasks,
+            among=among,
+            columns=columns,
+            form=imports.form,
+            choices=imports.choices,
         )
         known = given.responses.tasks
         allowed = None if given.among is None else tasks_among(known, given.among)

@@ -33,7 +33,7 @@ from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.vb import Problem, Stopping
-from tiebreak.inference.worker_models import crowd_model
+from tiebreak.inference.worker_models import PLAIN, crowd_model
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats
 from tiebreak.kernels.threads import default_threads
@@ -158,7 +158,7 @@ class Auto(Estimator):
             return self
         patterns = stages.patterns_of(inputs, stages.lay_out(inputs.responses), None)
         by_pattern = stages.to_patterns(inputs, patterns)
-        plain = self._plain(patterns, inputs, model_choice.PLAIN)
+        plain = self._plain(patterns, inputs, PLAIN)
         other = self._other_model(patterns, inputs)
         self._compare(plain, self._terms(plain), other, _gold_of(by_pattern))
         best = BestWorker.of(plain.problem.tasks, plain.shares, _gold_of(by_pattern))
@@ -217,7 +217,7 @@ class Auto(Estimator):
             members=members,
             first_seed=self.random_state or 0,
         )
-        if found.worker_model == model_choice.PLAIN:
+        if found.worker_model == PLAIN:
             return None
         problem = problem_of(found.worker_model)
         short = self._stopping._replace(tol=max(TRIAL, self.tol))

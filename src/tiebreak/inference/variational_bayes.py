@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from tiebreak.inference import (
-    communities,
     gold_weights,
-    model_choice,
     option_checks,
     priors,
     publishing,
-    spectral,
     stages,
     vb,
 )
@@ -28,20 +25,22 @@ from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
-from tiebreak.inference.model_choice import Tried
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import GridPoint
 from tiebreak.inference.stages import Start, lay_out, patterns_of, to_patterns
-from tiebreak.inference.vb import Problem, Stopping
+from tiebreak.inference.vb import Beliefs, Problem, Stopping
 from tiebreak.inference.warm_start import WarmStart, q_from
-from tiebreak.inference.worker_models import AUTO, crowd_model
-from tiebreak.inference.worker_models.kinds import Kinds
+from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, CrowdModel, crowd_model
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
 from tiebreak.links import OnContradiction
 from tiebreak.options import ExactLinkOptions, LinkOptions
+
+if TYPE_CHECKING:
+    from tiebreak.inference.model_choice import Tried
+    from tiebreak.inference.worker_models.kinds import Kinds
 
 
 class VariationalBayes(Estimator):
@@ -147,7 +146,9 @@ class VariationalBayes(Estimator):
     worker_model_: str
     models_tried_: tuple[Tried, ...] | None
     _warm_start: WarmStart
-    _communities: Kinds | None
+    _communities: Kinds | None = None
+    _crowd_model: CrowdModel
+    _beliefs: Beliefs
 
     supports_adaptive_selection = True
 
@@ -288,7 +289,9 @@ class VariationalBayes(Estimator):
         problem = self._problem(patterns, inputs)
         if q is None:
             q = vb.majority(problem.tasks, problem.n_classes)
-        if self.worker_model_ == communities.NAME and self._communities is None:
+        if self.worker_model_ == COMMUNITIES and self._communities is None:
+            from tiebreak.inference import communities
+
             self._communities = communities.learn(problem, q, self._stopping).workers
             problem = problem._replace(workers=self._communities)
         q = vb.to_states(problem, q, self.random_state)
@@ -303,10 +306,18 @@ class VariationalBayes(Estimator):
             q = start.probabilities_ if end is None else end.class_q
             if end is not None and end.is_for(crowd):
                 return np.asarray(end.q if end.worker_model == self.worker_model_ else q)
-            return q_from(start.responses_, q, crowd, vb.majority(tasks, crowd.n_classes))
+            votes = vb.majority(tasks, crowd.n_classes)
+            if end is not None and end.worker_model == self.worker_model_:
+                q = end.q
+                n_subtypes = q.shape[1] // end.responses.n_classes
+                if n_subtypes > 1:
+                    votes = vb.split_into_subtypes(votes, n_subtypes, self.random_state)
+            return q_from(start.responses_, q, crowd, votes)
         if not isinstance(self.init, str):
             return start_from(self.init, crowd)
         if self.init == "spectral":
+            from tiebreak.inference import spectral
+
             return spectral.start(self._problem(Patterns(tasks), inputs), self.random_state)
         return None
 
@@ -317,7 +328,7 @@ class VariationalBayes(Estimator):
         problem = Problem(
             patterns.tasks,
             *crowd_model(
-                model_choice.PLAIN if self.worker_model_ == AUTO else self.worker_model_,
+                PLAIN if self.worker_model_ == AUTO else self.worker_model_,
                 self.confusion_prior,
                 priors.class_prior(self.class_prior, crowd.n_classes),
                 crowd,
@@ -330,7 +341,7 @@ class VariationalBayes(Estimator):
                 self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes
             ),
         )
-        if self.worker_model_ == communities.NAME and self._communities is not None:
+        if self.worker_model_ == COMMUNITIES and self._communities is not None:
             return problem._replace(workers=self._communities)
         return problem
 
@@ -338,6 +349,7 @@ class VariationalBayes(Estimator):
         self, patterns: Patterns, inputs: Inputs, by_pattern: Inputs, q: Floats | None
     ) -> Floats:
         """Choose a worker model on plain responses; return where its run ended."""
+        from tiebreak.inference import model_choice
 
         def problem_of(name: str) -> Problem:
             self.worker_model_ = name
@@ -372,6 +384,8 @@ class VariationalBayes(Estimator):
         problem = fitted.problem
         found = fitted.found
         run = found.run
+        self._crowd_model = CrowdModel(problem.states, problem.workers)
+        self._beliefs = run.beliefs
         self.class_prior_ = problem.states.mean(run.beliefs.alpha)
         self.confusion_ = vb.confusion(problem, run.beliefs)
         self.bounds_ = run.bounds

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import honest, vb
+from tiebreak.inference import held_out, honest, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration, Evidence, Honesty
 from tiebreak.inference.exact_links import decode as decoding
 from tiebreak.inference.exact_links import merge as merging
@@ -69,7 +69,7 @@ def fit(
     exact.spread(run.q)
     evidence = _evidence(links, ascents.setup.hard, gold, options, ascents.rates)
     found = honest.choose(plain, beliefs, honesty, evidence)
-    q = _probabilities(plain, ascents.setup, run, found)
+    q = joint_probabilities(plain, ascents.setup, run, found)
     return Fit(
         run,
         q,
@@ -82,16 +82,27 @@ def fit(
     )
 
 
-def _probabilities(plain: Problem, setup: Setup, run: Run, found: Calibration | None) -> Floats:
-    """Return the probabilities of classes; linked tasks are inferred jointly from scaled scores."""
+def joint_probabilities(
+    plain: Problem,
+    setup: Setup,
+    run: Run,
+    found: Calibration | None,
+    n_given: Floats | None = None,
+) -> Floats:
+    """Return the probabilities of classes; linked tasks are inferred jointly from scaled scores.
+
+    `n_given`, (n_tasks,), is how many responses each task has had, where some were dropped.
+    """
     exact = setup.exact
     if found is None:
         exact.finish()
         exact.spread(run.q)
         return vb.class_probabilities(plain, run.q)
-    q = honest.probabilities(plain, run.beliefs, found)
+    q = honest.probabilities(plain, run.beliefs, found, n_given)
     unit = None if exact.unit is None else exact.unit[exact.task]
-    scores = honest.scaled_scores(plain, run.beliefs, found, exact.task, exact.pool.pays, unit)
+    scores = honest.scaled_scores(
+        plain, run.beliefs, found, exact.task, exact.pool.pays, unit, n_given
+    )
     exact.infer_from(scores, is_last=True)
     exact.finish()
     q[exact.task] = exact.pool.members_of(exact.q)
@@ -115,12 +126,14 @@ def fit_gold(
     problem = vb.with_known(plain, gold)
     q = vb.clamp(start.q, gold, plain.n_classes)
     run = vb.ascend(problem, q, **stopping._asdict())
+    from_gold = False
     if starts.contradicts(vb.class_probabilities(plain, start.q), gold) and not is_warm:
         of_gold = vb.beliefs_of_known(plain, start.q, gold)
         other = vb.ascend(problem, q, **stopping._asdict(), implied=of_gold)
         if other.bounds[-1] > run.bounds[-1] + HIGHER * abs(run.bounds[-1]):
             run = other
-    found = honest.choose(plain, beliefs, honesty, Evidence(None, np.empty(0), gold))
+            from_gold = True
+    found = held_out.choose(plain, beliefs, gold, honesty, from_gold=from_gold)
     return Fit(run, vb.clamp(_of_responses(plain, run, found), gold), found)
 
 

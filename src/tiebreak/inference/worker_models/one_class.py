@@ -13,11 +13,11 @@ A crowd in which most responses come from workers of several classes is left as 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.inference.worker_models.around import AroundModel
 from tiebreak.kernels.counting import count_codes
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.responses import Responses
@@ -28,38 +28,14 @@ MOST = 0.5  # of all responses: so many come from one-class voters in a crowd of
 LIFT = 0.25  # of the way from chance to certainty: so far must others agree with such a worker
 
 
-class FixedRows(NamedTuple):
+@dataclass(frozen=True)
+class FixedRows(AroundModel):
     """A `WorkerModel` of confusion matrices of which some rows are not learnt: [eq:one-class].
 
     A fixed row is known: it is the mean of its prior. Counts are kept for all rows alike.
     """
 
-    inner: ConfusionMatrices
     is_fixed: Mask  # (n_workers, n_states)
-
-    @property
-    def n_workers(self) -> int:
-        """How many workers there are."""
-        return self.inner.n_workers
-
-    @property
-    def n_classes(self) -> int:
-        """How many labels a worker may give."""
-        return self.inner.n_classes
-
-    @property
-    def n_states(self) -> int:
-        """How many states a task may be in."""
-        return self.inner.n_states
-
-    @property
-    def prior(self) -> Floats:
-        """Parameters before any response."""
-        return self.inner.prior
-
-    def collect(self, counts: Floats) -> Floats:
-        """Return counts as (n_workers, answer, state)."""
-        return self.inner.collect(counts)
 
     def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return E[log θ], and log θ of the rows that are known."""
