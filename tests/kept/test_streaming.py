@@ -160,7 +160,7 @@ def test_links_that_contradict_are_refused_and_forgotten() -> None:
 def test_a_new_class_is_taken(name: str) -> None:
     rows = shuffled(crowd().responses)
     stream = run(tb.VariationalBayes(worker_model=name).fit(rows[:300]), rows[300:])
-    workers = list(stream.workers)
+    workers = [str(worker) for worker in stream.workers]
     new = [(f"n{i}", worker, "c7") for i in range(20) for worker in workers]
     stream.visit(stream.add(*columns(new)))
     assert_counts_are_those_of_q(stream)
