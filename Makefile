@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test quick test-long check format bench reproduction lock clean
+.PHONY: help demo test quick test-long check format bench bench-gpu reproduction lock clean
 
 VENV := .venv
 BENCH_VENV := .venv-bench
@@ -45,6 +45,11 @@ format: $(VENV)/.dev-ready ## Put every file into the house format
 
 bench: $(BENCH_VENV)/.bench-ready ## Measure speed and memory, beside crowd-kit, in an environment of its own
 	@$(BENCH_VENV)/bin/python -m benchmarks
+
+bench-gpu: ## Measure sweeps on a CUDA device, where there is one, and write docs/gpu.md
+	@PYTHONPATH=src python3 -m benchmarks.gpu
+	@PYTHONPATH=src python3 -m benchmarks.gpu_fit
+	@PYTHONPATH=src python3 -m benchmarks.report_gpu
 
 reproduction: $(VENV)/.dev-ready ## Make docs/reproduction.md and its figures from the stored results
 	@$(BIN)/python experiments/00_paper/report.py

@@ -16,6 +16,7 @@ EVERY = {
     "growth": "benchmarks.scale.growth",
     "sweep": "benchmarks.rivals.sweep",
     "must_component": "benchmarks.scale.must_component",
+    "worker_model_sweeps": "benchmarks.scale.worker_models",
     "linked_sweep": "benchmarks.scale.linked_sweep",
     "fewer_sweeps": "benchmarks.scale.fewer_sweeps",
     "jury": "benchmarks.scale.jury",

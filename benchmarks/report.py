@@ -25,6 +25,7 @@ def write() -> None:
         ("ids", report_intake.ids),
         ("growth", report_intake.growth),
         ("sweep", _sweep),
+        ("worker_model_sweeps", _worker_model_sweeps),
         ("linked_sweep", _linked_sweep),
         ("must_component", _must_component),
         ("fewer_sweeps", _fewer_sweeps),
@@ -136,6 +137,27 @@ Each part timed alone, about half of the time with links goes to messages, a fif
 sixth to counting, the rest to small components. Nodes have the responses of all their tasks side by
 side, in the order of a depth-first search: two thirds of all neighbours are near each other then.
 Messages are probabilities here: one costs two divisions and hardly a logarithm.
+"""
+
+
+def _worker_model_sweeps(result: dict[str, Any]) -> str:
+    rows = "\n".join(
+        f"| {name} | {seconds * 1e9 / result['responses']:.1f} ns | "
+        f"{result['times_plain'][name]:.2f} × |"
+        for name, seconds in result["cpu_seconds"].items()
+    )
+    return f"""## Sweeps by worker model
+
+{result["responses"]:,} simulated responses, {result["workers"]:,} workers, {result["classes"]}
+classes, one thread, processor time, in turn: the median of the ratios to the plain sweep beside
+each.
+
+| worker model | a response | beside a plain sweep |
+|---|---|---|
+{rows}
+
+Subtypes have five states a class. A row of 20 states is held whole, as five vectors of four, from
+its scores to its counts.
 """
 
 

@@ -27,10 +27,12 @@ PUBLIC = {
     *("read_responses", "read_links", "read_gold", "read_labels"),
     *("write_responses", "write_links", "write_gold", "write_labels", "write_workers"),
     # estimators
-    *("MajorityVote", "DawidSkene", "VariationalBayes", "load"),
+    *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler"),
+    *("LogOpinionPool", "Auto", "load"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
-    *("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory"),
+    *("agreement", "ask", "datasets", "decisions", "errors", "evaluate", "html_report"),
+    *("selection", "simulate", "theory"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
     *(

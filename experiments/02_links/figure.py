@@ -11,7 +11,7 @@ from results import CLEAN, DATASETS, SIZES, WRONG, Results
 OUT = ROOT / "docs" / "figures" / "links_wrong.svg"
 METHODS = {  # label, colour (safe for the colour-blind), line and marker
     "grid": ("grid (the paper)", "#d55e00", "s--"),
-    "soft": ('soft: error="auto"', "#0072b2", "o-"),
+    "soft": ('soft: error="learn"', "#0072b2", "o-"),
 }
 
 

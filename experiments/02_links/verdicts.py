@@ -41,7 +41,7 @@ def verdicts(results: Results) -> list[Verdict]:
         soft_is_not_below(results, wrong, theirs) for wrong in WRONG for theirs in ("vb", "grid")
     ]
     found += [soft_on_music(results, wrong) for wrong in WRONG]
-    return found + temperature(results)
+    return found + calibration(results)
 
 
 def _judge(passes: list[bool], n_needed: int) -> bool | None:
@@ -213,7 +213,7 @@ def _apart(
 # Temperature
 
 
-def temperature(results: Results) -> list[Verdict]:
+def calibration(results: Results) -> list[Verdict]:
     size = f"{SIZES[0]:.0%} clean links".replace("%", " %")
 
     def by_dataset(figure: Callable[[str], list[float]]) -> np.ndarray:
@@ -235,11 +235,11 @@ def temperature(results: Results) -> list[Verdict]:
     )
     complete = len(errors) == len(DATASETS)
     if not len(errors):
-        return [Verdict(f"{size}: what the temperature does", "–", None)]
+        return [Verdict(f"{size}: what honest probabilities do", "–", None)]
     before, after = errors.mean(axis=0)
     return [
         Verdict(
-            f"{size}: the temperature at least halves the calibration error (mean of datasets)",
+            f"{size}: honest probabilities at least halve the calibration error (mean of datasets)",
             f"{before:.3f} to {after:.3f}, mean of {len(errors)} datasets",
             bool(after <= before / 2.0) if complete else None,
         ),

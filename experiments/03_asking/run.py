@@ -75,7 +75,11 @@ def _model(dataset: str, **options: Any) -> Any:
 
     prior = "uniform" if dataset in CONFIG["uniform_prior"] else "diagonal"
     return tb.VariationalBayes(
-        confusion_prior=prior, backend="numba", n_threads=1, **estimator_options(options)
+        confusion_prior=prior,
+        gold_weight=1,
+        backend="numba",
+        n_threads=1,
+        **estimator_options(options),
     )
 
 

@@ -49,7 +49,7 @@ def load(name):
 
 
 def model(**options):
-    return tb.VariationalBayes(backend="numba", n_threads=1, **options)
+    return tb.VariationalBayes(backend="numba", n_threads=1, gold_weight=1, **options)
 
 
 def score(responses, truth, label):

@@ -163,7 +163,7 @@ def model_right() -> dict[str, Any]:
                 ("auto 100", {}, 100),
             ):
                 given = some_of(gold, n, seed) if n else None
-                model = tb.VariationalBayes(**options).fit(responses, gold=given)
+                model = tb.VariationalBayes(gold_weight=1, **options).fit(responses, gold=given)
                 rows.setdefault(key, []).append(over_confidence(model, gold, given))
         found[f"K={n_classes}, {votes} votes"] = {
             key: np.mean(values, axis=0).tolist() for key, values in rows.items()

@@ -18,7 +18,18 @@ from typing import TYPE_CHECKING, Any
 from tiebreak._version import __version__
 
 if TYPE_CHECKING:
-    from tiebreak import agreement, ask, datasets, errors, evaluate, selection, simulate, theory
+    from tiebreak import (
+        agreement,
+        ask,
+        datasets,
+        decisions,
+        errors,
+        evaluate,
+        html_report,
+        selection,
+        simulate,
+        theory,
+    )
     from tiebreak.errors import (
         ConvergenceWarning,
         FileError,
@@ -45,7 +56,14 @@ if TYPE_CHECKING:
         write_workers,
     )
     from tiebreak.gold import Gold
-    from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
+    from tiebreak.inference import (
+        Auto,
+        DawidSkene,
+        GibbsSampler,
+        LogOpinionPool,
+        MajorityVote,
+        VariationalBayes,
+    )
     from tiebreak.inference.kept.model_file import load
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
@@ -53,10 +71,12 @@ if TYPE_CHECKING:
     from tiebreak.responses import Responses
 
 __all__ = [
+    "Auto",
     "ConvergenceWarning",
     "DawidSkene",
     "ExactLinkOptions",
     "FileError",
+    "GibbsSampler",
     "Gold",
     "GoldError",
     "InputError",
@@ -64,6 +84,7 @@ __all__ = [
     "Labels",
     "LinkError",
     "Links",
+    "LogOpinionPool",
     "MajorityVote",
     "MeanFieldOptions",
     "MissingExtraError",
@@ -78,8 +99,10 @@ __all__ = [
     "agreement",
     "ask",
     "datasets",
+    "decisions",
     "errors",
     "evaluate",
+    "html_report",
     "links_from_gold",
     "load",
     "read_gold",
@@ -96,7 +119,18 @@ __all__ = [
     "write_workers",
 ]
 
-_MODULES = ("agreement", "ask", "datasets", "errors", "evaluate", "selection", "simulate", "theory")
+_MODULES = (
+    "agreement",
+    "ask",
+    "datasets",
+    "decisions",
+    "errors",
+    "evaluate",
+    "html_report",
+    "selection",
+    "simulate",
+    "theory",
+)
 _ROOMS = (
     "errors",
     "options",

@@ -154,7 +154,7 @@ def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> N
         "method": "vb", "responses": 240, "tasks": 60, "workers": 8, "classes": 3, "gold": 60,
         "links": 0, "links_broken": None, "link_strength": None, "links_doubtful": None,
         "link_components": None, "calibration": model.calibration_ and model.calibration_._asdict(),
-        "worker_model": "confusion", "models_tried": None,
+        "worker_model": "confusion", "models_tried": None, "chosen": None, "members": None,
         "sweeps": model.n_iter_, "converged": True, "bound": pytest.approx(model.bounds_[-1]),
         "labels_below_0.9": 0, "out": "labels.csv", "workers_out": "w.csv",
     }  # fmt: skip
@@ -268,3 +268,89 @@ def test_a_small_crowd_is_fused_without_compiling(run: Run, crowd: simulate.Crow
     assert "pyarrow" in imported
     assert not imported & {"numba", "polars", "sklearn", "matplotlib"}
     assert done.stdout == run("fuse", "responses.csv").stdout
+
+
+def cost_rows(crowd: simulate.Crowd) -> str:
+    names = [str(name) for name in crowd.responses.classes]
+    lines = [",".join(["truth", *names, "ask"])]
+    for k, truth in enumerate(names):
+        cells = ["0" if k == d else "10" if k == 2 else "1" for d in range(3)]
+        lines.append(",".join([truth, *cells, "0.4"]))
+    return "\n".join(lines) + "\n"
+
+
+def test_a_worker_summary_has_a_row_for_each_worker(run: Run, crowd: simulate.Crowd) -> None:
+    result = run("fuse", "responses.csv", "--worker-summary", "workers.csv", "-o", "labels.csv")
+    assert result.exit_code == 0
+    header, *rows = rows_of(Path("workers.csv").read_text())
+    table = tb.VariationalBayes().fit(crowd.responses).workers_table()
+    assert header == list(table.columns())
+    assert [row[0] for row in rows] == [str(name) for name in table.workers]
+    low = header.index("accuracy_low")
+    assert [float(row[low]) for row in rows] == pytest.approx(table.accuracy_low.tolist())
+
+
+def test_majority_vote_has_no_worker_summary(run: Run, crowd: simulate.Crowd) -> None:
+    result = run("fuse", "responses.csv", "--method", "mv", "--worker-summary", "w.csv")
+    assert result.exit_code == 2
+    assert "does not model workers" in result.output
+    assert not Path("w.csv").exists()
+
+
+def test_decisions_stand_beside_labels(run: Run, crowd: simulate.Crowd, write: Write) -> None:
+    write("costs.csv", cost_rows(crowd))
+    result = run(
+        "fuse", "responses.csv", "--cost-matrix", "costs.csv", "-o", "labels.csv",
+        "--expert-list", "first.csv", "--cost-limit", "1", "--vote-plan", "votes.csv", "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0
+    model = tb.VariationalBayes().fit(crowd.responses)
+    decided = model.decide("costs.csv")
+    header, *rows = rows_of(Path("labels.csv").read_text())
+    assert header == ["task", "label", "probability", "decision", "expected_cost", "saving"]
+    assert {row[0]: row[3] for row in rows} == decided.best()
+    first = rows_of(Path("first.csv").read_text())[1:]
+    assert [row[0] for row in first] == [str(task) for task in decided.expert_first()]
+    summary = json.loads(result.stdout)["decisions"]
+    assert summary["expected_cost"] == pytest.approx(decided.total_cost)
+    assert summary["left_open"] == decided.n_left_open
+    assert len(rows_of(Path("votes.csv").read_text())) == summary["votes"] + 1
+    assert "an expert should see first" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--expert-list", "e.csv"), "--expert-list needs --cost-matrix"),
+        (("--cost-limit", "3"), "--cost-limit needs --cost-matrix"),
+        (("--cost-matrix", "costs.csv", "--vote-plan", "v.csv"), "--vote-plan needs --cost-limit"),
+        (("--cost-matrix", "nothing.csv"), "nothing.csv"),
+        (("--cost-matrix", "wrong.csv"), "no row for"),
+    ],
+)
+def test_costs_that_cannot_be_used_are_refused(
+    run: Run, crowd: simulate.Crowd, write: Write, options: tuple[str, ...], message: str
+) -> None:
+    write("costs.csv", cost_rows(crowd))
+    write("wrong.csv", "truth,x\nx,1\n")
+    result = run("fuse", "responses.csv", "-o", "labels.csv", *options)
+    assert result.exit_code == 2
+    assert message in result.output.replace("\n", " ")
+    assert not Path("labels.csv").exists()
+
+
+def test_gibbs_says_whether_it_has_mixed(run: Run, crowd: simulate.Crowd) -> None:
+    result = run("fuse", "responses.csv", "--method", "gibbs", "--links", "links.csv")
+    assert result.exit_code == 0
+    assert "chains have mixed: R-hat 1.0" in result.stderr
+    model = tb.GibbsSampler().fit(crowd.responses, links="links.csv")
+    assert {row[0]: row[1] for row in rows_of(result.stdout)[1:]} == model.labels_.best()
+    few = run("fuse", "responses.csv", "--method", "gibbs", "--draws", "4", "--chains", "2")
+    assert few.exit_code == 0
+    assert "have not mixed" in few.stderr
+
+
+def test_options_of_other_methods_are_refused(run: Run, crowd: simulate.Crowd) -> None:
+    result = run("fuse", "responses.csv", "--draws", "10")
+    assert result.exit_code == 2
+    assert "--method vb has no --draws" in result.output

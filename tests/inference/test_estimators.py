@@ -24,6 +24,7 @@ EVERY: list[Estimator] = [
     tb.VariationalBayes(confusion_prior=(4.0, 1.0)),
     tb.VariationalBayes(worker_model="coin"),
     tb.VariationalBayes(link_options=tb.MeanFieldOptions(schedule="parallel")),
+    tb.GibbsSampler(n_draws=800),
 ]
 ESTIMATORS = pytest.mark.parametrize("model", EVERY, ids=lambda model: repr(model)[:40])
 
@@ -37,7 +38,7 @@ def test_clone_pickle_and_repr_keep_the_parameters(model: Estimator) -> None:
 
 
 def _names() -> dict[str, Any]:
-    named = ("MajorityVote", "DawidSkene", "VariationalBayes", "MeanFieldOptions")
+    named = ("MajorityVote", "DawidSkene", "VariationalBayes", "MeanFieldOptions", "GibbsSampler")
     return {name: getattr(tb, name) for name in named}
 
 
@@ -66,6 +67,10 @@ def test_a_start_may_know_other_tasks_and_workers(model: Estimator) -> None:
     ]
     first = clone(model).fit(rows)
     assert len(first.tasks_) < 60
+    if isinstance(model, tb.GibbsSampler):  # draws differ; what they are drawn from does not
+        drawn = clone(model).fit(CROWD.responses, start=first).probabilities_
+        assert np.abs(drawn - clone(model).fit(CROWD.responses).probabilities_).max() < 0.1
+        return
     warm = clone(model).set_params(tol=1e-10).fit(CROWD.responses, start=first)
     cold = clone(model).set_params(tol=1e-10).fit(CROWD.responses)
     assert np.abs(warm.probabilities_ - cold.probabilities_).max() < 1e-4

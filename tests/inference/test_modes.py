@@ -494,13 +494,40 @@ def test_wrong_links_are_found_out(wrong: float) -> None:
     assert np.mean(soft.link_errors_[None][:2]) == pytest.approx(wrong, abs=0.05)
 
 
-def test_duplicates_in_any_order_of_rows_give_the_same() -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        tb.ExactLinkOptions(),
+        tb.ExactLinkOptions(error=0.1),
+        tb.ExactLinkOptions(error="learn"),
+        tb.MeanFieldOptions(strength=2.0),
+    ],
+    ids=["hard", "rate", "learn", "mean field"],
+)
+def test_duplicates_in_any_order_of_rows_give_the_same(options: Any) -> None:
     """Also where copies have different numbers of responses, which scale them differently."""
     rows = [("few", "ann", "x")]
     rows += [("many", f"w{w}", "xxyxy"[w]) for w in range(5)]
+    rows += [("third", f"w{w}", "yyxx"[w]) for w in range(4)]
     rows += [(f"t{i}", f"w{w}", "y") for i in range(6) for w in range(5)]
-    links = {"left": ["few"], "right": ["many"], "link": ["duplicate"]}
-    one = tb.VariationalBayes(tol=1e-9).fit(rows, links=links)
-    other = tb.VariationalBayes(tol=1e-9).fit(rows[::-1], links=links)
-    code = other.tasks_.codes(one.tasks_)
-    assert np.abs(one.probabilities_ - other.probabilities_[code]).max() < 1e-6
+    links = {"left": ["few", "many"], "right": ["many", "third"], "link": ["duplicate"] * 2}
+    model = tb.VariationalBayes(tol=1e-9, link_options=options)
+    one = model.fit(rows, links=links)
+    code = one.tasks_.codes(sorted(one.tasks_))
+    expected = one.probabilities_[code]
+    bound = one.bounds_[-1]
+    other = model.fit(rows[::-1], links=links)
+    code = other.tasks_.codes(sorted(other.tasks_))
+    assert np.abs(expected - other.probabilities_[code]).max() < 1e-6
+    assert other.bounds_[-1] == pytest.approx(bound)
+
+
+@pytest.mark.parametrize("n_others", [1, 30])
+def test_copies_of_a_known_task_share_one_prior(n_others: int) -> None:
+    """Classes are counted once for three copies, whether all tasks are pooled or only some."""
+    rows = [(task, "w", "x") for task in "abc"] + [(f"d{i}", "w", "y") for i in range(n_others)]
+    links = {"left": ["a", "b"], "right": ["b", "c"], "link": ["duplicate"] * 2}
+    model = tb.VariationalBayes(calibrate="none").fit(rows, links=links, gold={"b": "x"})
+    others = model.probabilities_[model.tasks_.codes([f"d{i}" for i in range(n_others)])]
+    alpha = 1.0 + np.array([1.0, 0.0]) + others.sum(axis=0)
+    assert model.class_prior_ == pytest.approx(alpha / alpha.sum(), abs=1e-4)

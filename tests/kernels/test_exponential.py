@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.compiled.exponential import exp, exp_simd, log, log_simd
+from tiebreak.kernels.compiled.exponential import exp, exp_normal, exp_simd, log, log_simd
 from tiebreak.kernels.compiled.simd import Like, load, store
 from tiebreak.kernels.layout import Floats
 
@@ -48,6 +48,24 @@ def test_vectors_do_what_numbers_do() -> None:
         found = on_vectors(given, (0, 0, 0))
         expected = [[on_numbers(each) for each in row] for row in given.tolist()]
         assert np.allclose(found, expected, rtol=5e-16, atol=5e-324)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 10, 15, 20, 30])
+def test_rows_that_are_held_whole_have_the_library_s_exponentials(n: int) -> None:
+    x = -np.random.default_rng(n).exponential(60.0, (2_000, n))
+    x[0] = 0.0
+    x[1] = -708.5
+    found = _normal_exp_of_rows(x, (0,) * n)
+    expected = np.where(x > -708.0, np.exp(x), 0.0)
+    assert (np.abs(found - expected) <= 5e-16 * expected).all()
+
+
+@kernel
+def _normal_exp_of_rows(x: Floats, like: Like) -> Floats:
+    out = np.empty_like(x)
+    for i in range(len(x)):
+        store(out, i, 0, exp_normal(load(x, i, 0, like)))
+    return out
 
 
 @kernel

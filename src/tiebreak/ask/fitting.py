@@ -180,7 +180,12 @@ class Fits:
             said = self._job.links_of(answers)
             links = said if links is None else links + said
         start = self._start(link_error, answers)
-        return VariationalBayes(link_options=ExactLinkOptions(error=link_error), tol=tol).fit(
+        model = VariationalBayes(
+            link_options=ExactLinkOptions(error=link_error),
+            gold_weight=1,  # tasks that are asked about are doubtful ones, no sample of all
+            tol=tol,
+        )
+        return model.fit(
             self._job.responses,
             links=links,
             gold=self._job.gold,

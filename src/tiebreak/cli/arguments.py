@@ -12,6 +12,7 @@ import typer
 from tiebreak.errors import FileError, OptionError
 
 STANDARD = "-"  # standard input or output
+TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
 
 
 def split_list(text: str) -> list[str]:
@@ -33,6 +34,24 @@ def split_pairs(option: str, text: str) -> dict[str, str]:
     if not pairs or not all(name and equals and value for name, equals, value in pairs):
         raise typer.BadParameter(f"{option} takes name=value,name=value; got {text!r}.")
     return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def trusted_workers(text: str) -> dict[str, float]:
+    """Read NAME or NAME=COUNT, with commas between: right answers that each starts with.
+
+    >>> trusted_workers("ann,bob=20")
+    {'ann': 50.0, 'bob': 20.0}
+    """
+    trust = {}
+    for part in split_list(text):
+        name, equals, count = part.rpartition("=") if "=" in part else (part, "", "")
+        try:
+            trust[name] = float(count) if equals else TRUST
+        except ValueError:
+            raise typer.BadParameter(
+                f"--trust takes NAME or NAME=COUNT, such as ann=50; got {part!r}."
+            ) from None
+    return trust
 
 
 def number_or(words: tuple[str, ...], option: str, text: str | None) -> float | str | None:

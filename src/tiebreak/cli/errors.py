@@ -108,10 +108,15 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
     return command
 
 
+def is_terminal() -> bool:
+    """Say whether somebody may be looking at stderr."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 @contextmanager
 def working(what: str, *, quiet: bool) -> Iterator[None]:
     """Show that something long is going on, on a terminal only."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
+    if quiet or not is_terminal():
         yield
         return
     from rich.console import Console

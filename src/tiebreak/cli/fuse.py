@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, split_list
-from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.arguments import STANDARD, check_files, number_or, trusted_workers
+from tiebreak.cli.decisions import (
+    CostLimit,
+    CostMatrixFile,
+    ExpertList,
+    VotePlanFile,
+    decide_by_costs,
+    describe_decisions,
+    refuse_without_costs,
+    summarise_decisions,
+    with_decisions,
+    write_decisions,
+)
+from tiebreak.cli.errors import is_terminal, print_message, working
 from tiebreak.cli.imports import (
     FormatName,
     LabelPattern,
@@ -21,6 +33,7 @@ from tiebreak.cli.imports import (
     format_choices,
 )
 from tiebreak.cli.link_options import flags_of, takes_link_options
+from tiebreak.cli.members import describe_members, members_of
 from tiebreak.cli.models import Keep, refuse_model_name
 from tiebreak.cli.options import (
     Classes,
@@ -43,7 +56,6 @@ from tiebreak.wording import counted
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
 
-TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
 SURE = 0.9  # labels below this probability are counted in the summary
 
 OPTIONS = {  # of the command, by the estimator's name for them
@@ -51,15 +63,19 @@ OPTIONS = {  # of the command, by the estimator's name for them
     "init": "--init",
     "worker_model": "--worker-model",
     "trust": "--trust",
+    "gold_weight": "--gold-weight",
     "calibrate": "--calibrate",
     "dependence": "--dependence",
     "on_contradiction": "--on-contradiction",
     "max_iter": "--max-iter",
     "accelerate": "--accelerate",
     "tol": "--tol",
+    "n_chains": "--chains",
+    "n_draws": "--draws",
 }
 
-Method = Literal["vb", "ds", "mv"]
+Method = Literal["vb", "ds", "mv", "pool", "auto", "gibbs"]
+USES_LINKS = ("vb", "pool", "auto", "gibbs")
 WorkerModelName = Literal[
     "confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto"
 ]
@@ -74,7 +90,10 @@ def fuse(
     tasks: TasksFile = None,
     method: Annotated[
         Method,
-        typer.Option(help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote."),
+        typer.Option(
+            help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote, gibbs: sampling, "
+            "pool: workers weighed by gold, auto: what foretells gold best."
+        ),
     ] = "vb",
     out: Annotated[
         str | None,
@@ -83,6 +102,14 @@ def fuse(
     workers: Annotated[
         str | None, typer.Option(help="Where to write who confuses what.", metavar="FILE")
     ] = None,
+    worker_summary: Annotated[
+        str | None,
+        typer.Option(help="Where to write how good workers are, with intervals.", metavar="FILE"),
+    ] = None,
+    cost_matrix: CostMatrixFile = None,
+    expert_list: ExpertList = None,
+    cost_limit: CostLimit = None,
+    vote_plan: VotePlanFile = None,
     save: Annotated[
         str | None,
         typer.Option(help="Keep the model, for predict, update, stream.", metavar="MODEL.tbm"),
@@ -112,6 +139,12 @@ def fuse(
     trust: Annotated[
         str | None,
         typer.Option(help="Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"),
+    ] = None,
+    gold_weight: Annotated[
+        str | None,
+        typer.Option(
+            help="How often a known task counts for its workers. [vb, ds: auto]", metavar="auto|N"
+        ),
     ] = None,
     init: Annotated[
         Literal["majority", "spectral"] | None,
@@ -143,6 +176,12 @@ def fuse(
     accelerate: Annotated[
         bool | None, typer.Option(help="Fewer sweeps by SQUAREM. [accelerate]")
     ] = None,
+    chains: Annotated[
+        int | None, typer.Option(help="Of gibbs: how many. [gibbs: 4]", metavar="N", min=1)
+    ] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Kept in each chain. [gibbs: 500]", metavar="N", min=4)
+    ] = None,
     seed: Seed = None,
     fold_labels: FoldLabels = False,
     force: Force = False,
@@ -161,14 +200,22 @@ def fuse(
         raise typer.BadParameter(
             "--json writes the summary to stdout, where the labels go. Name a file with -o."
         )
-    if links and method != "vb":
+    if links and method not in USES_LINKS:
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
-    if doubtful and not (links and not isinstance(link_options, MeanFieldOptions)):
+    if doubtful and not (
+        method == "vb" and links and not isinstance(link_options, MeanFieldOptions)
+    ):
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
     if not links and (link_options or on_contradiction):
         unused = flags_of(link_options) if link_options else ["--on-contradiction"]
         raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
-    check_files((responses, links, gold, tasks), (out, workers, doubtful))
+    if worker_summary and method == "mv":
+        raise typer.BadParameter(
+            "--method mv does not model workers; --worker-summary needs it to."
+        )
+    refuse_without_costs(cost_matrix, expert_list, cost_limit, vote_plan)
+    tables = (workers, worker_summary, doubtful, expert_list, vote_plan)
+    check_files((responses, links, gold, tasks, cost_matrix), (out, *tables))
     refuse_model_name(save)
     from tiebreak import files
     from tiebreak.inference import cost
@@ -178,6 +225,7 @@ def fuse(
         "init": init,
         "worker_model": worker_model,
         "trust": None if trust is None else trusted_workers(trust),
+        "gold_weight": number_or(("auto",), "--gold-weight", gold_weight),
         "link_options": link_options,
         "calibrate": "none" if no_calibrate else calibrate,
         "dependence": dependence,
@@ -185,13 +233,18 @@ def fuse(
         "max_iter": max_iter,
         "accelerate": accelerate,
         "tol": tol,
+        "n_chains": chains,
+        "n_draws": draws,
         "random_state": seed,
     }
     estimator = build_estimator(method, chosen)
     choices = format_choices(
         question, multi_label, label_pattern, label_pointer, wide, task_columns, worker_columns
     )
-    with working("reading and fitting", quiet=quiet):
+    shows_bar = method == "gibbs" and not quiet and is_terminal()
+    if shows_bar:
+        estimator.set_params(progress=True)
+    with working("reading and fitting", quiet=quiet or shows_bar):
         given = read_inputs(
             responses,
             links=links,
@@ -208,20 +261,34 @@ def fuse(
         if method != "mv":
             cost.note_or_refuse(given.responses, worker_model or "confusion", force=force)
         model = estimator.fit(given.responses, links=given.links, gold=given.gold)
+        decided = None
+        if cost_matrix:
+            decided = decide_by_costs(model, cost_matrix, cost_limit)
     with files.together():
+        if worker_summary:
+            files.write_table(worker_summary, model.workers_table().columns())
+        if decided is not None:
+            write_decisions(decided, expert_list, vote_plan)
         if workers:
             files.write_workers(workers, model)
         if doubtful:
             files.write_table(doubtful, doubtful_columns(model))
-        files.write_labels(out, model.labels_, probabilities=probabilities)
+        if decided is None:
+            files.write_labels(out, model.labels_, probabilities=probabilities)
+        else:
+            files.write_table(out, with_decisions(model.labels_, decided, probabilities))
     if save:
         model.save(save, keep=keep)
     summary = summarise(method, model)
+    if decided is not None:
+        summary["decisions"] = summarise_decisions(decided)
     if as_json:
         typer.echo(json.dumps(summary | {"out": out, "workers_out": workers, "saved": save}))
     if not quiet:
         print_message(describe(summary))
-        written = [name for name in (out, workers, doubtful, save) if name and name != STANDARD]
+        if decided is not None:
+            print_message(describe_decisions(decided))
+        written = [name for name in (out, *tables, save) if name and name != STANDARD]
         print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
 
 
@@ -229,12 +296,15 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
     """Make the estimator with the options that were chosen; refuse those it does not have."""
     from tiebreak import inference
 
-    by_method: dict[str, type[Estimator]] = {
-        "vb": inference.VariationalBayes,
-        "ds": inference.DawidSkene,
-        "mv": inference.MajorityVote,
+    by_method = {
+        "vb": "VariationalBayes",
+        "ds": "DawidSkene",
+        "mv": "MajorityVote",
+        "pool": "LogOpinionPool",
+        "auto": "Auto",
+        "gibbs": "GibbsSampler",
     }
-    estimator = by_method[method]()
+    estimator: Estimator = getattr(inference, by_method[method])()  # the others are not loaded
     known = estimator.get_params()
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if "random_state" not in known:
@@ -254,6 +324,7 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
     gold = model.gold_
     strength = getattr(model, "link_strength_", None)
     stated = model.labels_.probability
+    mixing = {"r_hat": model.r_hat_} if method == "gibbs" else {}
     return {
         "method": method,
         "responses": crowd.n_responses,
@@ -269,10 +340,13 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "calibration": _as_dict(model.calibration_),
         "worker_model": getattr(model, "worker_model_", None),
         "models_tried": _tried(getattr(model, "models_tried_", None)),
+        "chosen": getattr(model, "chosen_", None),
+        "members": members_of(getattr(model, "members_", None)),
         "sweeps": model.n_iter_,
         "converged": model.converged_,
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
         "labels_below_0.9": 0 if stated is None else int((stated < SURE).sum()),
+        **mixing,
     }
 
 
@@ -286,7 +360,10 @@ def describe(summary: dict[str, Any]) -> str:
     if n["gold"]:
         parts.append(f"{n['gold']:,} gold")
     lines = [", ".join(parts)]
-    if n["sweeps"]:
+    if "r_hat" in n:
+        mixed = "chains have mixed" if n["converged"] else "chains have not mixed"
+        lines.append(f"{mixed}: R-hat {n['r_hat']:.3f} after {counted(n['sweeps'], 'sweep')}")
+    elif n["sweeps"]:
         settled = "settled" if n["converged"] else "not settled"
         lines.append(f"{settled} after {counted(n['sweeps'], 'sweep')}")
     if n["models_tried"]:
@@ -297,6 +374,8 @@ def describe(summary: dict[str, Any]) -> str:
         ]
         found = f"worker model: {n['worker_model']}"
         lines.append(f"{found}; labels that others would change: {', '.join(others)}")
+    if n["members"]:
+        lines.append(describe_members(n["members"], n["gold"]))
     if n["links"]:
         lines.append(f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken")
     if n["links_doubtful"] is not None:
@@ -307,24 +386,6 @@ def describe(summary: dict[str, Any]) -> str:
     unsure = f"{n['labels_below_0.9']:,} of {counted(n['tasks'], 'label')}"
     lines.append(f"{unsure} below probability {SURE}")
     return "\n".join(lines)
-
-
-def trusted_workers(text: str) -> dict[str, float]:
-    """Read NAME or NAME=COUNT, with commas between: right answers that each starts with.
-
-    >>> trusted_workers("ann,bob=20")
-    {'ann': 50.0, 'bob': 20.0}
-    """
-    trust = {}
-    for part in split_list(text):
-        name, equals, count = part.rpartition("=") if "=" in part else (part, "", "")
-        try:
-            trust[name] = float(count) if equals else TRUST
-        except ValueError:
-            raise typer.BadParameter(
-                f"--trust takes NAME or NAME=COUNT, such as ann=50; got {part!r}."
-            ) from None
-    return trust
 
 
 def doubtful_columns(model: Any) -> dict[str, Any]:

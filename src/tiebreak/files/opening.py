@@ -18,6 +18,7 @@ SCHEMAS = {
     "links": schemas.LINKS,
     "gold": schemas.GOLD,
     "given": schemas.GOLD,
+    "truth": schemas.GOLD,
     "tasks": schemas.TASKS,
     "among": schemas.TASKS,
     "texts": schemas.TEXTS,

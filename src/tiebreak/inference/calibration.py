@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from tiebreak.gold import GoldCodes
@@ -80,6 +79,8 @@ def fit(scores: Floats, n_responses: Floats, evidence: Evidence, dependence: flo
     dependence
         ρ as expected before any evidence.
     """
+    from scipy.optimize import minimize  # takes as long to load as all the rest of a small fit
+
     expected = float(logit(max(dependence, LOWEST_DEPENDENCE)))
 
     def cost(x: Floats) -> float:

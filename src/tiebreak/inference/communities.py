@@ -20,7 +20,6 @@ from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.inference.worker_models.kinds import Kinds
 from tiebreak.kernels.layout import Floats
 
-NAME = "communities"
 N_COMMUNITIES = (2, 3, 4, 5)
 TOLERANCE = 1e-3  # of the sweeps before anything is learnt
 N_ROUNDS = 60  # of sweeps and learning

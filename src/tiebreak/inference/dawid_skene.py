@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import dirichlet, response_patterns, squarem, vb
+from tiebreak.inference import dirichlet, gold_weights, response_patterns, squarem, vb
 from tiebreak.inference.estimator import (
     Estimator,
     normalise,
@@ -16,7 +16,9 @@ from tiebreak.inference.estimator import (
     require_tolerance,
     start_from_model,
 )
-from tiebreak.inference.inputs import read_and_check_inputs
+from tiebreak.inference.gold_weights import GoldWeight, require_weight
+from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.inference.worker_models import require_model
 from tiebreak.inference.worker_models.coin import Coins
@@ -137,6 +139,8 @@ class DawidSkene(Estimator):
         Added to every count, so that no answer is ever impossible; 0 is the classical estimator.
     worker_model
         "confusion": a confusion matrix per worker. "coin": one accuracy per worker.
+    gold_weight
+        How often a known task counts for its workers: "auto", or a number; see `VariationalBayes`.
     tol, max_iter
         Stop when no probability moves by `tol`, or after `max_iter` sweeps. With `tol=0` exactly
         `max_iter` sweeps are made.
@@ -165,6 +169,7 @@ class DawidSkene(Estimator):
         *,
         smoothing: float = 0.01,
         worker_model: str = "confusion",
+        gold_weight: GoldWeight = gold_weights.AUTO,
         tol: float = 1e-6,
         max_iter: int = 500,
         accelerate: bool = True,
@@ -173,6 +178,7 @@ class DawidSkene(Estimator):
     ) -> None:
         self.smoothing = smoothing
         self.worker_model = worker_model
+        self.gold_weight = gold_weight
         self.tol = tol
         self.max_iter = max_iter
         self.accelerate = accelerate
@@ -189,6 +195,7 @@ class DawidSkene(Estimator):
         refuse_links(self, links)
         require_tolerance(self.tol, self.max_iter)
         require_model(self.worker_model, tuple(POOLS))
+        require_weight(self.gold_weight)
         if not (np.isfinite(self.smoothing) and self.smoothing >= 0.0):
             raise OptionError(f"smoothing must be 0 or more; got {self.smoothing!r}.")
         inputs = read_and_check_inputs(responses, None, gold)
@@ -200,7 +207,7 @@ class DawidSkene(Estimator):
         votes = vb.majority(patterns.tasks, crowd.n_classes)
         q = votes if q is None else patterns.to_patterns(q)
         run = maximise(
-            patterns.tasks,
+            self._weigh_gold(patterns, inputs),
             vb.clamp(q, patterns.gold(inputs.gold_codes)),
             choose_backend(self.backend, len(patterns.tasks.code)),
             smoothing=self.smoothing,
@@ -218,3 +225,12 @@ class DawidSkene(Estimator):
         self._publish(inputs, patterns.to_tasks(run.q))
         self._warn_unsettled(self.tol)
         return self
+
+    def _weigh_gold(self, patterns: Patterns, inputs: Inputs) -> ByTask:
+        """Return the tasks, with responses on known ones as heavy as `gold_weight` says."""
+        n_classes = inputs.responses.n_classes
+        gold = patterns.gold(inputs.gold_codes)
+        table = gold_weights.find(self.gold_weight, gold, patterns, n_classes)
+        if gold is None or table is None:
+            return patterns.tasks
+        return gold_weights.weigh_known(patterns.tasks, gold, table, n_classes)

@@ -10,6 +10,7 @@ from scipy.special import bdtr, rel_entr
 
 from tiebreak.errors import note
 from tiebreak.gold import GoldCodes
+from tiebreak.kernels.counting import count_codes
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses import Responses
 
@@ -23,17 +24,18 @@ LEAST_ERRORS = 5  # of the crowd on gold
 NAMED = 3  # workers or classes named in a note
 
 
-def note_collapse(responses: Responses, mean_q: Floats) -> bool:
+def note_collapse(responses: Responses, votes: Offsets, mean_q: Floats) -> bool:
     """Say so where one class took nearly all tasks; return whether it did.
 
     Parameters
     ----------
+    votes
+        (n_classes,) how many responses each class has.
     mean_q
         (n_classes,) mean probability of each class, as the model says.
     """
     if responses.n_tasks < LEAST_TASKS or responses.n_classes < 2:
         return False
-    votes = _votes(responses)
     share = votes / max(votes.sum(), 1)
     gap = float(rel_entr(mean_q, np.maximum(share, 1e-12)).sum())
     most = int(mean_q.argmax())
@@ -47,11 +49,10 @@ def note_collapse(responses: Responses, mean_q: Floats) -> bool:
     return True
 
 
-def note_missing_classes(responses: Responses, labels: Codes) -> None:
+def note_missing_classes(responses: Responses, votes: Offsets, labels: Codes) -> None:
     """Name classes that have responses but no labels, or nearly none."""
     if responses.n_tasks < LEAST_TASKS:
         return
-    votes = _votes(responses)
     expected = responses.n_tasks * votes / max(votes.sum(), 1)
     given = np.bincount(labels, minlength=responses.n_classes)
     few = np.flatnonzero((votes >= LEAST_VOTES) & (expected >= 5) & (given < FEW * expected))
@@ -109,9 +110,11 @@ def note_workers_below_chance(responses: Responses, gold: GoldCodes) -> None:
         )
 
 
-def _votes(responses: Responses) -> Offsets:
-    label = responses.code % responses.n_classes
-    return np.bincount(label, minlength=responses.n_classes).astype(np.int64)
+def votes_of(responses: Responses) -> Offsets:
+    """Return how many responses each class has, (n_classes,)."""
+    n_codes = responses.n_workers * responses.n_classes
+    by_code = count_codes(responses.code, n_codes)
+    return np.asarray(by_code.reshape(-1, responses.n_classes).sum(axis=0))
 
 
 def _and_more(n: int) -> str:

@@ -29,7 +29,10 @@ from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
+    from tiebreak.decisions import Decisions
     from tiebreak.inference.kept.dropping import Carried
+    from tiebreak.inference.worker_summary import WorkersTable
+    from tiebreak.plots import Plots
 
 
 class Estimator:
@@ -78,11 +81,33 @@ class Estimator:
         """
         raise TypeError(f"{type(self).__name__} is a base; use one of the estimators.")
 
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the fitted model: `.workers()`, `.confusion(worker)`, `.bound()` …"""
+        from tiebreak.plots import Plots
+
+        return Plots(self)
+
     def fit_predict(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Labels:
         """Fit and return the labels."""
         return self.fit(responses, links=links, gold=gold, start=start).labels_
+
+    def workers_table(self, *, level: float = 0.9) -> WorkersTable:
+        """Return accuracy, confusions, information and a verdict for each worker, with intervals.
+
+        Intervals hold with probability `level`. See `WorkersTable`.
+        """
+        from tiebreak.inference.worker_summary import workers_table
+
+        return workers_table(self, level=level)
+
+    def decide(self, cost_matrix: Any = None, *, abstain_rate: float | None = None) -> Decisions:
+        """Return the decision of least expected cost for each task: see `tiebreak.decisions`."""
+        from tiebreak.decisions import decide
+
+        return decide(self, cost_matrix, abstain_rate=abstain_rate)
 
     def save(self, target: Any, *, keep: str = "responses") -> None:
         """Write the fitted model into a folder that `tiebreak.load` reads: see docs/life.md.

@@ -9,7 +9,7 @@ from tiebreak.inference.calibration import Calibration, Evidence, Honesty
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import softmax
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
+from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.kernels.threads import for_each
 
 TASKS_AT_ONCE = 1 << 17  # memory for the scores of some tasks, not of all
@@ -57,14 +57,14 @@ def scaled_scores(
     beliefs: Beliefs,
     found: Calibration,
     tasks: Codes,
-    pays: Mask | None = None,
+    pays: Floats | None = None,
     unit: Codes | None = None,
     n_given: Floats | None = None,
 ) -> Floats:
     """Return the scaled class scores of some tasks, (n, n_classes).
 
-    Copies of one task, equal in `unit`, have one prior among them, which the task in `pays` holds.
-    It is scaled by the mean over the unit, so that it does not matter which task that is.
+    Copies of one task, equal in `unit`, have one prior among them; `pays` says how much of it each
+    holds. It is scaled by the mean over the unit, so that it does not matter which holds it.
     """
     scores = class_scores_of(problem, beliefs, tasks)
     counted = n_responses(problem.tasks) if n_given is None else n_given
@@ -77,7 +77,7 @@ def scale_scores(
     scores: Floats,
     scale: Floats,
     log_prior: Floats,
-    pays: Mask | None = None,
+    pays: Floats | None = None,
     unit: Codes | None = None,
 ) -> Floats:
     """Return class scores times the scale of each task; `pays` and `unit` as in `scaled_scores`."""
@@ -86,7 +86,7 @@ def scale_scores(
     scaled = np.asarray(scale[:, None] * (scores - log_prior))
     total = np.bincount(unit, weights=scale)[unit]
     mean = total / np.bincount(unit)[unit]
-    scaled[pays] += mean[pays, None] * log_prior
+    scaled += (pays * mean)[:, None] * log_prior
     return scaled
 
 

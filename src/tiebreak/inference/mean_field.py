@@ -66,7 +66,7 @@ class MeanField:
     role: Roles
     backend: Backend
     schedule: str = "in-turn"
-    copies: Codes | None = None  # tasks that duplicate others, whose class is no draw of its own
+    unpaid: Floats | None = None  # (n_tasks,) the part of its prior that a task's copies pay
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -86,15 +86,16 @@ class MeanField:
 
     def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
         """Update the linked tasks in place, and count them."""
-        if self.copies is None:
+        if self.unpaid is None:
             step = self.update(sweeper.q(), scores)
             counts, totals = sweeper.tally(sweeper.tasks.role == LINKED)
             return Swept(counts, totals, step.change, step.value, 0.0)
         log_prior, _ = logs
-        scores[self.copies] -= log_prior  # a copy is no draw of its own: [eq:sampling]
+        copies = np.flatnonzero(self.unpaid)  # no draws of their own: [eq:sampling]
+        scores[copies] -= self.unpaid[copies, None] * log_prior
         step = self.update(sweeper.q(), scores)
         counts, totals = sweeper.tally(sweeper.tasks.role == LINKED)
-        totals = totals - sweeper.q()[self.copies].sum(axis=0)
+        totals = totals - self.unpaid[copies] @ sweeper.q()[copies]
         return Swept(counts, totals, step.change, step.value, 0.0)
 
     def update(self, q: Floats, u: Floats) -> LinkStep:
@@ -215,11 +216,11 @@ def fit(
         gold = _with_implied(gold, implied)
     groups = closed_groups(implied) if closure else given_groups(links)
     role = vb.roles(n_tasks, gold, groups.task)
-    copies = _copies(links, role)
+    unpaid = _unpaid(links, len(role))
     problem = plain._replace(tasks=plain.tasks._replace(role=role))
 
     def ascent(strength: float, q: Floats) -> Run:
-        model = MeanField(groups, strength, role, plain.backend, options.schedule, copies)
+        model = MeanField(groups, strength, role, plain.backend, options.schedule, unpaid)
         return vb.ascend(problem._replace(links=model), q, **stopping._asdict())
 
     q = vb.clamp(start.q, gold)
@@ -234,15 +235,13 @@ def fit(
     return _calibrated(plain, run, gold, honesty)._replace(link_strength=strength)
 
 
-def _copies(links: LinkCodes, role: Roles) -> Codes | None:
-    """Return open tasks that duplicate an earlier one; None where no link says so."""
+def _unpaid(links: LinkCodes, n_tasks: int) -> Floats | None:
+    """Return how much of the prior of each task its copies pay; None where no link says so."""
     if links.duplicate is None or not links.duplicate.any():
         return None
     ends = (links.left[links.duplicate], links.right[links.duplicate])
-    unit = link_graph.components(len(role), *ends)
-    is_first = np.zeros(len(role), dtype=bool)
-    is_first[np.unique(unit, return_index=True)[1]] = True
-    return np.flatnonzero(~is_first & (role == LINKED)).astype(np.int32)
+    unit = link_graph.components(n_tasks, *ends)
+    return np.asarray(1.0 - 1.0 / np.bincount(unit)[unit])
 
 
 def _calibrated(plain: Problem, run: Run, gold: GoldCodes | None, honesty: Honesty) -> Fit:

@@ -17,13 +17,12 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import honest, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration
 from tiebreak.inference.vb import Problem, Run, Stopping
-from tiebreak.inference.worker_models import one_class
+from tiebreak.inference.worker_models import PLAIN, one_class
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import LinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
 
-PLAIN = "confusion"
 MEMBERS = (PLAIN, "kinds", "subtypes", "kinds+subtypes")
 N_SEEDS = 3  # of members whose start draws
 TOLERANCE = 1e-3  # of the short runs

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from tiebreak.errors import OptionError, note
 from tiebreak.inference.estimator import Estimator, require_tolerance
+from tiebreak.inference.gold_weights import require_weight
 from tiebreak.inference.worker_models import require_model
-from tiebreak.options import LinkOptions, MeanFieldOptions
+from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 
 if TYPE_CHECKING:
     from tiebreak.inference.variational_bayes import VariationalBayes
@@ -37,6 +38,7 @@ def check(model: VariationalBayes) -> None:
     """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
     require_tolerance(model.tol, model.max_iter)
     require_model(model.worker_model)
+    require_weight(model.gold_weight)
     if isinstance(model.init, str) and model.init not in INITS:
         raise OptionError.unknown("init", model.init, (*INITS, "an array of probabilities"))
     if isinstance(model.init, Estimator):
@@ -50,12 +52,26 @@ def check(model: VariationalBayes) -> None:
         note(f"calibrate={model.calibrate} is now calibrate={model._honesty.mode!r}.")
     elif model.calibrate not in CALIBRATIONS:
         raise OptionError.unknown("calibrate", model.calibrate, CALIBRATIONS)
-    if not 0.0 <= model.dependence <= 1.0:
-        raise OptionError(
-            f"dependence, the share of errors in common, lies between 0 and 1; "
-            f"got {model.dependence!r}."
-        )
+    require_dependence(model.dependence)
     if isinstance(model.link_options, MeanFieldOptions) and "subtypes" in model.worker_model:
         raise OptionError(
             f"worker_model={model.worker_model!r} needs exact links: tb.ExactLinkOptions()."
         )
+
+
+def require_dependence(dependence: float) -> None:
+    """Refuse a share of errors in common that is no share."""
+    if not 0.0 <= dependence <= 1.0:
+        raise OptionError(
+            f"dependence, the share of errors in common, lies between 0 and 1; got {dependence!r}."
+        )
+
+
+def require_exact_links(options: LinkOptions | None, name: str) -> ExactLinkOptions:
+    """Return the options of links, which this estimator infers exactly."""
+    if options is not None and not isinstance(options, ExactLinkOptions):
+        raise OptionError(
+            f"{name} infers links exactly: link_options must be tb.ExactLinkOptions(…) or None; "
+            f"got {options!r}."
+        )
+    return options or ExactLinkOptions()

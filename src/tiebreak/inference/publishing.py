@@ -111,8 +111,10 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> None:
     crowd = fitted.inputs.responses
     problem = fitted.problem
     by_class = vb.class_probabilities(problem, fitted.found.run.q)
-    if not doubts.note_collapse(crowd, np.average(by_class, axis=0, weights=problem.copies)):
-        doubts.note_missing_classes(crowd, labels.label)
+    mean_q = np.average(by_class, axis=0, weights=problem.copies)
+    votes = doubts.votes_of(crowd)
+    if not doubts.note_collapse(crowd, votes, mean_q):
+        doubts.note_missing_classes(crowd, votes, labels.label)
     gold = fitted.by_pattern.gold_codes
     if gold is not None and fitted.inputs.gold_codes is not None:
         expected = Calibration(dependence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tiebreak.inference import mean_field, response_patterns, vb
+from tiebreak.inference import response_patterns, vb
 from tiebreak.inference.calibration import Honesty
 from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.inputs import Inputs
@@ -93,6 +93,8 @@ def fit_links_and_gold(
     run, beliefs = plain
     if links is not None and implied is not None and problem.n_classes > 1:
         if isinstance(options, MeanFieldOptions):
+            from tiebreak.inference import mean_field
+
             return mean_field.fit(problem, run, links, implied, gold, options, stopping, honesty)
         return exact_links.fit(
             problem,

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from tiebreak.inference import (
-    communities,
-    model_choice,
+    gold_weights,
     option_checks,
     priors,
     publishing,
-    spectral,
     stages,
     vb,
 )
@@ -24,22 +22,25 @@ from tiebreak.inference.estimator import (
     start_from,
 )
 from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
-from tiebreak.inference.model_choice import Tried
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import GridPoint
 from tiebreak.inference.stages import Start, lay_out, patterns_of, to_patterns
 from tiebreak.inference.vb import Beliefs, Problem, Stopping
 from tiebreak.inference.warm_start import WarmStart, q_from
-from tiebreak.inference.worker_models import AUTO, CrowdModel, crowd_model
-from tiebreak.inference.worker_models.kinds import Kinds
+from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, CrowdModel, crowd_model
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
 from tiebreak.links import OnContradiction
 from tiebreak.options import ExactLinkOptions, LinkOptions
+
+if TYPE_CHECKING:
+    from tiebreak.inference.model_choice import Tried
+    from tiebreak.inference.worker_models.kinds import Kinds
 
 
 class VariationalBayes(Estimator):
@@ -71,6 +72,10 @@ class VariationalBayes(Estimator):
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
         `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
+    gold_weight
+        How often a known task counts for its workers, where a guessed one counts once. "auto": the
+        more, the more a worker answered, because guesses have errors in common [eq:gold-weight].
+        1 is the paper's VB-LC.
     calibrate
         "auto": probabilities are scaled by how much errors are shared, which gold and links
         decide where there are enough of them. "votes": by `dependence` alone. "none": as the model
@@ -159,6 +164,7 @@ class VariationalBayes(Estimator):
         confusion_prior: priors.ConfusionPrior = "diagonal",
         worker_model: str = "confusion",
         trust: priors.Trust | None = None,
+        gold_weight: GoldWeight = gold_weights.AUTO,
         link_options: LinkOptions | None = None,
         calibrate: str | bool = "auto",
         dependence: float = DEPENDENCE,
@@ -175,6 +181,7 @@ class VariationalBayes(Estimator):
         self.confusion_prior = confusion_prior
         self.worker_model = worker_model
         self.trust = trust
+        self.gold_weight = gold_weight
         self.link_options = link_options
         self.calibrate = calibrate
         self.dependence = dependence
@@ -282,7 +289,9 @@ class VariationalBayes(Estimator):
         problem = self._problem(patterns, inputs)
         if q is None:
             q = vb.majority(problem.tasks, problem.n_classes)
-        if self.worker_model_ == communities.NAME and self._communities is None:
+        if self.worker_model_ == COMMUNITIES and self._communities is None:
+            from tiebreak.inference import communities
+
             self._communities = communities.learn(problem, q, self._stopping).workers
             problem = problem._replace(workers=self._communities)
         q = vb.to_states(problem, q, self.random_state)
@@ -307,6 +316,8 @@ class VariationalBayes(Estimator):
         if not isinstance(self.init, str):
             return start_from(self.init, crowd)
         if self.init == "spectral":
+            from tiebreak.inference import spectral
+
             return spectral.start(self._problem(Patterns(tasks), inputs), self.random_state)
         return None
 
@@ -317,7 +328,7 @@ class VariationalBayes(Estimator):
         problem = Problem(
             patterns.tasks,
             *crowd_model(
-                model_choice.PLAIN if self.worker_model_ == AUTO else self.worker_model_,
+                PLAIN if self.worker_model_ == AUTO else self.worker_model_,
                 self.confusion_prior,
                 priors.class_prior(self.class_prior, crowd.n_classes),
                 crowd,
@@ -326,8 +337,11 @@ class VariationalBayes(Estimator):
             choose_backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
+            gold_weight=gold_weights.find(
+                self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes
+            ),
         )
-        if self.worker_model_ == communities.NAME and self._communities is not None:
+        if self.worker_model_ == COMMUNITIES and self._communities is not None:
             return problem._replace(workers=self._communities)
         return problem
 
@@ -335,6 +349,7 @@ class VariationalBayes(Estimator):
         self, patterns: Patterns, inputs: Inputs, by_pattern: Inputs, q: Floats | None
     ) -> Floats:
         """Choose a worker model on plain responses; return where its run ended."""
+        from tiebreak.inference import model_choice
 
         def problem_of(name: str) -> Problem:
             self.worker_model_ = name

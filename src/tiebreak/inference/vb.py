@@ -12,13 +12,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import squarem
-from tiebreak.inference.class_prior import StatePrior, to_classes, within_classes
+from tiebreak.inference import gold_weights, squarem
+from tiebreak.inference.class_prior import ClassPrior, StatePrior, to_classes, within_classes
 from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.inference.worker_models import WorkerModel
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.known_classes import KnownClasses
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
+from tiebreak.kernels.counting import majority as majority
 from tiebreak.kernels.layout import (
     FREE,
     KNOWN,
@@ -30,10 +32,8 @@ from tiebreak.kernels.layout import (
     Roles,
     Swept,
 )
-from tiebreak.kernels.sweeper import Logs, Sweeper
+from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
 from tiebreak.responses import Responses
-
-VOTES_AT_ONCE = 1 << 20  # tasks
 
 
 class LinkStep(NamedTuple):
@@ -79,6 +79,7 @@ class Problem(NamedTuple):
     n_threads: int = 1
     links: LinkModel | None = None
     copies: Floats | None = None  # (n_tasks,); None: one each
+    gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
 
     @property
     def n_classes(self) -> int:
@@ -143,22 +144,6 @@ def lay_out(responses: Responses, role: Roles) -> ByTask:
     )
 
 
-def majority(tasks: ByTask, n_classes: int) -> Floats:
-    """Return vote shares, uniform where a task has no votes: [eq:majority]."""
-    shares = np.empty((tasks.n_tasks, n_classes))
-    for low in range(0, tasks.n_tasks, VOTES_AT_ONCE):  # memory for some tasks, not for all
-        start = tasks.start[low : low + VOTES_AT_ONCE + 1]
-        task = np.repeat(np.arange(len(start) - 1), np.diff(start))
-        cells = task * n_classes + tasks.code[start[0] : start[-1]] % n_classes
-        weight = None if tasks.weight is None else tasks.weight[start[0] : start[-1]]
-        votes = np.bincount(cells, weights=weight, minlength=(len(start) - 1) * n_classes)
-        shares[low : low + len(start) - 1] = votes.reshape(-1, n_classes)
-    totals = shares.sum(axis=1, keepdims=True)
-    shares[totals[:, 0] == 0.0] = 1.0 / n_classes
-    shares /= np.where(totals > 0.0, totals, 1.0)
-    return shares
-
-
 def to_states(problem: Problem, q: Floats, random_state: int | None = None) -> Floats:
     """Return q by state, where it is by class: subtypes start at random, [eq:subtype-start]."""
     if q.shape[1] == problem.n_states:
@@ -195,8 +180,8 @@ def beliefs_of_known(problem: Problem, q: Floats, gold: GoldCodes) -> Beliefs:
     """Return what known tasks alone say of workers and classes: [eq:gold-start]."""
     chosen = np.zeros(problem.tasks.n_tasks, dtype=bool)
     chosen[gold.task] = True
-    sweeper = problem.open(clamp(q, gold, problem.n_classes))
-    return update_beliefs(problem, *sweeper.tally(chosen))
+    known = with_known(problem, gold)
+    return update_beliefs(known, *known.open(clamp(q, gold, problem.n_classes)).tally(chosen))
 
 
 def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
@@ -208,6 +193,8 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     if gold is None:
         return problem
     tasks = problem.tasks
+    if problem.gold_weight is not None:
+        tasks = gold_weights.weigh_known(tasks, gold, problem.gold_weight, problem.n_states)
     if problem.n_states == problem.n_classes:
         role = roles(tasks.n_tasks, gold, None)
         return problem._replace(tasks=tasks._replace(role=role))
@@ -299,18 +286,28 @@ def ascend(
     and without links whose model remembers more than beliefs.
     """
     sweeper = problem.open(np.array(q, dtype=np.float64, order="C"))
-    beliefs = implied_beliefs(problem, sweeper.q()) if implied is None else implied
+    beliefs = update_beliefs(problem, *sweeper.tally()) if implied is None else implied
     value = value_of_tasks(problem, sweeper)
     bounds = [] if value is None else [bound_after_update(problem, beliefs, value)]
     if first is not None:
         beliefs = first(sweeper, beliefs)
     remembers = problem.links is not None and problem.links.remembers
-    if accelerate and tol > 0.0 and not remembers and watch is None:
-        run = _ascend_by_squarem(problem, sweeper, beliefs, tol, max_iter)
+    step = None if watch is not None else _step_elsewhere(problem, sweeper)
+    if step is not None or (accelerate and tol > 0.0 and not remembers and watch is None):
+        stopping = Stopping(tol, max_iter, accelerate)
+        run = _ascend_by_squarem(problem, sweeper, beliefs, stopping, step)
     else:
         run = _ascend_plainly(problem, sweeper, beliefs, tol, max_iter, watch)
     sweeper.close()
     return run._replace(bounds=bounds + run.bounds)
+
+
+def _step_elsewhere(problem: Problem, sweeper: Sweeper) -> DirichletStep | None:
+    """Return sweeps whose parameters are kept where q is; None: they are kept here."""
+    is_plain = isinstance(problem.states, ClassPrior) and problem.links is None
+    if not is_plain or not isinstance(problem.workers, ConfusionMatrices):
+        return None
+    return sweeper.dirichlet_step(problem.states.prior, problem.workers.prior)
 
 
 def _ascend_plainly(
@@ -340,17 +337,29 @@ def _ascend_plainly(
 
 
 def _ascend_by_squarem(
-    problem: Problem, sweeper: Sweeper, start: Beliefs, tol: float, max_iter: int
+    problem: Problem,
+    sweeper: Sweeper,
+    start: Beliefs,
+    stopping: Stopping,
+    step: DirichletStep | None = None,
 ) -> Run:
-    """Climb the bound in fewer sweeps, as `squarem` does."""
+    """Climb the bound in fewer sweeps, as `squarem` does; `step` sweeps elsewhere."""
 
     def sweep(at: Parameters) -> Sweep:
+        if step is not None:
+            return Sweep(*step(at))
         swept = update_tasks(problem, sweeper, Beliefs(*at))
         implied = update_beliefs(problem, swept.counts, swept.totals)
         return Sweep(implied, bound_after_update(problem, implied, swept.entropy), swept.change)
 
-    implied, bounds, converged = squarem.climb(sweep, start, tol=tol, max_iter=max_iter)
-    return Run(sweeper.q(), Beliefs(*implied), bounds, len(bounds), converged)
+    tol, max_iter, accelerate = stopping
+    begin = start if step is None else step.begin(*start)
+    climbed = squarem.climb(
+        sweep, begin, tol=tol, max_iter=max_iter, extrapolate=accelerate and tol > 0.0
+    )
+    implied = climbed.implied if step is None else step.end(climbed.implied)
+    bounds = climbed.bounds
+    return Run(sweeper.q(), Beliefs(*implied), bounds, len(bounds), climbed.converged)
 
 
 def class_probabilities(problem: Problem, q: Floats) -> Floats:
@@ -375,7 +384,8 @@ def class_scores(problem: Problem, scores: Floats) -> Floats:
     """Return the score of each class: the log of the sum over its states, exponentiated."""
     if problem.n_states == problem.n_classes:
         return scores
-    by_class = scores.reshape(len(scores), problem.n_classes, -1)
+    n_subtypes = problem.n_states // problem.n_classes  # -1 cannot be told of no task at all
+    by_class = scores.reshape(len(scores), problem.n_classes, n_subtypes)
     return np.asarray(np.logaddexp.reduce(by_class, axis=2))
 
 

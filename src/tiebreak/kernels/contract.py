@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Protocol
 
 from tiebreak.errors import OptionError
+from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
 from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Offsets
 from tiebreak.kernels.network import Cliques, Network, Parts
 from tiebreak.kernels.sweeper import Sweeper, SweepKernels
 
-BACKENDS = ("auto", "numpy", "numba")
+BACKENDS = ("auto", "numpy", "numba", "cuda")
 COMPILED_ROWS = 200_000  # rows read or responses fitted; below, numba costs more than it saves
+CUDA_ROWS = 20_000_000  # responses: below, the way to the device costs more than it saves
 COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled code does fast
+DRAW_BACKENDS = ("auto", "numpy", "numba")
+COMPILED_DRAWS = 5_000  # items drawn one after the other: 50 µs each in Python, some ns compiled
 
 
 class SweepBackend(SweepKernels, Protocol):
     """What a fit without links calls: the kernels of a sweep, and what stands around them."""
+
+    @property
+    def sweeps_here(self) -> bool:
+        """Whether sweepers work in this process's memory."""
 
     def open(
         self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
@@ -112,6 +121,22 @@ class LinkBackend(Protocol):
         """Set the likeliest joint labels of small loopy components."""
 
 
+class DrawBackend(Protocol):
+    """What Gibbs sampling needs."""
+
+    def draw_blocks(
+        self,
+        nodes: DrawNodes,
+        couplings: Couplings,
+        blocks: Blocks,
+        counts: DrawCounts,
+        state: Codes,
+        uniform: Floats,
+        marginal: Floats,
+    ) -> None:
+        """Draw the classes of all blocks, one after the other, in place."""
+
+
 class Backend(SweepBackend, LinkBackend, Protocol):
     """Kernels with one meaning: `reference` says which."""
 
@@ -120,6 +145,11 @@ def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
     """Return the kernels of a name; "auto" compiles only what is large enough to repay it."""
     if name not in BACKENDS:
         raise OptionError.unknown("backend", name, BACKENDS)
+    if name == "cuda" or (name == "auto" and n_responses >= CUDA_ROWS and _has_device()):
+        from tiebreak.kernels import cuda
+
+        cuda.device.cupy()
+        return cuda
     large = n_responses >= COMPILED_ROWS or n_linked >= COMPILED_LINKED
     if name == "numba" or (name == "auto" and large):
         from tiebreak.kernels import compiled
@@ -128,3 +158,28 @@ def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
     from tiebreak.kernels import reference
 
     return reference
+
+
+def choose_draw_backend(name: str, n_draws: int) -> DrawBackend:
+    """Return the kernels that draw; "auto" compiles unless next to nothing is drawn.
+
+    Apart from the others, so that who never samples never compiles them.
+    """
+    if name not in DRAW_BACKENDS:
+        raise OptionError.unknown("backend", name, DRAW_BACKENDS)
+    if name == "numba" or (name == "auto" and n_draws >= COMPILED_DRAWS):
+        from tiebreak.kernels.compiled import gibbs as compiled
+
+        return compiled
+    from tiebreak.kernels.reference import gibbs
+
+    return gibbs
+
+
+def _has_device() -> bool:
+    """Whether a CUDA device is there, and what drives it is installed."""
+    if importlib.util.find_spec("cupy") is None:
+        return False
+    from tiebreak.kernels.cuda import device
+
+    return device.is_available()

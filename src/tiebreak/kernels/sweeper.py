@@ -7,7 +7,7 @@ and keeps q there, so that only tables go in and sums come out.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,6 +40,25 @@ class Sweeper(Protocol):
 
     def close(self) -> None:
         """Give back what the sweeper holds."""
+
+    def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> DirichletStep | None:
+        """Return sweeps that keep Dirichlet parameters where q is; None: they are kept here.
+
+        `alpha0`, (n_states,), and `beta0`, (n_workers or 1, answer, state), are the priors.
+        """
+
+
+class DirichletStep(Protocol):
+    """Sweeps whose parameters, α of classes and β of workers, lie where q is."""
+
+    def begin(self, alpha: Floats, beta: Floats) -> tuple[Any, ...]:
+        """Bring parameters there."""
+
+    def end(self, parameters: tuple[Any, ...]) -> tuple[Floats, ...]:
+        """Fetch parameters from there."""
+
+    def __call__(self, parameters: tuple[Any, ...]) -> tuple[tuple[Any, ...], float, float]:
+        """Sweep; return what it implies, the bound there, and the largest change of any q."""
 
 
 class SweepKernels(Protocol):
@@ -132,6 +151,10 @@ class HostSweeper:
 
     def close(self) -> None:
         """Nothing to give back."""
+
+    def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> None:
+        """Parameters are kept by the caller, in the same memory."""
+        return
 
 
 def _dot(counts: Floats, logs: Floats) -> float:

@@ -101,6 +101,7 @@ def _fit(
         init=of.q,
         backend=of.backend,
         n_threads=1,
+        gold_weight=1,  # the paper's VB-LC
         **(method.options or {}),
     )
     gold = draws.labels_given(of, drawn, n) if method.given == "labels" else None

@@ -61,6 +61,7 @@ def set_up(
         exact: ExactLinks = SubtypeLinks(*given, *kept, n_subtypes=n_subtypes)
     else:
         many = plain.copies is None and len(merged.task) > MANY * tasks.n_tasks
+        many = many and plain.backend.sweeps_here
         exact = ExactLinks(*given, *kept, takes_everyone=many, unit=_units(links, tasks.n_tasks))
     return Setup(exact, hard, known)
 

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import honest, vb
+from tiebreak.inference import held_out, honest, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration, Evidence, Honesty
 from tiebreak.inference.exact_links import decode as decoding
 from tiebreak.inference.exact_links import merge as merging
@@ -74,10 +74,10 @@ def fit(
         run,
         q,
         found,
-        decoded=_decoded(links, exact, options),
+        decoded=decoded_jointly(links, exact, options),
         link_report=exact.finish(),
         rates=ascents.rates,
-        wrong=_wrong(links, ascents.setup),
+        wrong=probability_wrong(links, ascents.setup),
         uncertain=suspects,
     )
 
@@ -126,12 +126,14 @@ def fit_gold(
     problem = vb.with_known(plain, gold)
     q = vb.clamp(start.q, gold, plain.n_classes)
     run = vb.ascend(problem, q, **stopping._asdict())
+    from_gold = False
     if starts.contradicts(vb.class_probabilities(plain, start.q), gold) and not is_warm:
         of_gold = vb.beliefs_of_known(plain, start.q, gold)
         other = vb.ascend(problem, q, **stopping._asdict(), implied=of_gold)
         if other.bounds[-1] > run.bounds[-1] + HIGHER * abs(run.bounds[-1]):
             run = other
-    found = honest.choose(plain, beliefs, honesty, Evidence(None, np.empty(0), gold))
+            from_gold = True
+    found = held_out.choose(plain, beliefs, gold, honesty, from_gold=from_gold)
     return Fit(run, vb.clamp(_of_responses(plain, run, found), gold), found)
 
 
@@ -147,13 +149,16 @@ def _of_responses(plain: Problem, run: Run, found: Calibration | None) -> Floats
     return honest.probabilities(plain, run.beliefs, found)
 
 
-def _decoded(links: LinkCodes, exact: ExactLinks, options: ExactLinkOptions) -> GoldCodes | None:
+def decoded_jointly(
+    links: LinkCodes, exact: ExactLinks, options: ExactLinkOptions
+) -> GoldCodes | None:
+    """Return linked tasks and their labels, where they are decoded jointly."""
     some_hard = options.error is None and bool(links.is_hard.any())
     jointly = some_hard if options.decode is None else options.decode == "joint"
     return GoldCodes(exact.task, decoding.decode(exact)) if jointly else None
 
 
-def _wrong(links: LinkCodes, setup: Setup) -> Floats:
+def probability_wrong(links: LinkCodes, setup: Setup) -> Floats:
     """Return the probability that each link is wrong."""
     wrong = np.zeros(links.n_links)
     soft = ~setup.hard

@@ -150,16 +150,17 @@ class ExactLinks:
         self.last_value = None
 
     def _count_known_copies(self) -> Floats:
-        """Count known tasks, by class, that are copies of others: they do not pay the prior."""
+        """Count known tasks, by class, as far as their copies pay the prior for them.
+
+        Those that are nodes of the pool share it there.
+        """
         counted = np.zeros(self.n_classes)
         if self.unit is None:
             return counted
         known = self.merged.known()
-        unit = self.unit[known.task]
-        is_first = np.zeros(len(unit), dtype=bool)
-        is_first[np.unique(unit, return_index=True)[1]] = True
-        paid = np.isin(unit, self.unit[self.pool.task[self.pool.pays]])
-        np.add.at(counted, known.label[~is_first | paid], 1.0)
+        apart = ~np.isin(known.task, self.pool.task)
+        n_copies = np.bincount(self.unit)[self.unit[known.task[apart]]]
+        np.add.at(counted, known.label[apart], 1.0 - 1.0 / n_copies)
         return counted
 
     def infer_from(self, member_scores: Floats, *, is_last: bool = False) -> LinkStep:

@@ -13,8 +13,10 @@ codes
     1 | 4 6 | 1 2        a | b, its prior | c, its prior        (the first prior is the node's own)
 
 and `Pool.logs` gives the table of eight rows: table[0], table[1], log prior, minus log prior, and
-these flipped. Minus the prior takes it off a node whose first task does not pay it: of duplicates,
-which are one draw of the class, only one task pays ([eq:sampling]).
+these flipped. Minus the prior takes it off a node whose tasks do not pay it in full: duplicates are
+one draw of the class, whose prior they share evenly ([eq:sampling]). Of three copies, two of them
+in one node, that node pays 2/3 of it and the other node 1/3: minus the prior, with weight 1/3 and
+2/3. So it does not matter which copy comes first.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tiebreak.inference.exact_links.merge import OPEN, Merged
 from tiebreak.inference.exact_links.numbers import NO_VISIT, PoolCodes, TaskCodes
@@ -43,7 +44,7 @@ class Pool(NamedTuple):
     task: TaskCodes  # (n_members,) sorted by node
     node: PoolCodes  # (n_members,)
     flip: Codes  # (n_members,) 1: the task has the other one of two classes
-    pays: Mask  # (n_members,) whether the prior of the class is paid for each
+    pays: Floats  # (n_members,) how much of the prior of the class is paid for each
     begin: Offsets  # (n_members + 1,) where the responses of each begin in `nodes.code`
     has_flips: bool
 
@@ -72,7 +73,7 @@ class Pool(NamedTuple):
             self.begin, self.nodes.code, role, self.nodes.n_codes, q.shape[1], self.nodes.weight
         )
         counts, _ = backend.tally(self._exchange_flipped(rows), members, role == LINKED, n_threads)
-        return self._add_flipped(counts)[:-2], rows[self.pays].sum(axis=0)
+        return self._add_flipped(counts)[:-2], self.pays @ rows
 
     def gather(self, q: Floats) -> Floats:
         """Return the mean of the rows of q of the members of each node."""
@@ -116,8 +117,7 @@ def pool(
 ) -> Pool:
     """Gather the responses on the members of each open node: [eq:super-task].
 
-    `unit`, (n_tasks,), numbers tasks that are copies of one alike; None: no two are. The first
-    member of each unit pays the prior of its class.
+    `unit`, (n_tasks,), numbers tasks that are copies of one alike; None: no two are.
 
     With `everyone`, each other task is a node too, in its role and before the rest, so that all
     responses lie side by side.
@@ -134,10 +134,10 @@ def pool(
         flip = np.concatenate([np.zeros_like(others), flip])
         role = np.concatenate([tasks.role[others], role])
     is_first = _is_first(node)
-    pays = _pays_prior(task, unit)
-    sign = pays.astype(np.int8) - is_first  # + 1: one more prior, − 1: one less
-    begin, code = _codes(tasks, task, flip, sign)
-    weight = _weights(tasks, task, sign)
+    pays = _share_of_prior(task, node, flip, unit)
+    more = pays - is_first  # above 0: one more prior with this weight, below 0: one less
+    begin, code = _codes(tasks, task, flip, more)
+    weight = _weights(tasks, task, more)
     start = np.append(begin[:-1][is_first], begin[-1])
     has_flips = bool(flip.any())
     n_codes = (tasks.n_codes + 2) * (2 if has_flips else 1)
@@ -165,34 +165,41 @@ def _is_first(node: PoolCodes) -> Mask:
     return np.asarray(np.diff(node, prepend=-1) > 0)
 
 
-def _pays_prior(task: TaskCodes, unit: Codes | None) -> Mask:
-    """Return which members pay the prior of their class: the first one of each unit."""
+def _share_of_prior(task: TaskCodes, node: PoolCodes, flip: Codes, unit: Codes | None) -> Floats:
+    """Return how much of the prior of its class each member pays.
+
+    Copies share it evenly. Those that are one node pay together, at the first of them: where all
+    are, that is one whole prior, which needs no weight.
+    """
     if unit is None:
-        return np.ones(len(task), dtype=bool)
-    _, first = np.unique(unit[task], return_index=True)
-    pays = np.zeros(len(task), dtype=bool)
-    pays[first] = True
+        return np.ones(len(task))
+    n_nodes = int(node.max(initial=0)) + 1
+    together = (unit[task].astype(np.int64) * n_nodes + node) * 2 + flip
+    _, first, n_copies = np.unique(together, return_index=True, return_counts=True)
+    pays = np.zeros(len(task))
+    pays[first] = n_copies / np.bincount(unit)[unit[task[first]]]
     return pays
 
 
-def _codes(
-    tasks: ByTask, task: TaskCodes, flip: Codes, sign: npt.NDArray[np.int8]
-) -> tuple[Offsets, Codes]:
+def _codes(tasks: ByTask, task: TaskCodes, flip: Codes, more: Floats) -> tuple[Offsets, Codes]:
     """Return the codes of members one after the other, with their priors, and where each begins."""
     start, code = layout.responses_on(tasks, task)
-    has_prior = sign != 0
+    has_prior = more != 0.0
     begin = start + np.concatenate([[0], np.cumsum(has_prior)])
-    prior_code = np.where(sign > 0, tasks.n_codes, tasks.n_codes + 1)
+    prior_code = np.where(more > 0.0, tasks.n_codes, tasks.n_codes + 1)
     code = np.insert(code, start[1:][has_prior], prior_code[has_prior])
     if flip.any():
         code += np.repeat(flip * np.int32(tasks.n_codes + 2), np.diff(begin))
     return begin, code
 
 
-def _weights(tasks: ByTask, task: TaskCodes, sign: npt.NDArray[np.int8]) -> Floats | None:
-    """Return the weights of the responses in `_codes`; a prior counts once."""
+def _weights(tasks: ByTask, task: TaskCodes, more: Floats) -> Floats | None:
+    """Return the weights of the responses in `_codes`; None: all count once."""
     weight = layout.weights_on(tasks, task)
-    if weight is None:
+    of_prior = np.abs(more[more != 0.0])
+    if weight is None and (of_prior == 1.0).all():
         return None
-    start, _ = layout.responses_on(tasks, task)
-    return np.insert(weight, start[1:][sign != 0], 1.0)
+    start, code = layout.responses_on(tasks, task)
+    if weight is None:
+        weight = np.ones(len(code))
+    return np.insert(weight, start[1:][more != 0.0], of_prior)

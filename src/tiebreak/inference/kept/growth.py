@@ -9,11 +9,11 @@ import numpy as np
 
 from tiebreak.errors import ResponseError
 from tiebreak.ids import MISSING, Ids
-from tiebreak.inference import communities, priors
+from tiebreak.inference import priors
 from tiebreak.inference.class_prior import ClassPrior, KnownShares, SubtypePrior
 from tiebreak.inference.kept.batches import Counts
 from tiebreak.inference.kept.prediction import base_prior
-from tiebreak.inference.worker_models import N_SUBTYPES, CrowdModel, WorkerModel
+from tiebreak.inference.worker_models import COMMUNITIES, N_SUBTYPES, CrowdModel, WorkerModel
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.kinds import Kinds, three_kinds
@@ -67,7 +67,7 @@ def _with_classes(stream: Stream, classes: list[Hashable]) -> CrowdModel:
     """Return the model of the stream's workers for these classes, as its options say."""
     template = stream.template
     name = template.worker_model_
-    if name == communities.NAME or isinstance(stream.crowd_model.states, KnownShares):
+    if name == COMMUNITIES or isinstance(stream.crowd_model.states, KnownShares):
         unseen = [label for label in classes if label not in stream.classes]
         raise ResponseError(
             f"Label {unseen[0]!r} is a new class, and what was learnt of this crowd's workers as "

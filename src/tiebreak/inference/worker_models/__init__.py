@@ -13,7 +13,7 @@ subtypes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,12 +21,13 @@ from tiebreak.errors import OptionError
 from tiebreak.inference import priors
 from tiebreak.inference.class_prior import ClassPrior, KnownShares, StatePrior, SubtypePrior
 from tiebreak.inference.priors import ConfusionPrior, Trust
-from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
-from tiebreak.inference.worker_models.kinds import Kinds, three_kinds
 from tiebreak.inference.worker_models.one_class import FixedRows, rows_to_fix
 from tiebreak.kernels.layout import Floats
 from tiebreak.responses import Responses
+
+if TYPE_CHECKING:
+    from tiebreak.inference.worker_models.kinds import Kinds
 
 N_SUBTYPES = 5
 
@@ -102,6 +103,8 @@ def _confusion(given: Given) -> CrowdModel:
 
 
 def _coin(given: Given) -> CrowdModel:
+    from tiebreak.inference.worker_models.coin import Coins
+
     coins = Coins.from_matrices(given.prior(), given.responses.n_workers)
     return CrowdModel(ClassPrior(given.of_class), coins)
 
@@ -122,6 +125,8 @@ def _kinds_and_subtypes(given: Given) -> CrowdModel:
 
 
 def _three_kinds(given: Given) -> Kinds:
+    from tiebreak.inference.worker_models.kinds import Kinds, three_kinds
+
     responses = given.responses
     prior = priors.confusion_prior(given.confusion, responses.workers, responses.n_classes)
     if len(prior) > 1:
@@ -145,6 +150,8 @@ MODELS: dict[str, Maker] = {
 }
 
 
+PLAIN = "confusion"
+COMMUNITIES = "communities"
 AUTO = "auto"  # one of the others, chosen by `model_choice`
 NAMES = (*MODELS, AUTO)
 

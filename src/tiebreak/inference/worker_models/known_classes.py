@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
+from tiebreak.inference.worker_models.around import AroundModel
 from tiebreak.kernels.layout import Floats
 
-if TYPE_CHECKING:
-    from tiebreak.inference.worker_models import WorkerModel
 
-
-class KnownClasses(NamedTuple):
+@dataclass(frozen=True)
+class KnownClasses(AroundModel):
     """A `WorkerModel` around another, with K more codes: "the class is k", never wrong.
 
     Their rows of the log table are 0 for the states of class k and −∞ for all others. Nothing is
     learnt from them.
     """
-
-    inner: WorkerModel
-
-    @property
-    def n_workers(self) -> int:
-        """How many workers there are."""
-        return self.inner.n_workers
-
-    @property
-    def n_classes(self) -> int:
-        """How many labels a worker may give."""
-        return self.inner.n_classes
-
-    @property
-    def n_states(self) -> int:
-        """How many states a task may be in."""
-        return self.inner.n_states
-
-    @property
-    def prior(self) -> Floats:
-        """Parameters before any response."""
-        return self.inner.prior
 
     def collect(self, counts: Floats) -> Floats:
         """Return what counts add to the parameters, those of known classes left out."""
@@ -51,11 +28,3 @@ class KnownClasses(NamedTuple):
         is_own = np.repeat(np.eye(self.n_classes, dtype=bool), n_subtypes, axis=1)
         known = np.where(is_own, 0.0, -np.inf)
         return np.concatenate([self.inner.log_table(parameters, n_threads), known])
-
-    def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
-        """Return the workers' part of the bound."""
-        return self.inner.log_evidence(parameters, n_threads)
-
-    def confusion(self, parameters: Floats) -> Floats:
-        """Return the expected confusion matrices, (worker, state, answer)."""
-        return self.inner.confusion(parameters)

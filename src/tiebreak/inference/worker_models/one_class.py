@@ -13,12 +13,13 @@ A crowd in which most responses come from workers of several classes is left as 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.inference.worker_models.around import AroundModel
+from tiebreak.kernels.counting import count_codes
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.responses import Responses
 
 NOT_ONE = -1  # the class of a worker who used several, or too few responses to tell
@@ -27,38 +28,14 @@ MOST = 0.5  # of all responses: so many come from one-class voters in a crowd of
 LIFT = 0.25  # of the way from chance to certainty: so far must others agree with such a worker
 
 
-class FixedRows(NamedTuple):
+@dataclass(frozen=True)
+class FixedRows(AroundModel):
     """A `WorkerModel` of confusion matrices of which some rows are not learnt: [eq:one-class].
 
     A fixed row is known: it is the mean of its prior. Counts are kept for all rows alike.
     """
 
-    inner: ConfusionMatrices
     is_fixed: Mask  # (n_workers, n_states)
-
-    @property
-    def n_workers(self) -> int:
-        """How many workers there are."""
-        return self.inner.n_workers
-
-    @property
-    def n_classes(self) -> int:
-        """How many labels a worker may give."""
-        return self.inner.n_classes
-
-    @property
-    def n_states(self) -> int:
-        """How many states a task may be in."""
-        return self.inner.n_states
-
-    @property
-    def prior(self) -> Floats:
-        """Parameters before any response."""
-        return self.inner.prior
-
-    def collect(self, counts: Floats) -> Floats:
-        """Return counts as (n_workers, answer, state)."""
-        return self.inner.collect(counts)
 
     def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return E[log θ], and log θ of the rows that are known."""
@@ -91,9 +68,10 @@ def rows_to_fix(responses: Responses) -> Mask | None:
     >>> rows_to_fix(Responses.from_rows(rules)).tolist()
     [[False, True], [True, False]]
     """
-    class_of = one_class_voters(responses)
+    counts = _counts(responses)
+    class_of = one_class_voters(counts)
     voters = class_of != NOT_ONE
-    n_given = np.bincount(responses.worker_of_each(), minlength=responses.n_workers)
+    n_given = counts.sum(axis=1)
     if n_given[voters].sum() <= MOST * n_given.sum():
         return None
     fixed = voters & ~_is_contradicted(responses, class_of)
@@ -102,15 +80,18 @@ def rows_to_fix(responses: Responses) -> Mask | None:
     return rows
 
 
-def one_class_voters(responses: Responses) -> Codes:
+def _counts(responses: Responses) -> Offsets:
+    """Return how often each worker gave each label, (n_workers, n_classes)."""
+    by_code = count_codes(responses.code, responses.n_workers * responses.n_classes)
+    return by_code.reshape(-1, responses.n_classes)
+
+
+def one_class_voters(counts: Offsets) -> Codes:
     """Return the only class that each worker used, (n_workers,); `NOT_ONE` where chance may do it.
 
     A worker with n responses, all c, could have used other classes with probability f_c ** n, where
     f_c is the share of c among all responses.
     """
-    n_classes = responses.n_classes
-    size = responses.n_workers * n_classes
-    counts = np.bincount(responses.code, minlength=size).reshape(-1, n_classes)
     share = counts.sum(axis=0) / max(counts.sum(), 1)
     class_of = counts.argmax(axis=1)
     is_one = (counts > 0).sum(axis=1) == 1

@@ -1,8 +1,9 @@
 """Compiled kernels: same names and signatures as the reference.
 
 `tasks`, `mean_field`, `belief_propagation` and `elimination` are the twins of the reference's. The
-rest is what they are made of: `rows` and `blocks` (tasks), `messages` and `split_messages` (belief
-propagation), `one_row`, `exponential`, and `simd`, which is `llvm` or else `scalar`.
+rest is what they are made of: `rows`, `blocks` and `whole_rows` (tasks), `messages` and
+`split_messages` (belief propagation), `one_row`, `exponential`, and `simd`, which is `llvm` or else
+`scalar`.
 """
 
 from tiebreak.kernels.compiled import tasks as task_kernels
@@ -42,10 +43,13 @@ __all__ = [
     "pass_messages",
     "score_tasks",
     "sweep_tasks",
+    "sweeps_here",
     "tally",
     "update_in_turn",
     "update_together",
 ]
+
+sweeps_here = True
 
 
 def open(tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None) -> Sweeper:

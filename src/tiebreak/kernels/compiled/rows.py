@@ -73,15 +73,15 @@ def score_listed(
             r = first(responses.start, at[t])
             stop = first(responses.start, at[t] + 1)
             while r + FOUR <= stop:
-                total = plus(total, _two_rows(r, responses, log_table, k, like))
+                total = plus(total, two_rows(r, responses, log_table, k, like))
                 r += TWO
-                total = plus(total, _two_rows(r, responses, log_table, k, like))
+                total = plus(total, two_rows(r, responses, log_table, k, like))
                 r += TWO
             if (stop - r) & TWO:
-                total = plus(total, _two_rows(r, responses, log_table, k, like))
+                total = plus(total, two_rows(r, responses, log_table, k, like))
                 r += TWO
             if (stop - r) & ONE:
-                total = plus(total, _row(r, responses, log_table, k, like))
+                total = plus(total, row_of(r, responses, log_table, k, like))
             if as_columns:
                 store_column(score, k, t, total)
             else:
@@ -103,16 +103,17 @@ def weight_of(weight: Floats | None, r: Any) -> float:
 
 
 @kernel
-def _row(r: Any, responses: ResponseArrays, table: Floats, k: int, like: Like) -> Any:
+def row_of(r: Any, responses: ResponseArrays, table: Floats, k: int, like: Like) -> Any:
     """Return the row of the table that response r looks up, times its weight."""
     row = load(table, np.uint32(responses.code[r]), k, like)
     return times(row, weight_of(responses.weight, r))
 
 
 @kernel
-def _two_rows(r: Any, responses: ResponseArrays, table: Floats, k: int, like: Like) -> Any:
-    one = _row(r, responses, table, k, like)
-    return plus(one, _row(r + ONE, responses, table, k, like))
+def two_rows(r: Any, responses: ResponseArrays, table: Floats, k: int, like: Like) -> Any:
+    """Return the sum of the rows that responses r and r + 1 look up."""
+    one = row_of(r, responses, table, k, like)
+    return plus(one, row_of(r + ONE, responses, table, k, like))
 
 
 @kernel
@@ -145,23 +146,26 @@ def count_rows(
             r = first(responses.start, i)
             stop = first(responses.start, i + 1) if len(counts) else r
             while r + FOUR <= stop:
-                _count(row, r, responses, counts, k, like)
-                _count(row, r + ONE, responses, counts, k, like)
-                _count(row, r + TWO, responses, counts, k, like)
-                _count(row, r + THREE, responses, counts, k, like)
+                count_response(row, r, responses, counts, k, like)
+                count_response(row, r + ONE, responses, counts, k, like)
+                count_response(row, r + TWO, responses, counts, k, like)
+                count_response(row, r + THREE, responses, counts, k, like)
                 r += FOUR
             if (stop - r) & TWO:
-                _count(row, r, responses, counts, k, like)
-                _count(row, r + ONE, responses, counts, k, like)
+                count_response(row, r, responses, counts, k, like)
+                count_response(row, r + ONE, responses, counts, k, like)
                 r += TWO
             if (stop - r) & ONE:
-                _count(row, r, responses, counts, k, like)
+                count_response(row, r, responses, counts, k, like)
         store(totals, 0, k, total)
         store(moved, 0, k, far)
 
 
 @kernel
-def _count(row: Any, r: Any, responses: ResponseArrays, counts: Floats, k: int, like: Like) -> None:
+def count_response(
+    row: Any, r: Any, responses: ResponseArrays, counts: Floats, k: int, like: Like
+) -> None:
+    """Add a row, times the weight of response r, to the counts of its code."""
     code = np.uint32(responses.code[r])
     new = times(row, weight_of(responses.weight, r))
     store(counts, code, k, plus(load(counts, code, k, like), new))

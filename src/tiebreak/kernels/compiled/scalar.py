@@ -16,6 +16,7 @@ from tiebreak.kernels.compile import fused_kernel, kernel
 from tiebreak.kernels.layout import Floats
 
 MAX_WIDTH = 1  # numbers in a vector
+MAX_ROW = 1  # numbers in a row that is held at once
 ONE_BITS = 0x3FF0000000000000  # of 1.0
 EXPONENTS = 1024  # added to exponents, so that they are above 0
 ROOT_HALF_BITS = 0x3FE6A09E667F3BCD  # of √½
@@ -162,6 +163,13 @@ def times_power(x: float, rounded: float) -> float:
     bits = np.float64(rounded).view(np.uint64)
     half = bits >> np.uint64(1)
     return x * _power(half) * _power(bits - half)
+
+
+@fused_kernel
+def add_exponent(x: float, rounded: float) -> float:
+    """Return x · 2^n as `times_power` does, where x and the result are above 1e-307."""
+    power = np.float64(rounded).view(np.uint64) << np.uint64(52)
+    return float(np.uint64(np.float64(x).view(np.uint64) + power).view(np.float64))
 
 
 @fused_kernel

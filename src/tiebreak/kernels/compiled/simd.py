@@ -25,6 +25,9 @@ except (ImportError, AttributeError) as error:
 Like = tuple[int, ...]  # as long as a vector
 
 MAX_WIDTH = operations.MAX_WIDTH
+# Rows of five subtypes of two to six classes are held whole. Other rows of more than MAX_WIDTH are
+# cut: kernels are compiled for each length, and that costs a first fit more than it mostly saves.
+WHOLE_ROWS = tuple(n for n in (10, 15, 20, 25, 30) if n <= operations.MAX_ROW)
 
 zeros = operations.zeros
 load = operations.load
@@ -45,6 +48,7 @@ max_element = operations.max_element
 min_element = operations.min_element
 sum_elements = operations.sum_elements
 times_power = operations.times_power
+add_exponent = operations.add_exponent
 exponent = operations.exponent
 mantissa = operations.mantissa
 

@@ -45,10 +45,13 @@ __all__ = [
     "pass_messages",
     "score_tasks",
     "sweep_tasks",
+    "sweeps_here",
     "tally",
     "update_in_turn",
     "update_together",
 ]
+
+sweeps_here = True
 
 
 def open(tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None) -> Sweeper:

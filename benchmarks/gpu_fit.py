@@ -1,0 +1,134 @@
+"""A whole fit on a CUDA device, from a packed folder to labels; and what links cost a sweep there.
+
+python -m benchmarks.gpu_fit [small]
+"""
+
+from __future__ import annotations
+
+import cProfile
+import json
+import pstats
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import tiebreak as tb
+from benchmarks.gpu import Shape, crowd
+from tiebreak import link_graph
+from tiebreak.files.packed import write_packed
+from tiebreak.ids import Ids
+from tiebreak.inference import priors, vb
+from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference.exact_links.ascents import set_up
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.cuda import device
+from tiebreak.kernels.layout import ByTask
+from tiebreak.kernels.threads import default_threads
+from tiebreak.link_graph import LinkCodes
+from tiebreak.options import ExactLinkOptions
+from tiebreak.responses import Responses
+
+OUT = Path(__file__).parent / "results" / "gpu_fit.json"
+SWEEPS = 30
+N_WORKERS = 1_000
+ROUNDS = 7
+
+
+def responses_of(n_responses: int, n_classes: int) -> Responses:
+    tasks = crowd(Shape("even", n_responses, N_WORKERS, n_classes, 0.0), n_responses)
+    code = np.sort(tasks.code.reshape(-1, 10), axis=1).ravel()
+    numbers = (tasks.n_tasks, N_WORKERS, n_classes)
+    return Responses(tasks.start, code, *(Ids(pa.array(np.arange(n))) for n in numbers))
+
+
+def whole_fit(n_responses: int) -> dict[str, Any]:
+    """Fit a packed folder with 30 sweeps; say where the time goes."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "crowd.tb"
+        write_packed(folder, responses_of(n_responses, 2))
+        profile = cProfile.Profile()
+        begin = time.perf_counter()
+        profile.enable()
+        responses = tb.read_responses(folder)
+        read = time.perf_counter()
+        model = tb.VariationalBayes(backend="cuda", tol=0.0, max_iter=SWEEPS)
+        with warnings.catch_warnings(action="ignore"):
+            model.fit(responses)
+        fitted = time.perf_counter()
+        tb.write_labels(Path(name) / "labels.parquet", model.labels_)
+        done = time.perf_counter()
+        profile.disable()
+    pstats.Stats(profile).sort_stats("cumulative").print_stats(45)
+    return {
+        "responses": n_responses,
+        "read_s": round(read - begin, 2),
+        "fit_s": round(fitted - read, 2),
+        "write_s": round(done - fitted, 2),
+        "all_s": round(done - begin, 2),
+    }
+
+
+def _laid_out(responses: Responses) -> ByTask:
+    return vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
+
+
+def linked_sweep(n_responses: int, n_links: int) -> dict[str, Any]:
+    """Time sweeps with and without links: free tasks on the device, nodes on the processor."""
+    n_classes = 4
+    responses = responses_of(n_responses, n_classes)
+    n_tasks = responses.n_tasks
+    votes = vb.majority(_laid_out(responses), n_classes)
+    truth = votes.argmax(axis=1)
+    rng = np.random.default_rng(1)
+    pairs = np.sort(rng.integers(0, n_tasks, (n_links, 2)), axis=1)
+    pairs = np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0).astype(np.int32)
+    left, right = pairs.T.copy()
+    must = truth[left] == truth[right]
+    links = LinkCodes(left, right, must, None, None, np.arange(len(left)))
+    prior = priors.confusion_prior("diagonal", responses.workers, n_classes)
+    plain = vb.Problem(
+        _laid_out(responses),
+        ClassPrior(np.ones(n_classes)),
+        ConfusionMatrices(prior, responses.n_workers),
+        choose_backend("cuda", responses.n_responses),
+        default_threads(),
+    )
+    setup = set_up(plain, links, link_graph.imply(links, n_classes), None, ExactLinkOptions())
+    linked = vb.with_nodes(plain, setup.exact, setup.exact.task, setup.known)
+    q = votes
+    beliefs = vb.implied_beliefs(plain, q)
+    times: dict[str, list[float]] = {"without": [], "with": []}
+    for name, problem in (("without", plain), ("with", linked)):
+        sweeper = problem.open(q)
+        for turn in range(ROUNDS + 2):
+            begin = time.perf_counter()
+            vb.update_tasks(problem, sweeper, beliefs)
+            if turn >= 2:
+                times[name].append(1e3 * (time.perf_counter() - begin))
+        sweeper.close()
+    return {
+        "responses": n_responses,
+        "links": n_links,
+        **{name: round(float(np.median(each)), 2) for name, each in times.items()},
+    }
+
+
+def main(scale: float) -> None:
+    found = {
+        "device": device.name(),
+        "linked": linked_sweep(int(10**8 * scale), int(10**6 * scale)),
+        "whole": whole_fit(int(10**9 * scale)),
+    }
+    print(json.dumps(found), flush=True)
+    OUT.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(0.1 if "small" in sys.argv[1:] else 1.0)

@@ -1,0 +1,79 @@
+"""One sweep of kinds and of subtypes beside a plain one, at 1e7 responses and four classes."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.measure import about, keep
+from tiebreak import simulate
+from tiebreak.inference import vb
+from tiebreak.inference.stages import lay_out
+from tiebreak.inference.worker_models import crowd_model
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.responses import Responses
+
+N_RESPONSES = 10_000_000
+N_WORKERS = 1_000
+N_CLASSES = 4
+RESPONSES_PER_TASK = 5
+MODELS = ("confusion", "kinds", "subtypes")
+ROUNDS = 9
+
+
+def sweep_of(name: str, responses: Responses) -> Callable[[], None]:
+    """Return all that a fit does in one sweep, on one thread: tables, tasks, counts, the bound."""
+    crowd = crowd_model(name, "diagonal", np.ones(N_CLASSES), responses)
+    backend = choose_backend("numba", responses.n_responses)
+    problem = vb.Problem(lay_out(responses), *crowd, backend, 1)
+    q = vb.to_states(problem, vb.majority(problem.tasks, N_CLASSES))
+    sweeper = problem.open(q)
+    state = [vb.implied_beliefs(problem, q)]
+
+    def sweep() -> None:
+        swept = vb.update_tasks(problem, sweeper, state[0])
+        state[0] = vb.update_beliefs(problem, swept.counts, swept.totals)
+        vb.bound_after_update(problem, state[0], swept.entropy)
+
+    return sweep
+
+
+def cpu_seconds(work: Callable[[], None]) -> float:
+    """Return the processor time of one call: others may share the machine."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def main() -> None:
+    """Time sweeps in turn, and keep the median of the ratios to the plain one beside them."""
+    n_tasks = N_RESPONSES // RESPONSES_PER_TASK
+    options = {"responses_per_task": RESPONSES_PER_TASK, "random_state": 0}
+    responses = simulate.crowd(n_tasks, N_WORKERS, N_CLASSES, **options).responses
+    sweeps = {name: sweep_of(name, responses) for name in MODELS}
+    for sweep in sweeps.values():
+        sweep()
+    rounds = [{name: cpu_seconds(sweep) for name, sweep in sweeps.items()} for _ in range(ROUNDS)]
+    keep(
+        "worker_model_sweeps",
+        {
+            **about(),
+            "responses": N_RESPONSES,
+            "workers": N_WORKERS,
+            "classes": N_CLASSES,
+            "cpu_seconds": {
+                name: round(statistics.median(each[name] for each in rounds), 4) for name in MODELS
+            },
+            "times_plain": {
+                name: round(statistics.median(r[name] / r["confusion"] for r in rounds), 2)
+                for name in MODELS
+            },
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""Turn `results.json` into the tables of docs/workers.md and docs/decide.md.
+
+python experiments/06_workers/report.py
+
+Tables stand between two marks in each page; the words around them are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import numpy as np
+from common import NAMES, RESULTS, ROOT, table
+
+HERE = Path(__file__).parent
+BEGIN = "<!-- tables: begin (experiments/06_workers/report.py) -->"
+END = "<!-- tables: end -->"
+CALIBRATED = 0.05  # calibration error up to which a promise is judged
+POINTS = 0.02  # by which accuracy may fall short of what was promised
+RATES = ("0.1", "0.2", "0.3", "0.5")
+
+
+def main() -> None:
+    kept = json.loads((HERE / RESULTS).read_text("utf-8"))
+    put(ROOT / "docs" / "workers.md", workers(kept))
+    put(ROOT / "docs" / "decide.md", decisions(kept))
+
+
+def put(page: Path, tables: str) -> None:
+    """Replace what stands between the marks."""
+    text = page.read_text("utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    page.write_text(f"{before}{BEGIN}\n\n{tables}\n{END}{after}", "utf-8")
+    print(f"wrote {page.relative_to(ROOT)}")
+
+
+def made(kept: dict[str, Any]) -> str:
+    about = kept["about"]
+    return f"Made on {about['date']}, {about['machine']}, Python {about['python']}.\n"
+
+
+def workers(kept: dict[str, Any]) -> str:
+    parts = [
+        made(kept),
+        "### How often intervals of 90 % hold the truth\n",
+        "150 tasks, 12 workers drawn from the prior, 40 crowds. The first figure is of the cells\n"
+        "of confusion matrices, the second of accuracies.\n",
+        coverage(kept["coverage"]),
+        "With more workers, 1,500 tasks, five crowds of each kind:\n",
+        many(kept["many_workers"]),
+        "### Time\n",
+        "Milliseconds of processor time, median over the same crowds; Gibbs with its defaults (4\n"
+        "chains of 700 sweeps):\n",
+        times(kept["coverage"]),
+        "### Gibbs sampling on the ten datasets\n",
+        "Beside variational Bayes without calibration, since Gibbs has none: two chains of 300\n"
+        "sweeps. Log-loss is clipped at 1e-4. The last column is what the table of workers costs\n"
+        "beside the fit, in milliseconds.\n",
+        gibbs(kept["datasets"]),
+        "What the workers of the ten datasets are called:\n",
+        words(kept["datasets"]),
+    ]
+    return "\n".join(parts)
+
+
+def coverage(rows: dict[str, Any]) -> str:
+    columns = (("vb", "VB as it is"), ("corrected", "the table"), ("gibbs", "Gibbs"),
+               ("ds", "Dawid-Skene"))  # fmt: skip
+    body = [
+        [name, *(f"{row[key]['cells']:.3f} / {row[key]['accuracy']:.3f}" for key, _ in columns),
+         f"{row['unmixed']}"]
+        for name, row in rows.items()
+    ]  # fmt: skip
+    return table(("", *(title for _, title in columns), "Gibbs not mixed, of 40"), body)
+
+
+def many(rows: dict[str, Any]) -> str:
+    body = [
+        [
+            name,
+            *(
+                f"{row[key]['cells']:.3f} / {row[key]['accuracy']:.3f}"
+                for key in ("vb", "corrected")
+            ),
+            f"{row['ms']['fit']:.0f}",
+            f"{row['ms']['table']:.0f}",
+        ]
+        for name, row in rows.items()
+    ]
+    return table(("", "VB as it is", "the table", "fit, ms", "table, ms"), body)
+
+
+def times(rows: dict[str, Any]) -> str:
+    body = [
+        [name, *(f"{row['ms'][key]:.1f}" for key in ("fit", "table", "gibbs"))]
+        for name, row in rows.items()
+    ]
+    return table(("", "fit", "table of workers", "Gibbs"), body)
+
+
+def gibbs(rows: dict[str, Any]) -> str:
+    body = []
+    for name, row in rows.items():
+        cells = [
+            f"{row['vb'][key]:.3f} → {row['gibbs'][key]:.3f}"
+            for key in ("accuracy", "f", "log_loss")
+        ]
+        seconds = row["seconds"]
+        times = f"{1e3 * seconds['table']:.0f} / {1e3 * seconds['fit']:.0f}"
+        body.append([NAMES[name], *cells, f"{row['r_hat']:.2f}", f"{seconds['gibbs']:.1f}", times])
+    means = [
+        f"{_mean(rows, 'vb', key):.3f} → **{_mean(rows, 'gibbs', key):.3f}**"
+        for key in ("accuracy", "f", "log_loss")
+    ]
+    body.append(["**mean**", *means, "", "", ""])
+    head = ("", "accuracy", "macro-F", "log-loss", "R-hat", "Gibbs, s", "table / fit, ms")
+    return table(head, body)
+
+
+def _mean(rows: dict[str, Any], method: str, key: str) -> float:
+    return float(np.mean([row[method][key] for row in rows.values()]))
+
+
+def words(rows: dict[str, Any]) -> str:
+    every = sorted({word for row in rows.values() for word in row["verdicts"]})
+    body = [
+        [NAMES[name], *(str(row["verdicts"].get(word, 0)) for word in every)]
+        for name, row in rows.items()
+    ]
+    return table(("", *every), body)
+
+
+def decisions(kept: dict[str, Any]) -> str:
+    parts = [
+        made(kept),
+        "### Missing the rarest class costs ten\n",
+        "Any other error costs one. Mean cost of a task with a known class, as expected and as it\n"
+        "came out, of the decisions and of the likeliest classes:\n",
+        costs(kept["costs"]),
+        "### Leaving tasks open\n",
+        "Accuracy promised → realised among the tasks that are not left open, by the share that\n"
+        "is; in bold where it falls short by more than two points. Without gold:\n",
+        abstaining(kept["abstaining"], "none"),
+        judged(kept["abstaining"], "none"),
+        "With 100 known labels (half of them on small datasets), mean over four draws, scored on\n"
+        "the others:\n",
+        abstaining(kept["abstaining"], "gold"),
+        judged(kept["abstaining"], "gold"),
+        "### What two more votes do\n",
+        "Fitted to half of the votes of each dataset; then two more votes of each task, by those\n"
+        "who gave them. Share of wrong labels: expected now, expected after two more by the plan,\n"
+        "expected after the fit with them; and what was wrong by gold before and after.\n",
+        more_votes(kept["more_votes"]),
+    ]
+    return "\n".join(parts)
+
+
+def costs(rows: dict[str, Any]) -> str:
+    body = []
+    for name, row in rows.items():
+        ours = row["decided"]
+        theirs = row["argmax"]
+        best = "**" if ours["realised"] <= theirs["realised"] else ""
+        body.append(
+            [
+                NAMES[name],
+                f"{ours['expected']:.3f}",
+                f"{best}{ours['realised']:.3f}{best}",
+                f"{theirs['expected']:.3f}",
+                f"{theirs['realised']:.3f}",
+                f"{100 * row['changed']:.0f} %",
+            ]
+        )
+    means = [
+        f"{np.mean([row[who][what] for row in rows.values()]):.3f}"
+        for who in ("decided", "argmax")
+        for what in ("expected", "realised")
+    ]
+    body.append(["**mean**", *means, ""])
+    head = ("", "decided, expected", "realised", "likeliest, expected", "realised", "changed")
+    return table(head, body)
+
+
+def abstaining(rows: dict[str, Any], key: str) -> str:
+    body = []
+    for name, row in rows.items():
+        found = row[key]
+        cells = [_promise(*found[rate]) for rate in ("0", *RATES)]
+        body.append([NAMES[name], f"{found['ece10']:.3f}", *cells])
+    head = ("", "calibration error", "0 %", "10 %", "20 %", "30 %", "50 %")
+    return table(head, body)
+
+
+def _promise(promised: float | None, realised: float | None) -> str:
+    if promised is None or realised is None:
+        return "–"  # no task of those that are scored is left
+    text = f"{promised:.3f} → {realised:.3f}"
+    return f"**{text}**" if realised < promised - POINTS else text
+
+
+def judged(rows: dict[str, Any], key: str) -> str:
+    """Say how many promises were kept, where probabilities are calibrated."""
+    good = [row[key] for row in rows.values() if row[key]["ece10"] <= CALIBRATED]
+    pairs = [found[rate] for found in good for rate in RATES if found[rate][0] is not None]
+    kept = sum(realised >= promised - POINTS for promised, realised in pairs)
+    return (
+        f"Where the calibration error is at most {CALIBRATED:g} ({len(good)} datasets), {kept} of "
+        f"{len(pairs)} promises are kept within two points.\n"
+    )
+
+
+def more_votes(rows: dict[str, Any]) -> str:
+    keys = ("now", "planned", "came", "wrong_now", "wrong_after")
+    body = [
+        [NAMES[name], str(row["votes"]), *(f"{row[key]:.3f}" for key in keys)]
+        for name, row in rows.items()
+    ]
+    means = [f"{np.mean([row[key] for row in rows.values()]):.3f}" for key in keys]
+    body.append(["**mean**", "", *means])
+    head = ("", "votes before", "now", "planned", "came", "wrong before", "wrong after")
+    return table(head, body)
+
+
+if __name__ == "__main__":
+    main()

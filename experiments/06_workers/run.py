@@ -1,0 +1,370 @@
+"""Measure intervals of workers, Gibbs sampling and decisions.
+
+    python experiments/06_workers/run.py [part …]
+
+Each part is kept in `results.json` as it ends; `report.py` turns that file into pages. The ten
+datasets lie in the folder that TIEBREAK_DATA names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import NAMES, RESULTS
+
+import tiebreak as tb
+from tiebreak.decisions import votes as planning
+from tiebreak.decisions.costs import read_cost_matrix
+from tiebreak.ids import Ids
+from tiebreak.inference.worker_summary.table import beta_interval
+from tiebreak.reproduce.runner import made_on
+
+HERE = Path(__file__).parent
+DATASETS = tuple(NAMES)
+N_CROWDS = 40
+FIRST_SEED = 100  # constants were chosen on crowds 0 to 39
+N_GIBBS = 40  # of them, with Gibbs sampling
+SETTINGS = ((2, 3), (2, 10), (4, 5))  # classes, votes a task
+MANY = 5  # crowds of many workers
+DEAR = 10.0  # what missing the rarest class costs; any other error costs 1
+RATES = (0.1, 0.2, 0.3, 0.5)
+LEVEL = 0.9
+FEW_DRAWS = {"n_chains": 2, "n_warmup": 100, "n_draws": 200}  # on the ten datasets
+N_GOLD = 100
+N_GOLD_DRAWS = 4
+
+
+class Drawn(NamedTuple):
+    """A crowd drawn from the model's own prior."""
+
+    responses: tb.Responses
+    share: np.ndarray  # of classes
+    confusion: np.ndarray  # (worker, truth, answer), in the order of `responses.workers`
+
+
+@cache
+def load(name: str) -> tuple[tb.Responses, tb.Gold]:
+    folder = Path(os.environ["TIEBREAK_DATA"]) / name
+    return tb.read_responses(folder / "responses.csv"), tb.read_gold(folder / "gold.csv")
+
+
+def draw(n_tasks: int, n_workers: int, n_classes: int, n_votes: int, seed: int) -> Drawn:
+    """Draw shares, confusions ("diagonal" prior), classes and responses."""
+    rng = np.random.default_rng(seed)
+    share = rng.dirichlet(np.ones(n_classes))
+    truth = rng.choice(n_classes, size=n_tasks, p=share)
+    prior = np.ones((n_classes, n_classes)) + (n_classes - 1.0) * np.eye(n_classes)
+    confusion = np.stack([[rng.dirichlet(row) for row in prior] for _ in range(n_workers)])
+    task = np.repeat(np.arange(n_tasks), n_votes)
+    worker = np.concatenate([rng.choice(n_workers, n_votes, replace=False) for _ in range(n_tasks)])
+    label = [
+        rng.choice(n_classes, p=confusion[w, truth[t]]) for t, w in zip(task, worker, strict=True)
+    ]
+    names = (Ids(list(range(n))) for n in (n_tasks, n_workers, n_classes))
+    return Drawn(tb.Responses.from_codes(task, worker, label, *names), share, confusion)
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.process_time()
+    found = work()
+    return found, time.process_time() - start
+
+
+def plain_intervals(model: Any) -> tuple[Any, Any]:
+    """Intervals as variational Bayes has them: Dirichlet and Beta, classes taken as known."""
+    responses = model.responses_
+    counts, totals = model._warm_start.added
+    n_classes = responses.n_classes
+    prior = np.ones((n_classes, n_classes)) + (n_classes - 1.0) * np.eye(n_classes)
+    beta = (prior + counts).transpose(0, 2, 1)  # (worker, truth, answer)
+    alpha = 1.0 + totals
+    size = beta.sum(axis=2, keepdims=True)
+    mean = beta / size
+    variance = mean * (1.0 - mean) / (size + 1.0)
+    right = np.diagonal(mean, axis1=1, axis2=2)
+    share = alpha / alpha.sum()
+    accuracy = right @ share
+    of_share = (np.diag(share) - np.outer(share, share)) / (alpha.sum() + 1.0)
+    spread = np.diagonal(variance, axis1=1, axis2=2) @ share**2
+    spread = spread + ((right @ of_share) * right).sum(axis=1)
+    return beta_interval(accuracy, spread, LEVEL), beta_interval(mean, variance, LEVEL)
+
+
+def cover(drawn: Drawn, accuracy: tuple, confusion: tuple) -> dict[str, float]:
+    """Return how many intervals hold the truth, and how wide those of accuracy are."""
+    truth = np.diagonal(drawn.confusion, axis1=1, axis2=2) @ drawn.share
+    (low, high), (cell_low, cell_high) = accuracy, confusion
+    inside = (drawn.confusion >= cell_low) & (drawn.confusion <= cell_high)
+    return {
+        "cells": float(inside.mean()),
+        "accuracy": float(((truth >= low) & (truth <= high)).mean()),
+        "width": float((high - low).mean()),
+    }
+
+
+def of_table(drawn: Drawn, table: Any) -> dict[str, float]:
+    return cover(
+        drawn,
+        (table.accuracy_low, table.accuracy_high),
+        (table.confusion_low, table.confusion_high),
+    )
+
+
+def coverage() -> dict[str, Any]:
+    found = {}
+    for n_classes, n_votes in SETTINGS:
+        rows: dict[str, list[dict[str, float]]] = {}
+        seconds: dict[str, list[float]] = {}
+        hats = []
+        for seed in range(FIRST_SEED, FIRST_SEED + N_CROWDS):
+            drawn = draw(150, 12, n_classes, n_votes, seed)
+            model, fit_s = timed(lambda: tb.VariationalBayes().fit(drawn.responses))  # noqa: B023
+            table, table_s = timed(model.workers_table)
+            plain = plain_intervals(model)
+            rows.setdefault("vb", []).append(cover(drawn, plain[0][1:], plain[1][1:]))
+            rows.setdefault("corrected", []).append(of_table(drawn, table))
+            em = tb.DawidSkene(smoothing=1.0).fit(drawn.responses)
+            rows.setdefault("ds", []).append(of_table(drawn, em.workers_table()))
+            seconds.setdefault("fit", []).append(fit_s)
+            seconds.setdefault("table", []).append(table_s)
+            if seed >= FIRST_SEED + N_GIBBS:
+                continue
+            gibbs, gibbs_s = timed(lambda: tb.GibbsSampler().fit(drawn.responses))  # noqa: B023
+            rows.setdefault("gibbs", []).append(of_table(drawn, gibbs.workers_table()))
+            seconds.setdefault("gibbs", []).append(gibbs_s)
+            hats.append(gibbs.r_hat_)
+        found[f"K={n_classes}, {n_votes} votes"] = {
+            **{name: _means(each) for name, each in rows.items()},
+            "ms": {name: 1e3 * float(np.median(each)) for name, each in seconds.items()},
+            "unmixed": int(np.sum(np.array(hats) > 1.05)),
+        }
+    return found
+
+
+def many_workers() -> dict[str, Any]:
+    """Crowds with more cells than are solved together."""
+    found = {}
+    for n_classes, n_votes, n_workers in ((2, 3, 300), (2, 5, 300), (4, 5, 60)):
+        rows = []
+        plain_rows = []
+        seconds = []
+        for seed in range(MANY):
+            drawn = draw(1500, n_workers, n_classes, n_votes, 1000 + seed)
+            model, fit_s = timed(lambda: tb.VariationalBayes().fit(drawn.responses))  # noqa: B023
+            table, table_s = timed(model.workers_table)
+            rows.append(of_table(drawn, table))
+            plain = plain_intervals(model)
+            plain_rows.append(cover(drawn, plain[0][1:], plain[1][1:]))
+            seconds.append((fit_s, table_s))
+        fit_s, table_s = np.median(seconds, axis=0)
+        found[f"K={n_classes}, {n_votes} votes, {n_workers} workers"] = {
+            "vb": _means(plain_rows),
+            "corrected": _means(rows),
+            "ms": {"fit": 1e3 * fit_s, "table": 1e3 * table_s},
+        }
+    return found
+
+
+def datasets() -> dict[str, Any]:
+    """Gibbs beside variational Bayes on the ten datasets, and what the table of workers costs."""
+    found = {}
+    for name in DATASETS:
+        responses, gold = load(name)
+        model, fit_s = timed(lambda: tb.VariationalBayes(calibrate="none").fit(responses))  # noqa: B023
+        table, table_s = timed(model.workers_table)
+        sampler = tb.GibbsSampler(**FEW_DRAWS)
+        gibbs, gibbs_s = timed(lambda: sampler.fit(responses))  # noqa: B023
+        words = [word.split(" towards")[0] for word in table.verdict]
+        row: dict[str, Any] = {
+            "vb": _scores(model, gold),
+            "gibbs": _scores(gibbs, gold),
+            "r_hat": gibbs.r_hat_,
+            "seconds": {"fit": fit_s, "table": table_s, "gibbs": gibbs_s},
+            "verdicts": {word: words.count(word) for word in sorted(set(words))},
+        }
+        found[name] = row
+        print(name, row, flush=True)
+    return found
+
+
+def _scores(model: Any, gold: tb.Gold) -> dict[str, float]:
+    labels = model.labels_
+    return {
+        "accuracy": tb.evaluate.accuracy(labels, gold),
+        "f": tb.evaluate.f_score(labels, gold),
+        "log_loss": tb.evaluate.log_loss(labels, gold, floor=1e-4),
+        "ece10": tb.evaluate.calibration_error(labels, gold, 10),
+    }
+
+
+def costs() -> dict[str, Any]:
+    """Missing the rarest class costs ten: expected and realised cost, beside the likeliest."""
+    found = {}
+    for name in DATASETS:
+        responses, gold = load(name)
+        model = tb.VariationalBayes().fit(responses)
+        known = gold.on(model.tasks_, model.classes_)
+        n_classes = responses.n_classes
+        rarest = int(model.class_prior_.argmin())
+        matrix = 1.0 - np.eye(n_classes)
+        matrix[rarest] *= DEAR
+        decided = model.decide(matrix)
+        q = model.probabilities_[known.task]
+        label = model.labels_.label[known.task]
+        every = np.arange(len(label))
+        found[name] = {
+            "decided": {
+                "expected": float(decided.expected_cost[known.task].mean()),
+                "realised": float(matrix[known.label, decided.decision[known.task]].mean()),
+            },
+            "argmax": {
+                "expected": float((q @ matrix)[every, label].mean()),
+                "realised": float(matrix[known.label, label].mean()),
+            },
+            "changed": float((decided.decision[known.task] != label).mean()),
+        }
+    return found
+
+
+def abstaining() -> dict[str, Any]:
+    """Leave some tasks open: promised and realised accuracy of the rest, without and with gold."""
+    found = {}
+    for name in DATASETS:
+        responses, gold = load(name)
+        row = {"none": _abstain(tb.VariationalBayes().fit(responses), gold, None)}
+        drawn = []
+        for seed in range(N_GOLD_DRAWS):
+            rng = np.random.default_rng(seed)
+            chosen = rng.choice(len(gold), min(N_GOLD, len(gold) // 2), replace=False)
+            some = tb.Gold.from_columns(
+                gold.tasks.take(chosen), gold.classes.take(gold.label[chosen])
+            )
+            drawn.append(_abstain(tb.VariationalBayes().fit(responses, gold=some), gold, some))
+        row["gold"] = {
+            key: np.mean([each[key] for each in drawn], axis=0).tolist() for key in drawn[0]
+        }
+        found[name] = row
+    return found
+
+
+def _abstain(model: Any, gold: tb.Gold, given: tb.Gold | None) -> dict[str, Any]:
+    """Score the tasks whose class is known but was not told to the model."""
+    known = gold.on(model.tasks_, model.classes_)
+    truth = np.full(len(model.tasks_), -1)
+    truth[known.task] = known.label
+    if given is not None:
+        truth[given.on(model.tasks_, model.classes_).task] = -1
+    found: dict[str, Any] = {
+        "ece10": tb.evaluate.calibration_error(model.labels_, gold, 10, given=given)
+    }
+    for rate in (0.0, *RATES):
+        decided = model.decide(abstain_rate=rate)
+        kept = ~decided.is_open & (truth >= 0)
+        right = decided.costs.label[decided.decision[kept]] == truth[kept]
+        found[f"{rate:g}"] = [float(decided.probability[kept].mean()), float(right.mean())]
+    return found
+
+
+def more_votes() -> dict[str, Any]:
+    """Fit to half of the votes: what two more were expected to do, and what they did."""
+    found = {}
+    for name in DATASETS:
+        responses, gold = load(name)
+        task = responses.task_of_each()
+        worker = responses.worker_of_each()
+        rng = np.random.default_rng(0)
+        order = np.lexsort((rng.random(len(task)), task))
+        rank = np.empty(len(task), dtype=int)
+        n_votes = np.diff(responses.start)
+        rank[order] = np.arange(len(task)) - np.repeat(responses.start[:-1], n_votes)
+        n_first = max(1, int(np.median(n_votes)) // 2)
+        before, after = (
+            tb.VariationalBayes().fit(_part(responses, rank < n)) for n in (n_first, n_first + 2)
+        )
+        sequence = np.full((responses.n_tasks, 2), -1, dtype=np.int32)
+        for more in (0, 1):
+            chosen = rank == n_first + more
+            sequence[task[chosen], more] = worker[chosen]
+        matrix = read_cost_matrix(None, before.classes_)
+        planned = planning._costs_after(
+            before, matrix, np.arange(responses.n_tasks), sequence
+        ).mean(axis=0)
+        found[name] = {
+            "votes": n_first,
+            "now": float(planned[0]),
+            "planned": float(planned[2]),
+            "came": float(after.decide().expected_cost.mean()),
+            "wrong_now": 1.0 - tb.evaluate.accuracy(before.labels_, gold),
+            "wrong_after": 1.0 - tb.evaluate.accuracy(after.labels_, gold),
+        }
+    return found
+
+
+def _part(responses: tb.Responses, chosen: np.ndarray) -> tb.Responses:
+    return tb.Responses.from_codes(
+        responses.task_of_each()[chosen],
+        responses.worker_of_each()[chosen],
+        responses.label_of_each()[chosen],
+        responses.tasks,
+        responses.workers,
+        responses.classes,
+    )
+
+
+def _means(rows: list[dict[str, float]]) -> dict[str, float]:
+    return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "coverage": coverage,
+    "many_workers": many_workers,
+    "datasets": datasets,
+    "costs": costs,
+    "abstaining": abstaining,
+    "more_votes": more_votes,
+}
+
+
+def main() -> None:
+    path = HERE / RESULTS
+    kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    tb.GibbsSampler(n_draws=20, backend="numba").fit([("a", "b", 0), ("c", "b", 1)])  # compiles
+    for name in sys.argv[1:] or PARTS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            kept[name] = _rounded(PARTS[name]())
+        kept["about"] = made_on()
+        lines = ",\n".join(f"{json.dumps(key)}: {_lines(kept[key])}" for key in sorted(kept))
+        path.write_text(f"{{\n{lines}\n}}\n", "utf-8")
+        print(f"{name}: done", flush=True)
+
+
+def _lines(value: dict[str, Any]) -> str:
+    rows = (f"{json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in value.items())
+    return "{\n" + ",\n".join(rows) + "\n}"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    if isinstance(value, float):
+        return round(value, 4) if np.isfinite(value) else None
+    return value
+
+
+if __name__ == "__main__":
+    main()

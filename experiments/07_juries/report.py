@@ -1,0 +1,154 @@
+"""Turn `results.json` into the tables of docs/juries-results.md.
+
+python experiments/07_juries/report.py
+
+Tables stand between two marks in the page; the words around them are kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import numpy as np
+from common import NAMES, ROOT, Cells, read_config, signed, table
+
+HERE = Path(__file__).parent
+CONFIG = read_config(HERE)
+PAGE = ROOT / "docs" / "juries-results.md"
+BEGIN = "<!-- tables: begin (experiments/07_juries/report.py) -->"
+END = "<!-- tables: end -->"
+TITLES = {
+    "mv": "MV",
+    "vb_once": "VB, gold once",
+    "vb": "VB",
+    "best": "best worker",
+    "pool": "pool",
+    "auto": "auto",
+}
+RIVALS = ("mv", "vb_once", "best", "pool")  # auto is compared with the best of these
+JURIES = {name: name.replace("llmbar_six", "llmbar, six judges") for name in CONFIG["juries"]}
+SIX = "llmbar_six"  # a part of a jury: not in the mean
+
+
+def main() -> None:
+    cells = Cells(HERE)
+    about = cells.about
+    text = "\n".join(
+        [
+            f"*Made on {about['date']}, {about['machine']}, Python {about['python']}; "
+            f"{about['seeds']} draws of gold from number {about['first_seed']} on.*\n",
+            "### The weight of gold\n",
+            'Accuracy of VB with `gold_weight="auto"` less that with weight 1, on tasks that are\n'
+            "not gold.\n",
+            weights(cells, NAMES),
+            weights(cells, JURIES),
+            "### Methods on juries\n",
+            "Accuracy / log-loss (probabilities are at least 1e-4) on tasks that are not gold.\n",
+            methods(cells, JURIES),
+            "### Auto on crowds, 50 gold labels\n",
+            methods(cells, NAMES, sizes=[50]),
+            "### What auto chose\n",
+            chosen(cells),
+        ]
+    )
+    page = PAGE.read_text("utf-8")
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", "utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+def of(cells: Cells, dataset: str, size: int, method: str, what: str) -> Any:
+    cell = cells.cells.get(f"{dataset} {size}", {})
+    return np.array(cell.get(method, {}).get(what, []))
+
+
+def weights(cells: Cells, names: dict[str, str]) -> str:
+    rows = []
+    by_size: dict[int, list[float]] = {size: [] for size in CONFIG["sizes"]}
+    for dataset, title in names.items():
+        row = [title]
+        for size in CONFIG["sizes"]:
+            gain = of(cells, dataset, size, "vb", "accuracy")
+            once = of(cells, dataset, size, "vb_once", "accuracy")
+            if not len(gain):
+                row.append("not run")
+                continue
+            apart = gain - once
+            row.append(f"{signed(apart.mean())} ± {apart.std(ddof=1) / np.sqrt(len(apart)):.4f}")
+            if dataset != SIX:
+                by_size[size].append(float(apart.mean()))
+        rows.append(row)
+    rows.append(["**mean**", *(signed(float(np.mean(v))) if v else "–" for v in by_size.values())])
+    return table(["", *(f"{size} gold" for size in CONFIG["sizes"])], rows)
+
+
+def methods(cells: Cells, names: dict[str, str], sizes: list[int] | None = None) -> str:
+    rows = []
+    for dataset, title in names.items():
+        for size in sizes or CONFIG["sizes"]:
+            if not len(of(cells, dataset, size, "vb", "accuracy")):
+                rows.append([title, str(size), *("not run" for _ in TITLES), ""])
+                continue
+            rows.append([title, str(size), *(figure(cells, dataset, size, m) for m in TITLES)])
+            rows[-1].append(behind(cells, dataset, size))
+    rows += means(cells, names, sizes or CONFIG["sizes"])
+    return table(["", "gold", *TITLES.values(), "auto less best other"], rows)
+
+
+def figure(cells: Cells, dataset: str, size: int, method: str) -> str:
+    accuracy = of(cells, dataset, size, method, "accuracy")
+    loss = of(cells, dataset, size, method, "log_loss")
+    return f"{accuracy.mean():.3f} / {loss.mean():.3f}" if len(accuracy) else "–"
+
+
+def behind(cells: Cells, dataset: str, size: int) -> str:
+    auto = of(cells, dataset, size, "auto", "accuracy")
+    if not len(auto):
+        return "–"
+    best = max(of(cells, dataset, size, m, "accuracy").mean() for m in RIVALS)
+    return signed(float(auto.mean() - best))
+
+
+def means(cells: Cells, names: dict[str, str], sizes: list[int]) -> list[list[str]]:
+    """Return the mean over datasets on which all methods were run; parts of juries left out."""
+    rows = []
+    for size in sizes:
+        whole = [
+            dataset
+            for dataset in names
+            if dataset != SIX and len(of(cells, dataset, size, "auto", "accuracy"))
+        ]
+        if not whole:
+            continue
+        row = [f"**mean of {len(whole)}**", str(size)]
+        for method in TITLES:
+            pair = [
+                float(np.mean([of(cells, d, size, method, what).mean() for d in whole]))
+                for what in ("accuracy", "log_loss")
+            ]
+            row.append(f"{pair[0]:.3f} / {pair[1]:.3f}")
+        rows.append([*row, ""])
+    return rows
+
+
+def chosen(cells: Cells) -> str:
+    rows = []
+    for key, cell in cells.cells.items():
+        if "auto" in cell:
+            dataset, size = key.rsplit(" ", 1)
+            found = cell["auto"]["chosen"]
+            named = ", ".join(
+                f"{name} {n}" for name, n in sorted(found.items(), key=lambda p: -p[1])
+            )
+            title = {**NAMES, **JURIES}[dataset]
+            rows.append([title, size, named, f"{cell['auto']['seconds']:.1f} s"])
+    return table(["", "gold", "chosen, of the draws", "time of the comparison"], rows)
+
+
+if __name__ == "__main__":
+    main()

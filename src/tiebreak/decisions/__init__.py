@@ -1,0 +1,20 @@
+"""Decisions: what to do with probabilities when mistakes have a price.
+
+- `costs`: what each decision costs, by the true class
+- `decide`: the decision of least expected cost for each task, and who should look at which first
+- `votes`: how many more votes until the expected cost is below a limit, on which tasks, by whom
+"""
+
+from tiebreak.decisions.costs import CostMatrix, read_cost_matrix
+from tiebreak.decisions.decide import Decisions, decide
+from tiebreak.decisions.votes import Vote, VotePlan, plan_votes
+
+__all__ = [
+    "CostMatrix",
+    "Decisions",
+    "Vote",
+    "VotePlan",
+    "decide",
+    "plan_votes",
+    "read_cost_matrix",
+]

@@ -1,0 +1,76 @@
+"""The weight of gold: how often a known task counts for its workers.
+
+What a worker is like is learnt from all tasks the worker answered, most of which are guessed. These
+guesses have errors in common: what the crowd gets wrong together teaches the same wrong lesson on
+many tasks, and more of them do not make it right. A known task has no such error. So n guessed
+tasks are worth n / (1 + ρ (n − 1)), the design effect of a clustered sample, and a known one is
+worth 1 + ρ (n − 1) of them: [eq:gold-weight].
+
+    a worker with 200 responses, 2 classes, ρ = .04:  n = 100 a class, a known task counts 5 times
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiebreak.errors import OptionError
+from tiebreak.gold import GoldCodes
+from tiebreak.inference.response_patterns import Patterns
+from tiebreak.kernels import layout
+from tiebreak.kernels.layout import ByTask, Floats
+
+AUTO = "auto"
+SHARED = 0.04  # ρ of guesses; chosen on draws 0 to 5 of gold, see docs/juries-results.md
+
+GoldWeight = str | float
+
+
+def require_weight(gold_weight: GoldWeight) -> None:
+    """Refuse a weight of gold that is neither "auto" nor a positive number."""
+    if isinstance(gold_weight, str):
+        if gold_weight != AUTO:
+            raise OptionError.unknown("gold_weight", gold_weight, (AUTO, "a number"))
+    elif not (np.isfinite(gold_weight) and gold_weight > 0.0):
+        raise OptionError(f"gold_weight must be 'auto' or a number above 0; got {gold_weight!r}.")
+
+
+def find(
+    gold_weight: GoldWeight, gold: GoldCodes | None, patterns: Patterns, n_classes: int
+) -> Floats | None:
+    """Return how often a known task counts, (n_workers, class); None: once for everyone.
+
+    >>> code = np.repeat(np.arange(4, dtype=np.int32), [51, 50, 1, 0])  # worker 0 answers 101 tasks
+    >>> roles = np.zeros(102, np.int8)
+    >>> tasks = layout.lay_out(np.arange(103), code, roles, n_codes=4, n_classes=2)
+    >>> find("auto", GoldCodes(code[:1], code[:1]), Patterns(tasks), 2).tolist()
+    [[2.98, 2.98], [1.0, 1.0]]
+    """
+    if gold is None or gold_weight == 1.0:
+        return None
+    tasks = patterns.tasks
+    n_workers = tasks.n_codes // n_classes
+    if not isinstance(gold_weight, str):
+        return np.full((n_workers, n_classes), float(gold_weight))
+    weight = _weight_of_each(tasks, patterns.copies)
+    n_given = np.bincount(tasks.code // n_classes, weights=weight, minlength=n_workers)
+    others = np.maximum(n_given / n_classes - 1.0, 0.0)
+    return np.repeat((1.0 + SHARED * others)[:, None], n_classes, axis=1)
+
+
+def weigh_known(tasks: ByTask, gold: GoldCodes, table: Floats, n_states: int) -> ByTask:
+    """Return the same tasks, with responses on known ones by the table: [eq:weighted-model]."""
+    n_classes = table.shape[1]
+    label = np.full(tasks.n_tasks, -1, dtype=np.int32)
+    label[gold.task] = gold.label
+    of_each = np.repeat(label, np.diff(tasks.start))
+    known = np.flatnonzero(of_each >= 0)
+    weight = np.ones(len(tasks.code)) if tasks.weight is None else tasks.weight.copy()
+    weight[known] *= table[tasks.code[known] // n_classes, of_each[known]]
+    return layout.lay_out(tasks.start, tasks.code, tasks.role, tasks.n_codes, n_states, weight)
+
+
+def _weight_of_each(tasks: ByTask, copies: Floats | None) -> Floats | None:
+    if copies is None:
+        return tasks.weight
+    by_copies = np.repeat(copies, np.diff(tasks.start))
+    return by_copies if tasks.weight is None else by_copies * tasks.weight

@@ -1,0 +1,54 @@
+"""What worker models that stand around another have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tiebreak.kernels.layout import Floats
+
+if TYPE_CHECKING:
+    from tiebreak.inference.worker_models import WorkerModel
+
+
+@dataclass(frozen=True)
+class AroundModel:
+    """A `WorkerModel` that does what the one inside does, until a method says otherwise."""
+
+    inner: WorkerModel
+
+    @property
+    def n_workers(self) -> int:
+        """How many workers there are."""
+        return self.inner.n_workers
+
+    @property
+    def n_classes(self) -> int:
+        """How many labels a worker may give."""
+        return self.inner.n_classes
+
+    @property
+    def n_states(self) -> int:
+        """How many states a task may be in."""
+        return self.inner.n_states
+
+    @property
+    def prior(self) -> Floats:
+        """Parameters before any response."""
+        return self.inner.prior
+
+    def collect(self, counts: Floats) -> Floats:
+        """Return what counts add to the parameters."""
+        return self.inner.collect(counts)
+
+    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
+        """Return the expected log probability of each response, (n_codes, n_states)."""
+        return self.inner.log_table(parameters, n_threads)
+
+    def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
+        """Return the workers' part of the bound."""
+        return self.inner.log_evidence(parameters, n_threads)
+
+    def confusion(self, parameters: Floats) -> Floats:
+        """Return the expected confusion matrices, (worker, state, answer)."""
+        return self.inner.confusion(parameters)

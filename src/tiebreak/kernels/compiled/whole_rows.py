@@ -1,0 +1,180 @@
+"""Sweep over tasks with many states, each row held whole: subtypes of classes.
+
+The plain version is that of `rows.py` and `blocks.py`. There a row of twenty states is cut into
+four vectors of five, responses are passed over four times, and scores are turned from rows into
+columns and back. Here a row is five vectors of four from its scores to its counts:
+
+    scores of a block of tasks → exponentials → shares, q and counts
+
+Each arrow is a loop of its own, since the steps of one task wait for each other while those of
+different tasks do not. The rows of q, which come from far memory, are asked for while
+exponentials are worked out. At 1e7 responses of 1,000 workers, four classes and five subtypes that
+makes 14 ns a response, not 28 (docs/performance.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiebreak.kernels.compile import kernel
+from tiebreak.kernels.compiled.exponential import LEAST_NORMAL, exp_normal
+from tiebreak.kernels.compiled.rows import (
+    FOUR,
+    ONE,
+    THREE,
+    TWO,
+    ResponseArrays,
+    Scoring,
+    count_response,
+    first,
+    row_of,
+    two_rows,
+)
+from tiebreak.kernels.compiled.simd import (
+    Like,
+    abs_difference,
+    load,
+    max_element,
+    maximum,
+    minus,
+    plus,
+    prefetch,
+    store,
+    sum_elements,
+    times,
+)
+from tiebreak.kernels.layout import Floats, Offsets
+
+NUMBERS_IN_A_LINE = 8  # of the cache
+ROWS_PER_BLOCK = 128  # scores and q of a block stay in the nearest cache
+# Rows of the figures of a block:
+TOP = 0
+NORM = 1
+MEAN = 2
+N_FIGURES = 3
+
+
+@kernel
+def sweep_rows(
+    at: Offsets,
+    scoring: Scoring,
+    responses: ResponseArrays,
+    block: Floats,
+    figures: Floats,
+    q: Floats,
+    moved: Floats,
+    counts: Floats,
+    totals: Floats,
+) -> tuple[float, float, float]:
+    """Update the listed tasks and count them; return what `blocks.softmax_block` does.
+
+    Parameters
+    ----------
+    block, figures
+        (n, n_states) and (N_FIGURES, n), workspace for at least as many tasks as are listed.
+    moved, counts, totals
+        As those of `rows.count_rows`.
+    """
+    if _scores(at, scoring, responses, block, figures[TOP]) > 0:
+        _keep_former(at, block, figures[TOP], q)
+    _exponentials(at, scoring.like, block, figures, q)
+    tops, product, means = _shares(
+        at, scoring.like, responses, block, figures, q, moved, counts, totals
+    )
+    return tops, np.log(product), means
+
+
+@kernel
+def _scores(
+    at: Offsets, scoring: Scoring, responses: ResponseArrays, block: Floats, top: Floats
+) -> int:
+    """Set the scores of the listed tasks and the largest of each; return how many have none."""
+    like, log_prior, log_table = scoring
+    n_without = 0
+    for t in range(len(at)):
+        score = load(log_prior, 0, 0, like)
+        r = first(responses.start, at[t])
+        stop = first(responses.start, at[t] + 1)
+        while r + FOUR <= stop:  # as in `score_listed`; in a function of its own it takes longer
+            score = plus(score, two_rows(r, responses, log_table, 0, like))
+            r += TWO
+            score = plus(score, two_rows(r, responses, log_table, 0, like))
+            r += TWO
+        if (stop - r) & TWO:
+            score = plus(score, two_rows(r, responses, log_table, 0, like))
+            r += TWO
+        if (stop - r) & ONE:
+            score = plus(score, row_of(r, responses, log_table, 0, like))
+        store(block, t, 0, score)
+        top[t] = max_element(score)
+        n_without += top[t] == -np.inf
+    return n_without
+
+
+@kernel
+def _keep_former(at: Offsets, block: Floats, top: Floats, q: Floats) -> None:
+    """Where underflow leaves no state, let the former q stand: its logs become the scores."""
+    for t in range(len(at)):
+        if top[t] == -np.inf:
+            for k in range(block.shape[1]):
+                block[t, k] = np.log(q[at[t], k])
+                top[t] = max(top[t], block[t, k])
+
+
+@kernel
+def _exponentials(at: Offsets, like: Like, block: Floats, figures: Floats, q: Floats) -> None:
+    """Replace scores by exp(score − top), and set norm and mean of each task."""
+    for t in range(len(at)):
+        for k in range(0, len(like), NUMBERS_IN_A_LINE):
+            prefetch(q, at[t], k)
+        gap = maximum(minus(load(block, t, 0, like), figures[TOP, t]), LEAST_NORMAL)
+        e = exp_normal(gap)
+        figures[NORM, t] = sum_elements(e)
+        figures[MEAN, t] = sum_elements(times(e, gap))
+        store(block, t, 0, e)
+
+
+@kernel
+def _shares(
+    at: Offsets,
+    like: Like,
+    responses: ResponseArrays,
+    block: Floats,
+    figures: Floats,
+    q: Floats,
+    moved: Floats,
+    counts: Floats,
+    totals: Floats,
+) -> tuple[float, float, float]:
+    """Set q of the listed tasks and count it; return Σ top, Π norm and Σ mean / norm."""
+    total = load(totals, 0, 0, like)
+    far = load(moved, 0, 0, like)
+    tops = 0.0
+    product = 1.0
+    means = 0.0
+    for t in range(len(at)):
+        share = 1.0 / figures[NORM, t]
+        row = times(load(block, t, 0, like), share)
+        far = maximum(far, abs_difference(row, load(q, at[t], 0, like)))
+        store(q, at[t], 0, row)
+        total = plus(total, row)
+        tops += figures[TOP, t]
+        product *= figures[NORM, t]
+        means += figures[MEAN, t] * share
+        r = first(responses.start, at[t])
+        stop = first(responses.start, at[t] + 1) if len(counts) else r
+        while r + FOUR <= stop:
+            count_response(row, r, responses, counts, 0, like)
+            count_response(row, r + ONE, responses, counts, 0, like)
+            count_response(row, r + TWO, responses, counts, 0, like)
+            count_response(row, r + THREE, responses, counts, 0, like)
+            r += FOUR
+        if (stop - r) & TWO:
+            count_response(row, r, responses, counts, 0, like)
+            count_response(row, r + ONE, responses, counts, 0, like)
+            r += TWO
+        if (stop - r) & ONE:
+            count_response(row, r, responses, counts, 0, like)
+    store(totals, 0, 0, total)
+    store(moved, 0, 0, far)
+    return tops, product, means

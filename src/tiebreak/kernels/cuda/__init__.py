@@ -1,0 +1,66 @@
+"""Kernels on a CUDA device: sweeps over tasks run there, links on the processor.
+
+Free and known tasks are swept on the device. Nodes of exact links, and mean-field links, are
+inferred by the compiled kernels here: only tables and sums cross the bus.
+"""
+
+from tiebreak.kernels import compiled
+from tiebreak.kernels.compiled import (
+    agreement,
+    decode_cliques,
+    decode_forest,
+    decode_greedily,
+    eliminate,
+    expected_score,
+    group_sums,
+    likeliest,
+    link_field,
+    link_term,
+    pass_in_parts,
+    pass_messages,
+    score_tasks,
+    sweep_tasks,
+    tally,
+    update_in_turn,
+    update_together,
+)
+from tiebreak.kernels.cuda import device
+from tiebreak.kernels.cuda.sweeper import CudaSweeper
+from tiebreak.kernels.layout import LINKED, ByTask, Floats
+from tiebreak.kernels.sweeper import Sweeper
+
+__all__ = [
+    "agreement",
+    "decode_cliques",
+    "decode_forest",
+    "decode_greedily",
+    "eliminate",
+    "expected_score",
+    "group_sums",
+    "likeliest",
+    "link_field",
+    "link_term",
+    "open",
+    "pass_in_parts",
+    "pass_messages",
+    "score_tasks",
+    "sweep_tasks",
+    "sweeps_here",
+    "tally",
+    "update_in_turn",
+    "update_together",
+]
+
+sweeps_here = False
+
+
+def open(tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None) -> Sweeper:
+    """Open a sweeper on responses and a start of q, which it then owns.
+
+    Mean field updates linked tasks in place, one after the other: then all is swept here.
+    """
+    device.cupy()
+    if q.shape[1] < 2 or (tasks.role == LINKED).any():
+        return compiled.open(tasks, q, n_threads, copies)
+    with device.says_what_did_not_fit():
+        return CudaSweeper(tasks, q, copies)

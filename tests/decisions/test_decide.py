@@ -1,0 +1,205 @@
+"""Decisions: the least expected cost, by brute force; costs that are wrong; plans of votes."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tiebreak as tb
+from tiebreak import decisions, simulate
+from tiebreak.decisions import votes
+from tiebreak.decisions.costs import read_cost_matrix
+from tiebreak.ids import Ids
+
+CROWD = simulate.crowd(80, 8, 3, responses_per_task=3, accuracy=(0.4, 0.8), random_state=1)
+MODEL = tb.VariationalBayes().fit(CROWD.responses)
+COSTS = np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [10.0, 3.0, 0.0]])
+
+
+def test_the_decision_is_the_cheapest_as_expected() -> None:
+    found = MODEL.decide(COSTS)
+    for i, q in enumerate(MODEL.probabilities_):
+        every = [sum(q[k] * COSTS[k, d] for k in range(3)) for d in range(3)]
+        assert found.expected_cost[i] == pytest.approx(min(every))
+        assert every[found.decision[i]] == pytest.approx(min(every))
+        at_best = sum(q[k] * COSTS[k].min() for k in range(3))
+        assert found.saving[i] == pytest.approx(min(every) - at_best)
+    assert found.total_cost == pytest.approx(found.expected_cost.sum())
+    assert found.total_cost <= found.argmax_cost
+
+
+def test_without_costs_the_likeliest_class_is_taken() -> None:
+    found = MODEL.decide()
+    assert (found.decision == MODEL.probabilities_.argmax(axis=1)).all()
+    assert found.expected_accuracy == pytest.approx(MODEL.probabilities_.max(axis=1).mean())
+    assert found.total_cost == pytest.approx(found.argmax_cost)
+
+
+def test_an_open_decision_is_taken_where_it_is_cheapest() -> None:
+    wider = np.column_stack([COSTS, np.full(3, 0.8)])
+    found = MODEL.decide(wider)
+    expected = MODEL.probabilities_ @ COSTS
+    assert (found.is_open == (expected.min(axis=1) > 0.8)).all()
+    assert 0 < found.n_left_open < 80
+    assert np.isnan(found.probability[found.is_open]).all()
+    assert set(found.best().values()) <= {*map(str, MODEL.classes_), "abstain"}
+
+
+def test_a_share_of_tasks_is_left_open_the_least_certain_first() -> None:
+    found = MODEL.decide(abstain_rate=0.25)
+    assert found.n_left_open == 20
+    top = MODEL.probabilities_.max(axis=1)
+    assert top[found.is_open].max() <= top[~found.is_open].min() + 1e-12
+    assert found.expected_accuracy == pytest.approx(top[~found.is_open].mean())
+    with pytest.raises(tb.OptionError, match="abstain_rate lies from 0"):
+        MODEL.decide(abstain_rate=1.0)
+    with pytest.raises(tb.OptionError, match="leave out abstain_rate"):
+        MODEL.decide(np.column_stack([COSTS, np.ones(3)]), abstain_rate=0.1)
+
+
+def test_an_expert_sees_first_what_saves_most() -> None:
+    found = MODEL.decide(COSTS)
+    order = found.expert_first()
+    saving = dict(zip(found.tasks, found.saving, strict=True))
+    assert [saving[task] for task in order] == sorted((saving[t] for t in order), reverse=True)
+    assert found.expert_first(3) == order[:3]
+
+
+# Costs
+
+
+def test_costs_come_as_tables_mappings_and_arrays(tmp_path: Path) -> None:
+    classes = Ids(["a", "b"])
+    path = tmp_path / "costs.csv"
+    path.write_text("ask,truth,b,a\n0.5,b,0,9\n0.4,a,1,0\n")
+    by_truth = {"a": {"a": 0, "b": 1, "ask": 0.4}, "b": {"a": 9, "b": 0, "ask": 0.5}}
+    table = {"truth": ["a", "b"], "a": [0, 9], "b": [1, 0], "ask": [0.4, 0.5]}
+    for source in (path, by_truth, table):
+        found = read_cost_matrix(source, classes)
+        assert found.decisions[-1] == "ask"
+        costs = dict(zip(found.decisions, found.cost.T.tolist(), strict=True))
+        assert costs == {"a": [0.0, 9.0], "b": [1.0, 0.0], "ask": [0.4, 0.5]}
+    found = read_cost_matrix(np.array([[0, 1], [9, 0]]), classes)
+    assert not found.may_abstain
+    assert read_cost_matrix(found, classes) is found
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (np.zeros((3, 3)), "must have shape"),
+        ({"a": {"a": 0, "b": 1}}, "no row for b"),
+        ({"a": {"a": 0}, "b": {"a": 1}, "c": {"a": 2}}, "unknown: c"),
+        ({"a": {"a": 0, "x": 1}, "b": {"a": 1, "x": 0}}, "decisions x are neither"),
+        ({"a": {"ask": 0}, "b": {"ask": 1}}, "at least one class"),
+        ({"a": {"a": 0, "b": 1}, "b": {"a": 1}}, "every truth and decision needs a cost"),
+        ({"a": {"a": 0, "b": float("nan")}, "b": {"a": 1, "b": 0}}, "a finite number"),
+        ({"classes": ["a", "b"], "a": [0, 1], "b": [1, 0]}, "no column 'truth'"),
+        ({"truth": ["a", "a"], "a": [0, 1], "b": [1, 0]}, "no row for b"),
+    ],
+)
+def test_costs_that_cannot_be_are_refused(source: Any, message: str) -> None:
+    with pytest.raises(tb.TiebreakError, match=message):
+        read_cost_matrix(source, Ids(["a", "b"]))
+
+
+def test_a_model_that_was_not_fitted_is_refused() -> None:
+    with pytest.raises(tb.NotFittedError, match="Call fit first"):
+        tb.VariationalBayes().decide()
+
+
+# Votes
+
+
+def test_costs_after_votes_are_those_of_all_answers() -> None:
+    """Two votes on one task: every pair of answers, each with its best decision."""
+    model = tb.VariationalBayes(calibrate="none").fit(CROWD.responses)
+    costs = read_cost_matrix(COSTS, model.classes_)
+    tasks = np.arange(5)
+    sequence = votes._sequences(model, tasks, np.arange(8, dtype=np.int32), 2)
+    after = votes._costs_after(model, costs, tasks, sequence)
+    for i in tasks:
+        q = model.probabilities_[i]
+        first, second = model.confusion_[sequence[i]]
+        expected = 0.0
+        for one, two in product(range(3), repeat=2):
+            joint = q * first[:, one] * second[:, two]
+            expected += (joint @ COSTS).min()
+        assert after[i, 2] == pytest.approx(expected)
+        assert after[i, 0] >= after[i, 1] >= after[i, 2]
+
+
+def test_nobody_is_asked_twice_for_one_task() -> None:
+    plan = decisions.plan_votes(MODEL, COSTS, limit=0.7 * MODEL.decide(COSTS).total_cost)
+    crowd = MODEL.responses_
+    given = {
+        (crowd.tasks[int(t)], crowd.workers[int(w)])
+        for t, w in zip(crowd.task_of_each(), crowd.worker_of_each(), strict=True)
+    }
+    asked = [(vote.task, vote.worker) for vote in plan.votes]
+    assert asked
+    assert len(set(asked)) == len(asked)
+    assert not given & set(asked)
+
+
+def test_a_plan_ends_where_the_limit_is_reached() -> None:
+    now = MODEL.decide(COSTS).total_cost
+    plan = decisions.plan_votes(MODEL, COSTS, limit=0.9 * now)
+    assert plan.is_reached
+    assert plan.cost_now == pytest.approx(now)
+    assert plan.cost_after <= 0.9 * now
+    assert plan.cost_after + plan.votes[-1].gain > 0.9 * now  # the last one was needed
+    assert sum(vote.gain for vote in plan.votes) == pytest.approx(now - plan.cost_after)
+    assert sum(plan.by_worker().values()) == len(plan.votes)
+    gains = [vote.gain for vote in plan.votes]
+    assert gains == sorted(gains, reverse=True)
+    assert f"{len(plan.votes)} votes on {plan.n_tasks} tasks" in str(plan)
+
+
+def test_a_limit_that_votes_cannot_reach_is_said_and_experts_are_counted() -> None:
+    decided = MODEL.decide(COSTS)
+    limit = 0.05 * decided.total_cost
+    plan = decisions.plan_votes(MODEL, COSTS, limit=limit)
+    assert not plan.is_reached
+    assert "No number of votes" in str(plan)
+    saved = np.sort(decided.saving)[::-1]
+    n = plan.n_expert_labels
+    assert decided.total_cost - saved[:n].sum() <= limit
+    assert decided.total_cost - saved[: n - 1].sum() > limit
+
+
+def test_below_the_limit_nothing_is_asked() -> None:
+    plan = decisions.plan_votes(MODEL, COSTS, limit=1e9)
+    assert not plan.votes
+    assert plan.n_expert_labels == 0
+    assert "already" in str(plan)
+
+
+def test_only_those_named_are_asked() -> None:
+    some = [MODEL.workers_[0], MODEL.workers_[3]]
+    plan = decisions.plan_votes(MODEL, COSTS, limit=0.0, workers=some)
+    assert set(plan.by_worker()) <= set(some)
+    with pytest.raises(tb.OptionError, match="names nobody"):
+        decisions.plan_votes(MODEL, COSTS, limit=0.0, workers=["nobody"])
+    with pytest.raises(tb.OptionError, match="limit is a cost"):
+        decisions.plan_votes(MODEL, COSTS, limit=float("nan"))
+    with pytest.raises(tb.OptionError, match="most_votes"):
+        decisions.plan_votes(MODEL, COSTS, limit=1.0, most_votes=0)
+
+
+def test_shared_errors_make_further_votes_worth_less() -> None:
+    """The same probabilities, believed to come from workers who err together or apart."""
+    apart = tb.VariationalBayes(calibrate="none").fit(CROWD.responses)
+    together = tb.VariationalBayes(calibrate="votes", dependence=0.9).fit(CROWD.responses)
+    together.probabilities_ = apart.probabilities_
+    costs = read_cost_matrix(None, apart.classes_)
+    tasks = np.arange(80)
+    sequence = votes._sequences(apart, tasks, np.arange(8, dtype=np.int32), 3)
+    first = votes._costs_after(apart, costs, tasks, sequence).sum(axis=0)
+    second = votes._costs_after(together, costs, tasks, sequence).sum(axis=0)
+    assert first[0] == pytest.approx(second[0])
+    assert (first[1:] < second[1:]).all()
