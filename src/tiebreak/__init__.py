@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         TiebreakError,
     )
     from tiebreak.files import (
+        from_crowdkit,
         read_gold,
         read_labels,
         read_links,
@@ -102,6 +103,7 @@ __all__ = [
     "decisions",
     "errors",
     "evaluate",
+    "from_crowdkit",
     "html_report",
     "links_from_gold",
     "load",

@@ -173,7 +173,10 @@ def test_codes_that_point_nowhere_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"version": 2}, "has version 2 of packed responses, and this tiebreak reads version 1"),
+        (
+            {"version": 3},
+            "has version 3 of packed responses, and this tiebreak reads up to version",
+        ),
         ({"what": "soup"}, "does not hold packed responses"),
     ],
 )

@@ -203,7 +203,7 @@ def fuse(
     if links and method not in USES_LINKS:
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
     if doubtful and not (
-        method == "vb" and links and not isinstance(link_options, MeanFieldOptions)
+        method != "gibbs" and links and not isinstance(link_options, MeanFieldOptions)
     ):
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
     if not links and (link_options or on_contradiction):
@@ -244,7 +244,8 @@ def fuse(
     shows_bar = method == "gibbs" and not quiet and is_terminal()
     if shows_bar:
         estimator.set_params(progress=True)
-    with working("reading and fitting", quiet=quiet or shows_bar):
+    bar_or_not = working("reading and fitting", quiet=quiet or shows_bar)
+    with bar_or_not, cost.unchecked(force=force):
         given = read_inputs(
             responses,
             links=links,
