@@ -64,8 +64,8 @@ class StreamLinks:
 
     def add(self, rows: LinkRows) -> None:
         """Append links."""
-        for column, name in zip(self._columns, rows._fields, strict=True):
-            column.extend(getattr(rows, name))
+        for at, column in enumerate(self._columns):
+            column.extend(np.asarray(rows[at]))
         self._component = None
 
     def take_back(self, n: int) -> None:
