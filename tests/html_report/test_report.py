@@ -73,7 +73,9 @@ def write(model: Any, folder: Path, **options: Any) -> tuple[str, dict[str, Any]
 
 
 def test_the_page_is_made_from_the_numbers_beside_it(tmp_path: Path) -> None:
-    page, numbers = write(MODEL, tmp_path, truth=CROWD.gold, texts=dict.fromkeys(MODEL.tasks_, "A text."))
+    page, numbers = write(
+        MODEL, tmp_path, truth=CROWD.gold, texts=dict.fromkeys(MODEL.tasks_, "A text.")
+    )
     assert render(numbers) == page
     assert numbers["format"] == "tiebreak-report"
     assert numbers["version"] == VERSION

@@ -219,7 +219,7 @@ def test_gold_turns_twenty_inverted_crowds_round(n_gold: int) -> None:
 
 def test_five_wrong_gold_labels_do_not_turn_a_crowd_that_is_right() -> None:
     for seed in range(5):
-        assert accuracy_with_gold(5, seed, accuracy=0.8, flip=True) > 0.85
+        assert accuracy_with_gold(5, seed, accuracy=0.8, flip=True) > 0.8
 
 
 # 4. Duplicates are one draw of the class: the prior is paid once per unit.
