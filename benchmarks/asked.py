@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -41,6 +42,18 @@ EVERY = (
         "a refit after 20 answers beside the first fit",
         lambda r: max(row["refit_share"] for row in r["rows"]),
         at_most=0.333,
+    ),
+    Asked(
+        "asking",
+        "a refit after 20 answers of two kinds beside the first fit",
+        lambda r: max(row["mixed_refit_share"] for row in r["rows"]),
+        at_most=0.333,
+    ),
+    Asked(
+        "asking",
+        "seconds to choose 20 questions among 100,000 tasks, K = 10",
+        lambda r: statistics.median(r["rows"][-1]["mixed_choosing_seconds"]),
+        at_most=0.5,
     ),
 )
 

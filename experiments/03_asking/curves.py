@@ -1,22 +1,23 @@
-"""Read `results.json`: scores by dataset, share of wrong answers, method, budget and seed."""
+"""Read `results.json`: scores by dataset, method, budget and seed."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from common import Cells, Difference, mean
-from run import CONFIG, HERE, cases, cell_of
+from common import NAMES, Cells, Difference, mean
+from crowds import CONFIG, HERE, SIMULATED
+from run import cases, cell_of
 
-DATASETS: list[str] = CONFIG["datasets"]
-TWO: list[str] = CONFIG["two_classes"]
-MORE = [name for name in DATASETS if name not in TWO]
+REAL: list[str] = CONFIG["datasets"]
+DATASETS: list[str] = [*REAL, *SIMULATED]
 BUDGETS: list[float] = CONFIG["budgets"]
-CLEAN, WRONG = CONFIG["wrong"]
+COSTS: list[float] = CONFIG["costs"]
+TITLES = {**NAMES, **{name: f"Simulated, {k} classes" for name, k in SIMULATED.items()}}
 
 
 class Curves(Cells):
-    """Macro-F after so many questions. A cell that was not run in full counts as missing."""
+    """Macro-F after so much was asked. A cell that was not run in full counts as missing."""
 
     def __init__(self) -> None:
         super().__init__(HERE)
@@ -26,52 +27,63 @@ class Curves(Cells):
         return sorted(wanted - set(self.cells))
 
     def plain(self, dataset: str) -> float:
-        return float(self.about["plain"][dataset][0])
+        return float(self.about["plain"][dataset])
 
     def n_gold(self, dataset: str) -> int:
         return int(self.about["n_gold"][dataset])
 
-    def curve(self, dataset: str, wrong: float, method: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return numbers of questions and macro-F, (seeds, numbers), from no question on."""
-        cell = self.cells.get(f"{dataset}/{wrong:.2f}/{method}")
-        if cell is None:
-            return np.zeros(0), np.zeros((0, 0))
-        scores = np.array(cell["macro_f"], dtype=float)
-        first = np.full((len(scores), 1), self.plain(dataset))
-        return np.array([0, *cell["n"]]), np.hstack([first, scores])
+    def cell(self, dataset: str, method: str) -> dict[str, Any] | None:
+        return self.cells.get(f"{dataset}/{method}")
 
-    def at(self, dataset: str, wrong: float, method: str, budget: float) -> np.ndarray:
+    def scores(self, dataset: str, method: str) -> np.ndarray:
+        """Return macro-F, (seeds, places); one row where all seeds have the same."""
+        cell = self.cell(dataset, method)
+        return np.zeros((0, 0)) if cell is None else np.array(cell["macro_f"], dtype=float)
+
+    def labels(self, dataset: str, cost: float, budget: float) -> np.ndarray:
+        """Return what labels alone reach, at a cost each, over seeds."""
+        return self.at(dataset, f"labels {cost:g}", budget)
+
+    def at(self, dataset: str, method: str, budget: float) -> np.ndarray:
         """Return macro-F over seeds after a budget; nothing where it was not run."""
-        n, scores = self.curve(dataset, wrong, method)
-        place = np.flatnonzero(n == round(budget * self.n_gold(dataset)))
-        return scores[:, place[0]] if len(place) else np.zeros(0)
+        scores = self.scores(dataset, method)
+        return scores[:, BUDGETS.index(budget)] if len(scores) else np.zeros(0)
 
-    def mean(self, *cell: Any) -> float:
-        return mean(self.at(*cell))
+    def mix(self, dataset: str, cost: float, budget: float) -> np.ndarray:
+        return self.at(dataset, f"mix {cost:g}", budget)
 
-    def difference(
-        self, dataset: str, wrong: float, ours: str, theirs: str, budget: float
-    ) -> Difference:
-        """Return ours − theirs, seed by seed; `vb` is plain VB."""
-        mine = self.at(dataset, wrong, ours, budget)
-        other = (
-            np.full(len(mine), self.plain(dataset))
-            if theirs == "vb"
-            else self.at(dataset, wrong, theirs, budget)
-        )
-        return Difference.between(mine, other)
+    def above(self, ours: np.ndarray, theirs: np.ndarray) -> float:
+        """Return the difference of means; nan where one was not run."""
+        return mean(ours) - mean(theirs)
 
-    def questions_needed(self, dataset: str, wrong: float, method: str, target: float) -> float:
-        """Return after how many questions the mean curve reaches a score; inf where never."""
-        n, scores = self.curve(dataset, wrong, method)
-        if not len(n):
-            return np.nan
-        mean = scores.mean(axis=0)
-        above = np.flatnonzero(mean >= target)
+    def wrong(
+        self, dataset: str, rate: float, budget: float, *, labels: bool = False
+    ) -> np.ndarray:
+        method = f"wrong {'labels ' if labels else ''}{rate:g}"
+        scores = self.scores(dataset, method)
+        return scores[:, CONFIG["wrong"]["budgets"].index(budget)] if len(scores) else np.zeros(0)
+
+    def questions_with_free_links(self, dataset: str) -> tuple[float, float]:
+        """Return how many labels are needed with free links, and without, for the same macro-F.
+
+        The mean curve is read, between two fits along a straight line; inf where it ends below.
+        """
+        cell = self.cell(dataset, "free")
+        without = round(BUDGETS[-1] * self.n_gold(dataset))
+        if cell is None:
+            return np.nan, without
+        n = np.array(cell["n"], dtype=float)
+        curve = np.array(cell["macro_f"], dtype=float).mean(axis=0)
+        target = mean(self.labels(dataset, 1.0, BUDGETS[-1]))
+        above = np.flatnonzero(curve >= target)
         if not len(above):
-            return np.inf
+            return np.inf, without
         k = int(above[0])
         if k == 0:
-            return 0.0
-        share = (target - mean[k - 1]) / (mean[k] - mean[k - 1])
-        return float(n[k - 1] + share * (n[k] - n[k - 1]))
+            return 0.0, without
+        share = (target - curve[k - 1]) / (curve[k] - curve[k - 1])
+        return float(n[k - 1] + share * (n[k] - n[k - 1])), without
+
+    def difference(self, ours: np.ndarray, theirs: np.ndarray) -> Difference:
+        n = min(len(ours), len(theirs))
+        return Difference.between(ours[:n], theirs[:n]) if n > 1 else Difference(np.nan, np.nan)

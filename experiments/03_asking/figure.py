@@ -1,34 +1,35 @@
-"""Draw docs/figures/asking.svg: macro-F against questions asked, ten datasets."""
+"""Draw docs/figures/asking.svg: macro-F against what was spent, ten datasets, a label costs 2."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from common import NAMES, ROOT, draw_datasets
-from curves import CLEAN, DATASETS, Curves
+import numpy as np
+from common import ROOT, draw_datasets, mean
+from curves import BUDGETS, REAL, TITLES, Curves
 
 OUT = ROOT / "docs" / "figures" / "asking.svg"
-METHODS = {  # label, colour (safe for the colour-blind), line
-    "random": ("random pairs", "#999999", ":"),
-    "bvsb_paper": ("BVSB, paper's VB-ILC", "#d55e00", "--"),
-    "labels_adaptive": ("labels, adaptively", "#009e73", "-."),
-    "adaptive": ("adaptive links", "#0072b2", "-"),
-}
+COST = 2.0
 
 
 def draw(curves: Curves) -> None:
     draw_datasets(
-        DATASETS,
+        REAL,
         lambda panel, name: draw_dataset(panel, curves, name),
-        "questions, % of gold tasks",
+        "cost, % of gold tasks",
         OUT,
     )
 
 
 def draw_dataset(panel: Any, curves: Curves, dataset: str) -> None:
-    for method, (label, colour, style) in METHODS.items():
-        n, scores = curves.curve(dataset, CLEAN, method)
-        if len(n):
-            share = 100.0 * n / curves.n_gold(dataset)
-            panel.plot(share, scores.mean(axis=0), style, color=colour, lw=1.4, label=label)
-    panel.set(title=NAMES[dataset], xlim=(0, 51))
+    share = [0.0, *(100.0 * budget for budget in BUDGETS)]
+    found = {  # label: scores, colour (safe for the colour-blind), line
+        "labels, by margin": ([curves.labels(dataset, COST, b) for b in BUDGETS], "#009e73", "-."),
+        "links": ([curves.at(dataset, "links", b) for b in BUDGETS], "#d55e00", "--"),
+        "mix": ([curves.mix(dataset, COST, b) for b in BUDGETS], "#0072b2", "-"),
+    }
+    for label, (scores, colour, style) in found.items():
+        means = [curves.plain(dataset), *map(mean, scores)]
+        if not np.isnan(means).any():
+            panel.plot(share, means, style, color=colour, lw=1.4, label=label)
+    panel.set(title=TITLES[dataset], xlim=(0, 51))

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         TiebreakError,
     )
     from tiebreak.files import (
+        from_crowdkit,
         read_gold,
         read_labels,
         read_links,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         MajorityVote,
         VariationalBayes,
     )
+    from tiebreak.inference.kept.model_file import load
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
@@ -104,8 +106,10 @@ __all__ = [
     "decisions",
     "errors",
     "evaluate",
+    "from_crowdkit",
     "html_report",
     "links_from_gold",
+    "load",
     "panel",
     "rates",
     "read_gold",
@@ -147,6 +151,7 @@ _ROOMS = (
     "links",
     "files",
     "inference",
+    "inference.kept.model_file",
 )  # light first
 
 

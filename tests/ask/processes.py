@@ -21,19 +21,37 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import tiebreak as tb
+from tiebreak.ask import Answer, Question
 from tiebreak.errors import SessionError
 
 CROWD = tb.simulate.crowd(60, 6, 2, accuracy=(0.6, 0.8), random_state=0)
 TRUTH = CROWD.gold.to_dict()
 
+KINDS = ("same", "label", "is")  # all that one person can answer
+
 Acknowledge = Callable[[str, int], None]
+
+
+def true_answer(question: Question) -> Any:
+    """Return what somebody says who knows the class of every task."""
+    known = TRUTH[question.left]
+    if question.kind == "same":
+        return "same" if known == TRUTH[question.right] else "different"
+    if question.kind == "is":
+        return "yes" if known == question.label else "no"
+    return known
+
+
+def recorded_as(answer: Answer) -> str:
+    """Return the kind of event that an answer is."""
+    return "label" if answer.kind == "label" else str(answer.says)
 
 
 def answer_on(path: Path, who: str, n: int, acknowledge: Acknowledge, undo: float = 0.0) -> None:
     """Answer n questions, undoing some; acknowledge each step once the session has it."""
     chance = random.Random(os.getpid())
     with tb.ask.Session(
-        path, CROWD.responses, who=who, batch=5, strategy="random", random_state=0
+        path, CROWD.responses, who=who, batch=5, kinds=KINDS, random_state=0
     ) as session:
         try:
             _answer_some(session, n, acknowledge, undo, chance)
@@ -48,9 +66,8 @@ def _answer_some(
         question = session.next()
         if question is None:
             return
-        same = TRUTH[question.left] == TRUTH[question.right]
-        answer = session.answer(question, "same" if same else "different")
-        acknowledge(answer.says, answer.id)
+        answer = session.answer(question, true_answer(question))
+        acknowledge(recorded_as(answer), answer.id)
         if chance.random() < undo:
             undone = session.undo(answer)
             assert undone is not None
@@ -83,7 +100,11 @@ def finish(child: int, pipe: TextIO) -> tuple[int, list[str]]:
 def judge(path: Path, acknowledged: list[str]) -> dict[str, Any]:
     """Open the file again and compare it with what was acknowledged."""
     with tb.ask.Session(path, CROWD.responses) as session:
-        in_force = [frozenset((a.left, a.right)) for a in session.answers()]
+        in_force = [
+            # a pair is never asked twice; a label may be, once several people answer, of another
+            (a.kind if a.kind == "same" else f"{a.kind} by {a.who}", frozenset((a.left, a.right)))
+            for a in session.answers()
+        ]
     db = sqlite3.connect(path)
     rows = db.execute("SELECT id, kind, about FROM events").fetchall()
     sound = db.execute("PRAGMA integrity_check").fetchone()[0]
@@ -94,7 +115,7 @@ def judge(path: Path, acknowledged: list[str]) -> dict[str, Any]:
         "recorded": len(rows),
         "lost": sorted(set(acknowledged) - set(recorded)),
         "doubled": [event for event, n in recorded.items() if n > 1]
-        + [sorted(map(str, pair)) for pair, n in Counter(in_force).items() if n > 1],
+        + [[kind, *map(str, pair)] for (kind, pair), n in Counter(in_force).items() if n > 1],
         "in_force": len(in_force),
         "sound": sound,
     }

@@ -58,7 +58,7 @@ def run(folder: Path) -> Run:
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    texts = {"a": "first", "b": "x" * 3000}
+    texts = {**dict.fromkeys(TASKS, "text"), "a": "first", "b": "x" * 3000}
     with Session(":memory:", VOTES, texts=texts, strategy="random", random_state=0) as opened:
         yield opened
 
@@ -83,7 +83,8 @@ def test_every_key_does_what_the_help_says(session: Session, talk: Talk) -> None
         assert words in shown
     assert re.search(r"undone: \w \? \w", shown)
     assert re.search(r"  \w: [xy] 3 \(u, v, w\)", shown)
-    assert shown.count("q quit") == 2
+    assert shown.count("q quit (answers are kept)") == 1
+    assert "same class?  s same  d different  ? can't tell  n skip  u undo" in shown
 
 
 def test_undo_takes_back_and_asks_again(session: Session, talk: Talk) -> None:
@@ -96,10 +97,78 @@ def test_undo_takes_back_and_asks_again(session: Session, talk: Talk) -> None:
 
 
 def test_progress_is_shown_with_each_question(run: Run) -> None:
-    shown = run("ask doubtful.csv --session d.db", "ss").stderr
-    line = r"Question 1 · about \d+\.\d of 40 labels still wrong · this answer puts 0\.\d\d right"
+    shown = run("ask doubtful.csv --session d.db", "1s").stderr
+    line = r"Question 1 · about \d+\.\d of 40 labels still wrong · \d+ % chance to correct one"
     assert re.search(line, shown)
     assert "Question 3" in shown
+
+
+def test_the_first_screen_explains_itself_in_three_lines(talk: Talk) -> None:
+    first = talk("q").split("\n\n")[0].splitlines()
+    assert len(first) == 3
+    assert "one key answers" in first[0]
+
+
+class Shown:
+    """A session of labels, and what the conversation about it shows."""
+
+    def __init__(self, rows: Any, **options: Any) -> None:
+        self.session = Session(":memory:", rows, random_state=0, **options)
+
+    def talk(self, keys: str) -> str:
+        out = io.StringIO()
+        console = Console(file=out, width=120, markup=False, emoji=False, highlight=False)
+        Conversation(self.session, PipedKeys(io.StringIO(keys)), console).run()
+        self.session.close()
+        return out.getvalue()
+
+
+PETS = [(task, worker, ("cat", "dog", "newt")[(at + worker) % 3]) for at, task in enumerate(TASKS)
+        for worker in range(2)]  # fmt: skip
+
+
+def test_classes_have_numbers_and_first_letters_and_meanings() -> None:
+    shown = Shown(PETS, kinds=("label",), class_texts={"cat": "Any feline."})
+    words = shown.talk("1 c 2 d 3 z q")
+    said = [line.strip() for line in words.splitlines()]
+    assert "1 c cat: Any feline." in said
+    assert "3   newt" in said  # n is for skipping
+    assert [line for line in said if line in ("cat", "dog", "newt")] == [
+        "cat",
+        "cat",
+        "dog",
+        "dog",
+        "newt",
+    ]
+    assert "which class?  ? can't tell  n skip  u undo" in words
+    assert "z is not a key here; one of: 1 2 3 c d ? n u v t h q" in words
+
+
+def test_more_than_nine_classes_have_numbers_of_two_keys() -> None:
+    rows = [(task, worker, f"class {(at + 5 * worker) % 12}") for at, task in enumerate(TASKS)
+            for worker in range(2)]  # fmt: skip
+    rows += [(f"t{k}", 0, f"class {k}") for k in range(12)]
+    words = Shown(rows, kinds=("label",)).talk("03 12 13 01 q")
+    classes = sorted(f"class {k}" for k in range(12))
+    said = [line.strip() for line in words.splitlines() if line.strip() in classes]
+    assert said == [classes[2], classes[11], classes[0]]
+    assert "13 is no class here; the numbers go to 12" in words
+
+
+def test_yes_or_no_names_the_class_and_its_meaning() -> None:
+    shown = Shown(PETS, kinds=("is",), class_texts={"cat": "Any feline.", "dog": "Any dog.",
+                                                    "newt": "Wet."})  # fmt: skip
+    words = shown.talk("y n k q")
+    assert "is this " in words
+    assert "(Any feline.)?  y yes  n no  ? can't tell  k skip" in words
+    assert "\n  yes" in words
+    assert "\n  no" in words
+    assert "\n  skipped" in words
+
+
+def test_the_wording_says_in_what_sense() -> None:
+    words = Shown(VOTES, strategy="random", wording="the same intent").talk("q")
+    assert "the same intent?  s same  d different" in words
 
 
 def test_texts_are_shown_and_long_ones_on_request(session: Session, talk: Talk) -> None:
@@ -139,7 +208,7 @@ def test_a_contradiction_lets_the_person_choose(
 
 def test_a_contradiction_left_open_is_asked_about_first(session: Session, talk: Talk) -> None:
     for left, right, says in (("a", "b", "same"), ("b", "c", "same"), ("a", "c", "different")):
-        session.answer(session.question(left, right), says)  # type: ignore[arg-type]
+        session.answer(session.question(left, right), says)
     assert "yet a ≠ c" in talk("q")
     assert "kept" in talk("kq")
     assert "yet a ≠ c" not in talk("q")
@@ -196,7 +265,7 @@ def test_it_ends_at_the_budget(run: Run) -> None:
 
 
 def test_it_ends_at_the_target(run: Run) -> None:
-    done = run("ask doubtful.csv --session d.db --batch 1 --target 0.01", "sd" * 20)
+    done = run("ask doubtful.csv --session d.db --kinds same --batch 1 --target 0.01", "sd" * 20)
     assert "The target is reached." in done.stderr
     assert "20 answers kept" in done.stderr
 
@@ -382,3 +451,93 @@ def test_select_leaves_out_what_is_linked_and_what_is_not_among(run: Run, folder
     done = run("select r.csv --among some.csv")
     assert done.exit_code == 2
     assert "'zz'" in done.stderr
+
+
+# Questions of several kinds
+
+
+def test_ask_writes_links_and_labels_that_fuse_reads(run: Run, folder: Path) -> None:
+    command = "ask doubtful.csv --session m.db --question-costs label=2 --seed 0 --batch 5"
+    done = run(
+        f"{command} --links-out l.csv --labels-out k.csv -o labels.csv", "1" + "sd" * 12 + "q"
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "wrote l.csv, k.csv, labels.csv" in done.stderr
+    known = tb.read_gold(folder / "k.csv")
+    assert len(known) == 1
+    assert len(tb.read_links(folder / "l.csv")) == 24
+    fused = run(
+        "fuse doubtful.csv --links l.csv --gold k.csv --gold-weight 1 --link-sampling pairs "
+        "-o fused.csv"
+    )
+    assert fused.exit_code == 0, fused.stderr
+    labels = tb.read_labels(folder / "labels.csv")
+    assert tb.read_labels(folder / "fused.csv").best() == labels.best()
+
+
+def test_ask_takes_kinds_costs_and_a_least_worth(run: Run, folder: Path) -> None:
+    (folder / "classes.csv").write_text("class,text\nc0,The first.\nc1,The second.\n")
+    done = run("ask doubtful.csv --session k.db --kinds label --class-texts classes.csv", "1q")
+    assert "1 c0: The first." in re.sub(r" +", " ", done.stderr)
+    stop = run("ask doubtful.csv --session w.db --stop-when-worth-less-than 9", "1")
+    assert "No question is worth as much as you asked for." in stop.stderr
+    timed = run("ask doubtful.csv --session t.db --question-costs time", "1sq")
+    assert timed.exit_code == 0, timed.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("ask r.csv --session s.db --kinds best", "got 'best'"),
+        ("ask r.csv --session s.db --question-costs label=much", "must be a number; got 'much'"),
+        ("ask r.csv --session s.db --kinds label --strategy random", "draws pairs"),
+        ("select r.csv --kinds label --strategy random", "leave out --kinds"),
+        ("select r.csv --question-costs label=2", "needs --kinds"),
+        ("select r.csv --texts t.csv", "--texts needs --to"),
+    ],
+)
+def test_wrong_kinds_end_with_2(run: Run, command: str, said: str) -> None:
+    done = run(command, "s")
+    assert done.exit_code == 2
+    assert said in re.sub(r"[\s│]+", " ", done.stderr)
+
+
+def test_select_offers_questions_of_several_kinds(run: Run, folder: Path) -> None:
+    command = "select doubtful.csv --kinds same,label,vote -n 6 --seed 0 --quiet"
+    rows = json.loads(run(f"{command} --question-costs label=2,vote=0.1 --json").stdout)
+    assert len(rows) == 6
+    assert {"kind", "gain", "cost", "worth"} <= set(rows[0])
+    assert {row["kind"] for row in rows} <= {"same", "label", "vote"}
+    assert all(row["worker"] for row in rows if row["kind"] == "vote")
+    (folder / "k.csv").write_text("task,label\nt01,c1\n")
+    table = run("select doubtful.csv --kinds same,label --gold k.csv -n 4 --seed 0 --quiet").stdout
+    header, *lines = table.splitlines()
+    assert header == "kind,left,right,gain,cost,worth"
+    assert all(line.startswith("same,") for line in lines)
+
+
+def test_answers_to_selected_questions_are_read_back(run: Run, folder: Path) -> None:
+    run("select doubtful.csv --kinds label -n 3 --seed 0 -o labels.csv")
+    run("select doubtful.csv --kinds same -n 3 --seed 0 -o pairs.csv")
+    for name, column, answer in (("labels.csv", "label", "c0"), ("pairs.csv", "link", "cannot")):
+        header, *lines = (folder / name).read_text().splitlines()
+        filled = [f"{header},{column}", *(f"{line},{answer}" for line in lines)]
+        (folder / name).write_text("\n".join(filled) + "\n")
+    assert len(tb.read_gold(folder / "labels.csv")) == 3
+    assert tb.read_links(folder / "pairs.csv").n_cannot == 3
+
+
+@pytest.mark.parametrize("tool", ["label-studio", "argilla", "prodigy"])
+def test_questions_are_written_for_annotation_tools(run: Run, folder: Path, tool: str) -> None:
+    (folder / "k.csv").write_text("task,label\na,x\n")
+    command = f"select r.csv --kinds same,label,is --gold k.csv --texts t.csv -n 4 --to {tool}"
+    done = run(f"{command} --question-costs label=2 --seed 0 -o q.json")
+    assert done.exit_code == 0, done.stderr
+    text = (folder / "q.json").read_text()
+    if tool == "prodigy":
+        rows = [json.loads(line) for line in text.splitlines()]
+        assert all({"text", "options", "meta"} <= set(row) for row in rows)
+    else:
+        rows = json.loads(text)
+    assert rows
+    assert "This is" in text

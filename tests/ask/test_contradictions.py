@@ -98,7 +98,7 @@ def test_known_labels_take_part(open_it: Open) -> None:
     (joined,) = say(session, "f=a")
     assert joined.contradiction is None
     (wrong,) = say(session, "f≠d")
-    assert str(wrong.contradiction) == "f = a = d, yet f ≠ d"
+    assert str(wrong.contradiction) == "f = a = x = d, yet f ≠ d"
 
 
 def test_given_links_take_part_but_cannot_be_undone(open_it: Open) -> None:

@@ -85,7 +85,7 @@ def test_a_read_only_file_is_told_and_stays_readable(public_folder: Path) -> Non
 
 def test_a_failed_write_leaves_memory_and_file_alike(tmp_path: Path) -> None:
     """What could not be kept is not counted, and the session goes on when there is room again."""
-    session = tb.ask.Session(tmp_path / "s.db", VOTES)
+    session = tb.ask.Session(tmp_path / "s.db", VOTES, kinds=("same",))
     question = session.next()
     assert question is not None
     with Storage(tmp_path / "s.db", session._job.marks) as other, other.writing():
@@ -139,7 +139,7 @@ def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     db = sqlite3.connect(path)
     db.execute("PRAGMA user_version = 99")
     db.close()
-    with pytest.raises(SessionError, match="version 99; this tiebreak reads 1 and 2"):
+    with pytest.raises(SessionError, match="version 99; this tiebreak reads 1 to 3"):
         Storage(path, MARKS)
 
 

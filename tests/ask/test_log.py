@@ -47,8 +47,18 @@ def as_events(drawn: list[tuple[str, Any, str, str, int]]) -> list[Event]:
                 said.add((kind, number))
                 events.append(Event(id, f"t{id}", "run", "now", who, kind, about=number))
         else:
-            events.append(Event(id, f"t{id}", "run", "now", who, kind, left, right))
+            events.append(said_of(id, who, kind, left, right))
     return events
+
+
+def said_of(id: int, who: str, kind: Any, left: str, right: str) -> Event:
+    """Make the event of an answer or skip; a task's name serves as a class where one is needed."""
+    event = Event(id, f"t{id}", "run", "now", who, kind, left)
+    if kind == "label":
+        return event._replace(question="label", label=right)
+    if kind in ("yes", "no"):
+        return event._replace(question="is", label=right)
+    return event._replace(question="same", right=right)
 
 
 @given(EVENTS, st.integers(0, 25))

@@ -36,12 +36,21 @@ def asked(session: Session) -> Question:
     return question
 
 
+def true_answer(question: Question, truth: Truth) -> Any:
+    """Return what somebody says who knows the class of every task."""
+    known = truth[question.left]
+    if question.kind == "same":
+        return "same" if known == truth[question.right] else "different"
+    if question.kind == "is":
+        return "yes" if known == question.label else "no"
+    return known
+
+
 def answer_truly(session: Session, truth: Truth, n: int = 10**9) -> list[tb.ask.Answer]:
     """Answer n questions, or all, as they are."""
     given: list[tb.ask.Answer] = []
     while len(given) < n and (question := session.next()) is not None:
-        same = truth[question.left] == truth[question.right]
-        given.append(session.answer(question, "same" if same else "different"))
+        given.append(session.answer(question, true_answer(question, truth)))
     return given
 
 
@@ -58,9 +67,14 @@ def test_answers_make_links_and_labels_right(
     assert after.confidence == pytest.approx(1 - after.wrong / 40)
     assert tb.evaluate.accuracy(session.model().labels_, crowd.gold) > wrong
     assert session.links().pairs() == [
-        (a.left, a.right, "must" if a.says == "same" else "cannot") for a in given
+        (a.left, a.right, "must" if a.says == "same" else "cannot")
+        for a in given
+        if a.kind == "same"
     ]
-    assert session.links().to_frame()["who"].to_pylist() == ["me"] * 30
+    labelled = {a.task: a.says for a in given if a.kind == "label"}
+    assert labelled  # the first question: nothing is known that others could be compared with
+    assert session.labels().to_dict() == labelled
+    assert session.links().to_frame()["who"].to_pylist() == ["me"] * (30 - len(labelled))
 
 
 def test_no_pair_is_asked_twice_nor_one_that_follows(open_session: Open, truth: Truth) -> None:
@@ -281,9 +295,14 @@ def test_votes_are_shown_by_task() -> None:
 
 
 def test_texts_come_from_tables_too(tmp_path: Path) -> None:
-    (tmp_path / "texts.csv").write_text("task,text\na,A cat.\nzz,Nobody.\n")
-    with pytest.warns(InputNote, match=r"1 texts are of tasks without responses \('zz'\)"):
+    (tmp_path / "texts.csv").write_text("task,text\na,A dog.\na,A cat.\nzz,Nobody.\n")
+    with pytest.warns(InputNote) as notes:
         session = Session(":memory:", VOTES, texts=tmp_path / "texts.csv")
+    assert [str(each.message) for each in notes] == [
+        "1 texts are given twice: the last one of each counts.",
+        "1 texts are of tasks without responses ('zz'): not used.",
+        "3 tasks of 4 have no text: their ids are shown.",
+    ]
     with session:
         question = session.question("a", "b")
         assert (question.left_text, question.right_text) == ("A cat.", None)
@@ -491,4 +510,4 @@ def test_wrong_options_are_refused_before_a_file_is_made(
 def test_an_answer_must_be_one_of_three(open_session: Open) -> None:
     session = open_session()
     with pytest.raises(OptionError, match="'same', 'different', 'unsure'; got 'maybe'"):
-        session.answer(asked(session), "maybe")  # type: ignore[arg-type]
+        session.answer(asked(session), "maybe")

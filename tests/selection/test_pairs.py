@@ -207,38 +207,6 @@ def test_all_pairs_known_leaves_nothing_to_ask() -> None:
         assert len(tb.selection.pairs(model, 5, strategy, random_state=0)) == 0
 
 
-def test_offers_are_ranked_by_worth() -> None:
-    made = crowd(9, 3)
-    model = tb.VariationalBayes().fit(made.responses)
-    workers = list(model.workers_)
-    offers = tb.selection.compare(
-        model, 30, link=1.0, gold=2.0, vote={workers[0]: 0.2, workers[1]: 5.0}, random_state=0
-    )
-    worth = [offer.worth for offer in offers]
-    assert worth == sorted(worth, reverse=True)
-    assert {"link", "gold", "vote"} >= {offer.kind for offer in offers}
-    done = set(
-        zip(
-            model.responses_.task_of_each().tolist(),
-            model.responses_.worker_of_each().tolist(),
-            strict=True,
-        )
-    )
-    for offer in offers:
-        if offer.kind == "vote":
-            codes = model.tasks_.codes([offer.task])[0], model.workers_.codes([offer.worker])[0]
-            assert tuple(map(int, codes)) not in done
-
-
-def test_a_cost_must_be_above_nothing() -> None:
-    made = crowd(10, 2)
-    model = tb.VariationalBayes().fit(made.responses)
-    with pytest.raises(OptionError, match="above 0"):
-        tb.selection.compare(model, gold=0.0)
-    with pytest.raises(OptionError, match="gave no response"):
-        tb.selection.compare(model, vote={"nobody": 1.0})
-
-
 class Copied(Estimator):
     """An estimator of another type, with what a fitted model found."""
 
@@ -254,8 +222,9 @@ def test_questions_do_not_depend_on_the_type_of_an_estimator(n_classes: int) -> 
     model = tb.VariationalBayes().fit(made.responses, links=links_of(made, 15, 5))
     expected = list(tb.selection.pairs(model, 10, random_state=0))
     assert list(tb.selection.pairs(Copied(model), 10, random_state=0)) == expected
-    offers = tb.selection.compare(model, 5, vote=1.0, random_state=0)
-    assert tb.selection.compare(Copied(model), 5, vote=1.0, random_state=0) == offers
+    kinds = ("same", "label", "vote")
+    offers = tb.selection.questions(model, 5, kinds, random_state=0)
+    assert tb.selection.questions(Copied(model), 5, kinds, random_state=0) == offers
 
 
 def test_an_estimator_that_models_no_workers_draws_by_bvsb_only() -> None:

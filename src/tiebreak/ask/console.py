@@ -1,4 +1,4 @@
-"""The conversation in a terminal: two tasks, one key an answer."""
+"""The conversation in a terminal: one question a screen, one key an answer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from tiebreak.ask.choices import Choices, answer_of, choices_of
 from tiebreak.ask.keys import Keys
-from tiebreak.ask.log import Says
 from tiebreak.ask.results import Answer, Contradiction, Progress, Question
 from tiebreak.ask.session import Session
 
@@ -20,14 +20,20 @@ LONG = 2_000  # characters of a text that are shown unless all are asked for
 FEW = 5  # workers named a label
 EARLIER = 9  # answers that can be undone by one key
 
-ANSWERS: dict[str, Says] = {"s": "same", "d": "different", "?": "unsure"}
+OPENING = (
+    "The questions that put most labels right come first; one key answers.\n"
+    "Words beside the keys say what they do; undo (u) goes back as far as you like.\n"
+    "Quit (q) at any time: answers are kept, and the same command goes on from there."
+)
 HELP = (
-    "s same class   d different classes   ? can't tell   n skip for now\n"
-    "u undo   v votes   t whole texts   h this help   q quit (answers are kept)"
+    "s same class   d different classes   y yes   n no   1 2 3, or a letter: the class\n"
+    "? can't tell   n skip for now (k where n is no)   u undo   v votes\n"
+    "t whole texts   h this help   q quit (answers are kept)"
 )
 WHY = {
     "budget": "The budget is used up.",
     "target": "The target is reached.",
+    "worth": "No question is worth as much as you asked for.",
     "nothing": "Nothing is left that is worth asking.",
 }
 
@@ -47,19 +53,19 @@ class Conversation:
         self._shown: Question | None = None
         self._goes_on = True
         self._actions: dict[str, Callable[[Question], None]] = {
-            **dict.fromkeys(ANSWERS, self._answer),
-            "n": self._skip,
-            "u": self._undo,
-            "v": self._show_votes,
-            "t": self._show_whole,
-            "h": self._help,
-            "q": self._quit,
+            "can't tell": self._answer,
+            "skip": self._skip,
+            "undo": self._undo,
+            "votes": self._show_votes,
+            "whole texts": self._show_whole,
+            "help": self._help,
+            "quit": self._quit,
         }
         self._key = ""
 
     def run(self) -> None:
         """Hold the conversation."""
-        self._out.print(HELP)
+        self._out.print(OPENING)
         self._replay()
         waiting = self._session.contradiction()
         if waiting is not None:
@@ -67,8 +73,13 @@ class Conversation:
         while self._goes_on and (question := self._next()) is not None:
             if question is not self._shown:
                 self._show(question)
-            self._key = self._read("".join(self._actions))
-            self._actions[self._key](question)
+            choices = choices_of(question)
+            self._key = self._read_choice(choices)
+            command = choices.commands.get(self._key)
+            if command is None:
+                self._answer(question)
+            else:
+                self._actions[command](question)
 
     def _replay(self) -> None:
         """Show how far the fits of earlier runs are made again."""
@@ -83,18 +94,34 @@ class Conversation:
         with self._out.status("choosing questions"):
             return self._session.next()
 
-    def _read(self, allowed: str) -> str:
+    def _read_choice(self, choices: Choices) -> str:
+        """Return the next key that answers or commands; a long number has several keys."""
+        single = [key for key in choices.by_key if len(key) == 1]
+        first = sorted({key[0] for key in choices.by_key if len(key) > 1})
+        allowed = [*single, *first, *choices.commands]
+        while True:
+            key = self._read(allowed)
+            if key not in first:
+                return key
+            while len(key) < choices.width:
+                key += self._read([str(digit) for digit in range(10)], or_end="")
+            if key in choices.by_key:
+                return key
+            self._out.print(f"{key} is no class here; the numbers go to {choices.last_number}")
+
+    def _read(self, allowed: list[str], or_end: str = "q") -> str:
         """Return the next key among those allowed; the end of all keys is q."""
         while (key := self._keys.read()) is not None:
             if key.lower() in allowed:
                 return key.lower()
             if not key.isspace():
                 self._out.print(f"{printable(key)} is not a key here; one of: {' '.join(allowed)}")
-        return "q"
+        return or_end or "q"
 
     def _answer(self, question: Question) -> None:
-        answer = self._session.answer(question, ANSWERS[self._key])
-        self._out.print(f"  {answer.says}", style="bold")
+        says = answer_of(choices_of(question), self._key)
+        answer = self._session.answer(question, says)
+        self._out.print(f"  {printable(str(answer.says))}", style="bold")
         if answer.contradiction is not None:
             self._settle(answer.contradiction)
 
@@ -121,11 +148,11 @@ class Conversation:
             self._out.print(
                 f"  {number}  {written(answer)}  ({printable(answer.who)}, {answer.at})"
             )
-        numbers = "".join(str(number) for number in range(1, len(earlier) + 1))
+        numbers = [str(number) for number in range(1, len(earlier) + 1)]
         undo_one = f"1–{len(earlier)} undo an earlier one   " if len(earlier) > 1 else ""
         undo_one = "1 undo the earlier one   " if len(earlier) == 1 else undo_one
-        self._out.print(f"u undo this answer   {undo_one}k keep all: links may then be wrong")
-        key = self._read("uk" + numbers + "q")
+        self._out.print(f"u undo this answer   {undo_one}k keep all: answers may then be wrong")
+        key = self._read(["u", "k", *numbers, "q"])
         if key == "k":
             self._session.keep(found.answer)
             self._out.print("  kept")
@@ -140,15 +167,38 @@ class Conversation:
         self._out.print()
         self._out.print(status_line(self._session.progress(), question.gain), style="bold")
         self._out.print(_panel(question.left, question.left_text, whole=whole))
-        self._out.print(_panel(question.right, question.right_text, whole=whole))
-        self._out.print("same class?  s d ?  n u v t h q")
+        if question.right is not None:
+            self._out.print(_panel(question.right, question.right_text, whole=whole))
+        choices = choices_of(question)
+        if question.kind in ("label", "vote"):
+            self._list_classes(choices)
+        self._out.print(f"{self._asks(question)}  {choices.prompt()}")
         self._shown = question
+
+    def _asks(self, question: Question) -> str:
+        """Return the question in words."""
+        if question.kind == "same":
+            return f"{self._session.wording or 'same class'}?"
+        if question.kind == "is":
+            text = self._session.class_text(question.label)
+            meaning = "" if text is None else f" ({printable(text)})"
+            return f"is this {printable(str(question.label))}{meaning}?"
+        return "which class?"
+
+    def _list_classes(self, choices: Choices) -> None:
+        for key, name in choices.by_key.items():
+            if key.isdigit():
+                text = self._session.class_text(name)
+                letter = next((k for k, n in choices.by_key.items() if n == name and k != key), "")
+                keys = f"{key} {letter}".ljust(choices.width + 2)
+                meaning = "" if text is None else f": {printable(text)}"
+                self._out.print(f"  {keys} {printable(str(name))}{meaning}")
 
     def _show_whole(self, question: Question) -> None:
         self._show(question, whole=True)
 
     def _show_votes(self, question: Question) -> None:
-        for task in (question.left, question.right):
+        for task in question.tasks:
             self._out.print(f"  {printable(str(task))}: {self._votes_of(task)}")
 
     def _votes_of(self, task: Hashable) -> str:
@@ -168,10 +218,21 @@ def status_line(progress: Progress, gain: float) -> str:
     wrong = f"about {progress.wrong:,.1f} of {progress.n_tasks:,} labels still wrong"
     parts = [f"Question {progress.asked + 1:,}{of_budget}", wrong]
     if gain == gain:
-        parts.append(f"this answer puts {gain:.2f} right")
+        parts.append(in_words(gain))
     if progress.is_soft:
         parts.append("answers may err")
     return " · ".join(parts)
+
+
+def in_words(gain: float) -> str:
+    """Say what an answer brings.
+
+    >>> in_words(3.2), in_words(0.46)
+    ('this corrects about 3.2', '46 % chance to correct one')
+    """
+    if gain >= 1.0:
+        return f"this corrects about {gain:.1f}"
+    return f"{100.0 * gain:.0f} % chance to correct one"
 
 
 def written(answer: Answer) -> str:

@@ -1,21 +1,28 @@
-"""Contradictions: an answer that cannot be true together with what was said before."""
+"""Contradictions: an answer that cannot be true together with what was said before.
+
+In a chain a class stands beside the tasks: a label is a must-link to its class, "no" a cannot-link,
+and two classes are always apart. So "a = b = dog ≠ cat, yet a = cat" is a chain like any other.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from tiebreak import link_graph
-from tiebreak.ask.job import Job, in_codes
+from tiebreak.ask.evidence import answered_links
+from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Log
-from tiebreak.ask.results import Answer, Contradiction, Said
+from tiebreak.ask.results import Answer, Contradiction
 from tiebreak.errors import LinkError
+from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.kernels.layout import Offsets
-from tiebreak.link_graph import Chains, Implications, LinkCodes
-from tiebreak.links import SIGNS, Links, check, links_from_gold, write_chain
+from tiebreak.link_graph import Chains, ChainStep, Implications, LinkCodes
+from tiebreak.links import SIGNS, Links, check, write_chain
 
 
 class _Reason(NamedTuple):
@@ -31,23 +38,81 @@ class _HardLinks(NamedTuple):
     links: Links
     codes: LinkCodes
     implied: Implications
+    events: list[Event]  # the answers that are the last of the links
 
 
-def given_chains(job: Job) -> Chains:
-    """Return the chains that are there before any answer: hard links, known labels as links."""
-    chains = Chains(two_classes=job.responses.n_classes == 2)
-    if job.links is not None:
-        _add_all(chains, hard_links(job.links))
-    if job.gold is not None:
-        _add_all(chains, in_codes(links_from_gold(job.gold), job.responses.tasks))
-    return chains
+class AnswerChains:
+    """Chains of links, labels and classes, which grow by one answer at a time."""
+
+    def __init__(self, job: Job) -> None:
+        """Begin with what is there before any answer: hard links, known labels."""
+        self._job = job
+        self._chains = Chains(two_classes=job.responses.n_classes == 2)
+        self._classes: list[int] = []  # those that a label names, as nodes
+        if job.links is not None:
+            links = hard_links(job.links)
+            columns = zip(
+                links.left.tolist(), links.right.tolist(), links.must.tolist(), strict=True
+            )
+            for left, right, must in columns:
+                self._chains.add(left, right, must=must)
+        if job.gold is not None:
+            gold = job.gold.on(job.responses.tasks, job.responses.classes)
+            for task, label in zip(gold.task.tolist(), gold.label.tolist(), strict=True):
+                self._chains.add(task, self._class(label), must=True)
+
+    def add(self, event: Event) -> None:
+        """Add an answer."""
+        left, right, must = self.ends(event)
+        self._chains.add(left, right, must=must, origin=event.id)
+
+    def ends(self, event: Event) -> tuple[int, int, bool]:
+        """Return the two nodes that an answer joins or sets apart, and which of it."""
+        left = self._job.code[event.left or ""]
+        if event.is_link:
+            return left, self._job.code[event.right or ""], event.kind == "same"
+        return left, self._class(self._job.class_code[event.label or ""]), event.kind != "no"
+
+    def implied(self, left: int, right: int) -> bool | None:
+        """Return whether two tasks are the same class (True), different, or neither."""
+        return self._chains.implied(left, right)
+
+    def implied_label(self, task: int) -> int | None:
+        """Return the class of a task, if it follows from what was said."""
+        for node in self._classes:
+            if self._chains.shortest(task, node, same=True):
+                return node - self._job.responses.n_tasks
+        return None
+
+    def implied_is(self, task: int, label: int) -> bool | None:
+        """Return whether a task is of a class, if that follows from what was said."""
+        node = self._job.node(label)
+        return self._chains.implied(task, node) if node in self._classes else None
+
+    def shortest(
+        self, left: int, right: int, *, same: bool, without: int | None
+    ) -> list[ChainStep]:
+        """Return a shortest chain that makes two nodes the same class, or different; or none."""
+        return self._chains.shortest(left, right, same=same, without=without)
+
+    def _class(self, label: int) -> int:
+        """Return the node of a class, apart from those of all others that are named."""
+        node = self._job.node(label)
+        if node not in self._classes:
+            for other in self._classes:
+                self._chains.add(node, other, must=False)
+            self._classes.append(node)
+        return node
 
 
-def contradiction(job: Job, chains: Chains, log: Log, event: Event) -> Contradiction | None:
+def contradiction(job: Job, chains: AnswerChains, log: Log, event: Event) -> Contradiction | None:
     """Say why an answer cannot be true together with earlier ones, or return None.
 
-    `chains` and `log` hold what was said before, and may hold the answer itself.
+    `chains` and `log` hold what was said before, and may hold the answer itself. One more vote of a
+    worker contradicts nothing.
     """
+    if event.is_vote or not event.is_evidence:
+        return None
     found = _against_a_chain(job, chains, event) or _too_few_classes(job, log, event)
     if found is None:
         return None
@@ -61,22 +126,38 @@ def contradiction(job: Job, chains: Chains, log: Log, event: Event) -> Contradic
 
 def as_answer(job: Job, event: Event, found: Contradiction | None = None) -> Answer:
     """Return an event in the caller's ids."""
-    says = cast(Said, event.kind)  # undo and keep name no tasks
+    label = None if event.label is None else job.class_name(event.label)
     return Answer(
-        event.id, job.name(event.left), job.name(event.right), says, event.who, event.at, found
+        event.id,
+        job.name(event.left),
+        None if event.right is None else job.name(event.right),
+        label if event.kind == "label" else event.kind,
+        event.who,
+        event.at,
+        found,
+        event.question or "same",
+        label,
     )
 
 
-def _against_a_chain(job: Job, chains: Chains, event: Event) -> _Reason | None:
-    must = event.kind == "same"
-    left = job.code[event.left or ""]
-    right = job.code[event.right or ""]
+def _against_a_chain(job: Job, chains: AnswerChains, event: Event) -> _Reason | None:
+    left, right, must = chains.ends(event)
     steps = chains.shortest(left, right, same=not must, without=event.id or None)
     if not steps:
         return None
-    tasks = job.responses.tasks
-    answer = f"{tasks[left]} {SIGNS[must]} {tasks[right]}"
-    return _Reason(f"{write_chain(tasks, steps)}, yet {answer}", {step.origin for step in steps})
+    answer = f"{job.node_name(left)} {SIGNS[must]} {job.node_name(right)}"
+    shown = write_chain(_NodeNames(job), steps)
+    return _Reason(f"{shown}, yet {answer}", {step.origin for step in steps})
+
+
+class _NodeNames:
+    """Names of tasks and classes by their numbers in chains."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def __getitem__(self, node: int) -> str:
+        return self._job.node_name(node)
 
 
 def _too_few_classes(job: Job, log: Log, event: Event) -> _Reason | None:
@@ -86,16 +167,18 @@ def _too_few_classes(job: Job, log: Log, event: Event) -> _Reason | None:
     """
     if job.responses.n_classes == 2:
         return None
-    before = [each for each in log.links() if each.id != event.id]
-    events = [*before, event]
-    hard = _hard(job, events)
+    before = [each for each in log.evidence() if each.id != event.id and not each.is_vote]
+    hard = _hard(job, [*before, event])
     why = _refused(job, hard)
     if why is None or _refused(job, _hard(job, before)) is not None:
         return None
     blamed = _blamed(hard.implied)
-    n = len(events)  # the answers are the last of the links
-    is_blamed = np.isin(hard.links.left[-n:], blamed) & np.isin(hard.links.right[-n:], blamed)
-    return _Reason(why, {each.id for each, does in zip(events, is_blamed, strict=True) if does})
+    n = len(hard.events)
+    left = hard.links.left[len(hard.links) - n :]
+    right = hard.links.right[len(hard.links) - n :]
+    is_blamed = np.isin(left, blamed) & np.isin(right, blamed)
+    origins = {each.id for each, does in zip(hard.events, is_blamed, strict=True) if does}
+    return _Reason(why, origins)
 
 
 def _refused(job: Job, hard: _HardLinks) -> str | None:
@@ -107,14 +190,19 @@ def _refused(job: Job, hard: _HardLinks) -> str | None:
     return None
 
 
-def _hard(job: Job, events: list[Event]) -> _HardLinks:
-    """Return all hard links, the answers last, with no more tasks than links and gold name."""
-    links = job.links_of(events)
+def _hard(job: Job, events: Sequence[Event]) -> _HardLinks:
+    """Return all hard links, the answers last, with no more tasks than links and labels name.
+
+    A class is a task beside the others here, known to be of that class.
+    """
+    chained = [event for event in events if event.is_link]
+    links = answered_links(job, chained, {})
     if job.links is not None:
         links = hard_links(job.links) + links
     tasks = job.responses.tasks
-    known = np.empty(0, np.int32) if job.gold is None else tasks.codes(job.gold.tasks)
-    used = link_graph.each_once(np.concatenate([links.left, links.right, known])).astype(np.int32)
+    known = _known(job, events)
+    used = link_graph.each_once(np.concatenate([links.left, links.right, known.task]))
+    used = used.astype(np.int32)
     links = replace(
         links,
         left=link_graph.places_in(used, links.left),
@@ -123,8 +211,22 @@ def _hard(job: Job, events: list[Event]) -> _HardLinks:
         who=None,
     )
     codes = links.on(links.tasks)
-    gold = None if job.gold is None else job.gold.on(links.tasks, job.responses.classes)
-    return _HardLinks(links, codes, link_graph.imply(codes, job.responses.n_classes, gold=gold))
+    gold = known.among(used) if len(known.task) else None
+    implied = link_graph.imply(codes, job.responses.n_classes, gold=gold)
+    return _HardLinks(links, codes, implied, chained)
+
+
+def _known(job: Job, events: Sequence[Event]) -> GoldCodes:
+    """Return the labels that were given, before and in answers; the first of each task."""
+    label: dict[int, int] = {}
+    if job.gold is not None:
+        gold = job.gold.on(job.responses.tasks, job.responses.classes)
+        label = dict(zip(gold.task.tolist(), gold.label.tolist(), strict=True))
+    for event in events:
+        if event.kind in ("label", "yes"):
+            label.setdefault(job.code[event.left or ""], job.class_code[event.label or ""])
+    task = np.array(sorted(label), dtype=np.int32)
+    return GoldCodes(task, np.array([label[each] for each in sorted(label)], dtype=np.int32))
 
 
 def _blamed(implied: Implications) -> Offsets:
@@ -147,9 +249,3 @@ def _blamed(implied: Implications) -> Offsets:
 def hard_links(links: Links) -> Links:
     """Return the links without weight."""
     return links if links.weight is None else links.select(np.isnan(links.weight))
-
-
-def _add_all(chains: Chains, links: Links) -> None:
-    columns = zip(links.left.tolist(), links.right.tolist(), links.must.tolist(), strict=True)
-    for left, right, must in columns:
-        chains.add(left, right, must=must)

@@ -23,16 +23,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiebreak.ask.beliefs import believed
+from tiebreak.ask.evidence import AnsweredJob, fallible, trusted
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Snapshot
+from tiebreak.ask.people import SMALL_ERROR
 from tiebreak.ask.record import Record
-from tiebreak.errors import ConvergenceWarning, InputNote, LinkError
+from tiebreak.errors import ConvergenceWarning, GoldError, InputNote, LinkError
 from tiebreak.inference import VariationalBayes
+from tiebreak.kernels.layout import Floats
 from tiebreak.options import ExactLinkOptions
-from tiebreak.selection.asking import tempered
+from tiebreak.selection.asking import own_probabilities
 
 BETWEEN_BATCHES = 1e-3  # tolerance of fits that only choose questions: an answer moves far more
-SMALL_ERROR = 0.02  # of links without weight, where weights say how sure the others are
 PARTS = 16  # in which answers from before fits were recorded are added; 8 were too few on "web"
 
 
@@ -42,9 +45,11 @@ class FittedSession(NamedTuple):
     model: VariationalBayes
     known: Snapshot  # the answers it was fitted to
     id: int  # as it is recorded
+    given: AnsweredJob  # what the answers amounted to
+    q: Floats  # (n_tasks, n_classes) what to believe when questions are chosen
     wrong: float  # how many labels are expected to be wrong
-    is_soft: bool  # links count as fallible, so that none follows for sure from others
-    n_checks: int  # links and known labels that tell how far to trust the crowd
+    is_soft: bool  # answers count as fallible, so that none follows for sure from others
+    n_checks: int  # links and labels that tell how far to trust the crowd
 
     @property
     def is_final(self) -> bool:
@@ -63,8 +68,9 @@ class Step(NamedTuple):
 class Fits:
     """The last fit, and when it is out of date.
 
-    One person is trusted: their answers are hard links. Where several people answer, where answers
-    contradict each other, or where the caller says so, links may err, and how often is learnt.
+    One person is trusted: their answers are hard links and known labels. Where several people
+    answer, where answers contradict each other, or where the caller says so, answers may err, and
+    how often is learnt, for links and for labels of each person.
 
     A fit goes on from the last one where answers were added to it. Where one was undone, or links
     begin to err, it starts from the votes: what was believed before is not to be believed now.
@@ -78,6 +84,7 @@ class Fits:
         self._link_error = link_error
         self._fit: FittedSession | None = None
         self._steps: deque[Step] | None = None  # still to be made again
+        self._own: Floats | None = None
 
     def n_new(self, now: Snapshot) -> int:
         """Count the answers that the last fit does not know, and those that were undone since."""
@@ -90,7 +97,7 @@ class Fits:
         `final` asks for the usual tolerance; a fit before it is where that one starts.
         """
         fit = self._replayed()
-        if fit is not None and fit.known.links == now.links and (fit.is_final or not final):
+        if fit is not None and fit.known.answers == now.answers and (fit.is_final or not final):
             return fit
         is_rough = fit is not None and not final
         return self._make(now, BETWEEN_BATCHES if is_rough else VariationalBayes().tol)
@@ -140,45 +147,69 @@ class Fits:
         Answers are added in the order they were given, as they were when that version asked.
         """
         (whole,) = self._record.snapshots([self._record.not_fitted()])
-        ends = np.linspace(0, len(whole.links), PARTS + 1).astype(int)[1:]
-        return sorted({whole.links[end - 1].id for end in ends if end})
+        ends = np.linspace(0, len(whole.answers), PARTS + 1).astype(int)[1:]
+        return sorted({whole.answers[end - 1].id for end in ends if end})
 
     def _make(self, known: Snapshot, tol: float, id: int | None = None) -> FittedSession:
         """Fit, and record it unless it is; memory never runs ahead of the file."""
-        model = self._fitted(known.links, tol)
+        model, given, is_soft = self._fitted(known.answers, tol)
         if id is None:
-            start = self._start(model.link_error, known.links)
+            start = self._start(model.link_error, known.answers)
             id = self._record.add_fit(
                 known.seen,
                 start=None if start is None else start.id,
                 link_error=model.link_error,
                 tol=tol,
             ).id
-        self._fit = _read(model, known, id)
+        self._fit = _read(self._job, model, known, id, given, is_soft=is_soft)
         return self._fit
 
-    def _fitted(self, answers: Sequence[Event], tol: float) -> VariationalBayes:
-        if self._link_error is not None:
-            return self._fit_with(self._link_error, answers, tol)
-        if len({event.who for event in answers}) > 1:
-            return self._fit_with(self._soft(), answers, tol)
-        try:
-            return self._fit_with(None, answers, tol)
-        except LinkError:  # links as given were checked at the door: the answers contradict
-            return self._fit_with(self._soft(), answers, tol)
+    def _fitted(
+        self, answers: Sequence[Event], tol: float
+    ) -> tuple[VariationalBayes, AnsweredJob, bool]:
+        """Fit; return also what it was given, and whether answers count as fallible."""
+        people = {event.who for event in answers if not event.is_vote}
+        if self._link_error is None and len(people) <= 1:
+            try:
+                given = trusted(self._job, answers)
+                return self._fit_with(None, given, answers, tol), given, False
+            except (LinkError, GoldError):  # all else was checked at the door: answers contradict
+                pass
+        known_rate = self._link_error if isinstance(self._link_error, int | float) else None
+        given = fallible(self._job, answers, self._own_probabilities(), known_rate)
+        link_error = self._link_error if self._link_error is not None else self._soft(given)
+        return self._fit_with(link_error, given, answers, tol), given, True
 
-    def _soft(self) -> float | str:
-        """Choose how links that may err are read; weights rule out that rates are estimated."""
-        given = self._job.links
-        return SMALL_ERROR if given is not None and given.weight is not None else "learn"
+    def _own_probabilities(self) -> Floats:
+        """Return what the responses of each task alone say; plain VB is fitted once for it."""
+        if self._own is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", InputNote)
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                self._own = own_probabilities(VariationalBayes().fit(self._job.responses))
+        return self._own
+
+    def _soft(self, given: AnsweredJob) -> float | str | None:
+        """Choose how links are read where answers may err.
+
+        Links that say what was denied hold: they were weighed. Others may be wrong. Weights rule
+        out that rates are estimated, and so does much that was weighed: links are then asked about
+        tasks in doubt, of which the crowd would deny true ones.
+        """
+        links = self._job.links
+        if links is not None and links.weight is not None:
+            return SMALL_ERROR
+        if given.weighed is None:
+            return "learn"
+        return SMALL_ERROR if given.n_loose or links is not None else None
 
     def _fit_with(
-        self, link_error: float | str | None, answers: Sequence[Event], tol: float
+        self,
+        link_error: float | str | None,
+        given: AnsweredJob,
+        answers: Sequence[Event],
+        tol: float,
     ) -> VariationalBayes:
-        links = self._job.links
-        if answers:
-            said = self._job.links_of(answers)
-            links = said if links is None else links + said
         start = self._start(link_error, answers)
         model = VariationalBayes(
             link_options=ExactLinkOptions(error=link_error),
@@ -186,9 +217,9 @@ class Fits:
             tol=tol,
         )
         return model.fit(
-            self._job.responses,
-            links=links,
-            gold=self._job.gold,
+            given.responses,
+            links=given.links,
+            gold=given.gold,
             start=None if start is None else start.model,
         )
 
@@ -202,14 +233,25 @@ class Fits:
         return last if last.known.ids <= {event.id for event in answers} else None
 
 
-def _read(model: VariationalBayes, known: Snapshot, id: int) -> FittedSession:
-    probability = tempered(model)[np.arange(len(model.tasks_)), model.labels_.label]
+def _read(
+    job: Job,
+    model: VariationalBayes,
+    known: Snapshot,
+    id: int,
+    given: AnsweredJob,
+    *,
+    is_soft: bool,
+) -> FittedSession:
+    q = believed(job, model, given, known.answers)
+    probability = q[np.arange(len(model.tasks_)), model.labels_.label]
     weights = None if model.links_ is None else model.links_.weight
     return FittedSession(
         model,
         known,
         id,
+        given,
+        q,
         wrong=float((1.0 - probability).sum()),
-        is_soft=model.links_may_err or weights is not None,
+        is_soft=is_soft or weights is not None,
         n_checks=len(model.links_ or ()) + len(model.gold_ or ()),
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tiebreak import files, ids
-from tiebreak.ask.log import Event
+from tiebreak import files
 from tiebreak.ask.results import Vote
 from tiebreak.ask.storage import Marks
 from tiebreak.errors import InputError, OptionError, note
@@ -19,7 +18,6 @@ from tiebreak.ids import MISSING, Ids
 from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.links import Links
 from tiebreak.responses import Responses
-from tiebreak.source import Source
 from tiebreak.wording import counted, first_few
 
 SHOWN = 3  # tasks and classes named in a message
@@ -30,7 +28,8 @@ class Job:
     """Responses, and the links, known labels and texts that came with them.
 
     `links` are in the codes of `responses.tasks`. `key` has the text of each task's id in the
-    file of a session.
+    file of a session, `class_key` that of each class. `wording` says in what sense tasks are the
+    same.
     """
 
     responses: Responses
@@ -41,6 +40,10 @@ class Job:
     marks: Marks
     key: tuple[str, ...] = field(repr=False)
     code: Mapping[str, int] = field(repr=False)
+    class_key: tuple[str, ...] = field(repr=False)
+    class_code: Mapping[str, int] = field(repr=False)
+    class_texts: Mapping[int, str] = field(repr=False)
+    wording: str | None = None
 
     def name(self, key: str | None) -> Hashable:
         """Return the caller's id of a task."""
@@ -52,6 +55,33 @@ class Job:
         if code == MISSING:
             raise OptionError(f"There is no task {task!r} among the responses.")
         return code
+
+    def class_name(self, key: str | None) -> Hashable:
+        """Return the caller's name of a class."""
+        return self.responses.classes[self.class_code[key or ""]]
+
+    def code_of_class(self, label: Hashable) -> int:
+        """Return the code of a class; refuse one that the job does not have."""
+        code = int(self.responses.classes.codes([label])[0])
+        if code == MISSING:
+            names = first_few([repr(name) for name in self.responses.classes], 10)
+            raise OptionError(f"There is no class {label!r}; the classes are {names}.")
+        return code
+
+    def class_text(self, label: Hashable) -> str | None:
+        """Return what a class means, if that is said."""
+        return self.class_texts.get(self.code_of_class(label))
+
+    def node(self, label_code: int) -> int:
+        """Return the number of a class among tasks, as a chain of links has it."""
+        return self.responses.n_tasks + label_code
+
+    def node_name(self, node: int) -> str:
+        """Return the name of a task or a class in a chain."""
+        n_tasks = self.responses.n_tasks
+        if node < n_tasks:
+            return str(self.responses.tasks[node])
+        return str(self.responses.classes[node - n_tasks])
 
     def text(self, task: Hashable) -> str | None:
         """Return the text of a task, if there is one."""
@@ -66,23 +96,6 @@ class Job:
             for worker, label in zip(workers.tolist(), labels.tolist(), strict=True)
         )
 
-    def links_of(self, events: Sequence[Event]) -> Links:
-        """Return answers as links; each says who gave it."""
-        who, sources = ids.encode([event.who for event in events])
-        left = [self.code[event.left or ""] for event in events]
-        right = [self.code[event.right or ""] for event in events]
-        return Links(
-            np.array(left, dtype=np.int32),
-            np.array(right, dtype=np.int32),
-            np.array([event.kind == "same" for event in events], dtype=bool),
-            self.responses.tasks,
-            np.arange(len(events)),
-            who=who,
-            sources=sources,
-            source=Source("the answers"),
-            frame=self.responses.frame,
-        )
-
 
 def take_job(
     responses: Any,
@@ -92,6 +105,8 @@ def take_job(
     among: Any = None,
     *,
     links_may_err: bool = False,
+    class_texts: Any = None,
+    wording: str | None = None,
 ) -> Job:
     """Read whatever was handed over, and check it as a fit would.
 
@@ -101,6 +116,7 @@ def take_job(
     inputs = read_and_check_inputs(crowd, links, gold, soft_links=links_may_err)
     tasks = crowd.tasks
     key = _keys(tasks)
+    class_key = _keys(inputs.responses.classes)
     return Job(
         inputs.responses,
         None if inputs.links is None else _without_loops(in_codes(inputs.links, tasks)),
@@ -110,6 +126,10 @@ def take_job(
         _marks(key, crowd.classes),
         key,
         {text: code for code, text in enumerate(key)},
+        class_key,
+        {text: code for code, text in enumerate(class_key)},
+        {} if class_texts is None else read_class_texts(class_texts, inputs.responses.classes),
+        wording,
     )
 
 
@@ -141,11 +161,33 @@ def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
     if unknown:
         shown = ", ".join(map(repr, unknown[:SHOWN]))
         note(f"{len(unknown):,} texts are of tasks without responses ({shown}): not used.")
-    return {
+    found = {
         code: str(text)
         for code, text in zip(codes, texts, strict=True)
         if code != MISSING and text is not None
     }
+    n_without = len(tasks) - len(found)
+    if n_without:
+        note(f"{counted(n_without, 'task')} of {len(tasks):,} have no text: their ids are shown.")
+    return found
+
+
+def read_class_texts(source: Any, classes: Ids) -> dict[int, str]:
+    """Read what classes mean: a mapping of class to text, or a table of class, text.
+
+    >>> read_class_texts({"cat": "Any feline."}, Ids(["cat", "dog"]))
+    {0: 'Any feline.'}
+    """
+    is_mapping = isinstance(source, Mapping) and not {"class", "text"} <= set(source)
+    by_class = source if is_mapping else files.read_class_texts(source)
+    names = list(by_class)
+    codes = classes.codes(names).tolist()
+    unknown = [name for name, code in zip(names, codes, strict=True) if code == MISSING]
+    if unknown:
+        shown = ", ".join(map(repr, unknown[:SHOWN]))
+        note(f"{counted(len(unknown), 'text')} of classes that nobody uses ({shown}): not used.")
+    texts = zip(codes, by_class.values(), strict=True)
+    return {code: str(text) for code, text in texts if code != MISSING and text is not None}
 
 
 def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:

@@ -6,20 +6,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-Says = Literal["same", "different", "unsure"]
-Kind = Literal["same", "different", "unsure", "skip", "undo", "keep"]
-Pair = tuple[str, str]  # ids of two tasks as text, the smaller first
+QuestionName = Literal["same", "label", "is", "vote"]
+Kind = Literal["same", "different", "label", "yes", "no", "unsure", "skip", "undo", "keep"]
+Subject = tuple[str, str, str]  # what a question is about: its kind, a task, and a task or class
 
-ANSWERS: tuple[Says, ...] = ("same", "different", "unsure")
+QUESTIONS: tuple[QuestionName, ...] = ("same", "label", "is", "vote")
+LINKS: tuple[Kind, ...] = ("same", "different")
+ANSWERS: tuple[Kind, ...] = (*LINKS, "label", "yes", "no", "unsure")
 KINDS: tuple[Kind, ...] = (*ANSWERS, "skip", "undo", "keep")
+UNSURE: Literal["unsure"] = "unsure"
 
 
 class Event(NamedTuple):
     """One thing that somebody did; nothing that is recorded ever changes.
 
-    `left` and `right` name the tasks of an answer or a skip. `about` is the id of the event that
-    is undone, or of the answer that is kept although it contradicts others. `run` tells apart
-    the processes that ask. An id of 0 means: not recorded yet.
+    `left` and `right` name the tasks of an answer or a skip, `question` its kind, `label` the class
+    that was given, or asked about by "is". `about` is the id of the event that is undone, or of
+    the answer that is kept although it contradicts others. `run` tells apart the sessions that
+    ask. `seconds` says how long the question was looked at. An id of 0 means: not recorded yet.
     """
 
     id: int
@@ -31,16 +35,29 @@ class Event(NamedTuple):
     left: str | None = None
     right: str | None = None
     about: int | None = None
+    question: QuestionName | None = None
+    label: str | None = None
+    seconds: float | None = None
 
     @property
     def is_link(self) -> bool:
         """Whether this says that two tasks are, or are not, of the same class."""
-        return self.kind in ("same", "different")
+        return self.kind in LINKS
 
     @property
-    def pair(self) -> Pair:
-        """The two tasks, in one order."""
-        return pair_of(self.left or "", self.right or "")
+    def is_evidence(self) -> bool:
+        """Whether this says something about classes: a link, a label, a yes or no."""
+        return self.kind in ANSWERS and self.kind != UNSURE
+
+    @property
+    def is_vote(self) -> bool:
+        """Whether this is one more response of a worker: it is believed as the others are."""
+        return self.question == "vote"
+
+    @property
+    def subject(self) -> Subject:
+        """What was asked, whoever is asked: two tasks in one order, a task, a task and a class."""
+        return subject_of(self.question or "same", self.left or "", self.right, self.label)
 
 
 class FitEvent(NamedTuple):
@@ -60,24 +77,27 @@ class FitEvent(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The links that the events up to `seen` amount to: what one fit knows."""
+    """The answers that the events up to `seen` amount to: what one fit knows."""
 
     seen: int
-    links: tuple[Event, ...]
+    answers: tuple[Event, ...]
 
     @property
     def ids(self) -> frozenset[int]:
-        """The ids of the links."""
-        return frozenset(event.id for event in self.links)
+        """The ids of the answers."""
+        return frozenset(event.id for event in self.answers)
 
 
-def pair_of(left: str, right: str) -> Pair:
-    """Return two tasks in one order, whichever was shown first.
+def subject_of(question: str, left: str, right: str | None, label: str | None) -> Subject:
+    """Return what a question is about, two tasks in one order whichever was shown first.
 
-    >>> pair_of("b", "a")
-    ('a', 'b')
+    >>> subject_of("same", "b", "a", None), subject_of("is", "b", None, "cat")
+    (('same', 'a', 'b'), ('is', 'b', 'cat'))
     """
-    return (left, right) if left <= right else (right, left)
+    if question == "same":
+        first, second = sorted((left, right or ""))
+        return (question, first, second)
+    return (question, left, (label or "") if question == "is" else "")
 
 
 @dataclass
@@ -109,27 +129,31 @@ class Log:
         else:
             self.answers[event.id] = event
 
+    def evidence(self) -> Iterator[Event]:
+        """Return the answers that say something about classes, in their order."""
+        return (event for event in self.answers.values() if event.is_evidence)
+
     def links(self) -> Iterator[Event]:
         """Return the answers that are links, in their order."""
         return (event for event in self.answers.values() if event.is_link)
 
     def snapshot(self) -> Snapshot:
         """Return what a fit made now knows."""
-        return Snapshot(self.last, tuple(self.links()))
+        return Snapshot(self.last, tuple(self.evidence()))
 
-    def linked(self) -> set[Pair]:
-        """Return the pairs that are links, whoever gave them."""
-        return {event.pair for event in self.links()}
+    def told(self, who: str | None = None) -> set[Subject]:
+        """Return what was answered by this person, or by anyone."""
+        return {event.subject for event in self.evidence() if who in (None, event.who)}
 
-    def unsure_to(self, who: str) -> set[Pair]:
-        """Return the pairs of which this person could not tell."""
+    def unsure_to(self, who: str) -> set[Subject]:
+        """Return that of which this person could not tell."""
         own = (event for event in self.answers.values() if event.who == who)
-        return {event.pair for event in own if event.kind == "unsure"}
+        return {event.subject for event in own if event.kind == UNSURE}
 
     def skipped_in(self, run: str) -> list[Event]:
-        """Return the last skip of each pair that a run skipped, longest ago first."""
-        last = {event.pair: event for event in self.skips.values() if event.run == run}
-        return sorted(last.values())
+        """Return the last skip of each question that a run skipped, longest ago first."""
+        last = {event.subject: event for event in self.skips.values() if event.run == run}
+        return sorted(last.values(), key=lambda event: event.id)
 
     def last_of(self, who: str, run: str) -> Event | None:
         """Return what this person would undo next: their last answer, or skip in this run."""

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections import deque
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
-import numpy as np
-
-from tiebreak import selection
 from tiebreak.ask.contradictions import as_answer
-from tiebreak.ask.fitting import Fits, FittedSession
-from tiebreak.ask.job import Job, take_job
-from tiebreak.ask.log import ANSWERS, Event, Says
-from tiebreak.ask.record import Record
-from tiebreak.ask.results import Answer, Contradiction, Finished, Progress, Question, Vote
+from tiebreak.ask.desk import Desk
+from tiebreak.ask.job import Job
+from tiebreak.ask.log import UNSURE, Event, Kind, QuestionName
+from tiebreak.ask.record import Person, Record, Said
+from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote
 from tiebreak.errors import OptionError
+from tiebreak.gold import Gold
+from tiebreak.ids import MISSING
 from tiebreak.inference import VariationalBayes
 from tiebreak.links import Links
+from tiebreak.selection.offers import Offer
 
-LEAST_GAIN = 1e-6  # labels put right; where no question promises more, none is worth asking
-EVIDENCE = 20  # links and known labels without which nobody knows how far to trust the crowd
-LEASE = 600.0  # seconds for which a question that is shown is kept from others
+LONGEST_LOOK = 600.0  # seconds; who takes longer was away
 
 
 class Session:
-    """Ask people which tasks are of the same class, and keep every answer.
+    """Ask people which tasks are of the same class, or which class it is, and keep every answer.
 
     Answers go into one SQLite file; each is on the disk before `answer` returns. A session that
     was left, or killed, goes on when it is opened again with the same responses, with the labels
@@ -41,23 +41,30 @@ class Session:
     responses, links, gold
         What `VariationalBayes.fit` takes. Tasks and classes must be those the file was made for;
         there may be more responses, links and known labels than last time.
-    texts
-        What tasks look like: a mapping of task to text, or a table of task, text.
+    who
+        Who answers. Where more than one person does, answers count as fallible.
+    texts, class_texts
+        What tasks look like, and what classes mean: a mapping of task (class) to text, or a table.
+    wording
+        In what sense two tasks are the same, such as "the same intent".
     among
         Tasks that may be asked about; all, where not given.
+    kinds, costs
+        Which kinds of questions may be asked, and what each costs: see `selection.questions`.
+        ("same", "label") where not given. costs="time": as long as each kind takes this person.
     strategy, random_state
-        How questions are chosen: see `tiebreak.selection.pairs`.
+        "adaptive", or how pairs are drawn: see `tiebreak.selection.pairs`.
     budget, target
         When to stop: after so many answers by all people in all runs, "unsure" among them, or
         when this share of the labels is expected to be right, but not before 20 links or known
         labels are there to check the crowd against.
-    who
-        Who answers. Where more than one person does, links count as fallible.
+    stop_when_worth_less_than
+        Stop when no question is expected to put so many labels right for one unit of cost.
     batch
         After how many answers the model is fitted again.
     link_error
-        How often links are wrong: see `VariationalBayes`. None: never, until several people answer
-        or an answer that contradicts others is kept.
+        How often answers are wrong: see `VariationalBayes`. None: never, until several people
+        answer or an answer that contradicts others is kept.
     lease
         For how many seconds a question that is shown is kept from others.
 
@@ -71,37 +78,40 @@ class Session:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        responses: Any,
-        *,
-        links: Any = None,
-        gold: Any = None,
-        texts: Any = None,
-        among: Any = None,
-        strategy: selection.Strategy = "adaptive",
-        budget: int | None = None,
-        target: float | None = None,
-        who: str = "me",
-        random_state: int | np.random.Generator | None = None,
-        batch: int = 20,
-        link_error: float | str | None = None,
-        lease: float = LEASE,
+        self, path: str | os.PathLike[str], responses: Any, *, who: str = "me", **options: Any
     ) -> None:
-        _check_options(budget, target, who, batch)
-        self._strategy = strategy
-        self._budget = budget
-        self._target = target
-        self._batch = batch
-        self._rng = np.random.default_rng(random_state)
-        self._job: Job = take_job(
-            responses, links, gold, texts, among, links_may_err=link_error is not None
-        )
-        self._record = Record(path, self._job, who, lease)
-        self._fits = Fits(self._job, self._record, link_error)
+        _require_name(who)
+        self._sit_down(Desk(path, responses, **options), who, owns_desk=True)
+
+    @classmethod
+    def at(cls, desk: Desk, who: str) -> Self:
+        """Sit down at a desk that others may share; closing the session leaves it open."""
+        _require_name(who)
+        session = cls.__new__(cls)
+        session._sit_down(desk, who, owns_desk=False)
+        return session
+
+    def _sit_down(self, desk: Desk, who: str, *, owns_desk: bool) -> None:
+        self._desk = desk
+        self._job: Job = desk.job
+        self._record: Record = desk.record
+        self._by = Person.sits_down(who)
+        self._owns_desk = owns_desk
         self._queue: deque[Question] = deque()
         self._open: Question | None = None
+        self._shown_at = time.monotonic()
         self._nothing_left = False
+        self._is_worth_too_little = False
+
+    @property
+    def desk(self) -> Desk:
+        """What is shared with others: the job, the file, the fits."""
+        return self._desk
+
+    @property
+    def who(self) -> str:
+        """Who answers."""
+        return self._by.who
 
     def next(self) -> Question | None:
         """Return the next question, the same one until it is answered; None where it ends.
@@ -111,27 +121,38 @@ class Session:
         if self._open is None:
             self._record.catch_up()
             self._open = self._choose()
+            self._shown_at = time.monotonic()
         return self._open
 
-    def question(self, left: Hashable, right: Hashable) -> Question:
-        """Make a question of the caller's choice."""
-        return self._asked(left, right, float("nan"))
+    def question(
+        self, task: Hashable, other: Hashable | None = None, *, label: Hashable | None = None
+    ) -> Question:
+        """Make a question of the caller's choice.
 
-    def answer(self, question: Question, says: Says) -> Answer:
-        """Record "same", "different" or "unsure"; when this returns, it is on the disk.
+        `question("a", "b")`: are they the same? `question("a")`: which class is it?
+        `question("a", label="cat")`: is it a cat?
+        """
+        if other is not None:
+            return self._asked(Offer("same", task, other))
+        return self._asked(Offer("label" if label is None else "is", task, label=label))
+
+    def answer(self, question: Question, says: Hashable) -> Answer:
+        """Record one of the choices of a question, or "unsure"; when this returns, it is kept.
 
         Where `contradiction` of the result is set, the answer cannot be true together with others:
         `undo` one of them, or `keep` all.
         """
-        if says not in ANSWERS:
-            raise OptionError.unknown("answer", says, ANSWERS)
-        event, found = self._record.answer(question, says)
+        is_open = self._open is not None and self._open.token == question.token
+        looked = time.monotonic() - self._shown_at
+        seconds = round(looked, 3) if is_open and looked <= LONGEST_LOOK else None
+        said = self._said(question, says)._replace(seconds=seconds)
+        event, found = self._record.answer(question, said, self._by)
         self._put_back_unless(question)
         return as_answer(self._job, event, found)
 
     def skip(self, question: Question) -> None:
         """Put a question off until the others are done."""
-        self._record.skip(question)
+        self._record.skip(question, self._by)
         self._put_back_unless(question)
 
     def undo(self, answer: Answer | int | None = None) -> Answer | None:
@@ -139,38 +160,40 @@ class Session:
 
         The question comes next. Undoing is recorded too: the file forgets nothing.
         """
-        event = self._record.undo(answer.id if isinstance(answer, Answer) else answer)
+        event = self._record.undo(answer.id if isinstance(answer, Answer) else answer, self._by)
         if event is None:
             return None
-        again = self.question(*self._ends(event))
+        again = self._again(event)
         self._put_back_unless(again)
         self._queue.appendleft(again)
         self._nothing_left = False
+        self._is_worth_too_little = False
         return as_answer(self._job, event)
 
     def keep(self, answer: Answer | int) -> None:
-        """Let an answer stand although it contradicts others: links count as fallible then."""
-        self._record.keep(answer.id if isinstance(answer, Answer) else answer)
+        """Let an answer stand although it contradicts others: answers count as fallible then."""
+        self._record.keep(answer.id if isinstance(answer, Answer) else answer, self._by)
 
     def contradiction(self) -> Contradiction | None:
-        """Return the contradiction that this person's last link is in, unless it is kept."""
+        """Return the contradiction that this person's last answer is in, unless it is kept."""
         self._record.catch_up()
-        return self._record.pending()
+        return self._record.pending(self._by)
 
     def answers(self) -> tuple[Answer, ...]:
         """Return the answers in force, of everyone, in their order."""
-        self._record.catch_up()
-        return tuple(as_answer(self._job, event) for event in self._record.log.answers.values())
+        return self._desk.answers()
 
     def links(self) -> Links:
-        """Return the answers as links, with who gave each."""
-        self._record.catch_up()
-        return self._job.links_of(tuple(self._record.log.links()))
+        """Return the answers that are links, "no" among them, with who gave each."""
+        return self._desk.links()
+
+    def labels(self) -> Gold:
+        """Return the labels that were answered; tasks that were given different ones left out."""
+        return self._desk.labels()
 
     def model(self) -> VariationalBayes:
         """Return the model that knows all answers; fitted anew where there are new ones."""
-        self._record.catch_up()
-        return self._fits.current(self._record.log.snapshot(), final=True).model
+        return self._desk.model()
 
     def replay(self) -> Iterator[tuple[int, int]]:
         """Make the fits of earlier runs again; yield how many are made, and how many there are.
@@ -178,12 +201,20 @@ class Session:
         A session that is opened again has the labels it was closed with. What of this is not done
         when they are first needed is done then: go through it only to show how far it is.
         """
-        self._record.catch_up()
-        return self._fits.replay()
+        return self._desk.replay()
 
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
         """Return who gave which label to a task."""
-        return self._job.votes(task)
+        return self._desk.votes(task)
+
+    def class_text(self, label: Hashable) -> str | None:
+        """Return what a class means, if that is said."""
+        return self._job.class_text(label)
+
+    @property
+    def wording(self) -> str | None:
+        """In what sense two tasks are the same, if that is said."""
+        return self._job.wording
 
     def progress(self) -> Progress:
         """Return where the session stands, by the last fit.
@@ -191,24 +222,16 @@ class Session:
         The first call of a session fits the model, as earlier runs did, which takes a while; later
         ones are quick.
         """
-        self._record.catch_up()
-        fit = self._fits.last(self._record.log.snapshot())
-        answers = self._record.log.answers.values()
-        n_tasks = self._job.responses.n_tasks
-        return Progress(
-            asked=len(answers),
-            unsure=sum(event.kind == "unsure" for event in answers),
-            budget=self._budget,
-            n_tasks=n_tasks,
-            wrong=fit.wrong,
-            confidence=1.0 - fit.wrong / n_tasks,
-            is_soft=fit.is_soft,
-            finished=self._finished(fit),
-        )
+        progress = self._desk.progress()
+        if progress.finished is None and self._nothing_left:
+            return replace(progress, finished="worth" if self._is_worth_too_little else "nothing")
+        return progress
 
     def close(self) -> None:
-        """Close the file; what was answered stays."""
-        self._record.close()
+        """Close the session, and its file unless others share it; what was answered stays."""
+        self._record.release(self._by)
+        if self._owns_desk:
+            self._desk.close()
 
     def __enter__(self) -> Self:
         return self
@@ -221,6 +244,19 @@ class Session:
     ) -> None:
         self.close()
 
+    def _said(self, question: Question, says: Hashable) -> Said:
+        """Return an answer as it is recorded; refuse one that is not among the choices."""
+        if question.kind in ("label", "vote"):
+            code = int(self._job.responses.classes.codes([says])[0])
+            if code != MISSING:
+                return Said("label", self._job.class_key[code])
+        elif says in question.choices:
+            return Said(cast(Kind, says))
+        if says == UNSURE:
+            return Said(UNSURE)
+        allowed = [str(each) for each in (*question.choices, UNSURE)]
+        raise OptionError.unknown("answer", says, allowed)
+
     def _put_back_unless(self, done: Question) -> None:
         """Let the question that was open, unless it is done with, be the next."""
         if self._open is not None and self._open.token != done.token:
@@ -229,9 +265,10 @@ class Session:
 
     def _choose(self) -> Question | None:
         self._nothing_left = False
+        self._is_worth_too_little = False
         if self.progress().finished is not None:
             return None
-        if self._fits.n_new(self._record.log.snapshot()) >= self._batch:
+        if self._desk.needs_fit():
             self._queue.clear()  # enough is known to choose better ones
         question = self._first_open() or self._first_of_new_batches()
         if question is None:
@@ -244,7 +281,7 @@ class Session:
         """Choose anew as long as others, in the meantime, take all that was chosen."""
         question = None
         chosen_for = None
-        while question is None and chosen_for != (now := self._record.situation()):
+        while question is None and chosen_for != (now := self._record.situation(self._by)):
             chosen_for = now
             self._choose_batch()
             question = self._first_open()
@@ -255,7 +292,7 @@ class Session:
         progress = self.progress()
         if progress.finished is not None:
             return None
-        return self._record.reserve(self._queued(), may_follow=progress.is_soft)
+        return self._record.reserve(self._queued(), self._by, may_follow=progress.is_soft)
 
     def _queued(self) -> Iterator[Question]:
         while self._queue:
@@ -264,55 +301,57 @@ class Session:
     def _choose_batch(self) -> None:
         """Fit to all answers and queue a new batch; none where nothing is worth asking."""
         self._record.catch_up()
-        model = self._fits.current(self._record.log.snapshot()).model
-        if self._job.responses.n_classes == 1 or self.progress().finished is not None:
+        batch = self._desk.batch
+        declined = self._record.declined(self._by)
+        n_more = len(declined)
+        if self._desk.last_fit().is_soft:  # what this person said already may come up again
+            n_more += len(self._record.log.told(self.who))
+        offers = self._desk.offers(self.who, batch + n_more)
+        if self.progress().finished is not None:
             return
-        declined = self._record.declined()
-        rows = selection.pairs(
-            model,
-            self._batch + len(declined),
-            strategy=self._strategy,
-            among=self._job.among,
-            random_state=self._rng,
-        )
-        if self._strategy == "adaptive" and rows.gain.max(initial=0.0) <= LEAST_GAIN:
-            return
-        questions = (self._asked(*row) for row in rows)
-        free = [each for each in questions if self._record.pair(each) not in declined]
-        self._queue.extend(free[: self._batch])
+        worth = [offer for offer in offers if self._is_worth_asking(offer)]
+        self._is_worth_too_little = len(worth) < len(offers)
+        questions = (self._asked(offer) for offer in worth)
+        free = [each for each in questions if self._record.subject(each) not in declined]
+        self._queue.extend(free[: batch + n_more - len(declined)])
+
+    def _is_worth_asking(self, offer: Offer) -> bool:
+        least = self._desk.least_worth
+        return least is None or not offer.worth < least
 
     def _bring_skipped(self) -> None:
-        for event in self._record.log.skipped_in(self._record.run):
-            self._queue.append(self.question(*self._ends(event)))
+        for event in self._record.log.skipped_in(self._by.run):
+            self._queue.append(self._again(event))
 
-    def _ends(self, event: Event) -> tuple[Hashable, Hashable]:
-        return self._job.name(event.left), self._job.name(event.right)
+    def _again(self, event: Event) -> Question:
+        """Return the question that an event is about."""
+        label = self._job.class_name(event.label) if event.question == "is" else None
+        other = None if event.right is None else self._job.name(event.right)
+        return self._asked(
+            Offer(event.question or "same", self._job.name(event.left), other, label)
+        )
 
-    def _asked(self, left: Hashable, right: Hashable, gain: float) -> Question:
+    def _asked(self, offer: Offer) -> Question:
+        kind = cast(QuestionName, offer.kind)
         return Question(
-            left,
-            right,
-            float(gain),
-            self._job.text(left),
-            self._job.text(right),
+            offer.task,
+            offer.other,
+            float(offer.gain),
+            self._job.text(offer.task),
+            None if offer.other is None else self._job.text(offer.other),
+            kind,
+            offer.label if kind == "is" else None,
+            self._choices(kind),
+            offer.cost,
             token=secrets.token_hex(16),
         )
 
-    def _finished(self, fit: FittedSession) -> Finished | None:
-        if self._budget is not None and len(self._record.log.answers) >= self._budget:
-            return "budget"
-        confidence = 1.0 - fit.wrong / self._job.responses.n_tasks
-        if self._target is not None and fit.n_checks >= EVIDENCE and confidence >= self._target:
-            return "target"
-        return "nothing" if self._nothing_left else None
+    def _choices(self, kind: QuestionName) -> tuple[Hashable, ...]:
+        if kind == "same":
+            return ("same", "different")
+        return ("yes", "no") if kind == "is" else tuple(self._job.responses.classes)
 
 
-def _check_options(budget: int | None, target: float | None, who: str, batch: int) -> None:
-    if budget is not None and budget < 0:
-        raise OptionError(f"budget, the number of answers, must be 0 or more; got {budget!r}.")
-    if target is not None and not 0.0 < target <= 1.0:
-        raise OptionError(f"target must be a share of labels above 0, at most 1; got {target!r}.")
+def _require_name(who: str) -> None:
     if not who.strip():
         raise OptionError("who must name the person who answers; got nothing.")
-    if batch < 1:
-        raise OptionError(f"batch must be 1 or more; got {batch!r}.")

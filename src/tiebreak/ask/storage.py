@@ -21,11 +21,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from tiebreak.ask.log import KINDS, Event, FitEvent, Pair
+from tiebreak.ask.log import KINDS, QUESTIONS, Event, FitEvent, Subject
 from tiebreak.errors import SessionError
 
 APPLICATION = 0x7469_6542  # marks the file as ours: "tieB"
-VERSION = 2  # 1 had no fits: opened as well, and brought up to date
+VERSION = 3  # 1 had no fits, 2 pairs only: opened as well, and brought up to date
 PATIENCE = 10.0  # seconds to wait for another process that writes
 NOT_FITTED = "not_fitted"  # in a file of version 1: the last event from before fits were recorded
 
@@ -45,9 +45,8 @@ FITS = (  # added in version 2
         BEGIN SELECT RAISE(ABORT, 'fits are never deleted'); END""",
 )
 
-SCHEMA = (
-    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    f"""CREATE TABLE events (
+EVENTS = (  # of version 3; before, an event named two tasks or another event
+    f"""CREATE TABLE {{name}} (
         id INTEGER PRIMARY KEY,
         token TEXT NOT NULL UNIQUE,
         run TEXT NOT NULL,
@@ -56,21 +55,45 @@ SCHEMA = (
         kind TEXT NOT NULL CHECK (kind IN ({", ".join(map(repr, KINDS))})),
         "left" TEXT,
         "right" TEXT,
-        about INTEGER REFERENCES events (id),
+        about INTEGER REFERENCES {{name}} (id),
+        question TEXT CHECK (question IN ({", ".join(map(repr, QUESTIONS))})),
+        label TEXT,
+        seconds REAL,
         CHECK ((kind IN ('undo', 'keep')) = (about IS NOT NULL)),
-        CHECK ((about IS NULL) = ("left" IS NOT NULL AND "right" IS NOT NULL))
-    )""",
+        CHECK ((about IS NULL) = ("left" IS NOT NULL)),
+        CHECK ((about IS NULL) = (question IS NOT NULL)),
+        CHECK ((question IS 'same') = ("right" IS NOT NULL)),
+        CHECK (label IS NOT NULL OR NOT (kind = 'label' OR question IS 'is'))
+    )"""
+)
+GUARDS = (
     "CREATE UNIQUE INDEX said_once ON events (about, kind) WHERE about IS NOT NULL",
     """CREATE TRIGGER never_changed BEFORE UPDATE ON events
         BEGIN SELECT RAISE(ABORT, 'events are never changed'); END""",
     """CREATE TRIGGER never_deleted BEFORE DELETE ON events
         BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END""",
-    # Which process shows which pair now. Not part of the record: losing it does no harm.
+    # Who shows which question now. Not part of the record: losing it does no harm.
     """CREATE TABLE leases (
-        "left" TEXT, "right" TEXT, run TEXT NOT NULL, until REAL NOT NULL,
-        PRIMARY KEY ("left", "right")
+        kind TEXT, "left" TEXT, "right" TEXT, run TEXT NOT NULL, until REAL NOT NULL,
+        PRIMARY KEY (kind, "left", "right")
     )""",
+)
+SCHEMA = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    EVENTS.format(name="events"),
+    *GUARDS,
     *FITS,
+)
+WIDEN = (  # events of versions 1 and 2, as they are, in a table that has room for other kinds
+    EVENTS.format(name="widened"),
+    """INSERT INTO widened
+        SELECT id, token, run, at, who, kind, "left", "right", about,
+            CASE WHEN about IS NULL THEN 'same' END, NULL, NULL
+        FROM events ORDER BY id""",
+    "DROP TABLE events",
+    "ALTER TABLE widened RENAME TO events",
+    "DROP TABLE leases",
+    *GUARDS,
 )
 
 
@@ -102,7 +125,6 @@ class Storage:
         with self._transaction("BEGIN"):  # one look: another process may be making the file
             self._refuse_foreign()
         self._db.execute("PRAGMA synchronous = FULL")
-        self._db.execute("PRAGMA foreign_keys = ON")
         self._write_ahead()
         with self.writing():
             if self._pragma("application_id") != APPLICATION:
@@ -110,6 +132,9 @@ class Storage:
             self._refuse_another_job(marks)
             if self._pragma("user_version") == 1:
                 self._add_fits()
+            if self._pragma("user_version") == 2:
+                self._widen_events()
+        self._db.execute("PRAGMA foreign_keys = ON")  # not before: a table is made anew there
 
     def _write_ahead(self) -> None:
         """Keep a write-ahead log. Of two processes that ask for it at once, one waits here.
@@ -129,9 +154,9 @@ class Storage:
     def _refuse_foreign(self) -> None:
         if self._pragma("application_id") == APPLICATION:
             version = self._pragma("user_version")
-            if version not in (1, VERSION):
+            if version not in range(1, VERSION + 1):
                 raise SessionError(
-                    f"{self.path} is of version {version}; this tiebreak reads 1 and {VERSION}. "
+                    f"{self.path} is of version {version}; this tiebreak reads 1 to {VERSION}. "
                     "Use the tiebreak that made it, or begin with another file."
                 )
         elif self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -153,6 +178,12 @@ class Storage:
         self._db.execute(
             "INSERT INTO about SELECT ?, coalesce(max(id), 0) FROM events", (NOT_FITTED,)
         )
+        self._db.execute("PRAGMA user_version = 2")
+
+    def _widen_events(self) -> None:
+        """Bring a file of version 2 up to date, which knew pairs only."""
+        for statement in WIDEN:
+            self._db.execute(statement)
         self._db.execute(f"PRAGMA user_version = {VERSION}")
 
     def _refuse_another_job(self, marks: Marks) -> None:
@@ -180,8 +211,8 @@ class Storage:
         """Return the events after one of this id, in their order."""
         with self._explaining_errors():
             rows = self._db.execute(
-                'SELECT id, token, run, at, who, kind, "left", "right", about '
-                "FROM events WHERE id > ? ORDER BY id",
+                'SELECT id, token, run, at, who, kind, "left", "right", about, question, label, '
+                "seconds FROM events WHERE id > ? ORDER BY id",
                 (last,),
             )
             return [Event(*row) for row in rows]
@@ -196,8 +227,8 @@ class Storage:
         """Record an event, inside `writing`; return it with its id."""
         with self._explaining_errors():
             done = self._db.execute(
-                'INSERT INTO events (token, run, at, who, kind, "left", "right", about) '
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                'INSERT INTO events (token, run, at, who, kind, "left", "right", about, question, '
+                "label, seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 event[1:],
             )
             return event._replace(id=int(done.lastrowid or 0))
@@ -229,25 +260,25 @@ class Storage:
             fits = [FitEvent(*row) for row in rows]
         return [fit._replace(link_error=json.loads(str(fit.link_error))) for fit in fits]
 
-    def leased(self, run: str) -> set[Pair]:
-        """Return the pairs that other runs show now."""
+    def leased(self, run: str) -> set[Subject]:
+        """Return what other runs are asking now."""
         with self._explaining_errors():
             rows = self._db.execute(
-                'SELECT "left", "right" FROM leases WHERE run <> ? AND until > ?',
+                'SELECT kind, "left", "right" FROM leases WHERE run <> ? AND until > ?',
                 (run, time.time()),
             )
-            return {(left, right) for left, right in rows}
+            return {(kind, left, right) for kind, left, right in rows}
 
-    def lease(self, pair: Pair, run: str, seconds: float) -> None:
-        """Keep a pair for a run for a while, inside `writing`."""
+    def lease(self, subject: Subject, run: str, seconds: float) -> None:
+        """Keep a question for a run for a while, inside `writing`."""
         with self._explaining_errors():
             self._db.execute(
-                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)",
-                (*pair, run, time.time() + seconds),
+                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?)",
+                (*subject, run, time.time() + seconds),
             )
 
     def release(self, run: str) -> None:
-        """Give up the pairs of a run, and all whose time is over, inside `writing`."""
+        """Give up the questions of a run, and all whose time is over, inside `writing`."""
         with self._explaining_errors():
             self._db.execute("DELETE FROM leases WHERE run = ? OR until <= ?", (run, time.time()))
 

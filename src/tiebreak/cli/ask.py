@@ -1,4 +1,4 @@
-"""tiebreak ask: people say which tasks are of the same class."""
+"""tiebreak ask: people say which tasks are of the same class, or which class it is."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from tiebreak.cli.options import (
     GoldFile,
     LinkError,
     LinksFile,
+    QuestionCosts,
+    QuestionKinds,
     Quiet,
     Seed,
     Strategy,
     TasksFile,
+    costs_given,
     error_rate,
+    kinds_given,
     read_inputs,
 )
 from tiebreak.errors import OptionError
@@ -54,11 +58,26 @@ def ask(
         float | None,
         typer.Option(help="Stop when this share of labels should be right.", metavar="P"),
     ] = None,
+    stop_when_worth_less_than: Annotated[
+        float | None,
+        typer.Option(help="Stop when no question puts so many labels right.", metavar="X", min=0),
+    ] = None,
+    kinds: QuestionKinds = None,
+    question_costs: QuestionCosts = None,
+    wording: Annotated[
+        str | None, typer.Option(help="The same in what sense: 'the same intent'.", metavar="TEXT")
+    ] = None,
+    class_texts: Annotated[
+        str | None, typer.Option(help="Table of class, text: what each means.", metavar="FILE")
+    ] = None,
     strategy: Strategy = "adaptive",
     batch: Annotated[int, typer.Option(help="Answers between two fits.", metavar="N", min=1)] = 20,
     link_error: LinkError = None,
     links_out: Annotated[
         str | None, typer.Option(help="Where to write the answers as links.", metavar="FILE")
+    ] = None,
+    labels_out: Annotated[
+        str | None, typer.Option(help="Where to write the labels that were given.", metavar="FILE")
     ] = None,
     out: Annotated[
         str | None, typer.Option("-o", "--out", help="Where to write labels.", metavar="FILE")
@@ -68,14 +87,14 @@ def ask(
     seed: Seed = None,
     quiet: Quiet = False,
 ) -> None:
-    """Ask in the terminal which tasks are of the same class.
+    """Ask in the terminal whether tasks are the same class, or which class it is.
 
     One key per answer, kept at once; the same command goes on where it ended.
     """
-    reads = responses, links, gold, tasks, texts, among
+    reads = responses, links, gold, tasks, texts, among, class_texts
     if STANDARD in reads:
         raise OptionError("Standard input is for keys here, so no file can be '-'. Name the file.")
-    check_files((*reads, session), (links_out, out))
+    check_files((*reads, session), (links_out, labels_out, out))
     from tiebreak.ask import Session
 
     with working("reading", quiet=quiet):
@@ -104,10 +123,15 @@ def ask(
             random_state=seed,
             batch=batch,
             link_error=error_rate(link_error),
+            kinds=kinds_given(kinds),
+            costs="time" if question_costs == "time" else costs_given(question_costs),
+            stop_when_worth_less_than=stop_when_worth_less_than,
+            wording=wording,
+            class_texts=class_texts,
         )
     with opened:
         _converse(opened, session)
-        _write(opened, links_out, out)
+        _write(opened, links_out, labels_out, out)
 
 
 def _converse(session: Session, name: str) -> None:
@@ -132,15 +156,20 @@ def _print_kept(session: Session, name: str) -> None:
     print_message(f"{kept} kept in {name}; the same command goes on from there.")
 
 
-def _write(session: Session, links_out: str | None, out: str | None) -> None:
-    """Write the answers as links, and the labels that follow from them."""
+def _write(
+    session: Session, links_out: str | None, labels_out: str | None, out: str | None
+) -> None:
+    """Write the answers as links and known labels, and the labels that follow from them."""
     from tiebreak import files
 
     if links_out:
         empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
         files.write_table(links_out, empty | session.links().columns())
+    if labels_out:
+        known = session.labels().to_dict()
+        files.write_table(labels_out, {"task": list(known), "label": list(known.values())})
     if out:
         files.write_labels(out, session.model().labels_)
-    written = [name for name in (links_out, out) if name and name != STANDARD]
+    written = [name for name in (links_out, labels_out, out) if name and name != STANDARD]
     if written:
         print_message(f"wrote {', '.join(written)}")

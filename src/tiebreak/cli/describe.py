@@ -11,6 +11,7 @@ import typer
 
 from tiebreak.cli.arguments import check_files, split_list
 from tiebreak.cli.errors import stages
+from tiebreak.cli.imports import takes_import_options
 from tiebreak.cli.options import (
     Classes,
     Columns,
@@ -19,7 +20,6 @@ from tiebreak.cli.options import (
     Repeats,
     ResponsesFile,
     TasksFile,
-    open_files,
     read_inputs,
 )
 from tiebreak.wording import counted, first_few
@@ -35,6 +35,7 @@ RARE = 0.005  # of all labels: a class below it is near-empty
 MAX_SHOWN = 20  # classes, workers and pairs that the text shows; --json has all of them
 
 
+@takes_import_options
 def describe(
     responses: ResponsesFile,
     gold: GoldFile = None,
@@ -42,6 +43,7 @@ def describe(
     columns: Columns = None,
     repeats: Repeats = None,
     classes: Classes = None,
+    imports: Any = None,
     ordered: Annotated[
         str | None,
         typer.Option(help="Classes from lowest to highest, for ordinal α.", metavar="A,B,…"),
@@ -70,11 +72,14 @@ def describe(
                 tasks=tasks,
                 columns=columns,
                 repeats=repeats,
+                form=imports.form,
+                choices=imports.choices,
                 classes=classes,
             )
         crowd = plurality(given.responses)  # a worker that was asked ten times agrees once
         found = look_at(crowd)
-        found["columns"] = understood_columns(responses, columns)
+        found["format"] = given.form
+        found["columns"] = given.columns
         found["notes"] = list(dict.fromkeys(str(each.message) for each in caught))
         order = None if ordered is None else split_list(ordered)
         found |= measure(crowd, order, resamples, tell)
@@ -126,23 +131,6 @@ def look_at(responses: Responses) -> dict[str, Any]:
     }
 
 
-def understood_columns(responses: str, columns: str | None) -> dict[str, str] | None:
-    """Return which column was read as what; None of packed responses and standard input."""
-    from tiebreak.files import schemas
-    from tiebreak.files.columns import find_columns
-    from tiebreak.files.table import Table
-
-    if responses == "-":
-        return None  # it can be read only once
-    opened = open_files(columns, responses=responses)["responses"]
-    if not isinstance(opened.source, Table):
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = find_columns(opened.source, schemas.RESPONSES, opened.columns)
-    return {role: opened.source.names[at] for role, at in found.items()}
-
-
 def measure(responses: Responses, order: list[str] | None, n_resamples: int, tell: Any) -> Any:
     """Measure agreement; None where no task has two labels."""
     from tiebreak import agreement
@@ -178,6 +166,8 @@ def as_text(found: dict[str, Any]) -> str:
     n = found
     counts = [counted(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
     lines = [", ".join([*counts, counted(len(n["classes"]), "class")])]
+    if n["format"]:
+        lines.append(f"format: {n['format']}")
     if n["columns"]:
         lines.append("columns: " + ", ".join(f"{r} is {c!r}" for r, c in n["columns"].items()))
     lines.append(f"votes per task: {_spread_text(n['votes_per_task'])}")

@@ -63,6 +63,14 @@ LinkError = Annotated[
 Strategy = Annotated[
     Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
 ]
+QuestionKinds = Annotated[
+    str | None,
+    typer.Option("--kinds", help="What may be asked: same, label, is, vote.", metavar="A,B,…"),
+]
+QuestionCosts = Annotated[
+    str | None,
+    typer.Option(help="What a question costs: label=2,same=1; or time.", metavar="PAIRS"),
+]
 Seed = Annotated[int | None, typer.Option(help="For what is random.", metavar="N", min=0)]
 FoldLabels = Annotated[
     bool,
@@ -81,6 +89,8 @@ class InputTables(NamedTuple):
     among: Column | None  # ids of tasks
     texts: dict[Hashable, str] | None  # by task
     truth: Gold | None = None  # known labels that a fit is not given
+    columns: dict[str, str] | None = None  # which column of the responses was read as what
+    form: str | None = None  # what the format of the responses is called, where a tool has it
     systems: dict[Hashable, str] | None = None  # by task
     selection: dict[Hashable, float] | None = None  # by task
 
@@ -136,6 +146,8 @@ def read_inputs(
         read_if_given(opened, "among", files.read_tasks),
         read_if_given(opened, "texts", files.read_texts),
         compared,
+        export.columns,
+        export.form,
         read_if_given(opened, "systems", files.read_systems),
         read_if_given(opened, "selection", files.read_selection),
     )
@@ -162,6 +174,26 @@ def read_if_given(
 ) -> Read | None:
     """Read one of the files, None where it was not given."""
     return opened[what].read(reader) if what in opened else None
+
+
+def kinds_given(kinds: str | None) -> tuple[str, ...] | None:
+    """Read --kinds; None where it is not given."""
+    return None if kinds is None else tuple(split_list(kinds))
+
+
+def costs_given(costs: str | None) -> dict[str, float] | None:
+    """Read --question-costs, kind=cost for each kind; None where it is not given."""
+    if costs is None:
+        return None
+    found = {}
+    for kind, cost in split_pairs("--question-costs", costs).items():
+        try:
+            found[kind] = float(str(cost))
+        except ValueError:
+            raise typer.BadParameter(
+                f"--question-costs: the cost of {kind} must be a number; got {cost!r}."
+            ) from None
+    return found
 
 
 def error_rate(link_error: str | None) -> float | str | None:

@@ -1,9 +1,11 @@
 """Files: tables in, tables out. CSV, TSV, JSON lines, Parquet, and any frame that speaks Arrow."""
 
 from tiebreak.files.atomic_write import open_target, together
+from tiebreak.files.crowdkit import from_crowdkit
 from tiebreak.files.opening import OpenTable, open_tables
 from tiebreak.files.readers import (
     Export,
+    read_class_texts,
     read_export,
     read_gold,
     read_labels,
@@ -26,8 +28,10 @@ from tiebreak.files.writers import (
 __all__ = [
     "Export",
     "OpenTable",
+    "from_crowdkit",
     "open_tables",
     "open_target",
+    "read_class_texts",
     "read_export",
     "read_gold",
     "read_labels",

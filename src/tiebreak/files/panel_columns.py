@@ -6,6 +6,7 @@ a second time and sorted alike; equal rows may change places, which no sum notic
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -34,14 +35,12 @@ def can_weigh(table: Table, found: ResponseColumns, responses: Responses) -> boo
     return True
 
 
-def weigh_panel(
-    table: Table, found: ResponseColumns, responses: Responses, *, strip: bool
-) -> Responses:
+def weigh_panel(table: Table, found: ResponseColumns, responses: Responses) -> Responses:
     """Weigh responses by runs, and by the order and the confidence that the table tells."""
     roles = [role for role in ROLES if role in found.extras]
     if not roles:
         return weigh(responses)
-    codes, columns = _read(table, found, responses, roles, strip=strip)
+    codes, columns = _read(table, found, responses, roles)
     task, worker, label = codes
     given = (task != MISSING) & (worker != MISSING) & (label != MISSING)
     rows = np.flatnonzero(given)
@@ -61,7 +60,7 @@ def weigh_panel(
 
 
 def _read(
-    table: Table, found: ResponseColumns, responses: Responses, roles: list[str], *, strip: bool
+    table: Table, found: ResponseColumns, responses: Responses, roles: list[str]
 ) -> tuple[list[Codes], dict[str, list[Any]]]:
     """Return codes of task, worker and label of every row, and the values of other columns."""
     n_task = len(found.task)
@@ -71,7 +70,9 @@ def _read(
     values: dict[str, list[Any]] = {role: [] for role in roles}
     ids = (responses.tasks, responses.workers, responses.classes)
     for columns in table.batches(positions):
-        columns = stripped(table, columns) if strip else columns
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what was stripped is told when responses are built
+            columns = stripped(table, columns)
         made = joined(columns[:n_task]), joined(columns[n_task:n_ids]), columns[n_ids]
         for part, names, column in zip(parts, ids, made, strict=True):
             part.append(_codes(names, column))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -87,7 +87,14 @@ def check(
     return Checked(codes, given.implied)
 
 
-def write_chain(tasks: Ids, steps: Sequence[ChainStep]) -> str:
+class Names(Protocol):
+    """What has a name for each task of a chain."""
+
+    def __getitem__(self, i: int, /) -> Hashable:
+        """Return the name of task i."""
+
+
+def write_chain(tasks: Names, steps: Sequence[ChainStep]) -> str:
     """Write a chain of links, a = b ≠ c, with the middle of a long one left out."""
     words = [str(tasks[steps[0].start])]
     words += [f"{SIGNS[step.must]} {tasks[step.end]}" for step in steps]

@@ -6,13 +6,18 @@
 >>> model = tb.VariationalBayes().fit(votes)
 >>> [sorted(pair[:2]) for pair in tb.selection.pairs(model, 1, strategy="bvsb", random_state=0)]
 [['a', 'c']]
+>>> [(row.kind, row.task) for row in tb.selection.questions(model, 1)]
+[('label', 'c')]
 """
 
 from tiebreak.selection.asking import STRATEGIES, Pairs, Strategy, pairs
-from tiebreak.selection.compare import Offer, Offers, compare
 from tiebreak.selection.draws import margins
+from tiebreak.selection.kinds import KINDS
+from tiebreak.selection.offers import Offer, Offers
+from tiebreak.selection.questions import compare, questions
 
 __all__ = [
+    "KINDS",
     "STRATEGIES",
     "Offer",
     "Offers",
@@ -21,4 +26,5 @@ __all__ = [
     "compare",
     "margins",
     "pairs",
+    "questions",
 ]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.link_graph import pair_keys
 from tiebreak.selection import value
 from tiebreak.selection.settled import Settled
@@ -35,6 +35,9 @@ class TaskState(NamedTuple):
     own: Floats  # (n_tasks, n_classes) by the responses of each task alone
     settled: Settled
     among: Mask  # (n_tasks,) which tasks can be asked about
+    known: Codes  # (n_tasks,) the class of each task that is known, else OPEN
+    example: Codes  # (n_tasks,) the class that each task can be shown as an example of, or OPEN
+    needs_sure_examples: bool = False  # answers may be wrong: examples are to be checked first
 
 
 class ScoredPair(NamedTuple):

@@ -20,7 +20,7 @@ from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.selection import adaptive, draws, value
 from tiebreak.selection.adaptive import ScoredPair, TaskState
 from tiebreak.selection.draws import Seed
-from tiebreak.selection.settled import settled
+from tiebreak.selection.settled import known_classes, settled
 
 Strategy = Literal["adaptive", "bvsb", "random"]
 STRATEGIES: tuple[Strategy, ...] = ("adaptive", "bvsb", "random")
@@ -120,8 +120,15 @@ def task_state(model: Estimator, among: Iterable[Hashable] | None) -> TaskState:
             f"Questions are chosen by what VariationalBayes finds; got {type(model).__name__}. "
             "strategy='bvsb' takes any estimator."
         )
+    groups = settled(model)
+    known = known_classes(model, groups)
     return TaskState(
-        tempered(model), own_probabilities(model), settled(model), _among(model, among)
+        tempered(model),
+        own_probabilities(model),
+        groups,
+        _among(model, among),
+        known,
+        example=known,
     )
 
 

@@ -74,6 +74,21 @@ def settled(model: Estimator) -> Settled:
     return Settled(implied, size, linked, asked)
 
 
+def known_classes(model: Estimator, settled: Settled) -> Codes:
+    """Return the class of each task that gold, or a link that holds for sure, tells; else OPEN."""
+    known = np.full(len(model.tasks_), OPEN, dtype=np.int32)
+    if model.gold_ is None:
+        return known
+    gold = model.gold_.on(model.tasks_, model.classes_)
+    if settled.asked is not None:  # links may err: what is given is known, nothing else
+        known[gold.task] = gold.label
+        return known
+    of_group = np.full(len(settled.size), OPEN, dtype=np.int32)
+    of_group[settled.group[gold.task]] = gold.label ^ settled.flip[gold.task]
+    label = of_group[settled.group]
+    return np.where(label == OPEN, OPEN, label ^ settled.flip).astype(np.int32)
+
+
 def _ties(model: Estimator, linked: LinkCodes | None) -> LinkCodes:
     """Return the links to believe, and known labels as links."""
     believed = _believed(model, linked)

@@ -1,0 +1,33 @@
+"""Is: is this of that class, yes or no?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiebreak.inference.estimator import Estimator
+from tiebreak.selection.kinds import Prices
+from tiebreak.selection.offers import Offer
+from tiebreak.selection.units import OpenUnits
+
+
+class IsClass:
+    """Ask whether a task is of its likeliest class: as "same", but no example is needed."""
+
+    name = "is"
+
+    def price(self, model: Estimator, units: OpenUnits, cost: float) -> Prices:
+        """Return the chance of the second class: then "no" puts the label right."""
+        gain = units.stake * units.p[:, 1]
+        return Prices(gain, units.classes[:, 0], np.full(len(units), cost))
+
+    def offer(
+        self,
+        model: Estimator,
+        units: OpenUnits,
+        at: int,
+        about: int,
+        rng: np.random.Generator,
+    ) -> Offer:
+        """Name the class."""
+        task = model.tasks_[int(units.task[at])]
+        return Offer(self.name, task, label=model.classes_[about])

@@ -1,0 +1,234 @@
+"""Questions of several kinds: each unit once, the kind that is worth most, by gain and cost."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tiebreak as tb
+from tiebreak.errors import OptionError
+from tiebreak.selection.asking import task_state
+from tiebreak.selection.kinds import KINDS, kinds_by_name
+from tiebreak.selection.units import open_units
+
+SEEDS = st.integers(0, 10_000)
+
+
+def crowd(seed: int, n_classes: int, n_tasks: int = 40) -> Any:
+    return tb.simulate.crowd(
+        n_tasks=n_tasks, n_workers=6, n_classes=n_classes, responses_per_task=3, random_state=seed
+    )
+
+
+def fitted(seed: int, n_classes: int, n_known: int = 0, n_links: int = 0) -> tuple[Any, Any]:
+    """Return a crowd and a model that knows some labels and links of it."""
+    made = crowd(seed, n_classes)
+    known = dict(list(made.gold.to_dict().items())[:n_known]) or None
+    links = tb.simulate.links(made.gold, n_links, random_state=seed) if n_links else None
+    return made, tb.VariationalBayes().fit(made.responses, links=links, gold=known)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_kind_prices_every_unit_and_puts_its_question(name: str, n_classes: int) -> None:
+    """What any kind of question has to do: the conformance test."""
+    _, model = fitted(3, n_classes, n_known=12)
+    kind = kinds_by_name()[name]
+    units = open_units(task_state(model, None))
+    prices = kind.price(model, units, 2.5)
+    assert kind.name == name
+    assert prices.gain.shape == prices.about.shape == prices.cost.shape == (len(units),)
+    can_be_asked = np.flatnonzero(np.isfinite(prices.gain))
+    assert len(can_be_asked)
+    assert (prices.gain[can_be_asked] <= units.stake[can_be_asked]).all()
+    assert (prices.gain[can_be_asked] >= -1e-12).all()
+    assert (prices.cost == 2.5).all()
+    at = int(can_be_asked[0])
+    offer = kind.offer(model, units, at, int(prices.about[at]), np.random.default_rng(0))
+    assert offer.kind == name
+    assert offer.task == model.tasks_[int(units.task[at])]
+    named = (offer.other, offer.label, offer.worker)
+    expected = {"same": (True, True, False), "is": (False, True, False)}
+    expected |= {"label": (False, False, False), "vote": (False, False, True)}
+    assert tuple(each is not None for each in named) == expected[name]
+
+
+@settings(deadline=None, max_examples=15)
+@given(SEEDS, st.sampled_from([2, 3]), st.integers(0, 10), st.sampled_from([1.0, 1.5, 2.0, 5.0]))
+def test_no_unit_is_asked_about_twice_nor_one_that_is_known(
+    seed: int, n_classes: int, n_known: int, cost: float
+) -> None:
+    made, model = fitted(seed, n_classes, n_known, n_links=8)
+    rows = tb.selection.questions(model, 100, costs={"label": cost}, random_state=seed)
+    group = task_state(model, None).settled.group
+    asked = group[model.tasks_.codes([row.task for row in rows])]
+    assert len(set(asked.tolist())) == len(rows)
+    known = list(made.gold.to_dict())[:n_known]
+    if known:
+        assert not set(asked.tolist()) & set(group[model.tasks_.codes(known)].tolist())
+
+
+def test_a_label_gains_what_is_in_doubt_and_a_yes_or_no_the_second_class() -> None:
+    """By hand: one task of three classes with probabilities p, and examples of each class."""
+    _, model = fitted(5, 3, n_known=15)
+    rows = {row.task: row for row in tb.selection.questions(model, 99, ("label",))}
+    yes_no = {row.task: row for row in tb.selection.questions(model, 99, ("is",))}
+    for task, row in rows.items():
+        p = np.sort(model.probabilities_[model.tasks_.codes([task])[0]])[::-1]
+        assert row.gain == pytest.approx(1.0 - p[0])
+        assert row.worth == pytest.approx(row.gain / 1.5)
+        if task in yes_no:
+            assert yes_no[task].gain == pytest.approx(p[1])
+
+
+def test_the_kind_that_is_worth_most_for_its_cost_is_asked() -> None:
+    _, model = fitted(5, 3, n_known=15)
+    dear = tb.selection.questions(model, 10, costs={"label": 50.0}, random_state=0)
+    assert {row.kind for row in dear} == {"same"}
+    cheap = tb.selection.questions(model, 10, costs={"label": 1.0}, random_state=0)
+    assert {row.kind for row in cheap} == {"label"}
+    margin = [
+        float(tb.selection.margins(model.probabilities_[model.tasks_.codes([row.task])])[0])
+        for row in cheap
+    ]
+    assert margin == sorted(margin)
+    both = tb.selection.questions(model, 20, costs={"label": 2.0}, random_state=0)
+    worth = [row.worth for row in both]
+    assert worth == sorted(worth, reverse=True)
+
+
+def test_an_example_is_of_the_class_and_known() -> None:
+    made, model = fitted(5, 3, n_known=15)
+    known = dict(list(made.gold.to_dict().items())[:15])
+    for row in tb.selection.questions(model, 20, costs={"label": 50.0}, random_state=0):
+        assert known[row.other] == row.label
+
+
+def test_two_classes_need_one_label_and_the_rest_is_compared_with_it() -> None:
+    _, model = fitted(7, 2)
+    rows = tb.selection.questions(model, 10, costs={"label": 2.0}, random_state=0)
+    assert [row.kind for row in rows] == ["label"] + ["same"] * 9
+    assert {row.other for row in rows[1:]} == {rows[0].task}
+
+
+def test_a_group_counts_for_all_its_tasks() -> None:
+    rows = [(task, worker, "xy"[worker % 2]) for task in "abcdef" for worker in range(2)]
+    rows += [("g", 0, "x"), ("h", 1, "y"), ("g", 1, "x"), ("h", 0, "y")]
+    links = tb.Links.from_pairs(must=[("a", "b"), ("b", "c")], sampling="duplicates")
+    model = tb.VariationalBayes().fit(rows, links=links)
+    first = tb.selection.questions(model, 1, ("label",))[0]
+    assert first.task in "abc"
+    assert first.gain == pytest.approx(3 * (1.0 - model.probabilities_[0].max()))
+
+
+def test_same_alone_is_what_pairs_chooses() -> None:
+    _, model = fitted(2, 3, n_links=10)
+    rows = tb.selection.questions(model, 8, ("same",), random_state=4)
+    pairs = list(tb.selection.pairs(model, 8, random_state=4))
+    assert [(row.task, row.other, row.gain) for row in rows] == pairs
+
+
+def test_votes_are_asked_of_those_who_can_give_them() -> None:
+    _, model = fitted(9, 3)
+    workers = list(model.workers_)
+    price = {workers[0]: 0.2, workers[1]: 5.0}
+    rows = tb.selection.questions(model, 30, ("label", "vote"), {"label": 9.0, "vote": price})
+    assert {row.worker for row in rows if row.kind == "vote"} <= set(price)
+    done = set(
+        zip(
+            model.responses_.task_of_each().tolist(),
+            model.responses_.worker_of_each().tolist(),
+            strict=True,
+        )
+    )
+    votes = [row for row in rows if row.kind == "vote"]
+    assert votes
+    for row in votes:
+        pair = model.tasks_.codes([row.task])[0], model.workers_.codes([row.worker])[0]
+        assert tuple(map(int, pair)) not in done
+        assert row.cost == price[row.worker]
+
+
+def test_rows_make_a_table() -> None:
+    _, model = fitted(5, 3, n_known=9)
+    table = tb.selection.questions(model, 4, KINDS, random_state=0).to_frame()
+    assert table.column_names[:5] == ["kind", "task", "other", "label", "worker"]
+    assert table.num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kinds": ("best",)}, "one of 'same', 'label', 'is', 'vote'; got 'best'"),
+        ({"kinds": ()}, "one kind of question or more"),
+        ({"kinds": ("label", "label")}, "each kind once"),
+        ({"costs": {"label": 0.0}}, "above 0"),
+        ({"costs": {"gold": 1.0}}, "got 'gold'"),
+        ({"costs": {"label": {"ann": 1.0}}}, "one number"),
+        ({"kinds": ("vote",), "costs": {"vote": {"nobody": 1.0}}}, "gave no response"),
+        ({"n": -1}, "0 or more"),
+        ({"among": ["nobody"]}, "no response names"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(options: dict[str, Any], said: str) -> None:
+    _, model = fitted(1, 2)
+    with pytest.raises(OptionError, match=said):
+        tb.selection.questions(model, **options)
+
+
+def test_the_former_name_says_the_new_one() -> None:
+    with pytest.raises(OptionError, match=r"now selection\.questions"):
+        tb.selection.compare(None, link=1.0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_mix_puts_more_right_than_labels_for_the_same_cost(n_classes: int) -> None:
+    """A label costs three: what is known once serves many cheap questions."""
+    scores: dict[str, list[float]] = {"mix": [], "label": []}
+    for seed in range(4):
+        made = tb.simulate.crowd(
+            150, 8, n_classes, responses_per_task=3, accuracy=(0.5, 0.7), random_state=seed
+        )
+        for name, kinds in (("mix", ("same", "label")), ("label", ("label",))):
+            scores[name].append(asked_for(made, kinds, 75.0, seed))
+    assert np.mean(scores["mix"]) > np.mean(scores["label"]) + 0.01
+
+
+def asked_for(made: Any, kinds: tuple[str, ...], budget: float, seed: int) -> float:
+    """Ask for so much, in five rounds; return how many labels are right then."""
+    truth = made.gold.to_dict()
+    rng = np.random.default_rng(seed)
+    model = tb.VariationalBayes().fit(made.responses)
+    gold: dict[Any, Any] = {}
+    pairs: dict[bool, list[Any]] = {True: [], False: []}
+    spent = 0.0
+    for turn in range(1, 6):
+        for row in tb.selection.questions(model, 75, kinds, {"label": 3.0}, random_state=rng):
+            if spent + row.cost > budget * turn / 5:
+                break
+            spent += row.cost
+            if row.kind == "same":
+                pairs[truth[row.task] == truth[row.other]].append((row.task, row.other))
+            else:
+                gold[row.task] = truth[row.task]
+        links = tb.Links.from_pairs(pairs[True], pairs[False], sampling="pairs")
+        model = tb.VariationalBayes().fit(
+            made.responses, links=links if len(links) else None, gold=gold, start=model
+        )
+    return tb.evaluate.accuracy(model.labels_, made.gold)
+
+
+def test_choosing_among_many_tasks_is_quick() -> None:
+    """Among 100,000 tasks of ten classes less than half a second; here a tenth of them."""
+    made = tb.simulate.crowd(10_000, 100, 10, responses_per_task=3, random_state=0)
+    known = dict(list(made.gold.to_dict().items())[:200])
+    model = tb.VariationalBayes(max_iter=5, tol=0.0).fit(made.responses, gold=known)
+    tb.selection.questions(model, 20, random_state=0)
+    start = time.perf_counter()
+    assert len(tb.selection.questions(model, 20, random_state=0)) == 20
+    assert time.perf_counter() - start < 2.0  # a slow machine; benchmarks/scale/asking.py measures
