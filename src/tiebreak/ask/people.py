@@ -183,7 +183,7 @@ def _tied(named: Mask, said: Said, *, two_classes: bool) -> Mask:
 
 def _with_reserve(own: Floats) -> Floats:
     """Return probabilities of which a share is spread over all classes."""
-    return (1.0 - RESERVE) * own + RESERVE / own.shape[1]
+    return np.asarray((1.0 - RESERVE) * own + RESERVE / own.shape[1])
 
 
 def _normalised(logs: Floats) -> Floats:
