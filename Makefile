@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test quick test-long check format bench bench-gpu reproduction lock clean
+.PHONY: help demo test quick test-long check format docs bench bench-gpu reproduction lock clean
 
 VENV := .venv
 BENCH_VENV := .venv-bench
@@ -43,6 +43,9 @@ format: $(VENV)/.dev-ready ## Put every file into the house format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/.dev-ready ## Make the reference of every public name, docs/reference, and check its links
+	@$(BIN)/python tools/make_reference.py
+
 bench: $(BENCH_VENV)/.bench-ready ## Measure speed and memory, beside crowd-kit, in an environment of its own
 	@$(BENCH_VENV)/bin/python -m benchmarks
 
@@ -60,7 +63,7 @@ lock: ## Renew requirements/*.txt from pyproject.toml; needs uv
 	$(LOCK) --group build --group bench --output-file requirements/bench.txt
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) $(BENCH_VENV) build dist tiebreak-demo out reproduction
+	rm -rf $(VENV) $(BENCH_VENV) build dist tiebreak-demo out reproduction docs/reference
 	rm -rf .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
 

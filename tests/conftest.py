@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import browser
 import pytest
 from hypothesis import settings
 
@@ -15,6 +18,7 @@ TESTS = Path(__file__).parent
 DATA = "TIEBREAK_DATA"
 JURIES = "TIEBREAK_JURIES"
 IS_DATA = ("tiebreak", "data")  # travels with every report, also from a worker of xdist
+IS_BROWSER = ("tiebreak", "browser")
 
 # What `make quick` runs, beside the examples in docstrings: every room, nothing that compiles.
 QUICK = {
@@ -47,6 +51,13 @@ def juries_dir() -> Path:
     return Path(os.environ[JURIES])
 
 
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Return a running browser; only tests marked `browser` may ask for it."""
+    with browser.launched() as started:
+        yield started
+
+
 def pytest_configure() -> None:
     for name in (DATA, JURIES):
         folder = os.environ.get(name)
@@ -62,6 +73,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _is_quick(item):
             item.add_marker(pytest.mark.quick)
+        if (marker := item.get_closest_marker("browser")) is not None:
+            item.user_properties.append(IS_BROWSER)
+            missing = browser.what_is_missing(needs_axe="axe" in marker.args)
+            if missing is not None:
+                item.add_marker(pytest.mark.skip(reason=missing))
         if item.get_closest_marker("data") is None:
             continue
         item.user_properties.append(IS_DATA)
@@ -80,14 +96,23 @@ def _is_quick(item: pytest.Item) -> bool:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    ran = skipped = 0
-    for outcome in ("passed", "failed", "error", "skipped"):
-        for report in terminalreporter.getreports(outcome):
-            properties = getattr(report, "user_properties", ())  # none where collecting failed
-            if IS_DATA in map(tuple, properties):
-                ran += outcome != "skipped"
-                skipped += outcome == "skipped"
+    ran, skipped = _counts(terminalreporter, IS_BROWSER)
+    missing = browser.what_is_missing(needs_axe=True) or "playwright, chromium and axe-core found"
+    terminalreporter.line(f"browser tests: {ran} ran, {skipped} skipped ({missing})")
+    ran, skipped = _counts(terminalreporter, IS_DATA)
     is_set = ", ".join(
         f"{name} is {'set' if os.environ.get(name) else 'not set'}" for name in (DATA, JURIES)
     )
     terminalreporter.line(f"data tests: {ran} ran, {skipped} skipped ({is_set})")
+
+
+def _counts(reporter: pytest.TerminalReporter, kind: tuple[str, str]) -> tuple[int, int]:
+    """Count the tests of a kind that ran, and those that were skipped."""
+    ran = skipped = 0
+    for outcome in ("passed", "failed", "error", "skipped"):
+        for report in reporter.getreports(outcome):
+            properties = getattr(report, "user_properties", ())  # none where collecting failed
+            if kind in map(tuple, properties):
+                ran += outcome != "skipped"
+                skipped += outcome == "skipped"
+    return ran, skipped

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import tiebreak as tb
+from tiebreak.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -24,14 +28,14 @@ PUBLIC = {
     # data
     *("Responses", "Links", "Gold", "Labels", "links_from_gold"),
     # files
-    *("read_responses", "read_links", "read_gold", "read_labels"),
+    *("from_crowdkit", "read_responses", "read_links", "read_gold", "read_labels"),
     *("write_responses", "write_links", "write_gold", "write_labels", "write_workers"),
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler"),
-    *("LogOpinionPool", "Auto"),
+    *("LogOpinionPool", "Auto", "load"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
-    *("agreement", "ask", "datasets", "decisions", "errors", "evaluate"),
+    *("agreement", "ask", "datasets", "decisions", "errors", "evaluate", "html_report"),
     *("selection", "simulate", "theory"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
@@ -166,23 +170,63 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_python_of_the_readme_runs(folder: Path) -> None:
-    quickstart = blocks(ROOT / "README.md", "python")
-    assert quickstart
-    for code in quickstart:
-        done = run_python("-c", code, cwd=folder)
-        assert done.returncode == 0, done.stderr
-    labels = tb.read_labels(folder / "labels.csv")
-    assert len(labels) == 60
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    """Return a copy of the folder of examples, which the README and the tutorial read."""
+    return Path(shutil.copytree(ROOT / "examples", tmp_path / "examples"))
 
 
-def test_the_commands_of_the_readme_run(folder: Path) -> None:
-    ours = [line for line in commands(ROOT / "README.md") if line.startswith("tiebreak ")]
-    assert ours
-    for line in ours:
-        done = run_python("-m", "tiebreak", *shlex.split(line)[1:], cwd=folder)
+def test_the_python_of_the_readme_prints_what_it_shows(examples: Path) -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    shown = re.findall(r"^```python\n(.*?)^```\n+```text\n(.*?)^```$", text, re.M | re.S)
+    assert len(shown) == len(blocks(ROOT / "README.md", "python")) == 2
+    for code, output in shown:
+        done = run_python("-W", "ignore", "-c", code, cwd=examples)
         assert done.returncode == 0, done.stderr
-    assert len(tb.read_labels(folder / "labels.csv")) == 60
+        assert done.stdout == output
+    assert len(tb.read_labels(examples / "verdicts.csv")) == 50
+
+
+def test_the_commands_of_the_readme_print_what_they_show(
+    examples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(examples)
+    shown = [one for block in blocks(ROOT / "README.md", "console run") for one in steps(block)]
+    assert len(shown) >= 5
+    for command, output in shown:
+        assert output_of(command) == output, command
+
+
+def test_the_readme_says_of_its_picture_what_was_measured() -> None:
+    kept = (ROOT / "experiments" / "06_first_look" / "results.json").read_text("utf-8")
+    cells = json.loads(kept)["cells"].values()
+    assert sum(cell["tiebreak"] < cell["majority"] for cell in cells) == 8
+    assert sum(cell["with links"] < cell["majority"] for cell in cells) == len(cells) == 10
+
+
+def test_the_examples_are_what_their_command_makes(tmp_path: Path) -> None:
+    done = run_python(str(ROOT / "examples" / "make.py"), str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    kept = {name: (ROOT / "examples" / name).read_bytes() for name in made}
+    assert len(made) == 5
+    assert made == kept
+
+
+def steps(block: str) -> list[tuple[str, str]]:
+    """Return each command of a block and the output below it."""
+    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+    return [(part.partition("\n")[0], part.partition("\n")[2]) for part in parts]
+
+
+def output_of(command: str) -> str:
+    """Run a command and return all it prints."""
+    name, *arguments = shlex.split(command)
+    if name == "head":
+        lines = Path(arguments[2]).read_text("utf-8").splitlines(keepends=True)
+        return "".join(lines[: int(arguments[1])])
+    assert name == "tiebreak"
+    return str(CliRunner().invoke(app, arguments, prog_name="tiebreak").output)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

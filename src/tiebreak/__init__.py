@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         decisions,
         errors,
         evaluate,
+        html_report,
         selection,
         simulate,
         theory,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         TiebreakError,
     )
     from tiebreak.files import (
+        from_crowdkit,
         read_gold,
         read_labels,
         read_links,
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
         MajorityVote,
         VariationalBayes,
     )
+    from tiebreak.inference.kept.model_file import load
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
@@ -100,7 +103,10 @@ __all__ = [
     "decisions",
     "errors",
     "evaluate",
+    "from_crowdkit",
+    "html_report",
     "links_from_gold",
+    "load",
     "read_gold",
     "read_labels",
     "read_links",
@@ -122,6 +128,7 @@ _MODULES = (
     "decisions",
     "errors",
     "evaluate",
+    "html_report",
     "selection",
     "simulate",
     "theory",
@@ -135,6 +142,7 @@ _ROOMS = (
     "links",
     "files",
     "inference",
+    "inference.kept.model_file",
 )  # light first
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak import files, simulate
+from tiebreak import files, html_report, simulate
 from tiebreak.gold import Gold
 from tiebreak.inference import MajorityVote, VariationalBayes
 from tiebreak.labels import Labels
@@ -81,7 +81,8 @@ RESPONSES_PER_TASK = 4
 # average.
 SEED = 20
 
-FILES = ("texts", "responses", "links", "gold", "labels", "workers")
+FILES = ("texts", "responses", "links", "gold", "labels", "workers")  # tables, as .csv
+REPORT = ("report.html", "report.json")
 N_EXAMPLES = 3  # messages shown for each step of the story
 
 
@@ -165,7 +166,15 @@ def write(story: Story, folder: Path) -> list[Path]:
     files.write_gold(folder / "gold.csv", crowd.gold)
     files.write_labels(folder / "labels.csv", story.model.labels_)
     files.write_workers(folder / "workers.csv", story.model)
-    return [folder / f"{name}.csv" for name in FILES]
+    html_report.write(
+        story.model,
+        folder / "report.html",
+        truth=crowd.gold,
+        texts=texts,
+        source=f"{folder.name}/responses.csv",
+        overwrite=True,
+    )
+    return [folder / f"{name}.csv" for name in FILES] + [folder / name for name in REPORT]
 
 
 def next_commands(folder: Path) -> list[str]:

@@ -203,11 +203,7 @@ def _copies(answers: _Answers, chosen: Codes, model: Any) -> tuple[LikelyCopies,
     of_left = (errs.T @ there).toarray()
     both = (errs.T @ errs).toarray()
     either = of_left + of_left.T - both
-    same = np.zeros_like(both)
-    for label in range(len(model.classes_)):
-        wrong = (answers.errs & (answers.label == label)).astype(np.float64)
-        of_label = _columns(wrong, answers, chosen, n_tasks)
-        same += (of_label.T @ of_label).toarray()
+    same = _same_wrong_labels(answers, chosen, len(model.classes_))
     is_copy = (either >= LEAST_ERRORS) & (same >= COPIED * either) & (common >= LEAST_COMMON)
     left, right = np.nonzero(np.triu(is_copy, 1))
     order = np.argsort(-same[left, right], kind="stable")
@@ -216,3 +212,14 @@ def _copies(answers: _Answers, chosen: Codes, model: Any) -> tuple[LikelyCopies,
         LikelyCopies(name[a], name[b], int(common[a, b]), int(either[a, b]), int(same[a, b]))
         for a, b in zip(left[order].tolist(), right[order].tolist(), strict=True)
     )
+
+
+def _same_wrong_labels(answers: _Answers, chosen: Codes, n_classes: int) -> Floats:
+    """Count, by pair of chosen workers, the tasks on which both give the same wrong label."""
+    wrong = np.flatnonzero(answers.errs)
+    cell = answers.task[wrong].astype(np.int64) * n_classes + answers.label[wrong]
+    _, row = np.unique(cell, return_inverse=True)
+    shape = (len(wrong), int(answers.worker.max()) + 1)
+    table = sparse.csr_matrix((np.ones(len(wrong)), (row, answers.worker[wrong])), shape=shape)
+    of_chosen = table[:, chosen]
+    return np.asarray((of_chosen.T @ of_chosen).toarray())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import Any
 
 from tiebreak.errors import InputError, OptionError
 from tiebreak.ids import Column, is_arrow
+from tiebreak.markup import tag
 
 FRAMES = ("pandas", "polars", "pyarrow")
 LONGEST = 40  # characters of a cell
@@ -51,13 +51,9 @@ def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[object]])
     >>> as_html("1 row", ["task"], [["<b>"]])
     '<div>1 row<table><tr><th>task</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
     """
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row) + "</tr>"
-        for row in rows
-    )
-    table = f"<table><tr>{head}</tr>{body}</table>" if header else ""
-    return f"<div>{html.escape(title)}{table}</div>"
+    head = tag("tr", *(tag("th", name) for name in header))
+    body = [tag("tr", *(tag("td", _cell(value)) for value in row)) for row in rows]
+    return tag("div", title, tag("table", head, *body) if header else None)
 
 
 def _cell(value: object) -> str:

@@ -98,10 +98,10 @@ def test_evaluate_reads_labels_gold_and_links_by_these_names(run: Run, write: Wr
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("r.csv --columns left=from", "'task', 'worker', 'label'; got 'left'"),
+        ("r.csv --columns left=from", "'confidence', 'weight', 'time'; got 'left'"),
         (
             "r.csv --links l.csv --columns item=x",
-            "'task', 'worker', 'label', 'left', 'right', 'link', 'weight', 'who'; got 'item'",
+            "'weight', 'time', 'left', 'right', 'link', 'who'; got 'item'",
         ),
         ("r.csv --gold g.csv --columns task=kee", "r.csv has no column 'kee' for task"),
         ("r.csv --links odd_l.csv --columns left=form", "odd_l.csv has no column 'form' for left"),

@@ -71,6 +71,16 @@ def test_the_commands_it_suggests_work_as_printed(
     assert re.search(r"links broken +0\b", scored.stdout)
 
 
+def test_it_writes_a_report_and_names_it(run: Run, folder: Path) -> None:
+    result = run("demo")
+    assert f"browser: {Path('tiebreak-demo') / 'report.html'}" in result.stdout
+    page = (folder / "tiebreak-demo" / "report.html").read_text("utf-8")
+    assert demo.MESSAGES[22][1] in page  # the text of a task in doubt
+    assert run("demo").exit_code == 0  # over its own files
+    (folder / "tiebreak-demo" / "report.html").write_text("mine")
+    assert run("demo").exit_code == 2
+
+
 def test_every_run_tells_the_same_story(run: Run) -> None:
     assert run("demo").stdout == run("demo").stdout
 

@@ -383,3 +383,132 @@ def test_a_fit_that_would_take_minutes_says_so_and_ten_are_refused(
     assert done.exit_code == 2
     assert "--force" in told(done)
     assert run("fuse", "r.csv", "--force").exit_code == 0
+
+
+def test_a_fit_beyond_the_memory_of_the_machine_is_refused_unless_forced(
+    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tiebreak.inference import inputs
+
+    write("r.csv", ROWS)
+    monkeypatch.setattr(inputs, "_memory_bytes", lambda: 100)
+    done = run("fuse", "r.csv")
+    assert done.exit_code == 2
+    assert "GiB for confusion matrices" in told(done)
+    assert "--force" in told(done)
+    assert run("fuse", "r.csv", "--force").exit_code == 0
+    assert run("fuse", "r.csv").exit_code == 2
+
+
+@pytest.mark.parametrize("failing", ["l.csv", "w.csv", "d.csv"])
+def test_where_the_last_renaming_fails_all_files_are_as_before(
+    run: Run, write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    write("r.csv", ROWS)
+    write("k.csv", "left,right,link\na,b,cannot\n")
+    write("l.csv", "old labels\n")
+    write("d.csv", "old doubts\n")
+    before = {path.name: path.read_text() for path in folder.iterdir()}
+    replace = os.replace
+
+    def fail(source: Any, target: Any) -> None:
+        if Path(target).name == failing:
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    command = ("fuse", "r.csv", "--links", "k.csv", "-o", "l.csv", "--workers", "w.csv")
+    done = run(*command, "--doubtful", "d.csv")
+    assert done.exit_code == 2
+    assert f"{failing} cannot be written: No space left" in told(done)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == before
+
+
+def test_convert_writes_all_of_its_files_or_none(run: Run, write: Write, folder: Path) -> None:
+    write("r.csv", ROWS)  # a plain table has neither texts nor known labels
+    done = run("convert", "r.csv", "-o", "l.csv", "--texts-out", "t.csv")
+    assert done.exit_code == 2
+    assert "no texts" in told(done)
+    assert [path.name for path in folder.iterdir()] == ["r.csv"]
+
+
+# Options that every command has which reads responses
+
+
+PAIR = '{"annotations": [{"result": [%s], "completed_by": %d}], "data": {"text": "x"}, "id": %d}'
+CHOICE = '{"type": "choices", "from_name": "%s", "value": {"choices": ["%s"]}}'
+
+
+@pytest.fixture
+def two_questions(write: Write) -> Path:
+    topics = ["sport", "art"]
+    results = [
+        ", ".join([CHOICE % ("mood", "good"), CHOICE % ("topic", topics[i % 5 % 2])])
+        for i in range(12)
+    ]
+    tasks = [PAIR % (result, i % 3, i // 3) for i, result in enumerate(results)]
+    return write("export.json", f"[{', '.join(tasks)}]")
+
+
+@pytest.mark.usefixtures("two_questions")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["fuse", "export.json"],
+        ["describe", "export.json"],
+        ["select", "export.json"],
+        ["pack", "export.json", "-o", "x.tb"],
+        ["convert", "export.json"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_asks_for_the_question_and_takes_it(run: Run, command: list[str]) -> None:
+    refused = run(*command)
+    assert refused.exit_code == 2
+    assert "holds 2 questions: 'mood' (12 answers), 'topic' (12 answers)" in told(refused)
+    assert "--question" in told(refused)
+    assert run(*command, "--question", "topic").exit_code == 0
+
+
+EXTRA = "item,judge,verdict,attempt_no,side,times,sure,kin\n" + "".join(
+    f"t{i % 4},j{i % 3},{'yn'[i % 2]},{i // 12},{'LR'[i // 6 % 2]},{1 + i % 2},0.{i % 9},fam\n"
+    for i in range(24)
+)
+NAMED = "run=attempt_no,order=side,weight=times,confidence=sure,group=kin"
+
+
+@pytest.mark.parametrize("command", ["fuse", "describe", "select", "pack"])
+def test_the_columns_of_runs_order_weight_and_the_like_can_be_named(
+    run: Run, write: Write, command: str
+) -> None:
+    write("r.csv", EXTRA)
+    done = run(command, "r.csv", "--columns", NAMED)
+    assert done.exit_code == 0, done.stderr
+    wrong = run(command, "r.csv", "--columns", "runs=attempt_no")
+    assert wrong.exit_code == 2
+    assert "'run', 'order', 'group', 'confidence', 'weight'" in told(wrong)
+    missing = run(command, "r.csv", "--columns", "run=attempt_nr")
+    assert missing.exit_code == 2
+    assert "Did you mean 'attempt_no'?" in told(missing)
+
+
+def test_convert_keeps_what_was_named(run: Run, write: Write, folder: Path) -> None:
+    write("r.csv", EXTRA)
+    assert run("convert", "r.csv", "--columns", NAMED, "-o", "c.csv").exit_code == 0
+    lines = (folder / "c.csv").read_text().splitlines()
+    assert lines[0] == "task,worker,label,run,order,group,confidence,weight"
+    assert len(lines) == 25
+    first = run("fuse", "r.csv", "--columns", NAMED)
+    assert run("fuse", "c.csv").stdout == first.stdout
+
+
+def test_describe_reads_what_fuse_reads(run: Run, write: Write) -> None:
+    write("r.csv", EXTRA)
+    shown = run("describe", "r.csv", "--columns", NAMED).stdout
+    assert "columns: task is 'item', worker is 'judge', label is 'verdict', run is" in shown
+    assert "weight is 'times'" in shown
+    text = EXTRA.replace("item", "task").replace("judge", "worker").replace("verdict", "label")
+    piped = run("describe", "-", stdin=text)
+    assert "columns: task is 'task', worker is 'worker', label is 'label'" in piped.stdout
+    wide = write("w.csv", "task,ann,bob\na,x,y\nb,x,x\n")
+    assert "4 responses, 2 tasks, 2 workers" in run("describe", str(wide), "--wide").stdout

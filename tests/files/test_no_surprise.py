@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import tiebreak as tb
 
@@ -52,6 +58,45 @@ def test_ordered_categories_keep_their_order_and_the_unused(kind: str) -> None:
     with pytest.warns(tb.InputNote, match="top"):
         wider = tb.VariationalBayes().fit(frame, gold={"a": "top"})
     assert list(wider.classes_) == [*order, "top"]
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_ordered_categories_of_a_parquet_file_are_kept_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    monkeypatch.setattr("tiebreak.files.parquet.LARGE", 1 if large else 100)
+    order = ["low", "mid", "high"]
+    frame = pd.DataFrame({"task": ["a", "b"], "worker": ["w", "w"]})
+    frame["label"] = pd.Categorical(["high", "low"], categories=order, ordered=True)
+    frame.to_parquet(tmp_path / "r.parquet")
+    assert list(tb.read_responses(tmp_path / "r.parquet").classes) == order
+    frame["label"] = frame["label"].astype(str)
+    frame.to_parquet(tmp_path / "r.parquet")
+    assert list(tb.read_responses(tmp_path / "r.parquet").classes) == ["high", "low"]
+
+
+@pytest.mark.parametrize("in_lists", [False, True])
+def test_the_names_of_a_class_label_are_kept_in_order(tmp_path: Path, in_lists: bool) -> None:
+    names = ["poor", "fair", "good"]
+    kind = {"_type": "ClassLabel", "names": names}
+    value = {"_type": "Value", "dtype": "string"}
+    if in_lists:
+        columns = {"id": ["a"], "raters": [["v", "w"]], "ratings": [[2, 0]]}
+        features = {"id": value, "raters": {"feature": value}, "ratings": {"feature": kind}}
+    else:
+        columns = {"id": ["a", "a"], "rater": ["v", "w"], "rating": [2, 0]}
+        features = {"id": value, "rater": value, "rating": kind}
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    parquet.write_table(pa.table(columns).replace_schema_metadata(metadata), tmp_path / "r.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tb.InputNote)
+        found = tb.read_responses(tmp_path / "r.parquet")
+    assert list(found.classes) == names
+    assert found.label_of_each().tolist() == [2, 0]
+    tb.write_responses(tmp_path / "r.tb", found)
+    packed = tb.read_responses(tmp_path / "r.tb")
+    assert list(packed.classes) == names
+    assert packed.is_class_ordered
 
 
 def test_a_matrix_of_labels_is_not_taken_for_triples_without_a_word() -> None:

@@ -14,7 +14,7 @@ from files.crowd import HARD_IDS, all_of
 
 import tiebreak as tb
 from tiebreak.errors import FileError, InputError
-from tiebreak.files import packed, read_responses, write_responses
+from tiebreak.files import array_folder, packed, read_responses, write_responses
 from tiebreak.responses import Responses
 
 N = len(HARD_IDS)
@@ -97,7 +97,7 @@ def test_a_crash_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.Monke
     def fail(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(packed, "_seal", fail)
+    monkeypatch.setattr(packed, "seal", fail)
     with pytest.raises(KeyboardInterrupt):
         write_responses(tmp_path / "x.tb", Responses.from_rows([("a", "ann", "x")]))
     monkeypatch.undo()
@@ -164,7 +164,7 @@ def test_codes_that_point_nowhere_are_refused(tmp_path: Path) -> None:
         write_responses(folder, CROWD)
         np.save(folder / f"{name}.npy", array)
         about = json.loads((folder / "about.json").read_text())
-        about["files"][f"{name}.npy"] = packed._seal(folder / f"{name}.npy")
+        about["files"][f"{name}.npy"] = array_folder.seal(folder / f"{name}.npy")
         (folder / "about.json").write_text(json.dumps(about))
         with pytest.raises(FileError, match="damaged"):
             read_responses(folder)
@@ -173,7 +173,10 @@ def test_codes_that_point_nowhere_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"version": 2}, "has version 2 of packed responses, and this tiebreak reads version 1"),
+        (
+            {"version": 3},
+            "has version 3 of packed responses, and this tiebreak reads up to version",
+        ),
         ({"what": "soup"}, "does not hold packed responses"),
     ],
 )

@@ -225,7 +225,9 @@ class TestTyped:
     def test_a_nested_column_cannot_be_an_id(self, tmp_path: Path) -> None:
         path = tmp_path / "r.parquet"
         parquet.write_table(pa.table({"task": [["a"]], "worker": ["w"], "label": ["x"]}), path)
-        with pytest.raises(InputError, match=r"'task', row 1 holds \['a'\] \(list\)"):
+        with pytest.raises(
+            InputError, match=r"r\.parquet, row 1: column 'task' holds \['a'\] \(list\)"
+        ):
             read_responses(path)
 
 

@@ -228,3 +228,11 @@ def test_a_model_is_made_with_any_shape_of_prior() -> None:
         made = [crowd_model(name, each, np.ones(3), responses).workers for each in shapes]
         for model in made:
             assert np.allclose(model.prior, made[0].prior)
+
+
+def test_subtypes_take_links_where_the_class_of_every_task_is_known() -> None:
+    crowd = tb.simulate.crowd(30, 6, 3, random_state=0)
+    links = tb.simulate.links(crowd.gold, 10, random_state=1)
+    model = tb.VariationalBayes(worker_model="subtypes")
+    model.fit(crowd.responses, links=links, gold=crowd.gold)
+    assert model.labels_.best() == crowd.gold.to_dict()

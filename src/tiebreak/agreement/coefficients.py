@@ -13,12 +13,13 @@ Tasks with equal counts add equal amounts, so that they are kept once with their
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tiebreak import files
 from tiebreak.errors import InputError, OptionError
 from tiebreak.kernels.layout import Floats
 from tiebreak.responses import Responses
@@ -73,24 +74,33 @@ def count_labels(responses: Responses) -> Counts:
     return Counts(sparse.csr_array(dense[is_new]), n_equal)
 
 
-def percent_agreement(counts: Counts) -> float:
+def as_counts(responses: Any) -> Counts:
+    """Count labels, where that is not done yet; whatever `read_responses` takes will do."""
+    if isinstance(responses, Counts):
+        return responses
+    return count_labels(files.read_responses(responses))
+
+
+def percent_agreement(responses: Any) -> float:
     """Return how often two labels of one task are equal, averaged over tasks."""
+    counts = as_counts(responses)
     return _weighted_mean(_equal_pairs(counts), counts.n_tasks_of)
 
 
-def fleiss_kappa(counts: Counts) -> float:
+def fleiss_kappa(responses: Any) -> float:
     """Return Fleiss' κ (1971); tasks may have different numbers of labels.
 
     κ = (P − E) / (1 − E), P the mean share of equal pairs of a task and E = Σ p_c², with p_c the
     share of class c among all labels.
     """
+    counts = as_counts(responses)
     totals = counts.table.T @ counts.n_tasks_of.astype(np.float64)
     by_chance = float(((totals / totals.sum()) ** 2).sum())
     return _beyond_chance(percent_agreement(counts), by_chance)
 
 
 def krippendorff_alpha(
-    counts: Counts,
+    responses: Any,
     level: Level = "nominal",
     *,
     order: npt.NDArray[np.int64] | None = None,
@@ -101,8 +111,8 @@ def krippendorff_alpha(
 
     Parameters
     ----------
-    counts
-        What `count_labels` returned.
+    responses
+        Responses, or anything that `read_responses` takes; or what `count_labels` returned.
     level
         "nominal": two labels are equal or not. "ordinal": classes have an order, and labels far
         apart count as more different.
@@ -113,6 +123,7 @@ def krippendorff_alpha(
     """
     if level not in LEVELS:
         raise OptionError.unknown("level", level, LEVELS)
+    counts = as_counts(responses)
     if order is not None:
         counts = counts._replace(table=sparse.csr_array(counts.table[:, order]))
     disagreement = _nominal_ratio if level == "nominal" else _ordinal_ratio

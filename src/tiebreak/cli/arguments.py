@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import functools
+import inspect
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -52,6 +55,39 @@ def trusted_workers(text: str) -> dict[str, float]:
                 f"--trust takes NAME or NAME=COUNT, such as ann=50; got {part!r}."
             ) from None
     return trust
+
+
+def with_options(
+    command: Callable[..., None],
+    argument: str,
+    made: Sequence[inspect.Parameter],
+    gather: Callable[..., Any],
+) -> Callable[..., None]:
+    """Give a command several options in the place of one argument, which gets what they say.
+
+    `gather` is called with the options by name.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [
+        each
+        for known in signature.parameters.values()
+        for each in (made if known.name == argument else [known])
+    ]
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> None:
+        own = {each.name: given.pop(each.name) for each in made}
+        command(**given, **{argument: gather(**own)})
+
+    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
+    return wrapped
+
+
+def option_parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    """Make a parameter for `with_options`."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
 def number_or(words: tuple[str, ...], option: str, text: str | None) -> float | str | None:

@@ -9,20 +9,11 @@ import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files, split_pairs
 from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.imports import (
-    FormatName,
-    LabelPattern,
-    LabelPointer,
-    MultiLabel,
-    Question,
-    TaskColumns,
-    Wide,
-    WorkerColumns,
-    format_choices,
-)
+from tiebreak.cli.imports import takes_import_options
 from tiebreak.cli.options import Columns, Quiet
 
 
+@takes_import_options
 def convert(
     source: Annotated[str, typer.Argument(help="What a tool wrote; - is stdin.", metavar="IN")],
     out: Annotated[
@@ -35,15 +26,8 @@ def convert(
     texts_out: Annotated[
         str | None, typer.Option(help="Where to write texts of tasks.", metavar="FILE")
     ] = None,
-    form: FormatName = None,
-    question: Question = None,
-    multi_label: MultiLabel = False,
-    label_pattern: LabelPattern = None,
-    label_pointer: LabelPointer = None,
-    wide: Wide = False,
+    imports: Any = None,
     columns: Columns = None,
-    task_columns: TaskColumns = None,
-    worker_columns: WorkerColumns = None,
     quiet: Quiet = False,
 ) -> None:
     """Turn an export of Label Studio, Argilla, Prodigy, MTurk … into a table of responses.
@@ -52,17 +36,14 @@ def convert(
     """
     out = out or STANDARD
     check_files((source,), (out, gold_out, texts_out))
-    from tiebreak.files import conversion
+    from tiebreak.files import conversion, together
 
-    choices = format_choices(
-        question, multi_label, label_pattern, label_pointer, wide, task_columns, worker_columns
-    )
     named = None if columns is None else split_pairs("--columns", columns)
-    with ExitStack() as stack, working("reading", quiet=quiet):
+    with together(), ExitStack() as stack, working("reading", quiet=quiet):
         keep: Any = None
         if texts_out:
             keep = stack.enter_context(conversion.writing_texts(texts_out))
-        read = conversion.read_columns(source, named, form, choices, keep)
+        read = conversion.read_columns(source, named, imports.form, imports.choices, keep)
         if gold_out:
             conversion.write_known(gold_out, source, read.gold)
         conversion.write_table(out, read.columns)

@@ -23,11 +23,12 @@ def demo(
     from tiebreak import demo as story_room
 
     story = story_room.run()
-    own = [f"{name}.csv" for name in story_room.FILES]
+    own = [f"{name}.csv" for name in story_room.FILES] + [*story_room.REPORT]
     with writing_own(out, own, force=force) as folder:
         written = story_room.write(story, folder)
     typer.echo(story_room.tell(story))
     typer.echo(f"\nWrote {', '.join(path.name for path in written)}\ninto the folder {folder}")
+    typer.echo(f"\nLook at it in a browser: {folder / 'report.html'}")
     typer.echo("\nTry next:")
     for command in story_room.next_commands(folder):
         typer.echo(f"  {command}")

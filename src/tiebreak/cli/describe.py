@@ -11,13 +11,13 @@ import typer
 
 from tiebreak.cli.arguments import check_files, split_list
 from tiebreak.cli.errors import stages
+from tiebreak.cli.imports import takes_import_options
 from tiebreak.cli.options import (
     Classes,
     Columns,
     Repeats,
     ResponsesFile,
     TasksFile,
-    open_files,
     read_inputs,
 )
 from tiebreak.wording import counted, first_few
@@ -30,12 +30,14 @@ RARE = 0.005  # of all labels: a class below it is near-empty
 MAX_SHOWN = 20  # classes, workers and pairs that the text shows; --json has all of them
 
 
+@takes_import_options
 def describe(
     responses: ResponsesFile,
     tasks: TasksFile = None,
     columns: Columns = None,
     repeats: Repeats = None,
     classes: Classes = None,
+    imports: Any = None,
     ordered: Annotated[
         str | None,
         typer.Option(help="Classes from lowest to highest, for ordinal α.", metavar="A,B,…"),
@@ -56,10 +58,17 @@ def describe(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             given = read_inputs(
-                responses, tasks=tasks, columns=columns, repeats=repeats, classes=classes
+                responses,
+                tasks=tasks,
+                columns=columns,
+                repeats=repeats,
+                form=imports.form,
+                choices=imports.choices,
+                classes=classes,
             )
         found = look_at(given.responses)
-        found["columns"] = understood_columns(responses, columns)
+        found["format"] = given.form
+        found["columns"] = given.columns
         found["notes"] = list(dict.fromkeys(str(each.message) for each in caught))
         order = None if ordered is None else split_list(ordered)
         found |= measure(given.responses, order, resamples, tell)
@@ -91,23 +100,6 @@ def look_at(responses: Responses) -> dict[str, Any]:
         "near_empty_classes": rare,
         "label_variants": [[str(name) for name in group] for group in variants(responses.classes)],
     }
-
-
-def understood_columns(responses: str, columns: str | None) -> dict[str, str] | None:
-    """Return which column was read as what; None of packed responses and standard input."""
-    from tiebreak.files import schemas
-    from tiebreak.files.columns import find_columns
-    from tiebreak.files.table import Table
-
-    if responses == "-":
-        return None  # it can be read only once
-    opened = open_files(columns, responses=responses)["responses"]
-    if not isinstance(opened.source, Table):
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = find_columns(opened.source, schemas.RESPONSES, opened.columns)
-    return {role: opened.source.names[at] for role, at in found.items()}
 
 
 def measure(responses: Responses, order: list[str] | None, n_resamples: int, tell: Any) -> Any:
@@ -145,6 +137,8 @@ def as_text(found: dict[str, Any]) -> str:
     n = found
     counts = [counted(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
     lines = [", ".join([*counts, counted(len(n["classes"]), "class")])]
+    if n["format"]:
+        lines.append(f"format: {n['format']}")
     if n["columns"]:
         lines.append("columns: " + ", ".join(f"{r} is {c!r}" for r, c in n["columns"].items()))
     lines.append(f"votes per task: {_spread_text(n['votes_per_task'])}")

@@ -42,7 +42,7 @@ def export(
     They become predictions (Label Studio), suggestions (Argilla) or chosen options (Prodigy).
     """
     out = out or STANDARD
-    check_files((labels, texts), (out,))
+    check_files((labels, texts), (out,), are_tables=False)  # the tool says which form it has
     if texts == STANDARD:
         raise typer.BadParameter("--texts cannot be '-', the standard input. Name the file.")
     from tiebreak import files

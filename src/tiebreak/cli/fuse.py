@@ -34,6 +34,7 @@ from tiebreak.cli.imports import (
 )
 from tiebreak.cli.link_options import flags_of, takes_link_options
 from tiebreak.cli.members import describe_members, members_of
+from tiebreak.cli.models import Keep, refuse_model_name
 from tiebreak.cli.options import (
     Classes,
     Columns,
@@ -109,6 +110,11 @@ def fuse(
     expert_list: ExpertList = None,
     cost_limit: CostLimit = None,
     vote_plan: VotePlanFile = None,
+    save: Annotated[
+        str | None,
+        typer.Option(help="Keep the model, for predict, update, stream.", metavar="MODEL.tbm"),
+    ] = None,
+    keep: Keep = "responses",
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add one column per class.")
     ] = False,
@@ -197,7 +203,7 @@ def fuse(
     if links and method not in USES_LINKS:
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
     if doubtful and not (
-        method == "vb" and links and not isinstance(link_options, MeanFieldOptions)
+        method != "gibbs" and links and not isinstance(link_options, MeanFieldOptions)
     ):
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
     if not links and (link_options or on_contradiction):
@@ -210,6 +216,7 @@ def fuse(
     refuse_without_costs(cost_matrix, expert_list, cost_limit, vote_plan)
     tables = (workers, worker_summary, doubtful, expert_list, vote_plan)
     check_files((responses, links, gold, tasks, cost_matrix), (out, *tables))
+    refuse_model_name(save)
     from tiebreak import files
     from tiebreak.inference import cost
 
@@ -237,7 +244,8 @@ def fuse(
     shows_bar = method == "gibbs" and not quiet and is_terminal()
     if shows_bar:
         estimator.set_params(progress=True)
-    with working("reading and fitting", quiet=quiet or shows_bar):
+    bar_or_not = working("reading and fitting", quiet=quiet or shows_bar)
+    with bar_or_not, cost.unchecked(force=force):
         given = read_inputs(
             responses,
             links=links,
@@ -270,16 +278,18 @@ def fuse(
             files.write_labels(out, model.labels_, probabilities=probabilities)
         else:
             files.write_table(out, with_decisions(model.labels_, decided, probabilities))
+    if save:
+        model.save(save, keep=keep)
     summary = summarise(method, model)
     if decided is not None:
         summary["decisions"] = summarise_decisions(decided)
     if as_json:
-        typer.echo(json.dumps(summary | {"out": out, "workers_out": workers}))
+        typer.echo(json.dumps(summary | {"out": out, "workers_out": workers, "saved": save}))
     if not quiet:
         print_message(describe(summary))
         if decided is not None:
             print_message(describe_decisions(decided))
-        written = [name for name in (out, *tables) if name and name != STANDARD]
+        written = [name for name in (out, *tables, save) if name and name != STANDARD]
         print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
 
 

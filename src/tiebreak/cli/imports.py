@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tiebreak.cli.arguments import split_list, split_pairs
+from tiebreak.cli.arguments import option_parameter, split_list, split_pairs, with_options
 
 if TYPE_CHECKING:
     from tiebreak.files import OpenTable
@@ -36,6 +36,34 @@ TaskColumns = Annotated[
 WorkerColumns = Annotated[
     str | None, typer.Option(help="Columns that make up the worker together.", metavar="A,B,…")
 ]
+
+PARAMETER = "imports"  # of a command: what it gets is built from the options below
+
+
+class Imports(NamedTuple):
+    """What was chosen about the file of responses: its format, and the options of readers."""
+
+    form: str | None
+    choices: FormatOptions
+
+
+def takes_import_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options about files of tools; it gets what they say as `imports`."""
+
+    def gather(form: str | None, **given: Any) -> Imports:
+        return Imports(form, format_choices(**given))
+
+    made = [
+        option_parameter("form", FormatName),
+        option_parameter("question", Question),
+        option_parameter("multi_label", MultiLabel, default=False),
+        option_parameter("label_pattern", LabelPattern),
+        option_parameter("label_pointer", LabelPointer),
+        option_parameter("wide", Wide, default=False),
+        option_parameter("task_columns", TaskColumns),
+        option_parameter("worker_columns", WorkerColumns),
+    ]
+    return with_options(command, PARAMETER, made, gather)
 
 
 def format_choices(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import Field, fields
@@ -10,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from tiebreak.cli.arguments import number_or
+from tiebreak.cli.arguments import number_or, option_parameter, with_options
 from tiebreak.options import LINK_OPTIONS, LinkOptions
 
 INFERENCE = "--link-inference"
@@ -39,7 +38,7 @@ class Flag(NamedTuple):
         metavar = metadata["number"] or "|".join(metadata["words"])
         option = typer.Option(self.name, help=metadata["help"], metavar=metavar)
         annotation = Annotated[str | None, option]
-        return _parameter(self.argument, annotation)
+        return option_parameter(self.argument, annotation)
 
     def read(self, text: str) -> float | str | None:
         """Read what was given: a number, or one of the words."""
@@ -68,23 +67,13 @@ def error_flag() -> Flag:
 
 def takes_link_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command one option for each field; it gets what they say as `link_options`."""
-    made = [_inference(), *(flag.parameter() for flag in flags())]
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [
-        each
-        for known in signature.parameters.values()
-        for each in (made if known.name == PARAMETER else [known])
-    ]
 
-    @functools.wraps(command)
-    def with_options(**given: Any) -> None:
+    def gather(**given: Any) -> LinkOptions | None:
         inference = given.pop(made[0].name)
-        texts = {flag: given.pop(flag.argument) for flag in flags()}
-        command(**given, **{PARAMETER: read_link_options(inference, texts)})
+        return read_link_options(inference, {flag: given[flag.argument] for flag in flags()})
 
-    with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {each.name: each.annotation for each in parameters}
-    return with_options
+    made = [_inference(), *(flag.parameter() for flag in flags())]
+    return with_options(command, PARAMETER, made, gather)
 
 
 def read_link_options(inference: str | None, texts: dict[Flag, str | None]) -> LinkOptions | None:
@@ -117,9 +106,4 @@ def flags_of(options: LinkOptions) -> list[str]:
 
 def _inference() -> inspect.Parameter:
     option = typer.Option(INFERENCE, help="exact, or mean-field (the paper's).", metavar="NAME")
-    return _parameter("link_inference", Annotated[str | None, option])
-
-
-def _parameter(name: str, annotation: Any) -> inspect.Parameter:
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(name, kind, default=None, annotation=annotation)
+    return option_parameter("link_inference", Annotated[str | None, option])

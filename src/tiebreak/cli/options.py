@@ -88,6 +88,9 @@ class InputTables(NamedTuple):
     gold: Gold | None
     among: Column | None  # ids of tasks
     texts: dict[Hashable, str] | None  # by task
+    truth: Gold | None = None  # known labels that a fit is not given
+    columns: dict[str, str] | None = None  # which column of the responses was read as what
+    form: str | None = None  # what the format of the responses is called, where a tool has it
 
 
 def read_inputs(
@@ -98,6 +101,7 @@ def read_inputs(
     tasks: str | None = None,
     among: str | None = None,
     texts: str | None = None,
+    truth: str | None = None,
     columns: str | None = None,
     repeats: Literal["last", "count", "error", "vote"] | None = None,
     form: str | None = None,
@@ -113,6 +117,7 @@ def read_inputs(
     if repeats is not None and is_packed(responses):
         raise typer.BadParameter("--repeats was settled when the responses were packed.")
     names = {"links": links, "gold": gold, "tasks": tasks, "among": among, "texts": texts}
+    names["truth"] = truth
     source, opened = open_with_responses(responses, columns, names, form, choices or {})
     export: Export = source.read(
         files.read_export,
@@ -125,14 +130,19 @@ def read_inputs(
         note(f"--gold is used; the {len(export.gold):,} known labels in {responses} are not.")
     crowd = export.responses
     known = known or export.gold
+    compared = read_if_given(opened, "truth", files.read_gold)
     if fold_labels:
         crowd, known = fold(crowd, known)
+        compared = None if compared is None else compared.with_labels_like(crowd.classes)
     return InputTables(
         crowd,
         read_if_given(opened, "links", partial(files.read_links, sampling=sampling)),
         known,
         read_if_given(opened, "among", files.read_tasks),
         read_if_given(opened, "texts", files.read_texts),
+        compared,
+        export.columns,
+        export.form,
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tiebreak.cli.arguments import STANDARD
 from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.imports import takes_import_options
 from tiebreak.cli.options import (
     Classes,
     Columns,
@@ -22,6 +23,7 @@ from tiebreak.cli.options import (
 SUFFIX = ".tb"
 
 
+@takes_import_options
 def pack(
     responses: ResponsesFile,
     out: Annotated[
@@ -32,6 +34,7 @@ def pack(
     columns: Columns = None,
     repeats: Repeats = None,
     classes: Classes = None,
+    imports: Any = None,
     quiet: Quiet = False,
 ) -> None:
     """Keep responses ready for fits: sorted, in codes, in a folder.
@@ -45,7 +48,13 @@ def pack(
 
     with working("reading and packing", quiet=quiet):
         given = read_inputs(
-            responses, tasks=tasks, columns=columns, repeats=repeats, classes=classes
+            responses,
+            tasks=tasks,
+            columns=columns,
+            repeats=repeats,
+            form=imports.form,
+            choices=imports.choices,
+            classes=classes,
         )
         files.write_responses(folder, given.responses)
     if not quiet:

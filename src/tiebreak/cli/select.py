@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
 from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.imports import takes_import_options
 from tiebreak.cli.options import (
     Columns,
     GoldFile,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tiebreak.selection import Offers, Pairs
 
 
+@takes_import_options
 def select(
     responses: ResponsesFile,
     n: Annotated[int, typer.Option("-n", help="How many questions.", metavar="N", min=0)] = 20,
@@ -46,6 +48,7 @@ def select(
     strategy: Strategy = "adaptive",
     link_error: LinkError = None,
     columns: Columns = None,
+    imports: Any = None,
     out: Annotated[
         str | None, typer.Option("-o", "--out", help="Where they go; else stdout.", metavar="FILE")
     ] = None,
@@ -84,6 +87,8 @@ def select(
             among=among,
             texts=texts,
             columns=columns,
+            form=imports.form,
+            choices=imports.choices,
         )
         known = given.responses.tasks
         allowed = None if given.among is None else tasks_among(known, given.among)

@@ -1,6 +1,7 @@
 """Files: tables in, tables out. CSV, TSV, JSON lines, Parquet, and any frame that speaks Arrow."""
 
 from tiebreak.files.atomic_write import open_target, together
+from tiebreak.files.crowdkit import from_crowdkit
 from tiebreak.files.opening import OpenTable, open_tables
 from tiebreak.files.readers import (
     Export,
@@ -26,6 +27,7 @@ from tiebreak.files.writers import (
 __all__ = [
     "Export",
     "OpenTable",
+    "from_crowdkit",
     "open_tables",
     "open_target",
     "read_class_texts",

@@ -21,7 +21,7 @@ from tiebreak.errors import FileError
 
 Target = str | os.PathLike[str]
 
-LEFTOVER = re.compile(r"\.tiebreak-(?P<host>\w+)-(?P<process>\d+)-\w+\.(?P<ending>tmp|old)")
+LEFTOVER = re.compile(r"\.tiebreak-(?P<host>\w+)-(?P<process>\d+)-\w+\.(?P<ending>tmp|old|copy)")
 _WAITING: ContextVar[list[tuple[Path, Path]] | None] = ContextVar("waiting", default=None)
 
 
@@ -58,12 +58,45 @@ def together() -> Iterator[None]:
     token = _WAITING.set(waiting)
     try:
         yield
-        for beside, path in waiting:
-            beside.replace(path)
+        _replace_all(waiting)
     finally:
         _WAITING.reset(token)
         for beside, _ in waiting:
             beside.unlink(missing_ok=True)
+
+
+def _replace_all(waiting: list[tuple[Path, Path]]) -> None:
+    """Rename complete files over their targets; where one fails, put the former ones back."""
+    copies: dict[Path, Path] = {}
+    done: list[Path] = []
+    try:
+        for _, path in waiting:
+            if path.exists():
+                copies[path] = _second_name(path)
+        for beside, path in waiting:
+            os.replace(beside, path)  # noqa: PTH105 - one name that tests can make fail
+            done.append(path)
+    except OSError as error:
+        for path in done:
+            if path in copies:
+                copies.pop(path).replace(path)
+            else:
+                path.unlink(missing_ok=True)
+        target = waiting[len(done)][1]
+        raise _not_written(target, target, error) from None
+    finally:
+        for copy in copies.values():
+            copy.unlink(missing_ok=True)
+
+
+def _second_name(path: Path) -> Path:
+    """Keep a file under a second name: a link costs nothing; where there are none, a copy."""
+    copy = _beside(path, "copy")
+    try:
+        copy.hardlink_to(path)
+    except OSError:
+        shutil.copy2(path, copy)
+    return copy
 
 
 @contextlib.contextmanager

@@ -90,15 +90,20 @@ def _chosen(table: Table, schema: Schema, chosen: Mapping[str, object]) -> dict[
     for role, wanted in chosen.items():
         if role not in schema.names:
             raise OptionError.unknown("columns: the key", role, schema.names)
-        name = str(wanted)
-        matches = _positions_of(table, name)
-        if not matches:
-            raise schema.error(
-                f"{table.title} has no column {name!r} for {role}. {_existing(table)}"
-                f"{_did_you_mean(name, table)}"
-            )
-        found[role] = _only(table, schema, role, matches)
+        found[role] = chosen_column(table, schema, role, wanted)
     return found
+
+
+def chosen_column(table: Table, schema: Schema, role: str, wanted: object) -> int:
+    """Return the position of the column that the caller names for a role."""
+    name = str(wanted)
+    matches = _positions_of(table, name)
+    if not matches:
+        raise schema.error(
+            f"{table.title} has no column {name!r} for {role}. {_existing(table)}"
+            f"{_did_you_mean(name, table)}"
+        )
+    return _only(table, schema, role, matches)
 
 
 def _positions_of(table: Table, name: str) -> list[int]:

@@ -49,11 +49,11 @@ def read_columns(
     table = imported.table
     named = None if imported.is_named else columns
     found = find_response_columns(
-        table, named, options.get("task_columns"), options.get("worker_columns"), tell_order=False
+        table, named, options.get("task_columns"), options.get("worker_columns"), tell_use=False
     )
     if choices.multi_label and not imported.is_named:
         table = split_labels(table, found, choices).table
-        found = find_response_columns(table, None, tell_order=False)
+        found = find_response_columns(table, None, tell_use=False)
     n_task = len(found.task)
     n_worker = len(found.worker)
     loaded = table.read([*found.task, *found.worker, found.label, *found.extras.values()])

@@ -58,8 +58,11 @@ def stripped(table: Table, columns: Iterable[Column]) -> list[Column]:
 
 
 def needs_strip(table: Table, names: Iterable[Ids]) -> bool:
-    """Tell whether any id of a text file has spaces around it."""
-    return table.has_header and any(_strip(each.values)[1] for each in names)
+    """Tell whether any id of a text file has spaces around it.
+
+    One bit an id is made for that, no copy of the ids: there may be hundreds of millions.
+    """
+    return table.has_header and any(_has_spaces(each.values) for each in names)
 
 
 def note_matrix(rows: np.ndarray[Any, Any]) -> None:
@@ -73,16 +76,30 @@ def note_matrix(rows: np.ndarray[Any, Any]) -> None:
         )
 
 
+def _has_spaces(column: Column) -> bool:
+    """Tell whether any text of a column begins or ends with a space."""
+    if not is_arrow(column) or not _is_text(column.type):
+        return False
+    import pyarrow.compute as pc
+
+    tests = (pc.starts_with, pc.ends_with)
+    return any(bool(pc.any(test(column, pattern=" ")).as_py()) for test in tests)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _strip(column: Column) -> tuple[Column, int]:
     """Return a column of text without spaces around values, and how many had some."""
     if not is_arrow(column):
         return column, 0
-    import pyarrow as pa
+    if not _is_text(column.type):
+        return column, 0
     import pyarrow.compute as pc
 
-    kind = column.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return column, 0
     bare = pc.utf8_trim(column, characters=" ")  # line ends stand in quotes, and are meant
     n_changed = pc.sum(pc.not_equal(bare, column)).as_py() or 0
     if not n_changed:

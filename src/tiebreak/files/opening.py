@@ -7,17 +7,25 @@ from typing import Any, NamedTuple, TypeVar
 
 from tiebreak.errors import OptionError
 from tiebreak.files import schemas
-from tiebreak.files.columns import Schema, has_column
+from tiebreak.files.columns import Role, Schema, has_column
 from tiebreak.files.packed import is_packed
+from tiebreak.files.response_columns import EXTRAS
 from tiebreak.files.sources import as_table
 from tiebreak.files.table import Table
 
+WITH_EXTRAS = schemas.RESPONSES._replace(
+    roles=(
+        *schemas.RESPONSES.roles,
+        *(Role(name, frozenset(words), is_needed=False) for name, words in EXTRAS.items()),
+    )
+)
 SCHEMAS = {
-    "responses": schemas.RESPONSES,
+    "responses": WITH_EXTRAS,
     "labels": schemas.LABELS,
     "links": schemas.LINKS,
     "gold": schemas.GOLD,
     "given": schemas.GOLD,
+    "truth": schemas.GOLD,
     "tasks": schemas.TASKS,
     "among": schemas.TASKS,
     "texts": schemas.TEXTS,

@@ -3,6 +3,7 @@
     x.tb/about.json     what this is, its version, counts, and the size and checksum of each file
          start.npy      (n_tasks + 1,) where the responses of a task start
          code.npy       (n_responses,) worker · n_classes + label
+         weight.npy     (n_responses,) how often each response counts; only where that differs
          tasks.arrow, workers.arrow, classes.arrow     the ids, by code
 
 The arrays are memory-mapped: only what a fit touches is read.
@@ -12,28 +13,24 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.errors import FileError, InputError
+from tiebreak.errors import FileError
+from tiebreak.files.array_folder import ABOUT, CHUNK, read_ids, seal, write_ids
 from tiebreak.files.atomic_write import Target, open_folder
-from tiebreak.ids import Ids, is_arrow
 from tiebreak.responses import Responses
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 SUFFIX = ".tb"
-ABOUT = "about.json"
 WHAT = "tiebreak responses"
 VERSION = 1
+WITH_WEIGHTS = 2  # the version of a folder that an earlier tiebreak would read wrongly
 ARRAYS = ("start", "code")
+WEIGHT = "weight"
 NAMES = ("tasks", "workers", "classes")
-CHUNK = 1 << 24
 
 
 def is_packed(target: Any) -> bool:
@@ -52,20 +49,21 @@ def write_packed(target: Target, responses: Responses) -> None:
     path = Path(os.path.realpath(target))
     _refuse_foreign(path)
     with open_folder(path) as folder:
-        for name in ARRAYS:
+        for name in _arrays(has_weights=responses.weight is not None):
             np.save(folder / f"{name}.npy", getattr(responses, name))
         for name in NAMES:
-            _write_names(folder / f"{name}.arrow", name, getattr(responses, name))
+            write_ids(folder / f"{name}.arrow", name, getattr(responses, name))
         about = {
             "what": WHAT,
-            "version": VERSION,
+            "version": VERSION if responses.weight is None else WITH_WEIGHTS,
             "responses": responses.n_responses,
             "tasks": responses.n_tasks,
             "workers": responses.n_workers,
             "classes": responses.n_classes,
             "empty": responses.n_empty,
             "repeats": responses.n_repeats,
-            "files": {file.name: _seal(file) for file in sorted(folder.iterdir())},
+            "ordered": responses.is_class_ordered,
+            "files": {file.name: seal(file) for file in sorted(folder.iterdir())},
         }
         (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
@@ -75,15 +73,26 @@ def read_packed(target: Target) -> Responses:
     folder = Path(target)
     about = _read_about(folder)
     try:
-        _check_files(folder, about["files"])
-        mapped = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS)
-        start, code = map(np.asarray, mapped)  # plain arrays, still on the disk
-        tasks, workers, classes = (_read_names(folder / f"{name}.arrow") for name in NAMES)
+        arrays = _arrays(has_weights=about["version"] == WITH_WEIGHTS)
+        _check_files(folder, about["files"], arrays)
+        mapped = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in arrays)
+        start, code, *more = map(np.asarray, mapped)  # plain arrays, still on the disk
+        tasks, workers, classes = (read_ids(folder / f"{name}.arrow") for name in NAMES)
         found = len(code), len(tasks), len(workers), len(classes)
         said = tuple(about[name] for name in ("responses", "tasks", "workers", "classes"))
-        if found != said or not _fits(start, code, *found[1:]):
+        if found != said or not fits(start, code, *found[1:]):
             raise _damaged(folder, f"it holds {found}, and says {said}")
-        return Responses(start, code, tasks, workers, classes, about["empty"], about["repeats"])
+        return Responses(
+            start,
+            code,
+            tasks,
+            workers,
+            classes,
+            about["empty"],
+            about["repeats"],
+            is_class_ordered=about.get("ordered", False),
+            weight=more[0] if more else None,
+        )
     except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         if isinstance(error, FileError):
             raise
@@ -103,35 +112,30 @@ def _read_about(folder: Path) -> dict[str, Any]:
         raise _damaged(folder, f"{ABOUT}: {error}") from None
     if not isinstance(about, dict) or about.get("what") != WHAT:
         raise FileError(f"{folder} does not hold packed responses: {ABOUT} says something else.")
-    if about.get("version") != VERSION:
+    if about.get("version") not in (VERSION, WITH_WEIGHTS):
         raise FileError(
             f"{folder} has version {about.get('version')!r} of packed responses, and this tiebreak "
-            f"reads version {VERSION}. Pack the responses again: tiebreak pack RESPONSES"
+            f"reads up to version {WITH_WEIGHTS}. Pack the responses again: tiebreak pack RESPONSES"
         )
     return about
 
 
-def _check_files(folder: Path, files: dict[str, dict[str, int]]) -> None:
-    expected = {f"{name}.npy" for name in ARRAYS} | {f"{name}.arrow" for name in NAMES}
+def _arrays(*, has_weights: bool) -> tuple[str, ...]:
+    return (*ARRAYS, WEIGHT) if has_weights else ARRAYS
+
+
+def _check_files(folder: Path, files: dict[str, dict[str, int]], arrays: tuple[str, ...]) -> None:
+    expected = {f"{name}.npy" for name in arrays} | {f"{name}.arrow" for name in NAMES}
     if set(files) != expected:
         raise _damaged(folder, f"{ABOUT} lists {', '.join(sorted(files))}")
-    for name, seal in files.items():
+    for name, written in files.items():
         if not (folder / name).is_file():
             raise _damaged(folder, f"{name} is missing")
-        if _seal(folder / name) != seal:
+        if seal(folder / name) != written:
             raise _damaged(folder, f"{name} is not what was written")
 
 
-def _seal(file: Path) -> dict[str, int]:
-    """Return the size and the checksum of a file."""
-    found = 0
-    with file.open("rb") as content:
-        while chunk := content.read(CHUNK):
-            found = zlib.crc32(chunk, found)
-        return {"bytes": content.tell(), "crc32": found}
-
-
-def _fits(
+def fits(
     start: npt.NDArray[Any], code: npt.NDArray[Any], n_tasks: int, n_workers: int, n_classes: int
 ) -> bool:
     """Tell whether the arrays can be responses; compiled code would trust them blindly."""
@@ -156,49 +160,10 @@ def _damaged(folder: Path, reason: str) -> FileError:
     )
 
 
-def _write_names(file: Path, what: str, names: Ids) -> None:
-    import pyarrow as pa
-
-    column = _as_arrow(what, names)
-    with (
-        pa.OSFile(str(file), "wb") as sink,
-        pa.ipc.new_file(sink, pa.schema({what: column.type})) as out,
-    ):
-        out.write_table(pa.table({what: column}))
-
-
-def _as_arrow(what: str, names: Ids) -> pa.Array:
-    import pyarrow as pa
-
-    if is_arrow(names.values):
-        return names.values
-    try:
-        column = pa.array(list(names))
-        if pa.types.is_nested(column.type) or column.to_pylist() != list(names):
-            raise pa.ArrowInvalid
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-        raise InputError(
-            f"The ids of {what} are not all text, or all numbers of one kind, so they cannot be "
-            f"packed: {names!r}. Give them as text."
-        ) from None
-    return column
-
-
-def _read_names(file: Path) -> Ids:
-    """Map ids into memory; Arrow takes what it needs from there."""
-    import pyarrow as pa
-
-    try:
-        with pa.memory_map(str(file)) as source:
-            (column,) = pa.ipc.open_file(source).read_all().columns
-        return Ids(column.combine_chunks())
-    except pa.ArrowException as error:
-        raise ValueError(f"{file.name}: {error}") from None
-
-
 def _is_own(folder: Path) -> bool:
     """Tell whether a folder holds packed responses, of any version, and nothing else."""
-    own = {ABOUT, *(f"{name}.npy" for name in ARRAYS), *(f"{name}.arrow" for name in NAMES)}
+    arrays = _arrays(has_weights=True)
+    own = {ABOUT, *(f"{name}.npy" for name in arrays), *(f"{name}.arrow" for name in NAMES)}
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -50,7 +50,20 @@ def parquet_table(content: Content) -> Table:
         except (pa.ArrowException, OSError) as error:
             raise _broken(content, error) from None
 
-    table = Table(names, load, Source(content.name), stream=stream if n_rows >= LARGE else None)
+    def order_of(position: int) -> list[Any] | None:
+        kind = schema.field(position).type
+        if not pa.types.is_dictionary(kind) or not kind.ordered or not n_rows:
+            return None
+        column = _open(content).read_row_group(0, columns=[names[position]]).column(0)
+        return list(column.chunk(0).dictionary.to_pylist())
+
+    table = Table(
+        names,
+        load,
+        Source(content.name),
+        stream=stream if n_rows >= LARGE else None,
+        order_of=order_of,
+    )
     return table
 
 

@@ -13,29 +13,36 @@ from tiebreak.errors import InputError, note
 from tiebreak.files import schemas
 from tiebreak.files.categories import category_order
 from tiebreak.files.columns import Schema, find_columns
-from tiebreak.files.doubts import needs_strip, note_odd_classes, stripped
+from tiebreak.files.doubts import note_odd_classes, stripped
 from tiebreak.files.formats import FormatOptions, import_gold, import_options, import_table
 from tiebreak.files.multi_label import split_labels
 from tiebreak.files.packed import is_packed, read_packed
 from tiebreak.files.probability_columns import as_probabilities, read_classes
+from tiebreak.files.response_building import build, like
 from tiebreak.files.response_columns import find_response_columns
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Column, Ids, as_list, is_arrow
+from tiebreak.ids import MISSING, Column, Ids, as_list
 from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Labels
 from tiebreak.links import Links, Sampling, as_must, as_said
-from tiebreak.responses import Builder, Repeats, Responses
+from tiebreak.responses import Repeats, Responses
 
 ColumnNames = Mapping[str, object]
 
 
 class Export(NamedTuple):
-    """What a file of responses holds: `gold` is None where it names no known label."""
+    """What a file of responses holds: `gold` is None where it names no known label.
+
+    `columns` says which column was read as what, where it is a plain table; `form` is what people
+    call the format of a tool, where it is one.
+    """
 
     responses: Responses
     gold: Gold | None
+    columns: dict[str, str] | None = None
+    form: str | None = None
 
 
 def read_responses(
@@ -135,29 +142,25 @@ def read_export(
         table = split_labels(table, found, choices).table
         found = find_response_columns(table, None)
     default: Repeats = "vote" if "run" in found.extras else "last"
-    builder = Builder(repeats or default, table.source)
-    for task, worker, label in found.batches(table):
-        builder.add(task, worker, label, is_large=table.stream is not None)
-    if needs_strip(table, builder.names()):  # rare: read again rather than look at every value
-        builder = Builder(repeats or default, table.source)
-        for columns_read in found.batches(table):
-            task, worker, label = stripped(table, columns_read)
-            builder.add(task, worker, label, is_large=table.stream is not None)
     order = category_order(table, found.label)
     if order is not None:
         classes = [*order, *(classes or ())]
-    known = Gold.from_dict(imported.gold) if imported.gold else None
-    built = builder.finish(
-        tasks=None if tasks is None else _like(task, read_tasks(tasks), "tasks"),
-        classes=None if classes is None else _like(label, clean("classes", classes), "classes"),
+    built = build(
+        table,
+        found,
+        repeats or default,
+        tasks=None if tasks is None else read_tasks(tasks),
+        classes=None if classes is None else clean("classes", classes),
     )
-    responses = Responses(*built, frame=table.frame)
+    responses = Responses.from_built(built, table.frame)
     if order is not None:
         responses = responses.with_class_order(Ids(order))
     note_odd_classes(responses)
+    known = Gold.from_dict(imported.gold) if imported.gold else None
     if known is not None:  # a task may be known and have no other answer
         responses = responses.with_tasks(known.tasks)
-    return Export(responses, known)
+    understood = None if imported.is_named else found.understood(table)
+    return Export(responses, known, understood, imported.form)
 
 
 def read_links(
@@ -377,25 +380,9 @@ def _refuse_repeats(codes: Codes, tasks: Ids, table: Table) -> None:
 def _extended(responses: Responses, tasks: Any, classes: Iterable[Any] | None) -> Responses:
     """Add tasks without responses and classes that nobody chose."""
     if tasks is not None:
-        more = _like(responses.tasks.values, read_tasks(tasks), "tasks")
+        more = like(responses.tasks.values, read_tasks(tasks), "tasks")
         responses = responses.with_tasks(ids.encode(more)[1])
     if classes is not None:
-        more = _like(responses.classes.values, clean("classes", classes), "classes")
+        more = like(responses.classes.values, clean("classes", classes), "classes")
         responses = responses.with_classes(ids.encode(more)[1])
     return responses
-
-
-def _like(known: Column, column: Column, what: str) -> Column:
-    """Give ids listed apart the type of those in the table, where that is typed."""
-    if not is_arrow(known):
-        return column
-    import pyarrow as pa
-
-    kind = getattr(known.type, "value_type", known.type)  # of a dictionary: its values
-    try:
-        return (column if is_arrow(column) else pa.array(column)).cast(kind)
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-        raise InputError(
-            f"{what}= holds ids that do not fit those of the table, which are {kind}: "
-            f"{Ids(column)!r}. Give both the same type."
-        ) from None

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tiebreak.errors import OptionError, ResponseError, note
+from tiebreak.errors import OptionError, note
 from tiebreak.files import schemas
-from tiebreak.files.columns import find_columns, squashed
+from tiebreak.files.columns import chosen_column, find_columns, squashed
 from tiebreak.files.formats.rows import SEPARATOR, composed
 from tiebreak.files.table import Table
 from tiebreak.ids import Column, is_arrow
@@ -26,12 +26,21 @@ EXTRAS: dict[str, tuple[str, ...]] = {  # role: the names under which people kee
     "order": ("order", "position", "swapped", "presentationorder"),
     "group": ("group", "family", "modelfamily"),
     "confidence": ("confidence",),
-    "weight": ("weight",),
+    "weight": ("weight",),  # how often a response counts
     "time": ("time",),
 }
 PERHAPS_RUN = ("sample", "sampleid")  # a run where another column is the task
 MOST_ORDERS = 6  # of three answers; a column with more values is a place in a queue
 LATEST_EPOCH = 1_000_000  # above it, an "epoch" is a time in seconds
+
+
+class Batch(NamedTuple):
+    """Some rows of responses; `weight` is None where every response counts once."""
+
+    task: Column
+    worker: Column
+    label: Column
+    weight: Column | None = None
 
 
 class ResponseColumns(NamedTuple):
@@ -42,16 +51,27 @@ class ResponseColumns(NamedTuple):
     label: int
     extras: dict[str, int]
 
-    def batches(self, table: Table) -> Iterator[tuple[Column, Column, Column]]:
-        """Yield task, worker and label, piece by piece where the table is large."""
-        order = self.extras.get("order")
-        positions = [*self.task, *self.worker, self.label]
-        for columns in table.batches(positions if order is None else [*positions, order]):
-            task = joined(columns[: len(self.task)])
-            worker = joined(columns[len(self.task) : len(self.task) + len(self.worker)])
-            if order is not None:
-                worker = _with_order(worker, columns[-1])
-            yield task, worker, columns[len(self.task) + len(self.worker)]
+    def batches(self, table: Table) -> Iterator[Batch]:
+        """Yield task, worker, label and weight, piece by piece where the table is large."""
+        n_task = len(self.task)
+        n_ids = n_task + len(self.worker)
+        more = [role for role in ("order", "weight") if role in self.extras]
+        positions = [*self.task, *self.worker, self.label, *(self.extras[role] for role in more)]
+        for columns in table.batches(positions):
+            extras = dict(zip(more, columns[n_ids + 1 :], strict=True))
+            worker = joined(columns[n_task:n_ids])
+            if "order" in extras:
+                worker = _with_order(worker, extras["order"])
+            yield Batch(joined(columns[:n_task]), worker, columns[n_ids], extras.get("weight"))
+
+    def understood(self, table: Table) -> dict[str, str]:
+        """Return the names of the columns that were read, by role."""
+        composed_of = {"task": self.task, "worker": self.worker, "label": (self.label,)}
+        named = {role: (at,) for role, at in self.extras.items()}
+        return {
+            role: SEPARATOR.join(table.names[i] for i in positions)
+            for role, positions in (composed_of | named).items()
+        }
 
 
 def find_response_columns(
@@ -60,11 +80,12 @@ def find_response_columns(
     task_columns: Sequence[str] | None = None,
     worker_columns: Sequence[str] | None = None,
     *,
-    tell_order: bool = True,
+    tell_use: bool = True,
 ) -> ResponseColumns:
     """Find the columns of responses; what is composed need not be found by name."""
     chosen = dict(chosen or {})
-    extras = {role: _existing(table, chosen.pop(role)) for role in EXTRAS if role in chosen}
+    named = {role: chosen.pop(role) for role in EXTRAS if role in chosen}
+    extras = {role: chosen_column(table, schemas.RESPONSES, role, n) for role, n in named.items()}
     several = {"task": task_columns, "worker": worker_columns}
     parts = {role: _positions(table, role, names, chosen) for role, names in several.items()}
     chosen |= {role: table.names[found[0]] for role, found in parts.items() if found}
@@ -76,8 +97,8 @@ def find_response_columns(
     worker = parts["worker"] or (found["worker"],)
     taken = {*task, *worker, found["label"], *extras.values()}
     extras |= _find_extras(table, taken, set(extras))
-    if tell_order and "order" in extras:
-        _tell_order(table, extras["order"])
+    if tell_use:
+        _tell_use(table, extras)
     return ResponseColumns(task, worker, found["label"], extras)
 
 
@@ -102,14 +123,7 @@ def _positions(
         )
     if isinstance(names, str):
         raise OptionError(f"{role}_columns takes a list of names; got {names!r}.")
-    return tuple(_existing(table, name) for name in names)
-
-
-def _existing(table: Table, name: object) -> int:
-    if str(name) not in table.names:
-        there = ", ".join(map(repr, table.names[:20]))
-        raise ResponseError(f"{table.title} has no column {str(name)!r}. Its columns are {there}.")
-    return table.names.index(str(name))
+    return tuple(chosen_column(table, schemas.RESPONSES, role, name) for name in names)
 
 
 def _sample_as_run(table: Table, chosen: dict[str, object]) -> int | None:
@@ -142,11 +156,18 @@ def _find_extras(table: Table, taken: set[int], known: set[str]) -> dict[str, in
     return found
 
 
-def _tell_order(table: Table, position: int) -> None:
-    note(
-        f"{table.title}: column {table.names[position]!r} is the order of presentation; each "
-        "worker and order is a worker of its own."
-    )
+def _tell_use(table: Table, extras: Mapping[str, int]) -> None:
+    """Say which columns change what responses count for."""
+    if "order" in extras:
+        note(
+            f"{table.title}: column {table.names[extras['order']]!r} is the order of presentation; "
+            "each worker and order is a worker of its own."
+        )
+    if "weight" in extras:
+        note(
+            f"{table.title}: column {table.names[extras['weight']]!r} says how often each response "
+            "counts. If it means something else, rename it."
+        )
 
 
 def _can_be(table: Table, role: str, position: int) -> bool:

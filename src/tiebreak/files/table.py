@@ -26,6 +26,7 @@ class Table:
     `frame` is the caller's kind of table; `has_header` says that the names were the first line
     of a text file, so that they may be a row of data where the header was forgotten. `stream`
     gives a large file piece by piece; its columns are Arrow arrays, clean but for empty text.
+    `order_of` tells the ordered categories of a column of a typed file.
     """
 
     names: tuple[str, ...]
@@ -34,6 +35,7 @@ class Table:
     frame: str = "pyarrow"
     has_header: bool = False
     stream: Callable[[Sequence[int]], Iterator[Sequence[Column]]] | None = None
+    order_of: Callable[[int], list[Any] | None] | None = None
 
     @property
     def title(self) -> str:
@@ -43,7 +45,10 @@ class Table:
     def read(self, positions: Sequence[int], *, allow_empty: bool = False) -> list[Column]:
         """Load and clean some columns; all have the same length, at least 1 unless allowed."""
         raw = self.load(positions)
-        columns = [clean(self.names[i], column) for i, column in zip(positions, raw, strict=True)]
+        columns = [
+            clean(self.names[i], column, self.source)
+            for i, column in zip(positions, raw, strict=True)
+        ]
         lengths = {self.names[i]: len(c) for i, c in zip(positions, columns, strict=True)}
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
@@ -69,7 +74,7 @@ class Table:
         return InputError(f"{self.title} holds {what}. Add at least one row.")
 
 
-def clean(name: str, column: Any) -> Column:
+def clean(name: str, column: Any, source: Source = NOWHERE) -> Column:
     """Make a column one Arrow array, or a list of Python objects where Arrow cannot hold it.
 
     Missing values (None, NaN, empty text) become null; what cannot be an id is refused.
@@ -94,7 +99,7 @@ def clean(name: str, column: Any) -> Column:
         column = pa.chunked_array(column)
     if is_arrow(column):
         column = _plain_arrow(column)
-    return column if is_arrow(column) else _python_column(name, column)
+    return column if is_arrow(column) else _python_column(name, column, source)
 
 
 def _from_numpy(name: str, column: np.ndarray[Any, Any]) -> Column:
@@ -214,7 +219,7 @@ def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks()
 
 
-def _python_column(name: str, column: Any) -> list[Any]:
+def _python_column(name: str, column: Any, source: Source) -> list[Any]:
     """Check that every value of a Python column can be an id; mark what is missing."""
     if isinstance(column, str | bytes) or not hasattr(column, "__iter__"):
         raise InputError(f"Column {name!r} must be a list or an array; got {column!r}.")
@@ -224,8 +229,11 @@ def _python_column(name: str, column: Any) -> list[Any]:
             hash(value)
         except TypeError:
             cure = "--multi-label (multi_label=True) makes one yes/no task of each label."
+            where = f"Column {name!r}, row {row + 1:,}"
+            if source.name:
+                where = f"{source.where(row)}: column {name!r}"
             raise InputError(
-                f"Column {name!r}, row {row + 1:,} holds {value!r} ({type(value).__name__}), "
+                f"{where} holds {value!r} ({type(value).__name__}), "
                 "which cannot be an id or a label. "
                 f"{cure if isinstance(value, list) else 'Use text or a number.'}"
             ) from None

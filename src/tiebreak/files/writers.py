@@ -11,7 +11,7 @@ import gzip
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +99,7 @@ def write_gold(target: Target, gold: Gold, *, format: str | None = None) -> None
 
 
 def write_responses(target: Target, responses: Responses, *, format: str | None = None) -> None:
-    """Write task, worker and label of every response.
+    """Write task, worker and label of every response, and weight where responses have one.
 
     A task without responses, or a worker without labels, gets a row with an empty label, so
     that it still exists when the file is read. Classes that nobody chose are not written.
@@ -110,12 +110,14 @@ def write_responses(target: Target, responses: Responses, *, format: str | None 
     if format is None and is_packed(target):
         write_packed(target, responses)
         return
-    task, worker, label = _rows_to_write(responses)
-    columns = {
-        "task": responses.tasks.take(task),
-        "worker": responses.workers.take(worker),
-        "label": _take_known(responses.classes, label),
+    rows = _rows_to_write(responses)
+    columns: dict[str, Column] = {
+        "task": responses.tasks.take(rows.task),
+        "worker": responses.workers.take(rows.worker),
+        "label": _take_known(responses.classes, rows.label),
     }
+    if rows.weight is not None:
+        columns["weight"] = rows.weight
     write_table(target, columns, format=format)
 
 
@@ -183,7 +185,16 @@ def _take_known(known: Ids, codes: Codes) -> Column:
     return [None if code == MISSING else known[code] for code in codes.tolist()]
 
 
-def _rows_to_write(responses: Responses) -> tuple[Codes, Codes, Codes]:
+class RowsToWrite(NamedTuple):
+    """Rows of a file of responses, in codes; a label or weight may be missing."""
+
+    task: Codes
+    worker: Codes
+    label: Codes
+    weight: Floats | None  # NaN where a row has no label
+
+
+def _rows_to_write(responses: Responses) -> RowsToWrite:
     """Return rows such that tasks and workers all appear, in their order, when they are read.
 
     A task without responses and a worker without labels get a row without a label, beside the
@@ -202,4 +213,7 @@ def _rows_to_write(responses: Responses) -> tuple[Codes, Codes, Codes]:
     np.minimum.at(first_task, worker, task)
     turn = np.maximum(task, np.maximum.accumulate(first_task)[worker])
     order = np.lexsort((task, worker, turn))
-    return task[order], worker[order], label[order]
+    weight = responses.weight
+    if weight is not None:
+        weight = np.concatenate([weight, np.full(len(silent), np.nan)])[order]
+    return RowsToWrite(task[order], worker[order], label[order], weight)

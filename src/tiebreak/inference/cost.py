@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from tiebreak.errors import OptionError, note
-from tiebreak.inference.inputs import require_memory
+from tiebreak.inference.inputs import require_memory, without_memory_check
 from tiebreak.responses import Responses
 
 SECONDS_PER_CELL = 3e-8  # of one sweep: 20 workers, 1,000 classes, two cores
@@ -17,6 +19,11 @@ def estimate_seconds(responses: Responses, worker_model: str = "confusion") -> f
     n_cells = responses.n_workers * responses.n_classes**2
     share = 1.0 if worker_model == "confusion" else 0.25  # one coin: its table is filled, no more
     return n_cells * share * SECONDS_PER_CELL * SWEEPS
+
+
+def unchecked(*, force: bool) -> AbstractContextManager[None]:
+    """Let what is inside begin whatever it costs, if forced; without that change nothing."""
+    return without_memory_check() if force else nullcontext()
 
 
 def note_or_refuse(

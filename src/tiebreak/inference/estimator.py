@@ -30,7 +30,9 @@ from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.decisions import Decisions
+    from tiebreak.inference.kept.dropping import Carried
     from tiebreak.inference.worker_summary import WorkersTable
+    from tiebreak.plots import Plots
 
 
 class Estimator:
@@ -57,6 +59,7 @@ class Estimator:
 
     calibration_: Calibration | None = None
     doubtful_links_: DoubtfulLinks | None = None
+    _carried: Carried | None = None  # where responses were dropped and counts stay
 
     @property
     def link_error(self) -> float | str | None:
@@ -78,6 +81,13 @@ class Estimator:
         """
         raise TypeError(f"{type(self).__name__} is a base; use one of the estimators.")
 
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the fitted model: `.workers()`, `.confusion(worker)`, `.bound()` …"""
+        from tiebreak.plots import Plots
+
+        return Plots(self)
+
     def fit_predict(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Labels:
@@ -98,6 +108,39 @@ class Estimator:
         from tiebreak.decisions import decide
 
         return decide(self, cost_matrix, abstain_rate=abstain_rate)
+
+    def save(self, target: Any, *, keep: str = "responses") -> None:
+        """Write the fitted model into a folder that `tiebreak.load` reads: see docs/life.md.
+
+        With `keep="counts"` responses are left out; what workers are believed to be stays.
+        """
+        from tiebreak.inference.kept import model_file
+
+        model_file.save(self, target, keep)
+
+    def predict(self, responses: Any, *, links: Any = None) -> Labels:
+        """Label new tasks by workers as they are known; the model stays as it is.
+
+        Workers never seen count as the prior says. `links` join new tasks to each other and to
+        tasks of the model.
+        """
+        from tiebreak.inference.kept import prediction
+
+        return prediction.predict(self, responses, links)
+
+    def update(
+        self, responses: Any = None, *, links: Any = None, gold: Any = None, forget: float = 1.0
+    ) -> Self:
+        """Go on with more responses, links and gold, on old tasks and new ones.
+
+        Where responses are kept, this ends where a fit of everything together does that starts
+        from here. With `forget` below 1 what workers did counts that much less, update by update;
+        such a model keeps counts in the place of responses.
+        """
+        from tiebreak.inference.kept import updating
+
+        updating.update(self, responses, links, gold, forget)
+        return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name."""
@@ -141,6 +184,7 @@ class Estimator:
     ) -> None:
         """Keep the inputs and name the results by the caller's ids."""
         responses = inputs.responses
+        self._carried = None
         self.responses_, self.links_, self.gold_ = responses, inputs.links, inputs.gold
         self.tasks_, self.workers_ = responses.tasks, responses.workers
         self.classes_ = responses.classes

@@ -59,6 +59,7 @@ def scaled_scores(
     tasks: Codes,
     pays: Floats | None = None,
     unit: Codes | None = None,
+    n_given: Floats | None = None,
 ) -> Floats:
     """Return the scaled class scores of some tasks, (n, n_classes).
 
@@ -66,10 +67,22 @@ def scaled_scores(
     holds. It is scaled by the mean over the unit, so that it does not matter which holds it.
     """
     scores = class_scores_of(problem, beliefs, tasks)
-    scale = found.scale(n_responses(problem.tasks)[tasks])
+    counted = n_responses(problem.tasks) if n_given is None else n_given
+    scale = found.scale(counted[tasks])
+    log_prior = problem.states.expected_log_of_class(beliefs.alpha)
+    return scale_scores(scores, scale, log_prior, pays, unit)
+
+
+def scale_scores(
+    scores: Floats,
+    scale: Floats,
+    log_prior: Floats,
+    pays: Floats | None = None,
+    unit: Codes | None = None,
+) -> Floats:
+    """Return class scores times the scale of each task; `pays` and `unit` as in `scaled_scores`."""
     if pays is None or unit is None:
         return np.asarray(scale[:, None] * scores)
-    log_prior = problem.states.expected_log_of_class(beliefs.alpha)
     scaled = np.asarray(scale[:, None] * (scores - log_prior))
     total = np.bincount(unit, weights=scale)[unit]
     mean = total / np.bincount(unit)[unit]
@@ -77,10 +90,15 @@ def scaled_scores(
     return scaled
 
 
-def probabilities(problem: Problem, beliefs: Beliefs, found: Calibration) -> Floats:
-    """Return the probability of each class of each task, by its responses alone."""
+def probabilities(
+    problem: Problem, beliefs: Beliefs, found: Calibration, n_given: Floats | None = None
+) -> Floats:
+    """Return the probability of each class of each task, by its responses alone.
+
+    `n_given`, (n_tasks,), is how many responses each has had, where some were dropped.
+    """
     logs = vb.expected_logs(problem, beliefs)
-    scale = found.scale(n_responses(problem.tasks))
+    scale = found.scale(n_responses(problem.tasks) if n_given is None else n_given)
     n_tasks = problem.tasks.n_tasks
     q = np.empty((n_tasks, problem.n_classes))
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,17 +85,35 @@ def _with_gold_classes(responses: Responses, gold: Gold) -> Responses:
     return wider
 
 
+TOO_MANY = "Is the label column the right one? Text answers must be grouped into classes first."
+_HAS_MEMORY_CHECK: ContextVar[bool] = ContextVar("has_memory_check", default=True)
+
+
+@contextmanager
+def without_memory_check() -> Iterator[None]:
+    """Let fits begin that seem too large for this machine: somebody said so (`--force`)."""
+    token = _HAS_MEMORY_CHECK.set(False)
+    try:
+        yield
+    finally:
+        _HAS_MEMORY_CHECK.reset(token)
+
+
 def require_memory(responses: Responses) -> None:
     """Refuse more classes than memory can hold confusions for."""
     n_classes = responses.n_classes
     needed = 8 * n_classes * (4 * responses.n_workers * n_classes + 3 * responses.n_tasks)
     limit = _memory_bytes()
-    if needed > limit or responses.n_workers * n_classes >= 2**31:
+    if needed > limit and _HAS_MEMORY_CHECK.get():
         raise ResponseError(
             f"{n_classes:,} classes and {responses.n_workers:,} workers need about "
             f"{needed / 2**30:,.0f} GiB for confusion matrices; this machine has "
-            f"{limit / 2**30:,.0f} GiB.\n"
-            "Is the label column the right one? Text answers must be grouped into classes first."
+            f"{limit / 2**30:,.0f} GiB.\n{TOO_MANY} --force tries it all the same."
+        )
+    if responses.n_workers * n_classes >= 2**31:
+        raise ResponseError(
+            f"{n_classes:,} classes and {responses.n_workers:,} workers are more than codes of 31 "
+            f"bits can name.\n{TOO_MANY}"
         )
 
 

@@ -29,9 +29,9 @@ from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import GridPoint
 from tiebreak.inference.stages import Start, lay_out, patterns_of, to_patterns
-from tiebreak.inference.vb import Problem, Stopping
+from tiebreak.inference.vb import Beliefs, Problem, Stopping
 from tiebreak.inference.warm_start import WarmStart, q_from
-from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, crowd_model
+from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, CrowdModel, crowd_model
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.threads import default_threads
@@ -146,7 +146,9 @@ class VariationalBayes(Estimator):
     worker_model_: str
     models_tried_: tuple[Tried, ...] | None
     _warm_start: WarmStart
-    _communities: Kinds | None
+    _communities: Kinds | None = None
+    _crowd_model: CrowdModel
+    _beliefs: Beliefs
 
     supports_adaptive_selection = True
 
@@ -304,7 +306,13 @@ class VariationalBayes(Estimator):
             q = start.probabilities_ if end is None else end.class_q
             if end is not None and end.is_for(crowd):
                 return np.asarray(end.q if end.worker_model == self.worker_model_ else q)
-            return q_from(start.responses_, q, crowd, vb.majority(tasks, crowd.n_classes))
+            votes = vb.majority(tasks, crowd.n_classes)
+            if end is not None and end.worker_model == self.worker_model_:
+                q = end.q
+                n_subtypes = q.shape[1] // end.responses.n_classes
+                if n_subtypes > 1:
+                    votes = vb.split_into_subtypes(votes, n_subtypes, self.random_state)
+            return q_from(start.responses_, q, crowd, votes)
         if not isinstance(self.init, str):
             return start_from(self.init, crowd)
         if self.init == "spectral":
@@ -376,6 +384,8 @@ class VariationalBayes(Estimator):
         problem = fitted.problem
         found = fitted.found
         run = found.run
+        self._crowd_model = CrowdModel(problem.states, problem.workers)
+        self._beliefs = run.beliefs
         self.class_prior_ = problem.states.mean(run.beliefs.alpha)
         self.confusion_ = vb.confusion(problem, run.beliefs)
         self.bounds_ = run.bounds

@@ -148,10 +148,14 @@ def to_states(problem: Problem, q: Floats, random_state: int | None = None) -> F
     """Return q by state, where it is by class: subtypes start at random, [eq:subtype-start]."""
     if q.shape[1] == problem.n_states:
         return q
+    return split_into_subtypes(q, problem.n_states // problem.n_classes, random_state)
+
+
+def split_into_subtypes(q: Floats, n_subtypes: int, random_state: int | None = None) -> Floats:
+    """Return q by state from q by class, with shares of subtypes drawn: [eq:subtype-start]."""
     rng = np.random.default_rng(random_state or 0)
-    n_subtypes = problem.n_states // problem.n_classes
-    within = rng.dirichlet(np.ones(n_subtypes), size=(len(q), problem.n_classes))
-    return np.asarray((q[:, :, None] * within).reshape(len(q), problem.n_states))
+    within = rng.dirichlet(np.ones(n_subtypes), size=q.shape)
+    return np.asarray((q[:, :, None] * within).reshape(len(q), q.shape[1] * n_subtypes))
 
 
 def clamp(q: Floats, gold: GoldCodes | None, n_classes: int | None = None) -> Floats:
@@ -380,7 +384,8 @@ def class_scores(problem: Problem, scores: Floats) -> Floats:
     """Return the score of each class: the log of the sum over its states, exponentiated."""
     if problem.n_states == problem.n_classes:
         return scores
-    by_class = scores.reshape(len(scores), problem.n_classes, -1)
+    n_subtypes = problem.n_states // problem.n_classes  # -1 cannot be told of no task at all
+    by_class = scores.reshape(len(scores), problem.n_classes, n_subtypes)
     return np.asarray(np.logaddexp.reduce(by_class, axis=2))
 
 

@@ -58,7 +58,7 @@ def _are_equal(one: Responses, other: Responses) -> bool:
 
 
 def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) -> Floats:
-    """Return q of a model of other responses, by these tasks and classes.
+    """Return q of a model of other responses, by these tasks and classes, or by their states.
 
     Parameters
     ----------
@@ -67,13 +67,18 @@ def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) ->
     responses
         Those to fit now.
     votes
-        (n_tasks, n_classes) where tasks that the model has not seen start.
+        (n_tasks, n_classes or n_states) where tasks that the model has not seen start.
     """
     place = former.tasks.codes(responses.tasks)
-    column = responses.classes.codes(former.classes)
+    n_subtypes = q.shape[1] // max(former.n_classes, 1)
+    subtype = np.arange(n_subtypes)
+    new_class = np.repeat(responses.classes.codes(former.classes), n_subtypes)
+    column = np.where(
+        new_class >= 0, new_class * n_subtypes + np.tile(subtype, former.n_classes), -1
+    )
     seen = np.flatnonzero(place >= 0)
     kept = np.flatnonzero(column >= 0)
-    moved = np.zeros((len(seen), responses.n_classes))
+    moved = np.zeros((len(seen), votes.shape[1]))
     moved[:, column[kept]] = q[np.ix_(place[seen], kept)]
     total = moved.sum(axis=1)
     has_mass = total > 0.0  # not where all that was likely is no class any more

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
@@ -51,5 +51,12 @@ def summing_kernel(function: F) -> F:
 
 
 def _compile(function: F, fastmath: set[str] | bool = False) -> F:
-    compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=fastmath)
+    options: dict[str, Any] = {
+        "nogil": True,
+        "cache": True,
+        "error_model": "numpy",
+        "fastmath": fastmath,
+        "no_cfunc_wrapper": True,  # nobody calls kernels from C; a first fit compiles less
+    }
+    compiled = numba.njit(**options)
     return cast(F, compiled(function))

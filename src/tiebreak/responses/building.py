@@ -13,9 +13,10 @@ from tiebreak.ids import MISSING, Coder, Column, Ids
 from tiebreak.kernels.contract import COMPILED_ROWS
 from tiebreak.kernels.ingest import reference
 from tiebreak.kernels.ingest.reference import Arranged, Part
-from tiebreak.kernels.layout import Codes, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.threads import default_threads, for_each
 from tiebreak.responses.voting import vote
+from tiebreak.responses.weights import arrange_weighted, check_length
 from tiebreak.source import NOWHERE, Source
 
 Repeats = Literal["last", "count", "error", "vote"]
@@ -36,6 +37,7 @@ class Built(NamedTuple):
     classes: Ids
     n_empty: int
     n_repeats: int
+    weight: Floats | None = None
 
 
 class Builder:
@@ -56,12 +58,26 @@ class Builder:
         self._coders: tuple[Coder, ...] = ()
         self._parts: list[Part] = []
         self._recent: list[Part] = []
+        self._weights: list[Floats] = []  # of each row that has a label; empty: none are given
         self._rows_without_id: dict[str, list[int]] = {"task": [], "worker": []}  # the first few
         self._n_without_id = {"task": 0, "worker": 0}
         self._n_rows = 0
         self._n_empty = 0
 
-    def add(self, task: Column, worker: Column, label: Column, *, is_large: bool = False) -> None:
+    @property
+    def n_rows(self) -> int:
+        """How many rows were taken."""
+        return self._n_rows
+
+    def add(
+        self,
+        task: Column,
+        worker: Column,
+        label: Column,
+        *,
+        weight: Floats | None = None,
+        is_large: bool = False,
+    ) -> None:
         """Take some rows; `is_large` says that many more may follow."""
         columns = task, worker, label
         if not self._coders:
@@ -78,6 +94,9 @@ class Builder:
             task_code = task_code[given]
             worker_code = worker_code[given]
             label_code = label_code[given]
+        if weight is not None:
+            check_length(weight, len(given))
+            self._weights.append(weight[given])
         # Codes wait in 16 and 8 bits where these can hold them; sorting makes one code of both.
         worker = _narrow(worker_code, len(self._coders[1]), np.uint16)
         label = _narrow(label_code, len(self._coders[2]), np.uint8)
@@ -109,7 +128,7 @@ class Builder:
         class_names, new_label = sorted_classes(class_names)
         if self._n_empty:
             note(f"{self._n_empty:,} rows have an empty label: no answer, not counted.")
-        arranged = self._arrange(len(task_names), len(worker_names), new_label)
+        arranged, weight = self._arrange(len(task_names), len(worker_names), new_label)
         built = Built(
             arranged.start,
             arranged.code,
@@ -118,6 +137,7 @@ class Builder:
             class_names,
             self._n_empty,
             arranged.n_repeats,
+            weight,
         )
         if built.n_repeats and self._repeats == "vote":
             return _vote(built)
@@ -125,11 +145,17 @@ class Builder:
             _report_repeats(built, self._repeats)
         return built
 
-    def _arrange(self, n_tasks: int, n_workers: int, new_label: Codes) -> Arranged:
+    def _arrange(
+        self, n_tasks: int, n_workers: int, new_label: Codes
+    ) -> tuple[Arranged, Floats | None]:
         self._join()
         parts = self._parts
         self._parts = []  # arranging uses the parts up: nobody else may hold on to them
-        return arrange(parts, n_tasks, n_workers, new_label, keep_last=self._repeats == "last")
+        keep_last = self._repeats == "last"
+        if self._weights:
+            weight = np.concatenate(self._weights)
+            return arrange_weighted(parts, weight, n_tasks, new_label, keep_last=keep_last)
+        return arrange(parts, n_tasks, n_workers, new_label, keep_last=keep_last), None
 
     def _join(self) -> None:
         """Make one part of the recent ones: many small arrays leave holes between them."""
@@ -183,13 +209,17 @@ def arrange(
     return sort_by_task.arrange(parts, n_tasks, new_label, keep_last=keep_last)
 
 
+class MixedLabelsError(ResponseError):
+    """Labels of several types, which have no order; a reader knows where they stand."""
+
+
 def sorted_classes(classes: Ids) -> tuple[Ids, Codes]:
     """Sort classes; labels that cannot be compared with each other are refused."""
     try:
         return ids.sort(classes)
     except TypeError:
         kinds = sorted({type(value).__name__ for value in classes})
-        raise ResponseError(
+        raise MixedLabelsError(
             f"The labels mix types ({', '.join(kinds)}), so classes have no order. "
             "Give all labels as one type, for instance text."
         ) from None
@@ -202,12 +232,12 @@ def _narrow(codes: Codes, n: int, kind: type[np.unsignedinteger[Any]]) -> Any:
 
 def _vote(built: Built) -> Built:
     """Keep what each worker said most often on each task, and say how often that is nothing."""
-    voted = vote(built.start, built.code, len(built.classes))
+    voted = vote(built.start, built.code, len(built.classes), built.weight)
     note(
         f"{built.n_repeats:,} responses repeat a worker on a task; the majority of a worker's "
         f"runs counts once (repeats='vote'), and {voted.n_ties:,} ties give no vote."
     )
-    return built._replace(start=voted.start, code=voted.code)
+    return built._replace(start=voted.start, code=voted.code, weight=voted.weight)
 
 
 def _report_repeats(built: Built, repeats: Repeats) -> None:

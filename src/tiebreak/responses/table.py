@@ -14,7 +14,15 @@ from tiebreak.errors import ResponseError
 from tiebreak.ids import Column, Ids, folding, is_arrow
 from tiebreak.kernels.ingest.reference import Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
-from tiebreak.responses.building import INT32_END, Builder, Repeats, arrange, sorted_classes
+from tiebreak.responses.building import (
+    INT32_END,
+    Builder,
+    Built,
+    Repeats,
+    arrange,
+    sorted_classes,
+)
+from tiebreak.responses.weights import arrange_weighted, check_length, read_weights
 from tiebreak.source import NOWHERE, Source
 
 
@@ -76,12 +84,20 @@ class Responses:
         if len(set(lengths)) > 1:
             raise ResponseError(f"task, worker and label must be equally long; got {lengths}.")
         same = np.arange(len(classes), dtype=np.int32)
-        arranged = arrange([Part(*columns)], len(tasks), len(workers), same, keep_last=False)
+        parts = [Part(*columns)]
+        in_order: Floats | None = None
         if weight is None:
-            return cls(arranged.start, arranged.code, tasks, workers, classes)
-        code = columns[1].astype(np.int64) * len(classes) + columns[2]
-        in_order = np.asarray(weight, dtype=np.float64)[np.lexsort((code, columns[0]))]
+            arranged = arrange(parts, len(tasks), len(workers), same, keep_last=False)
+        else:
+            given = np.asarray(weight, dtype=np.float64)
+            check_length(given, lengths[0])
+            arranged, in_order = arrange_weighted(parts, given, len(tasks), same, keep_last=False)
         return cls(arranged.start, arranged.code, tasks, workers, classes, weight=in_order)
+
+    @classmethod
+    def from_built(cls, built: Built, frame: str = "pyarrow") -> Responses:
+        """Take what a builder has made."""
+        return cls(*built[:-1], frame=frame, weight=built.weight)
 
     @classmethod
     def from_columns(
@@ -92,14 +108,16 @@ class Responses:
         *,
         tasks: Column | None = None,
         classes: Column | None = None,
+        weight: Column | None = None,
         repeats: Repeats = "last",
         frame: str = "pyarrow",
         source: Source = NOWHERE,
     ) -> Responses:
-        """Build from three columns of equal length; see `tiebreak.read_responses`."""
+        """Build from columns of equal length; see `tiebreak.read_responses`."""
         builder = Builder(repeats, source)
-        builder.add(task, worker, label)
-        return cls(*builder.finish(tasks=tasks, classes=classes), frame=frame)
+        weights = None if weight is None else read_weights(weight, source, 0)
+        builder.add(task, worker, label, weight=weights)
+        return cls.from_built(builder.finish(tasks=tasks, classes=classes), frame)
 
     @classmethod
     def from_rows(
@@ -203,7 +221,8 @@ class Responses:
         made = self._with_codes(classes, classes.codes(self.classes))
         # Codes of a task are sorted, and another order of classes sorts them otherwise.
         by_task = np.lexsort((made.code, made.task_of_each()))
-        return replace(made, code=made.code[by_task], is_class_ordered=True)
+        weight = None if self.weight is None else self.weight[by_task]
+        return replace(made, code=made.code[by_task], is_class_ordered=True, weight=weight)
 
     def with_folded_labels(self) -> Responses:
         """Join classes that differ only in case, spaces or Unicode form, under the commonest form.
@@ -224,11 +243,17 @@ class Responses:
         label = np.searchsorted(kept, new_code).astype(np.int32)[self.label_of_each()]
         classes = Ids(self.classes.take(kept))
         made = Responses.from_codes(
-            self.task_of_each(), self.worker_of_each(), label, self.tasks, self.workers, classes
+            self.task_of_each(),
+            self.worker_of_each(),
+            label,
+            self.tasks,
+            self.workers,
+            classes,
+            weight=self.weight,
         )
-        return replace(
-            self, start=made.start, code=made.code, classes=classes
-        )  # all else stays as it is
+        return replace(  # all else stays as it is
+            self, start=made.start, code=made.code, classes=classes, weight=made.weight
+        )
 
     def _with_codes(self, classes: Ids, new_code: Codes) -> Responses:
         """Return the responses with other classes, of which new_code[k] is the former k."""
@@ -245,8 +270,7 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _check_weights(weight: Floats, n_responses: int) -> None:
     """Refuse weights that are not one positive number per response."""
-    if len(weight) != n_responses:
-        raise ResponseError(f"There are {n_responses:,} responses, but {len(weight):,} weights.")
+    check_length(weight, n_responses)
     if not (np.isfinite(weight).all() and (weight > 0.0).all()):
         wrong = weight[~(np.isfinite(weight) & (weight > 0.0))][0]
         raise ResponseError(f"Weights of responses must be above 0 and finite; got {wrong}.")

@@ -145,6 +145,25 @@ class TestDatasets:
         dataset.to_parquet(str(tmp_path / "d.parquet"))
         assert answers(read(tmp_path / "d.parquet")) == expected("d{}", PEOPLE)
 
+    @pytest.mark.parametrize("in_lists", [True, False])
+    def test_classes_keep_their_order_and_the_unused(self, tmp_path: Path, in_lists: bool) -> None:
+        hf = _package("datasets")
+        names = ["poor", "fair", "good", "best"]
+        kind = hf.ClassLabel(names=names)
+        text = hf.Value("string")
+        if in_lists:
+            features = {"id": text, "raters": hf.Sequence(text), "ratings": hf.Sequence(kind)}
+            columns = {"id": ["a"], "raters": [["ann", "bob"]], "ratings": [["good", "poor"]]}
+        else:
+            features = {"id": text, "rater": text, "rating": kind}
+            columns = {"id": ["a", "a"], "rater": ["ann", "bob"], "rating": ["good", "poor"]}
+        dataset = hf.Dataset.from_dict(columns, features=hf.Features(features))
+        dataset.to_parquet(str(tmp_path / "d.parquet"))
+        for source in (dataset, tmp_path / "d.parquet"):
+            found = read(source)
+            assert list(found.classes) == names
+            assert answers(found) == {("a", "ann"): "good", ("a", "bob"): "poor"}
+
     def test_splits_are_named(self) -> None:
         hf = _package("datasets")
         split = hf.DatasetDict({"train": hf.Dataset.from_dict({"task": [1]})})

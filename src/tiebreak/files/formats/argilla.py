@@ -7,11 +7,14 @@ from typing import Any
 from tiebreak.files.formats.protocol import (
     Head,
     IdType,
+    Number,
     Record,
     RecordPlace,
     Records,
     first_text,
     need,
+    need_name,
+    optional,
 )
 from tiebreak.files.formats.rows import Rows
 
@@ -43,17 +46,17 @@ class Argilla:
             for question in responses:
                 if rows.wants(question):
                     for answer in need(responses, question, (list, type(None)), place) or []:
-                        user = need(answer, "user_id", IdType, place)
-                        _add(place, task, str(user), answer, rows)
+                        _add(place, task, need_name(answer, "user_id", place), answer, rows)
             suggestions = need(record, "suggestions", (dict, type(None)), place) or {}
-            for question, suggestion in suggestions.items():
+            for question in suggestions:
+                suggestion = optional(suggestions, question, dict, place)
                 if suggestion is not None and rows.wants(question):
                     _add_suggestion(place, task, suggestion, rows)
             rows.add_text(task, first_text(need(record, "fields", dict, place)))
 
 
 def _add(place: RecordPlace, task: Any, user: str, answer: Record, rows: Rows) -> None:
-    status = str(answer.get("status") or "submitted")  # the nested form has lost it
+    status = optional(answer, "status", str, place) or "submitted"  # the nested form has lost it
     if status.rpartition(".")[2] != "submitted":
         rows.drop(f"{status} (only submitted responses count)")
         return
@@ -61,10 +64,11 @@ def _add(place: RecordPlace, task: Any, user: str, answer: Record, rows: Rows) -
 
 
 def _add_suggestion(place: RecordPlace, task: Any, suggestion: Record, rows: Rows) -> None:
-    agent = suggestion.get("agent") or "suggestion"
+    agent = optional(suggestion, "agent", IdType, place) or "suggestion"
     value = need(suggestion, "value", object, place)
+    score = optional(suggestion, "score", (*Number, list), place)  # a list: one of each label
     if value is not None:
-        rows.add(place, task, str(agent), value, confidence=suggestion.get("score"))
+        rows.add(place, task, str(agent), value, confidence=None if score == [] else score)
 
 
 class ArgillaFlat:
@@ -105,14 +109,15 @@ def _read_flat(place: RecordPlace, task: Any, question: str, record: Record, row
     if values is not None:
         values = need(record, question + RESPONSES, list, place)
         users = need(record, question + USERS, list, place)
-        states = record.get(question + STATUS) or ["submitted"] * len(values)
+        states = optional(record, question + STATUS, list, place) or ["submitted"] * len(values)
         if not len(values) == len(users) == len(states):
             raise place.error(
                 f"question {question!r} has {len(values)} responses, {len(users)} users and "
                 f"{len(states)} states. Export the file again."
             )
         for value, user, status in zip(values, users, states, strict=True):
-            _add(place, task, str(user), {"value": value, "status": status}, rows)
+            answer = {"value": value, "status": status, "user": user}
+            _add(place, task, need_name(answer, "user", place), answer, rows)
     value = record.get(question + SUGGESTION)
     if value is not None:
         suggestion = {

@@ -17,6 +17,8 @@ from tiebreak.files.formats.protocol import (
     RecordPlace,
     Records,
     need,
+    need_name,
+    optional,
 )
 from tiebreak.files.formats.rows import Rows
 from tiebreak.files.schemas import LABEL
@@ -65,8 +67,8 @@ def _contents(
             return
         message = need(result, "message", dict, place)
         parts = need(message, "content", list, place)
-        texts = [part.get("text", "") for part in parts if isinstance(part, Mapping)]
-        yield need(message, "model", str, place), None, "".join(texts)
+        texts = [optional(part, "text", str, place) or "" for part in parts]
+        yield need_name(message, "model", place), None, "".join(texts)
         return
     response = need(record, "response", (dict, type(None)), place)
     if record.get("error") or response is None or response.get("status_code", 200) != 200:
@@ -74,7 +76,7 @@ def _contents(
         return
     body = need(response, "body", dict, place)
     choices = need(body, "choices", list, place)
-    model = need(body, "model", str, place)
+    model = need_name(body, "model", place)
     for number, choice in enumerate(choices):
         message = need(choice, "message", dict, place)
         content = need(message, "content", (str, type(None)), place) or ""

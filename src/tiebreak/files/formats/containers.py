@@ -12,7 +12,7 @@ import json
 import re
 import struct
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiebreak.errors import InputError
@@ -41,7 +41,7 @@ class Opened(NamedTuple):
 
     head: Head
     records: Records
-    has_class_names: bool = False
+    class_names: Mapping[str, list[str]] = {}
 
 
 def open_content(content: Content) -> Opened | None:
@@ -251,7 +251,7 @@ def _open_parquet(content: Content) -> Opened | None:
 
     first = next(records(), None)
     record = first[1] if first else {}
-    return Opened(Head("table", tuple(schema.names), record), records, bool(names))
+    return Opened(Head("table", tuple(schema.names), record), records, names)
 
 
 def class_names(schema: pa.Schema) -> dict[str, list[str]]:

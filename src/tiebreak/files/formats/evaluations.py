@@ -8,11 +8,13 @@ from typing import Any
 from tiebreak.files.formats.protocol import (
     Head,
     IdType,
+    Number,
     Record,
     RecordPlace,
     Records,
     first_text,
     need,
+    optional,
 )
 from tiebreak.files.formats.rows import Rows, composed
 
@@ -80,13 +82,13 @@ class Promptfoo:
             if grading is None:
                 rows.drop("results without grading")
                 continue
-            parts = grading.get("componentResults") or [grading]
+            parts = optional(grading, "componentResults", list, place) or [grading]
             for part in parts:
                 passed = need(part, "pass", bool, place)
-                confidence = part.get("score")
+                confidence = optional(part, "score", Number, place)
                 label = PASS if passed else FAIL
-                rows.add(place, task, _assertion(part), label, confidence=confidence)
-            rows.add_text(task, first_text(result.get("vars") or {}))
+                rows.add(place, task, _assertion(place, part), label, confidence=confidence)
+            rows.add_text(task, first_text(optional(result, "vars", dict, place) or {}))
 
 
 def _samples(records: Records, key: str) -> Iterator[tuple[RecordPlace, Record]]:
@@ -104,20 +106,23 @@ def _samples(records: Records, key: str) -> Iterator[tuple[RecordPlace, Record]]
 
 def _output_name(place: RecordPlace, result: Record) -> str:
     """Name what was graded: the output of a provider for a prompt and a test."""
-    provider = result.get("provider")
-    name = provider.get("id") if isinstance(provider, Mapping) else provider
-    test = need(result, "testIdx", int, place) if "testIdx" in result else place.number
-    prompt = result.get("promptIdx", 0)
-    return composed((f"test {test}", name or "provider", f"prompt {prompt}"))
+    provider = optional(result, "provider", (str, dict), place)
+    is_object = isinstance(provider, Mapping)
+    name = optional(provider, "id", str, place) if is_object else provider
+    test = optional(result, "testIdx", int, place)
+    prompt = optional(result, "promptIdx", int, place) or 0
+    number = place.number if test is None else test
+    return composed((f"test {number}", name or "provider", f"prompt {prompt}"))
 
 
-def _assertion(part: Record) -> str:
+def _assertion(place: RecordPlace, part: Record) -> str:
     """Name an assertion by its metric, else by its type and value."""
-    assertion = part.get("assertion")
-    if not isinstance(assertion, Mapping):
+    assertion = optional(part, "assertion", dict, place)
+    if assertion is None:
         return "promptfoo"
-    if assertion.get("metric"):
-        return str(assertion["metric"])
-    kind = str(assertion.get("type", "assertion"))
+    metric = optional(assertion, "metric", str, place)
+    if metric:
+        return str(metric)
+    kind = optional(assertion, "type", str, place) or "assertion"
     value = assertion.get("value")
     return kind if value is None else f"{kind}: {str(value)[:60]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tiebreak.errors import InputError
@@ -27,7 +28,21 @@ def decoded_table(source: Any) -> Any:
     if not hasattr(source, "with_format") or not hasattr(source, "__len__"):
         raise InputError("This dataset is read as a stream. Load it whole, or write it to Parquet.")
     table = source.with_format("arrow")[:]
-    return _named_classes(table, source.features)
+    return _named_classes(table, feature_names(source))
+
+
+def feature_names(source: Any) -> dict[str, list[str]]:
+    """Return the names of classes by column of a dataset of Hugging Face; none of all else."""
+    if type(source).__module__.partition(".")[0] != "datasets":
+        return {}
+    features = getattr(source, "features", None) or {}
+    found = {column: _class_names(feature) for column, feature in features.items()}
+    return {column: names for column, names in found.items() if names}
+
+
+def _class_names(feature: Any) -> list[str]:
+    """Return the names of a ClassLabel, or of the ClassLabels in a list."""
+    return list(getattr(getattr(feature, "feature", feature), "names", None) or ())
 
 
 def list_table(source: Any) -> pa.Table | None:
@@ -70,16 +85,22 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def _named_classes(table: pa.Table, features: Any) -> pa.Table:
-    """Replace the numbers of classes by their names, also inside lists; -1 is no label."""
+def _named_classes(table: pa.Table, names: Mapping[str, list[str]]) -> pa.Table:
+    """Replace the numbers of classes by their names, also inside lists; -1 is no label.
+
+    A column of them becomes an ordered dictionary, which keeps the order and unused classes.
+    """
     import pyarrow as pa
 
     for i, column in enumerate(table.column_names):
-        feature = features[column]
-        names = getattr(getattr(feature, "feature", feature), "names", None)
-        if not names:
+        if column not in names:
             continue
         values = table.column(i).to_pylist()
-        named = [class_name(value, names) for value in values]
-        table = table.set_column(i, column, pa.array(named))
+        if any(isinstance(value, list) for value in values):
+            named = pa.array([class_name(value, names[column]) for value in values])
+        else:
+            codes = pa.array([None if v is None or v < 0 else v for v in values], pa.int32())
+            texts = pa.array(names[column], pa.string())
+            named = pa.DictionaryArray.from_arrays(codes, texts, ordered=True)
+        table = table.set_column(i, column, named)
     return table

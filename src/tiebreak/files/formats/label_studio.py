@@ -8,7 +8,17 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from tiebreak.files.formats.protocol import Head, IdType, RecordPlace, Records, first_text, need
+from tiebreak.files.formats.protocol import (
+    Head,
+    IdType,
+    Number,
+    RecordPlace,
+    Records,
+    first_text,
+    need,
+    need_name,
+    optional,
+)
 from tiebreak.files.formats.rows import Rows
 from tiebreak.files.formats.times import seconds
 
@@ -49,37 +59,44 @@ class LabelStudio:
             predictions = need(task, "predictions", list, place) if "predictions" in task else []
             for prediction in predictions:
                 _read_prediction(place, task_id, prediction, rows)
-            for _ in task.get("drafts") or []:
+            for _ in optional(task, "drafts", list, place) or []:
                 rows.drop("drafts")
             rows.add_text(task_id, first_text(need(task, "data", dict, place)))
 
 
 def _read_annotation(place: RecordPlace, task: Any, annotation: Any, rows: Rows) -> None:
     results = need(annotation, "result", list, place)
-    if annotation.get("was_cancelled"):
+    if optional(annotation, "was_cancelled", bool, place):
         rows.drop("cancelled")
         return
-    worker = need(annotation, "completed_by", (int, str, dict), place)
-    if isinstance(worker, dict):
-        worker = worker.get("email") or need(worker, "id", IdType, place)
+    worker = _person(annotation, "completed_by", place)
+    is_known = optional(annotation, "ground_truth", bool, place)
     time = seconds(annotation.get("updated_at") or annotation.get("created_at"))
     for question, label in _answers(place, results, rows):
         if not rows.wants(question):
             continue
-        if annotation.get("ground_truth"):
+        if is_known:
             rows.add_gold(place, task, label)
             rows.drop("ground truth (used as gold)")
         else:
-            rows.add(place, task, str(worker), label, time=time)
+            rows.add(place, task, worker, label, time=time)
     if not results:
-        rows.add(place, task, str(worker), None, time=time)
+        rows.add(place, task, worker, None, time=time)
+
+
+def _person(record: Any, key: str, place: RecordPlace) -> str:
+    """Return who answered: a number, a name, or an object with an address or a number."""
+    worker = _unquoted(need(record, key, (int, str, dict), place))
+    if not isinstance(worker, dict):
+        return need_name({key: worker}, key, place)
+    return optional(worker, "email", str, place) or need_name(worker, "id", place)
 
 
 def _read_prediction(place: RecordPlace, task: Any, prediction: Any, rows: Rows) -> None:
-    model = prediction.get("model_version") if isinstance(prediction, Mapping) else None
-    worker = str(model or "prediction")
-    score = prediction.get("score") if isinstance(prediction, Mapping) else None
-    for question, label in _answers(place, need(prediction, "result", list, place), rows):
+    results = need(prediction, "result", list, place)
+    worker = str(optional(prediction, "model_version", IdType, place) or "prediction")
+    score = optional(prediction, "score", Number, place)
+    for question, label in _answers(place, results, rows):
         if rows.wants(question):
             rows.add(place, task, worker, label, confidence=score)
 
@@ -88,9 +105,9 @@ def _answers(place: RecordPlace, results: list[Any], rows: Rows) -> Iterator[tup
     """Yield the name of each question and the label given, of the kinds that are classes."""
     for result in results:
         kind = need(result, "type", str, place)
-        question = need(result, "from_name", str, place) if "from_name" in result else None
-        if question is None:
-            continue  # a relation between two regions
+        if kind == "relation":
+            continue  # between two regions
+        question = need(result, "from_name", str, place)
         value = need(result, "value", dict, place)
         if kind == "pairwise":
             yield question, need(value, "selected", str, place)
@@ -126,16 +143,14 @@ class LabelStudioTable:
             questions = [*questions, asked]
         for place, row in records():
             task = need(row, "id", IdType, place)
-            worker = _unquoted(need(row, "annotator", (int, str, dict), place))
-            if isinstance(worker, dict):
-                worker = worker.get("email") or need(worker, "id", IdType, place)
+            worker = _person(row, "annotator", place)
             time = seconds(row.get("updated_at") or row.get("created_at"))
             for question in questions:
                 if question in row and rows.wants(question):
                     label = _min_label(row[question])
-                    rows.add(place, task, str(worker), label, time=time)
+                    rows.add(place, task, worker, label, time=time)
                 elif question not in row and asked in (question, None):
-                    rows.add(place, task, str(worker), None, time=time)
+                    rows.add(place, task, worker, None, time=time)
             data = {k: v for k, v in row.items() if k not in OWN_COLUMNS and k not in questions}
             rows.add_text(task, first_text(data))
 
@@ -149,12 +164,13 @@ def _question_columns(records: Records) -> list[str]:
     by_task: dict[Any, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     values: dict[str, set[str]] = defaultdict(set)
     n_rows = 0
-    for _, row in islice(records(), PREVIEW):
+    for place, row in islice(records(), PREVIEW):
         n_rows += 1
+        task = need(row, "id", IdType, place)
         for column in row.keys() - OWN_COLUMNS:
             text = json.dumps(row[column], sort_keys=True, default=str)
             values[column].add(text)
-            by_task[row.get("id")][column].add(text)
+            by_task[task][column].add(text)
     columns = list(values)
     varying = [c for c in columns if any(len(seen[c]) > 1 for seen in by_task.values())]
     few = [c for c in columns if len(values[c]) <= max(2, min(50, n_rows // 2))]

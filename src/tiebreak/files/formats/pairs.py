@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tiebreak.files.formats.protocol import Head, IdType, Record, RecordPlace, Records, need, shown
+from tiebreak.files.formats.protocol import (
+    Head,
+    IdType,
+    Record,
+    RecordPlace,
+    Records,
+    need,
+    need_name,
+    optional,
+    shown,
+)
 from tiebreak.files.formats.rows import Rows, composed
 
 FIRST = "model_a"
@@ -40,10 +50,10 @@ class PairwiseVerdicts:
         """Add every answer, known label and text to `rows`."""
         for place, record in records():
             ending = ("a", "b") if "model_a" in record else ("1", "2")
-            first, second = (str(need(record, f"model_{e}", str, place)) for e in ending)
+            first, second = (need_name(record, f"model_{e}", place) for e in ending)
             is_turned = first > second
             names = sorted((first, second))
-            turn = record.get("turn")
+            turn = optional(record, "turn", IdType, place)
             question = _question(place, record)
             task = composed((question, f"{names[0]} vs {names[1]}", *_turn(turn)))
             worker = _judge(place, record)
@@ -58,8 +68,8 @@ class PairwiseVerdicts:
 def _question(place: RecordPlace, record: Record) -> Any:
     for key in ("question_id", "id", "item", "prompt"):
         if key in record:
-            return need(record, key, IdType, place)
-    return need(record, "question_id", IdType, place)
+            return need_name(record, key, place)
+    return need_name(record, "question_id", place)
 
 
 def _turn(turn: Any) -> tuple[str, ...]:
@@ -68,7 +78,9 @@ def _turn(turn: Any) -> tuple[str, ...]:
 
 def _judge(place: RecordPlace, record: Record) -> str:
     judge = need(record, "judge", (str, list), place)
-    return judge if isinstance(judge, str) else composed(judge)
+    if isinstance(judge, str):
+        return need_name(record, "judge", place)
+    return composed([need_name({"judge": part}, "judge", place) for part in judge])
 
 
 def _winners(place: RecordPlace, record: Record) -> Iterator[tuple[str, bool]]:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tiebreak.files.formats.protocol import Head, Record, RecordPlace, Records, first_text, need
+from tiebreak.files.formats.protocol import (
+    Head,
+    IdType,
+    Record,
+    RecordPlace,
+    Records,
+    first_text,
+    need,
+    optional,
+)
 from tiebreak.files.formats.rows import Rows
 from tiebreak.files.formats.times import seconds
 
@@ -39,9 +48,10 @@ class Prodigy:
             rows.add_text(task, first_text(record))
 
 
-def _worker(record: Record) -> str:
+def _worker(place: RecordPlace, record: Record) -> str:
     """Return who answered; a session is called <dataset>-<name>."""
-    return str(record.get("_annotator_id") or record.get("_session_id") or "one annotator")
+    names = [optional(record, key, IdType, place) for key in ("_annotator_id", "_session_id")]
+    return str(names[0] or names[1] or "one annotator")
 
 
 def _read_choice(place: RecordPlace, record: Record, rows: Rows) -> Any:
@@ -50,7 +60,7 @@ def _read_choice(place: RecordPlace, record: Record, rows: Rows) -> Any:
         rows.drop("rejected")
         return task
     chosen = need(record, "accept", list, place)
-    rows.add(place, task, _worker(record), chosen, time=seconds(record.get("_timestamp")))
+    rows.add(place, task, _worker(place, record), chosen, time=seconds(record.get("_timestamp")))
     return task
 
 
@@ -62,5 +72,5 @@ def _read_binary(place: RecordPlace, record: Record, rows: Rows) -> Any:
     # Each label has a task hash of its own, so decisions on several labels stay apart.
     if rows.options.question is None or rows.wants(label):
         time = seconds(record.get("_timestamp"))
-        rows.add(place, task, _worker(record), record["answer"], time=time)
+        rows.add(place, task, _worker(place, record), record["answer"], time=time)
     return task

@@ -112,11 +112,34 @@ def need(record: Any, key: str, kind: type | tuple[type, ...], place: RecordPlac
         there = ", ".join(map(repr, list(record)[:12])) or "nothing"
         raise place.error(f"{key!r} is missing (there is {there}). Export the file again.")
     value = record[key]
-    if not isinstance(value, kind):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    is_odd = isinstance(value, bool) and not {bool, object} & set(kinds)  # Python counts it as 1
+    if is_odd or not isinstance(value, kind):
         wanted = " or ".join(WORDS.get(k, k.__name__) for k in kinds)
         raise place.error(f"{key!r} must be {wanted}, got {shown(value)}.")
     return value
+
+
+def optional(record: Any, key: str, kind: type | tuple[type, ...], place: RecordPlace) -> Any:
+    """Return a value that may be left out or null, and is of one kind where it is not.
+
+    >>> optional({"score": None}, "score", float, RecordPlace("a.json", "record", 1))
+    """
+    if isinstance(record, Mapping) and record.get(key) is None:
+        return None
+    return need(record, key, kind, place)
+
+
+def need_name(record: Any, key: str, place: RecordPlace) -> str:
+    """Return a name or an id as text; an empty one is none.
+
+    >>> need_name({"judge": "gpt"}, "judge", RecordPlace("a.json", "record", 1))
+    'gpt'
+    """
+    name = str(need(record, key, IdType, place))
+    if not name:
+        raise place.error(f"{key!r} is empty. Fill it in, or remove the record.")
+    return name
 
 
 WORDS: dict[type, str] = {
@@ -129,6 +152,7 @@ WORDS: dict[type, str] = {
     type(None): "null",
 }
 IdType = (str, int)
+Number = (int, float)
 
 
 def shown(value: object) -> str:

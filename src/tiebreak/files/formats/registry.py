@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.errors import GoldError, InputError, OptionError
+from tiebreak.files.categories import with_class_names
 from tiebreak.files.content import FORMATS as PLAIN
 from tiebreak.files.content import Content, read_content
 from tiebreak.files.formats import wide
@@ -21,7 +22,7 @@ from tiebreak.files.formats.batch_api import BatchApi
 from tiebreak.files.formats.containers import Opened, open_content, open_table
 from tiebreak.files.formats.doccano import Doccano
 from tiebreak.files.formats.evaluations import Inspect, Promptfoo
-from tiebreak.files.formats.frames import decoded_table, list_table
+from tiebreak.files.formats.frames import decoded_table, feature_names, list_table
 from tiebreak.files.formats.json_array import LARGE, large_table_of_json, table_of_json
 from tiebreak.files.formats.label_studio import LabelStudio, LabelStudioTable
 from tiebreak.files.formats.list_columns import ListColumns
@@ -83,12 +84,14 @@ def import_table(
         return _import_format(located, options, keep_text)
     _refuse_idle_options(located.name, options)
     opened = located.opened
+    names = {} if opened is None else opened.class_names
     if opened is not None and asked is None and _is_own_table(located):
         if opened.head.container != "table" and len(located.source.data) >= LARGE:
             table = large_table_of_json(opened.records, opened.head, located.name)
             return Imported(table, {}, is_named=False)
-        if opened.head.container == "json" or opened.has_class_names:
-            return Imported(table_of_json(opened.records, located.name), {}, is_named=False)
+        if opened.head.container == "json" or names:
+            table = with_class_names(table_of_json(opened.records, located.name), names)
+            return Imported(table, {}, is_named=False)
     table = as_table(located.source, row_names, len(row_names), asked)
     return Imported(table, {}, is_named=False)
 
@@ -143,7 +146,12 @@ def _import_format(
         )
     rows = Rows(located.name, form.title, options, keep_text)
     form.read(located.opened.records, rows)
-    return rows.finish()
+    imported = rows.finish()
+    names = located.opened.class_names.get(rows.question or "")
+    table = imported.table
+    if names is not None and not options.multi_label:
+        table = with_class_names(table, {"label": names})
+    return imported._replace(table=table, form=form.title)
 
 
 def _names_all(options: ImportOptions) -> bool:
@@ -162,8 +170,9 @@ def locate(source: Any, asked: str | None = None) -> Located:
     if isinstance(source, Content):
         opened = open_content(source)
     else:
+        names = feature_names(source)
         source = decoded_table(source)
-        opened = _open_objects(source, name)
+        opened = _open_objects(source, name, names)
     if wanted is not None:
         if opened is None:
             raise InputError(f"{name} holds no records of format {asked!r}.")
@@ -180,7 +189,7 @@ def _is_file(source: Any) -> bool:
     return isinstance(source, str | os.PathLike) or hasattr(source, "read")
 
 
-def _open_objects(source: Any, name: str) -> Opened | None:
+def _open_objects(source: Any, name: str, names: Mapping[str, list[str]]) -> Opened | None:
     """Open a list of dictionaries, or a frame that has lists in it; None for all else."""
     if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
 
@@ -190,7 +199,7 @@ def _open_objects(source: Any, name: str) -> Opened | None:
 
         return Opened(Head("json", tuple(source[0]), source[0]), records)
     table = list_table(source)
-    return None if table is None else open_table(table, name)
+    return None if table is None else open_table(table, name)._replace(class_names=names)
 
 
 def _import_wide(source: Any, options: ImportOptions, row_names: Sequence[str]) -> Imported:
@@ -221,7 +230,7 @@ def _is_own_table(located: Located) -> bool:
     opened = located.opened
     if opened is None or not isinstance(located.source, Content):
         return False
-    return opened.has_class_names or opened.head.container in ("json", "document")
+    return bool(opened.class_names) or opened.head.container in ("json", "document")
 
 
 def _refuse_idle_options(name: str, options: ImportOptions) -> None:

@@ -57,6 +57,7 @@ class Imported(NamedTuple):
     table: Table
     gold: dict[Hashable, Hashable]
     is_named: bool = True  # its columns are called task, worker, label, as a format makes them
+    form: str | None = None  # as a person would call the format; None of a plain table
 
 
 @dataclass(slots=True)
@@ -87,8 +88,7 @@ class Rows:
     def wants(self, question: str) -> bool:
         """Count a question; tell whether its answers are the ones to keep."""
         self.questions[question] += 1
-        wanted = self.options.question
-        return question == (next(iter(self.questions)) if wanted is None else wanted)
+        return question == self.question
 
     def is_no_class(self, question: str, what: str) -> None:
         """Count an answer that can never be a class, such as a box drawn in an image."""
@@ -125,6 +125,11 @@ class Rows:
         if text and self.keep_text is not None:
             self.keep_text(task, text)
 
+    @property
+    def question(self) -> str | None:
+        """The question whose answers are kept; None before the first."""
+        return self.options.question or next(iter(self.questions), None)
+
     def drop(self, reason: str) -> None:
         """Count an answer that is not used."""
         self.dropped[reason] += 1
@@ -156,6 +161,8 @@ class Rows:
                 f"{shown(label)} is not one class: a ranking, a span or the like cannot be fused. "
                 "Choose another question with --question NAME (question=)."
             )
+        if is_list and any(mark is None for mark in label):
+            raise place.error(f"one of the labels {shown(label)} is null. Fill it in or remove it.")
         if self.options.multi_label:
             marks = tuple(label) if is_list else () if label in (None, "") else (label,)
             return marks if is_list or marks else None

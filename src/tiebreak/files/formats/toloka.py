@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiebreak.files.formats.protocol import Head, Record, RecordPlace, Records, need
+from tiebreak.files.formats.protocol import Head, Record, RecordPlace, Records, need_name
 from tiebreak.files.formats.rows import Rows, composed
 from tiebreak.files.formats.times import seconds
 
@@ -50,15 +50,15 @@ def _read_answer(place: RecordPlace, task: str, row: Record, label: str, rows: R
     if status in DROPPED:
         rows.drop(status.lower())
         return
-    worker = need(row, WORKER, str, place)
+    worker = need_name(row, WORKER, place)
     time = row.get("ASSIGNMENT:submitted") or row.get("ASSIGNMENT:started")
     rows.add(place, task, worker, label, time=seconds(time))
 
 
 def _task(place: RecordPlace, row: Record) -> str:
     """Return the id of a task, else what was shown."""
-    if row.get(TASK):
-        return str(row[TASK])
+    if TASK in row:
+        return need_name(row, TASK, place)
     inputs = [str(value) for key, value in row.items() if key.startswith(INPUT)]
     if not any(inputs):
         raise place.error(f"the row has neither {TASK} nor any {INPUT} column with a value.")

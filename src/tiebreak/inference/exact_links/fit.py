@@ -69,7 +69,7 @@ def fit(
     exact.spread(run.q)
     evidence = _evidence(links, ascents.setup.hard, gold, options, ascents.rates)
     found = honest.choose(plain, beliefs, honesty, evidence)
-    q = _probabilities(plain, ascents.setup, run, found)
+    q = joint_probabilities(plain, ascents.setup, run, found)
     return Fit(
         run,
         q,
@@ -82,16 +82,27 @@ def fit(
     )
 
 
-def _probabilities(plain: Problem, setup: Setup, run: Run, found: Calibration | None) -> Floats:
-    """Return the probabilities of classes; linked tasks are inferred jointly from scaled scores."""
+def joint_probabilities(
+    plain: Problem,
+    setup: Setup,
+    run: Run,
+    found: Calibration | None,
+    n_given: Floats | None = None,
+) -> Floats:
+    """Return the probabilities of classes; linked tasks are inferred jointly from scaled scores.
+
+    `n_given`, (n_tasks,), is how many responses each task has had, where some were dropped.
+    """
     exact = setup.exact
     if found is None:
         exact.finish()
         exact.spread(run.q)
         return vb.class_probabilities(plain, run.q)
-    q = honest.probabilities(plain, run.beliefs, found)
+    q = honest.probabilities(plain, run.beliefs, found, n_given)
     unit = None if exact.unit is None else exact.unit[exact.task]
-    scores = honest.scaled_scores(plain, run.beliefs, found, exact.task, exact.pool.pays, unit)
+    scores = honest.scaled_scores(
+        plain, run.beliefs, found, exact.task, exact.pool.pays, unit, n_given
+    )
     exact.infer_from(scores, is_last=True)
     exact.finish()
     q[exact.task] = exact.pool.members_of(exact.q)

@@ -1,0 +1,79 @@
+"""tiebreak predict: labels of new tasks by workers as a model file knows them."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from tiebreak.cli.arguments import STANDARD, check_files
+from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.models import ModelFile
+from tiebreak.cli.options import (
+    Columns,
+    LinksFile,
+    Quiet,
+    Repeats,
+    ResponsesFile,
+    TasksFile,
+    read_inputs,
+)
+from tiebreak.wording import counted
+
+SURE = 0.9  # labels below this probability are counted in the summary
+
+
+def predict(
+    model: ModelFile,
+    responses: ResponsesFile,
+    links: LinksFile = None,
+    tasks: TasksFile = None,
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", help="Where labels go; else stdout.", metavar="FILE"),
+    ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Add one column per class.")
+    ] = False,
+    columns: Columns = None,
+    repeats: Repeats = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Summary as JSON on stdout; needs -o.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Label new tasks by workers as they are known; the model stays as it is.
+
+    Links may join new tasks to each other and to tasks of the model.
+    """
+    out = out or STANDARD
+    if as_json and out == STANDARD:
+        raise typer.BadParameter(
+            "--json writes the summary to stdout, where the labels go. Name a file with -o."
+        )
+    check_files((responses, links, tasks), (out,))
+    from tiebreak import files
+    from tiebreak.inference.kept import model_file
+
+    with working("reading and predicting", quiet=quiet):
+        known = model_file.load(model)
+        given = read_inputs(responses, links=links, tasks=tasks, columns=columns, repeats=repeats)
+        labels = known.predict(given.responses, links=given.links)
+    files.write_labels(out, labels, probabilities=probabilities)
+    n_unsure = 0 if labels.probability is None else int((labels.probability < SURE).sum())
+    n_new = int((known.workers_.codes(given.responses.workers) < 0).sum())
+    if as_json:
+        summary = {
+            "responses": given.responses.n_responses,
+            "tasks": len(labels),
+            "workers": given.responses.n_workers,
+            "workers_not_seen": n_new,
+            "labels_below_0.9": n_unsure,
+            "out": out,
+        }
+        typer.echo(json.dumps(summary))
+    if not quiet:
+        print_message(
+            f"{counted(len(labels), 'task')} labelled, {n_unsure:,} below probability {SURE}"
+        )

@@ -1,0 +1,121 @@
+"""tiebreak report: what a fit found, as a page to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from tiebreak.cli.arguments import STANDARD, check_files
+from tiebreak.cli.errors import print_message, stages
+from tiebreak.cli.fuse import WorkerModelName
+from tiebreak.cli.imports import FormatName, Question, format_choices, texts_of_export
+from tiebreak.cli.link_options import flags_of, takes_link_options
+from tiebreak.cli.options import (
+    Classes,
+    Columns,
+    FoldLabels,
+    Force,
+    GoldFile,
+    LinkSampling,
+    LinksFile,
+    Quiet,
+    Repeats,
+    ResponsesFile,
+    Seed,
+    TasksFile,
+    read_inputs,
+)
+
+
+@takes_link_options
+def report(
+    responses: ResponsesFile,
+    out: Annotated[
+        str, typer.Option("-o", "--out", help="The page; numbers go beside it.", metavar="FILE")
+    ] = "report.html",
+    links: LinksFile = None,
+    link_sampling: LinkSampling = None,
+    gold: GoldFile = None,
+    truth: Annotated[
+        str | None,
+        typer.Option(help="Known classes to compare with, kept from the fit.", metavar="FILE"),
+    ] = None,
+    texts: Annotated[
+        str | None, typer.Option(help="Table of task, text: what to show.", metavar="FILE")
+    ] = None,
+    tasks: TasksFile = None,
+    columns: Columns = None,
+    repeats: Repeats = None,
+    classes: Classes = None,
+    form: FormatName = None,
+    question: Question = None,
+    worker_model: Annotated[
+        WorkerModelName | None, typer.Option(help="How workers are modelled. [confusion]")
+    ] = None,
+    link_options: Any = None,
+    on_contradiction: Annotated[
+        Literal["error", "drop"] | None,
+        typer.Option(help="Links that contradict: refuse, or drop and report them. [drop]"),
+    ] = None,
+    seed: Seed = None,
+    fold_labels: FoldLabels = False,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fuse responses and write a page about what came out.
+
+    In plain words first; then labels, workers, links, what to ask next, each with charts and
+    tables. One file without script or network; the same numbers as JSON beside it.
+    """
+    if not links and (link_options or on_contradiction):
+        unused = flags_of(link_options) if link_options else ["--on-contradiction"]
+        raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
+    from tiebreak import html_report
+    from tiebreak.html_report.writing import refuse_foreign, targets
+    from tiebreak.inference import VariationalBayes, cost
+
+    page, numbers = targets(out)
+    reads = (responses, links, gold, truth, texts, tasks)
+    check_files(reads, (str(page), str(numbers)), are_tables=False)
+    if not force:
+        refuse_foreign(page, numbers)
+    with stages(quiet=quiet) as tell:
+        tell("reading")
+        is_export = not texts and responses != STANDARD  # which can be read only once
+        shown = texts_of_export(responses, question) if is_export else None
+        given = read_inputs(
+            responses,
+            links=links,
+            gold=gold,
+            tasks=tasks,
+            texts=texts,
+            truth=truth,
+            columns=columns,
+            repeats=repeats,
+            classes=classes,
+            sampling=link_sampling,
+            form=form,
+            choices=format_choices(question),
+            fold_labels=fold_labels,
+        )
+        tell("fitting")
+        cost.note_or_refuse(given.responses, worker_model or "confusion", force=force)
+        model = VariationalBayes(
+            worker_model=worker_model or "confusion",
+            link_options=link_options,
+            on_contradiction=on_contradiction or "drop",
+            random_state=seed,
+        ).fit(given.responses, links=given.links, gold=given.gold)
+        html_report.write(
+            model,
+            page,
+            truth=given.truth,
+            texts=given.texts if texts else shown,
+            source="standard input" if responses == STANDARD else Path(responses).name,
+            overwrite=force,
+            watch=tell,
+        )
+    if not quiet:
+        print_message(f"wrote {page} and {numbers}")

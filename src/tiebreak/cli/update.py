@@ -1,0 +1,113 @@
+"""tiebreak update: a model file goes on with more responses, links and gold."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from tiebreak.cli.arguments import check_files
+from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.models import ModelFile, refuse_model_name
+from tiebreak.cli.options import (
+    Columns,
+    GoldFile,
+    LinkSampling,
+    LinksFile,
+    Quiet,
+    Repeats,
+    open_files,
+    read_if_given,
+)
+from tiebreak.wording import counted
+
+
+def update(
+    model: ModelFile,
+    responses: Annotated[
+        str | None,
+        typer.Argument(help="Table of task, worker, label; - is stdin.", metavar="[RESPONSES]"),
+    ] = None,
+    links: LinksFile = None,
+    link_sampling: LinkSampling = None,
+    gold: GoldFile = None,
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", help="Where all labels go, if anywhere.", metavar="FILE"),
+    ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Add one column per class.")
+    ] = False,
+    save: Annotated[
+        str | None,
+        typer.Option(help="Where the model goes. [MODEL.tbm]", metavar="MODEL.tbm"),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(help="responses, or counts: drop responses. [as it is]", metavar="WORD"),
+    ] = None,
+    forget: Annotated[
+        float,
+        typer.Option(help="What workers did counts so much from now on.", metavar="X"),
+    ] = 1.0,
+    columns: Columns = None,
+    repeats: Repeats = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Summary as JSON on stdout.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Let a model go on with more responses, links and gold, on old tasks and new ones.
+
+    Where responses are kept, it ends where a fit of everything together does.
+    """
+    if not (responses or links or gold):
+        raise typer.BadParameter("There is nothing new: name responses, --links or --gold.")
+    check_files((responses, links, gold), (out,))
+    refuse_model_name(save)
+    from tiebreak import files
+    from tiebreak.inference.kept import model_file
+    from tiebreak.inference.kept.dropping import require_keep
+
+    if keep is not None:
+        require_keep(keep)
+    with working("reading and fitting", quiet=quiet):
+        known = model_file.load(model)
+        before = dict(zip(known.tasks_, known.labels_.label.tolist(), strict=True))
+        names = list(known.classes_)
+        opened = open_files(columns, responses=responses, links=links, gold=gold)
+        new = None
+        if responses:
+            new = opened["responses"].read(
+                files.read_responses, **({} if repeats is None else {"repeats": repeats})
+            )
+        pairs = read_if_given(opened, "links", files.read_links)
+        if links and link_sampling:
+            pairs = opened["links"].read(files.read_links, sampling=link_sampling)
+        known.update(
+            new, links=pairs, gold=read_if_given(opened, "gold", files.read_gold), forget=forget
+        )
+    known.save(save or model, keep=keep or "responses")
+    if out:
+        files.write_labels(out, known.labels_, probabilities=probabilities)
+    n_changed = sum(
+        label.task not in before or names[before[label.task]] != label.label
+        for label in known.labels_
+    )
+    n_new_tasks = len(known.tasks_) - len(before)
+    if as_json:
+        summary = {
+            "responses": 0 if new is None else new.n_responses,
+            "tasks": len(known.tasks_),
+            "tasks_new": n_new_tasks,
+            "labels_changed": n_changed - n_new_tasks,
+            "sweeps": known.n_iter_,
+            "converged": known.converged_,
+            "saved": save or model,
+            "out": out,
+        }
+        typer.echo(json.dumps(summary))
+    if not quiet:
+        print_message(
+            f"{counted(len(known.tasks_), 'task')}, {n_new_tasks:,} of them new; "
+            f"{counted(n_changed - n_new_tasks, 'label')} changed\nwrote {save or model}"
+        )

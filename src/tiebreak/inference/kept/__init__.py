@@ -1,0 +1,8 @@
+"""A fitted model that is kept: saved and loaded, asked about new tasks, told of new responses.
+
+`records` turns what a model holds into plain arrays and JSON, and back; `model_file` says what is
+kept. `prediction` labels new tasks by workers as they are known. `updating` goes on with more
+responses, links and gold: exactly where responses are kept (`joining` puts them together), else
+from counts (`dropping`). `streaming` visits tasks batch by batch (`open_tasks` holds them,
+`batches` fits them, `publication` makes a model of them again).
+"""

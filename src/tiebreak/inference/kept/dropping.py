@@ -1,0 +1,67 @@
+"""Dropping responses: what stays of settled tasks are counts, and what each task is believed to be.
+
+Beliefs of workers are a prior plus counts, so that a worker loses nothing. A task keeps its q; what
+its responses said is then `log q − E[log π]`, as of now: later it moves by new responses and links
+alone, and not because its workers turn out to be other than was believed.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from tiebreak.errors import OptionError
+from tiebreak.inference import honest
+from tiebreak.inference.stages import lay_out
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.threads import default_threads
+
+if TYPE_CHECKING:
+    from tiebreak.inference.estimator import Estimator
+
+Fitted = TypeVar("Fitted", bound="Estimator")
+KEEPS = ("responses", "counts")
+
+
+class Carried(NamedTuple):
+    """What stays of responses that were dropped."""
+
+    counts: Floats  # (n_codes, n_states) how often each worker gave each label in each state
+    totals: Floats  # (n_states,) tasks that are gone wholly
+    n_dropped: Floats  # (n_tasks,) responses that were dropped, by weight; 0: none
+
+
+def require_keep(keep: str) -> None:
+    """Refuse a word that says nothing of what to keep."""
+    if keep not in KEEPS:
+        raise OptionError.unknown("keep", keep, KEEPS)
+
+
+def drop_responses(model: Fitted) -> Fitted:
+    """Return the model with counts in the place of all its responses."""
+    crowd = model.responses_
+    former = model._carried
+    warm = getattr(model, "_warm_start", None)
+    q = model.probabilities_ if warm is None else warm.q
+    tasks = lay_out(crowd)
+    backend = choose_backend("auto", crowd.n_responses)
+    counts, _ = backend.open(tasks, np.ascontiguousarray(q), default_threads()).tally()
+    n_dropped = honest.n_responses(tasks)
+    totals = np.zeros(counts.shape[1])
+    if former is not None:
+        counts = counts + former.counts
+        n_dropped = n_dropped + former.n_dropped
+        totals = former.totals
+    empty = replace(
+        crowd, start=np.zeros_like(crowd.start), code=crowd.code[:0].copy(), weight=None
+    )
+    made = copy.copy(model)
+    made.responses_ = empty
+    made._carried = Carried(counts, totals, n_dropped)
+    if warm is not None:
+        vars(made)["_warm_start"] = warm._replace(responses=empty, tasks=lay_out(empty))
+    return made

@@ -1,0 +1,184 @@
+"""The model file: a fitted model as a folder of plain arrays and JSON.
+
+Version 1. `tests/kept/` has a folder that it wrote, which every later version must read.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiebreak._version import __version__
+from tiebreak.errors import NotFittedError, OptionError
+from tiebreak.files import array_folder
+from tiebreak.files.array_folder import Content, Kind
+from tiebreak.files.atomic_write import Target
+from tiebreak.files.packed import fits
+from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
+from tiebreak.inference.estimator import Estimator
+from tiebreak.inference.kept.dropping import drop_responses, require_keep
+from tiebreak.inference.kept.records import Decoder, Encoder
+from tiebreak.inference.stages import lay_out
+from tiebreak.inference.warm_start import WarmStart
+from tiebreak.responses import Responses
+
+SUFFIX = ".tbm"
+MODEL = Kind("tiebreak model", 1, "Fit it again: tiebreak fuse RESPONSES --save MODEL.tbm")
+ESTIMATORS: dict[str, type[Estimator]] = {
+    each.__name__: each for each in (VariationalBayes, DawidSkene, MajorityVote)
+}
+INNER = ("_communities", "_crowd_model", "_beliefs", "_carried")  # beside what ends in _
+WARM = ("plain", "q", "added", "worker_model", "has_patterns")  # of a warm start
+
+
+def save(
+    model: Estimator, target: Target, keep: str = "responses", more: dict[str, Any] | None = None
+) -> None:
+    """Write a fitted model; `more` is what a stream says of itself."""
+    require_keep(keep)
+    _require_own(model)
+    if keep == "counts":
+        model = drop_responses(model)
+    encoder = Encoder()
+    kept = {name: getattr(model, name) for name in _kept_names(model)}
+    responses = kept.pop("responses_")
+    about: dict[str, Any] = {
+        "tiebreak": __version__,
+        "estimator": type(model).__name__,
+        "keep": "counts" if getattr(model, "_carried", None) is not None else keep,
+        "summary": summary(model),
+        "options": {
+            name: encoder.encode(value, name) for name, value in model.get_params().items()
+        },
+        "responses": encoder.encode(responses, "responses"),
+        "results": {name: encoder.encode(value, name) for name, value in kept.items()},
+        "stream": more or {},
+    }
+    warm = getattr(model, "_warm_start", None)
+    if warm is not None:
+        about["warm"] = {name: encoder.encode(getattr(warm, name), name) for name in WARM}
+    array_folder.write(target, MODEL, Content(about, encoder.arrays, encoder.ids))
+
+
+def refuse_unwritable(target: Target) -> None:
+    """Refuse, before any work is done, a place where no model file can be written."""
+    array_folder.refuse_foreign(Path(os.path.realpath(target)), MODEL)
+
+
+def load(target: Target) -> Any:
+    """Read a model that `save` wrote: a folder, by its path.
+
+    What is damaged, half, or of something else is refused. Nothing in it is executed.
+
+    Examples
+    --------
+    >>> import tempfile, tiebreak as tb
+    >>> votes = [("a", "ann", "x"), ("a", "bob", "x"), ("b", "ann", "y"), ("b", "bob", "y")]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tb.VariationalBayes().fit(votes).save(f"{folder}/crowd.tbm")
+    ...     model = tb.load(f"{folder}/crowd.tbm")
+    >>> model.predict([("c", "ann", "x"), ("c", "bob", "x")]).best()
+    {'c': 'x'}
+    """
+    return load_with_notes(target)[0]
+
+
+def load_with_notes(target: Target) -> tuple[Any, dict[str, Any]]:
+    """Read a model, and what a stream that saved it said of itself."""
+    content = array_folder.read(target, MODEL)
+    folder = Path(target)
+    try:
+        model = _decode(content)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise array_folder.damaged(folder, str(error), MODEL) from None
+    return model, content.about["stream"]
+
+
+def about(target: Target) -> dict[str, Any]:
+    """Return what is inside a model file, without reading its arrays."""
+    found = array_folder.read_about(Path(target), MODEL)
+    n_bytes = sum(each["bytes"] for each in found["files"].values())
+    shown = ("version", "tiebreak", "estimator", "keep", "stream")
+    return {**{name: found[name] for name in shown}, **found["summary"], "bytes": n_bytes}
+
+
+def summary(model: Estimator) -> dict[str, Any]:
+    """Say what is inside a model, in numbers."""
+    crowd = model.responses_
+    carried = getattr(model, "_carried", None)
+    n_dropped = 0.0 if carried is None else float(carried.counts.sum())
+    calibration = model.calibration_
+    return {
+        "responses": crowd.n_responses,
+        "responses_counted_only": round(n_dropped, 3),
+        "tasks": crowd.n_tasks,
+        "workers": crowd.n_workers,
+        "classes": [str(name) for name in crowd.classes],
+        "links": 0 if model.links_ is None else len(model.links_),
+        "gold": 0 if model.gold_ is None else len(model.gold_),
+        "worker_model": getattr(model, "worker_model_", None),
+        "class_shares": [float(share) for share in model.class_prior_],
+        "calibration": None if calibration is None else calibration._asdict(),
+        "converged": model.converged_,
+    }
+
+
+def _require_own(model: Estimator) -> None:
+    if type(model).__name__ not in ESTIMATORS:
+        raise OptionError(f"{type(model).__name__} has no model file.")
+    if "labels_" not in vars(model):
+        raise NotFittedError(f"{type(model).__name__} has nothing to save yet. Call fit first.")
+
+
+def _kept_names(model: Estimator) -> list[str]:
+    own = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
+    return own + [name for name in INNER if vars(model).get(name) is not None]
+
+
+def _decode(content: Content) -> Estimator:
+    about = content.about
+    decoder = Decoder(content.arrays, content.ids)
+    options = {name: decoder.decode(value) for name, value in about["options"].items()}
+    model = ESTIMATORS[about["estimator"]](**options)
+    crowd: Responses = decoder.decode(about["responses"])
+    if not fits(crowd.start, crowd.code, crowd.n_tasks, crowd.n_workers, crowd.n_classes):
+        raise ValueError("its responses do not fit its ids")
+    model.responses_ = crowd
+    for name, value in about["results"].items():
+        setattr(model, name, decoder.decode(value))
+    if "warm" in about:
+        warm = {name: decoder.decode(about["warm"][name]) for name in WARM}
+        vars(model)["_warm_start"] = WarmStart(crowd, lay_out(crowd), **warm)
+    _check_shapes(model)
+    return model
+
+
+def _check_shapes(model: Estimator) -> None:
+    """Refuse arrays that do not fit each other: compiled code would trust them blindly."""
+    crowd = model.responses_
+    n_states = model.probabilities_.shape[1]
+    warm = getattr(model, "_warm_start", None)
+    if warm is not None:
+        n_states = warm.q.shape[1]
+        n_parameters = len(warm.added[0])
+        if len(warm.q) != crowd.n_tasks or n_parameters != crowd.n_workers:
+            raise ValueError("its beliefs do not fit its responses")
+    shapes = {
+        "probabilities_": (crowd.n_tasks, crowd.n_classes),
+        "confusion_": (crowd.n_workers, crowd.n_classes, crowd.n_classes),
+        "class_prior_": (crowd.n_classes,),
+    }
+    for name, shape in shapes.items():
+        if getattr(model, name).shape != shape:
+            raise ValueError(f"{name} has shape {getattr(model, name).shape}, not {shape}")
+    carried = getattr(model, "_carried", None)
+    n_codes = crowd.n_workers * crowd.n_classes
+    if carried is not None and carried.counts.shape != (n_codes, n_states):
+        raise ValueError("its counts do not fit its workers")
+    if carried is not None and len(carried.n_dropped) != crowd.n_tasks:
+        raise ValueError("its counts do not fit its tasks")
+    if not np.isfinite(model.probabilities_).all():
+        raise ValueError("its probabilities are no numbers")

@@ -1,0 +1,170 @@
+"""Prediction: labels of new tasks by workers as they are known. The model stays as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tiebreak import files
+from tiebreak.errors import NotFittedError, note
+from tiebreak.ids import MISSING
+from tiebreak.inference import honest, priors, vb
+from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.class_prior import StatePrior
+from tiebreak.inference.inputs import require_memory
+from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.worker_models.known_workers import NOTHING, KnownStates, KnownWorkers
+from tiebreak.inference.worker_models.selected import UNKNOWN, select_parameters, select_workers
+from tiebreak.kernels import layout
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.layout import FREE, ByTask, Floats
+from tiebreak.kernels.threads import default_threads
+from tiebreak.labels import Labels
+from tiebreak.responses import Responses
+from tiebreak.wording import counted, first_few
+
+if TYPE_CHECKING:
+    from tiebreak.inference.estimator import Estimator
+    from tiebreak.inference.variational_bayes import VariationalBayes
+
+AS_IT_IS = Calibration(0.0)  # scores become probabilities unscaled
+IMPOSSIBLE = -1e6  # the log of an answer that was never given: two of these are worse than one
+SHOWN = 3  # workers or labels in a note
+
+
+class Knowledge(NamedTuple):
+    """What a model knows of workers and classes, ready for tasks to come.
+
+    The last worker of the table is one whom the model has never seen.
+    """
+
+    states: StatePrior
+    alpha: Floats
+    workers: KnownWorkers
+
+    def problem(self, tasks: ByTask, backend: str, n_threads: int | None) -> Problem:
+        """Return the inference of tasks whose responses lie in the codes of the table."""
+        kernels = choose_backend(backend, len(tasks.code))
+        return Problem(tasks, self.states, self.workers, kernels, n_threads or default_threads())
+
+    @property
+    def beliefs(self) -> Beliefs:
+        """The parameters: those of workers are in the table."""
+        return Beliefs(self.alpha, NOTHING)
+
+
+def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
+    """Label the tasks of these responses, by workers as they are known."""
+    if "labels_" not in vars(model):
+        raise NotFittedError(f"{type(model).__name__} knows no workers yet. Call fit first.")
+    crowd = files.read_responses(responses)
+    require_memory(crowd)
+    knowledge = knowledge_of(model)
+    tasks = in_codes_of(model, crowd, knowledge)
+    if links is not None:
+        from tiebreak.inference.kept.linked_prediction import predict_linked
+
+        return predict_linked(model, crowd, tasks, links)
+    if knowledge is None:
+        q = vb.majority(tasks, len(model.classes_))
+    else:
+        problem = knowledge.problem(tasks, *where_it_runs(model))
+        q = honest.probabilities(problem, knowledge.beliefs, model.calibration_ or AS_IT_IS)
+    return Labels.from_probabilities(crowd.tasks, model.classes_, q, frame=crowd.frame)
+
+
+def knowledge_of(model: Estimator) -> Knowledge | None:
+    """Return what a model knows of workers, made once for each fit; None: votes are all alike."""
+    kept = vars(model).get("_knowledge")
+    if kept is None or kept[0] is not model.confusion_:
+        kept = model.confusion_, _make_knowledge(model)
+        vars(model)["_knowledge"] = kept
+    found: Knowledge | None = kept[1]
+    return found
+
+
+def _make_knowledge(model: Estimator) -> Knowledge | None:
+    from tiebreak.inference.dawid_skene import DawidSkene
+    from tiebreak.inference.variational_bayes import VariationalBayes
+
+    if isinstance(model, VariationalBayes):
+        return _of_variational_bayes(model)
+    if not isinstance(model, DawidSkene):
+        return None
+    n_workers, n_classes = model.confusion_.shape[:2]
+    by_answer = np.ascontiguousarray(model.confusion_.transpose(0, 2, 1))
+    even = np.full((1, n_classes, n_classes), 1.0 / n_classes)  # who was never seen says nothing
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.concatenate([by_answer, even]))
+        shares = np.log(model.class_prior_)
+    table = np.maximum(logs, IMPOSSIBLE).reshape(-1, n_classes)
+    workers = KnownWorkers(table, n_workers + 1, n_classes)
+    return Knowledge(KnownStates(np.maximum(shares, IMPOSSIBLE)), NOTHING, workers)
+
+
+def _of_variational_bayes(model: VariationalBayes) -> Knowledge:
+    states, workers = model._crowd_model
+    at = np.arange(workers.n_workers + 1, dtype=np.int32)
+    at[-1] = UNKNOWN
+    base = base_prior(model.confusion_prior, workers.n_classes)
+    chosen = select_workers(workers, at, base)
+    parameters = select_parameters(workers, model._beliefs.beta, at, base)
+    table = np.ascontiguousarray(chosen.log_table(parameters, model.n_threads or default_threads()))
+    known = KnownWorkers(table, workers.n_workers + 1, workers.n_classes)
+    return Knowledge(states, model._beliefs.alpha, known)
+
+
+def base_prior(given: priors.ConfusionPrior, n_classes: int) -> Floats:
+    """Return the prior of a worker of whom nothing is known, (1, answer, class)."""
+    from tiebreak.ids import Ids
+
+    is_for_all = isinstance(given, str) or np.ndim(given) in (1, 2)  # type: ignore[arg-type]
+    return priors.confusion_prior(given if is_for_all else "diagonal", Ids(()), n_classes)
+
+
+def in_codes_of(model: Estimator, crowd: Responses, knowledge: Knowledge | None) -> ByTask:
+    """Return responses in the codes of a model; labels that it does not know are left out."""
+    n_classes = len(model.classes_)
+    worker = model.workers_.codes(crowd.workers)
+    label = model.classes_.codes(crowd.classes)
+    n_known = len(model.workers_)
+    if knowledge is not None and (worker == MISSING).any():
+        _note_unknown(crowd, np.flatnonzero(worker == MISSING))
+    worker = np.where(worker == MISSING, n_known, worker)
+    given_worker, given_label = np.divmod(crowd.code, crowd.n_classes)
+    code = (worker[given_worker] * n_classes + label[given_label]).astype(np.int32)
+    start = crowd.start
+    weight = crowd.weight
+    unknown = label == MISSING
+    if unknown.any():
+        kept = ~unknown[given_label]
+        _note_labels(crowd, np.flatnonzero(unknown), len(kept) - int(kept.sum()))
+        code = code[kept]
+        weight = None if weight is None else weight[kept]
+        start = np.concatenate([[0], np.cumsum(kept)])[start]
+    role = np.full(crowd.n_tasks, FREE, dtype=np.int8)
+    n_states = n_classes if knowledge is None else knowledge.workers.n_states
+    n_codes = (n_known + 1) * n_classes
+    return layout.lay_out(start, code, role, n_codes, n_states, weight)
+
+
+def _note_unknown(crowd: Responses, unknown: Any) -> None:
+    names = first_few([repr(crowd.workers[int(w)]) for w in unknown[: SHOWN + 1]], SHOWN)
+    note(
+        f"{counted(len(unknown), 'worker')} of {crowd.n_workers:,} not seen by the model: {names}. "
+        "What they say counts as the prior has it."
+    )
+
+
+def _note_labels(crowd: Responses, unknown: Any, n_left_out: int) -> None:
+    names = first_few([repr(crowd.classes[int(k)]) for k in unknown[: SHOWN + 1]], SHOWN)
+    note(
+        f"{counted(n_left_out, 'response')} with labels that the model does not know left out: "
+        f"{names}. Update the model to make them classes."
+    )
+
+
+def where_it_runs(model: Estimator) -> tuple[str, int | None]:
+    """Return the backend and the number of threads that the model's options name."""
+    return getattr(model, "backend", "auto"), getattr(model, "n_threads", None)

@@ -1,0 +1,139 @@
+"""Records as plain data: what a model holds, as JSON beside arrays and ids; and back.
+
+Only the classes in RECORDS are ever made from a file, by their fields: nothing in a file is code.
+
+    Calibration(0.35, 1.0)   {"is": "Calibration", "fields": {"dependence": 0.35, …}}
+    an array                 {"array": "q"}, and the array by that name
+    Ids                      {"ids": "tasks"}, and the ids by that name
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.errors import InputError
+from tiebreak.gold import Gold
+from tiebreak.ids import Ids
+from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.class_prior import ClassPrior, KnownShares, SubtypePrior
+from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.inference.kept.dropping import Carried
+from tiebreak.inference.link_errors.suspect import DoubtfulLinks, ErrorRate
+from tiebreak.inference.model_choice import Tried
+from tiebreak.inference.results import GridPoint
+from tiebreak.inference.vb import Beliefs
+from tiebreak.inference.worker_models import CrowdModel
+from tiebreak.inference.worker_models.carried import CarriedStates, CarriedWorkers
+from tiebreak.inference.worker_models.coin import Coins
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.inference.worker_models.kinds import Kinds
+from tiebreak.inference.worker_models.one_class import FixedRows
+from tiebreak.labels import Labels
+from tiebreak.links import Links
+from tiebreak.options import ExactLinkOptions, MeanFieldOptions
+from tiebreak.responses import Responses
+from tiebreak.source import Source
+
+RECORDS: dict[str, type[Any]] = {
+    each.__name__: each
+    for each in (
+        *(Responses, Links, Gold, Labels, ExactLinkOptions, MeanFieldOptions),
+        *(Calibration, LinkReport, DoubtfulLinks, ErrorRate, Tried, GridPoint),
+        *(Beliefs, CrowdModel, Carried, CarriedStates, CarriedWorkers),
+        *(ClassPrior, KnownShares, SubtypePrior, ConfusionMatrices, Coins, Kinds, FixedRows),
+    )
+}
+
+
+class Encoder:
+    """Takes values apart; what is met twice is kept once."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, npt.NDArray[Any]] = {}
+        self.ids: dict[str, Ids] = {}
+        self._names: dict[int, tuple[str, Any]] = {}  # by identity; the value stays alive
+
+    def encode(self, value: Any, name: str) -> Any:
+        """Return a value as JSON; `name` is what its arrays are called."""
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, np.ndarray):
+            return {"array": self._keep(self.arrays, value, name)}
+        if isinstance(value, Ids):
+            return {"ids": self._keep(self.ids, value, name)}
+        if type(value).__name__ in RECORDS and type(value) is RECORDS[type(value).__name__]:
+            return self._encode_record(value, name)
+        if isinstance(value, Source):
+            return {"source": value.name}  # lines of a file that may be gone are not kept
+        if isinstance(value, Mapping):
+            pairs = [
+                [self.encode(key, name), self.encode(each, name)] for key, each in value.items()
+            ]
+            return {"pairs": pairs}
+        if isinstance(value, list | tuple):
+            kind = "list" if isinstance(value, list) else "tuple"
+            return {kind: [self.encode(each, name) for each in value]}
+        raise InputError(
+            f"{name} holds a {type(value).__name__}, which a model file cannot keep. "
+            "Give ids as text or numbers."
+        )
+
+    def _encode_record(self, value: Any, name: str) -> dict[str, Any]:
+        fields = {each: getattr(value, each) for each in _fields(type(value))}
+        encoded = {each: self.encode(part, f"{name}.{each}") for each, part in fields.items()}
+        return {"is": type(value).__name__, "fields": encoded}
+
+    def _keep(self, kept: dict[str, Any], value: Any, name: str) -> str:
+        if id(value) in self._names:
+            return self._names[id(value)][0]
+        own = name.strip("_")
+        while own in self.arrays or own in self.ids:
+            own += "+"
+        kept[own] = value
+        self._names[id(value)] = own, value
+        return own
+
+
+class Decoder:
+    """Puts values together again."""
+
+    def __init__(self, arrays: dict[str, npt.NDArray[Any]], ids: dict[str, Ids]) -> None:
+        self._arrays = arrays
+        self._ids = ids
+
+    def decode(self, plain: Any) -> Any:
+        """Return the value of what `Encoder.encode` returned; else ValueError or KeyError."""
+        if not isinstance(plain, dict):
+            return plain
+        if "is" in plain:
+            record = RECORDS[plain["is"]]
+            known = set(_fields(record))
+            parts = {name: self.decode(v) for name, v in plain["fields"].items() if name in known}
+            return record(**parts)
+        if "array" in plain:
+            return self._arrays[plain["array"]]
+        if "ids" in plain:
+            return self._ids[plain["ids"]]
+        if "source" in plain:
+            return Source(plain["source"])
+        if "pairs" in plain:
+            return {self.decode(key): self.decode(value) for key, value in plain["pairs"]}
+        if "list" in plain:
+            return [self.decode(each) for each in plain["list"]]
+        if "tuple" in plain:
+            return tuple(self.decode(each) for each in plain["tuple"])
+        raise ValueError(f"unknown entry {sorted(plain)}")
+
+
+def _fields(record: type[Any]) -> tuple[str, ...]:
+    if dataclasses.is_dataclass(record):
+        return tuple(each.name for each in dataclasses.fields(record))
+    fields: tuple[str, ...] = record._fields
+    return fields

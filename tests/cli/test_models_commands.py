@@ -1,0 +1,119 @@
+"""Model files on the command line: fuse --save, show, predict, update, stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kept.crowds import Row, crowd, shuffled
+
+import tiebreak as tb
+
+Run = Callable[..., Any]
+Write = Callable[[str, str], Path]
+ROWS = shuffled(crowd().responses)
+
+
+def as_csv(rows: list[Row]) -> str:
+    return "task,worker,label\n" + "".join(",".join(row) + "\n" for row in rows)
+
+
+@pytest.fixture
+def model(run: Run, write: Write) -> str:
+    """Return the name of a model file of the first half of a crowd."""
+    write("a.csv", as_csv(ROWS[:240]))
+    result = run("fuse", "a.csv", "-o", "a-labels.csv", "--save", "m.tbm")
+    assert result.exit_code == 0, result.stderr
+    assert "wrote a-labels.csv, m.tbm" in result.stderr
+    return "m.tbm"
+
+
+def test_show_says_what_is_inside(run: Run, model: str) -> None:
+    result = run("show", model)
+    assert result.exit_code == 0
+    assert "VariationalBayes, written by tiebreak" in result.stdout
+    assert "240 responses" in result.stdout
+    found = json.loads(run("show", model, "--json").stdout)
+    assert (found["responses"], found["keep"]) == (240, "responses")
+    assert found["classes"] == ["c0", "c1", "c2"]
+
+
+def test_predict_writes_labels_and_says_who_is_new(run: Run, write: Write, model: str) -> None:
+    write("new.csv", as_csv([("n1", "w1", "c0"), ("n1", "zoe", "c0"), ("n2", "w2", "c1")]))
+    result = run("predict", model, "new.csv", "-o", "labels.csv", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["workers_not_seen"] == 1
+    assert "1 worker of 3 not seen by the model: 'zoe'" in result.stderr
+    expected = tb.VariationalBayes().fit(ROWS[:240])
+    with pytest.warns(tb.InputNote):
+        labels = expected.predict(tb.read_responses("new.csv"))
+    assert tb.read_labels("labels.csv").best() == labels.best()
+    write("links.csv", "left,right,link\nn1,n2,cannot\n")
+    linked = run("predict", model, "new.csv", "--links", "links.csv", "--probabilities", "-q")
+    assert linked.stdout.startswith("task,label,probability,probability_c0")
+
+
+def test_update_changes_the_model_file(run: Run, write: Write, model: str) -> None:
+    write("b.csv", as_csv(ROWS[240:]))
+    write("gold.csv", "task,label\nt001,c0\n")
+    result = run("update", model, "b.csv", "--gold", "gold.csv", "-o", "all.csv", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["saved"] == model
+    back = tb.load(model)
+    whole = tb.VariationalBayes().fit(ROWS, gold={"t001": "c0"})
+    assert back.responses_.n_responses == len(ROWS)
+    assert back.labels_.best() == tb.read_labels("all.csv").best()
+    agree = sum(back.labels_[t].label == k for t, k in whole.labels_.best().items())
+    assert agree >= 0.95 * len(whole.tasks_)
+
+
+def test_counts_keep_the_file_small(run: Run, write: Write, model: str) -> None:
+    write("b.csv", as_csv(ROWS[240:]))
+    assert run("update", model, "b.csv", "--keep", "counts", "--save", "small.tbm").exit_code == 0
+    found = run("show", "small.tbm")
+    assert "keeps counts" in found.stdout
+    assert f"and {len(ROWS)} responses as counts" in found.stdout
+    write("c.csv", as_csv([("n1", "w1", "c0")]))
+    assert run("update", "small.tbm", "c.csv", "--forget", "0.9").exit_code == 0
+
+
+def test_stream_reads_events_and_tells_labels(run: Run, model: str) -> None:
+    rows = [
+        {"seq": i, "task": t, "worker": w, "label": k} for i, (t, w, k) in enumerate(ROWS[240:])
+    ]
+    lines = [json.dumps(row) for row in rows]
+    lines.insert(3, "{broken")
+    result = run("stream", model, "--every", "60", stdin="\n".join(lines) + "\n")
+    assert result.exit_code == 0, result.stderr
+    assert "line 4: This is not JSON" in result.stderr
+    assert json.loads(result.stdout.splitlines()[-1]) == {"done": len(rows) - 1}
+    assert tb.load(model).responses_.n_responses == len(ROWS)
+    assert f"events up to {len(rows) - 1}" in run("show", model).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("show", "nothing.tbm"), "There is no folder"),
+        (("show", "a.csv"), "is a file"),
+        (("predict", "nothing.tbm", "a.csv"), "There is no folder"),
+        (("predict", "m.tbm", "missing.csv"), "missing.csv"),
+        (("predict", "m.tbm", "a.csv", "--json"), "Name a file with -o"),
+        (("update", "m.tbm"), "There is nothing new"),
+        (("update", "m.tbm", "a.csv", "--forget", "2"), "forget must lie above 0"),
+        (("update", "m.tbm", "a.csv", "--keep", "all"), "keep must be one of"),
+        (("stream", "a.csv"), "is a file"),
+        (("fuse", "a.csv", "--save", "a.csv"), "is a file"),
+        (("fuse", "a.csv", "--save", "no/such/m.tbm"), "does not exist"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_wrong_input_ends_with_2_and_words(
+    run: Run, model: str, arguments: tuple[str, ...], words: str
+) -> None:
+    result = run(*arguments, stdin="")
+    assert result.exit_code == 2
+    assert words in result.stderr

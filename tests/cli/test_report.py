@@ -1,0 +1,135 @@
+"""tiebreak report: the page and its numbers from files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tiebreak as tb
+
+Run = Callable[..., Any]
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def crowd(folder: Path) -> tb.simulate.Crowd:
+    drawn = tb.simulate.crowd(80, 8, 3, random_state=0)
+    known = list(drawn.gold.to_dict().items())
+    tb.write_responses("responses.csv", drawn.responses)
+    tb.write_links("links.csv", tb.simulate.links(drawn.gold, 30, random_state=1))
+    tb.write_gold("gold.csv", tb.Gold.from_dict(dict(known[:25])))
+    tb.write_gold("truth.csv", tb.Gold.from_dict(dict(known[25:])))
+    return drawn
+
+
+def numbers(folder: Path, name: str = "report.json") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / name).read_text("utf-8"))
+    return found
+
+
+@pytest.mark.usefixtures("crowd")
+def test_it_writes_a_page_and_its_numbers(run: Run, folder: Path) -> None:
+    done = run("report", "responses.csv", "--links", "links.csv", "-o", "out.html")
+    assert done.exit_code == 0, done.output
+    assert "wrote out.html and out.json" in done.stderr
+    assert done.stdout == ""
+    assert "Report on responses.csv" in (folder / "out.html").read_text("utf-8")
+    assert numbers(folder, "out.json")["counts"]["links"] == 30
+
+
+@pytest.mark.usefixtures("crowd")
+def test_truth_is_compared_with_and_kept_from_the_fit(run: Run, folder: Path) -> None:
+    done = run("report", "responses.csv", "--truth", "truth.csv", "--gold", "gold.csv")
+    assert done.exit_code == 0, done.output
+    scores = numbers(folder)["sections"]["scores"]
+    assert scores["n_tasks"] == 55
+    assert not scores["fitted_again_without_gold"]
+    model = tb.VariationalBayes().fit("responses.csv", gold="gold.csv")
+    assert scores["accuracy"] == tb.evaluate.accuracy(model.labels_, "truth.csv")
+
+
+@pytest.mark.usefixtures("crowd")
+def test_gold_alone_is_scored_by_a_fit_without_it(run: Run, folder: Path) -> None:
+    assert run("report", "responses.csv", "--gold", "gold.csv", "-q").exit_code == 0
+    scores = numbers(folder)["sections"]["scores"]
+    assert scores["n_tasks"] == 25
+    assert scores["fitted_again_without_gold"]
+
+
+@pytest.mark.usefixtures("crowd")
+def test_texts_and_the_worker_model_are_shown(run: Run, folder: Path, write: Write) -> None:
+    rows = "".join(f"t{t:02d},What t{t:02d} says\n" for t in range(1, 81))
+    write("texts.csv", "task,text\n" + rows)
+    done = run("report", "responses.csv", "--texts", "texts.csv", "--worker-model", "auto")
+    assert done.exit_code == 0, done.output
+    found = numbers(folder)["sections"]
+    first = found["doubtful_tasks"]["tasks"][0]
+    assert first["text"] == f"What {first['task']} says"
+    assert found["fit"]["tried"]
+
+
+@pytest.mark.usefixtures("crowd")
+def test_contradictory_links_are_reported_instead_of_refused(
+    run: Run, folder: Path, write: Write
+) -> None:
+    write("bad.csv", "left,right,link\nt01,t02,must\nt02,t03,must\nt01,t03,cannot\n")
+    done = run("report", "responses.csv", "--links", "bad.csv")
+    assert done.exit_code == 0, done.output
+    shown = numbers(folder)["sections"]["links"]["contradictory"]
+    assert [each["chain"] for each in shown] == ["t01 = t02 = t03"]
+    assert shown[0]["where"] == "bad.csv, line 4"
+    refused = run("report", "responses.csv", "--links", "bad.csv", "--on-contradiction", "error")
+    assert refused.exit_code == 2
+    assert "t01 = t02 = t03" in refused.stderr
+
+
+@pytest.mark.usefixtures("crowd")
+def test_responses_may_come_from_standard_input(run: Run, folder: Path) -> None:
+    text = (folder / "responses.csv").read_text("utf-8")
+    assert run("report", "-", "-o", "r.html", stdin=text).exit_code == 0
+    assert "Report on standard input" in (folder / "r.html").read_text("utf-8")
+
+
+@pytest.mark.usefixtures("crowd")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-o", "report.pdf"], "ends in .html"),
+        (["-o", "-"], "ends in .html"),
+        (["-o", "nowhere/report.html"], "no folder"),
+        (["--on-contradiction", "drop"], "needs --links"),
+        (["--link-error", "0.1"], "needs --links"),
+        (["--truth", "absent.csv"], "absent.csv"),
+        (["--gold", "gold.csv", "--truth", "gold.csv"], "was given to the fit"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_nothing_is_written(
+    run: Run, folder: Path, arguments: list[str], words: str
+) -> None:
+    before = sorted(path.name for path in folder.iterdir())
+    done = run("report", "responses.csv", *arguments)
+    assert done.exit_code == 2, done.output
+    assert words in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.usefixtures("crowd")
+def test_a_file_that_is_not_a_report_is_left_alone(run: Run, folder: Path, write: Write) -> None:
+    mine = write("report.json", '{"mine": 1}')
+    done = run("report", "responses.csv")
+    assert done.exit_code == 2
+    assert "is not a report" in done.stderr
+    assert mine.read_text("utf-8") == '{"mine": 1}'
+    assert run("report", "responses.csv", "--force").exit_code == 0
+    assert run("report", "responses.csv").exit_code == 0  # over its own files
+
+
+@pytest.mark.usefixtures("crowd")
+def test_quiet_says_nothing(run: Run) -> None:
+    done = run("report", "responses.csv", "-q")
+    assert done.exit_code == 0
+    assert done.output == ""

@@ -1,0 +1,459 @@
+"""The report: true, small, escaped, and whole or not at all."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tiebreak as tb
+from tiebreak.errors import FileError, InputError, NotFittedError, OptionError
+from tiebreak.html_report import MOST_BYTES, VERSION, gather, render, writing
+from tiebreak.html_report.page import plain_words
+from tiebreak.html_report.sections import SECTIONS
+from tiebreak.html_report.subject import LOOK, MOST_SAMPLED, Limits, restricted
+from tiebreak.plots.worker_accuracy import ALONE
+
+HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>\x00"
+WORDS = """
+    html head meta title style body a header main footer nav section h1 h2 h3 p ul ol li dl dt dd
+    div span strong b code blockquote figure figcaption details summary table caption thead tbody
+    tr th td svg desc text line rect circle polyline
+"""
+ELEMENTS = set(WORDS.split())
+
+CROWD = tb.simulate.crowd(200, 12, 3, random_state=0)
+LINKS = tb.simulate.links(CROWD.gold, 80, random_state=1)
+MODEL = tb.VariationalBayes().fit(CROWD.responses, links=LINKS)
+
+
+class _Page(HTMLParser):
+    """What a page is made of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.addresses: list[str] = []
+        self.ids: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            self.attributes.add(name)
+            if name in ("href", "src"):
+                self.addresses.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(page: str) -> _Page:
+    found = _Page()
+    found.feed(page)
+    return found
+
+
+def write(model: Any, folder: Path, **options: Any) -> tuple[str, dict[str, Any]]:
+    page, numbers = tb.html_report.write(model, folder / "report.html", **options)
+    return page.read_text("utf-8"), json.loads(numbers.read_text("utf-8"))
+
+
+# What it says is true
+
+
+def test_the_page_is_made_from_the_numbers_beside_it(tmp_path: Path) -> None:
+    page, numbers = write(
+        MODEL, tmp_path, truth=CROWD.gold, texts=dict.fromkeys(MODEL.tasks_, "A text.")
+    )
+    assert render(numbers) == page
+    assert numbers["format"] == "tiebreak-report"
+    assert numbers["version"] == VERSION
+    assert set(numbers["sections"]) == set(SECTIONS)
+
+
+def test_the_figures_are_the_models() -> None:
+    found = gather(MODEL, truth=CROWD.gold)
+    stated = MODEL.labels_.probability
+    assert stated is not None
+    labels = found["sections"]["labels"]
+    assert labels["n_doubtful"] == (stated < 0.9).sum()
+    assert labels["expected_wrong"] == pytest.approx((1 - stated).sum())
+    assert sum(labels["counts"]) == 200
+    scores = found["sections"]["scores"]
+    figures = tb.evaluate.report(MODEL.labels_, CROWD.gold)
+    assert scores["accuracy"] == figures.accuracy
+    assert scores["brier_score"] == figures.brier_score
+    alpha = tb.agreement.report(CROWD.responses, n_resamples=0).alpha.value
+    assert found["sections"]["agreement"]["alpha"]["value"] == pytest.approx(alpha)
+    together = tb.evaluate.dependence(MODEL, CROWD.gold)
+    assert found["sections"]["shared_errors"]["mean_correlation"] == together.mean_correlation
+    assert found["sections"]["fit"]["bounds"][-1] == [MODEL.n_iter_, MODEL.bounds_[-1]]
+    assert found["counts"]["links"] == len(LINKS)
+
+
+def test_the_tasks_in_most_doubt_come_first_with_votes_and_texts(tmp_path: Path) -> None:
+    texts = {task: f"The text of {task}." for task in MODEL.tasks_}
+    page, numbers = write(MODEL, tmp_path, texts=texts)
+    tasks = numbers["sections"]["doubtful_tasks"]["tasks"]
+    assert tasks
+    shown = [task["probability"] for task in tasks]
+    assert shown == sorted(shown)
+    first = tasks[0]
+    code = int(MODEL.tasks_.codes([first["task"]])[0])
+    workers, labels = MODEL.responses_.of(code)
+    said = {(w, vote["label"]) for vote in first["votes"] for w in vote["workers"]}
+    assert said == {
+        (MODEL.workers_[int(w)], MODEL.classes_[int(k)])
+        for w, k in zip(workers, labels, strict=True)
+    }
+    assert f"The text of {first['task']}." in read(page).text
+
+
+def test_the_questions_are_those_that_selection_would_ask() -> None:
+    found = gather(MODEL)["sections"]["questions"]
+    by_kind = {kind["kind"]: kind["questions"] for kind in found["kinds"]}
+    best = tb.selection.questions(MODEL, 10, kinds=("label",), random_state=0)
+    expected = [offer.task for offer in best if offer.gain > 1e-6]
+    assert [q["task"] for q in by_kind["label"]] == expected
+    assert by_kind["label"][0]["gain"] == pytest.approx(best[0].gain)
+    assert by_kind["same"][0]["gain"] > 0.0
+
+
+def test_guessers_and_copies_are_said_first() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    votes = []
+    for task, true in enumerate(truth):
+        for worker in range(5):
+            right = rng.random() < 0.85
+            votes.append((task, f"good{worker}", int(true if right else 1 - true)))
+        votes.append((task, "guesser", int(rng.integers(0, 2))))
+        votes.append((task, "copy", votes[-2][2]))  # what the last good worker said
+    found = gather(tb.VariationalBayes().fit(votes))
+    words = plain_words(found)
+    looks = [sentence.text for sentence in words if sentence.sign == LOOK]
+    assert any("1 of 7 workers is hardly better than chance: guesser." in text for text in looks)
+    assert any("good4 and copy look like copies of each other" in text for text in looks)
+    assert [sentence.sign for sentence in words][: len(looks)] == [LOOK] * len(looks)
+
+
+def test_contradictory_links_are_shown_with_their_chain() -> None:
+    votes = [(t, w, t in "abc") for t in "abcd" for w in ("ann", "bob")]
+    links = tb.Links.from_rows(
+        [("a", "b", "must"), ("b", "c", "must"), ("a", "c", "cannot"), ("c", "d", "cannot")]
+    )
+    with pytest.warns(tb.InputNote, match="dropped"):
+        model = tb.VariationalBayes(on_contradiction="drop").fit(votes, links=links)
+    found = gather(model)["sections"]["links"]
+    assert found["n_contradictory"] == 1
+    shown = found["contradictory"][0]
+    assert (shown["left"], shown["sign"], shown["right"]) == ("a", "≠", "c")
+    assert shown["chain"] == "a = b = c"
+    assert shown["where"] == "row 3"
+
+
+def test_an_odd_cycle_of_two_classes_is_a_contradiction_too() -> None:
+    votes = [(t, w, t in "ab") for t in "abcd" for w in ("ann", "bob")]
+    rows = [("a", "b", "cannot"), ("b", "c", "cannot"), ("a", "c", "cannot")]
+    options = tb.ExactLinkOptions(error=0.1)
+    model = tb.VariationalBayes(link_options=options).fit(votes, links=tb.Links.from_rows(rows))
+    found = gather(model)["sections"]["links"]
+    assert found["n_contradictory"] == 1
+    assert "cannot all hold" in found["contradictory"][0]["chain"]
+
+
+def test_doubtful_and_broken_links_are_listed() -> None:
+    wrong = tb.Links.from_pairs(must=[("t001", "t002"), ("t003", "t004"), ("t005", "t006")])
+    options = tb.ExactLinkOptions(error=0.2)
+    links = LINKS + wrong
+    model = tb.VariationalBayes(link_options=options).fit(CROWD.responses, links=links)
+    found = gather(model)["sections"]["links"]
+    doubtful = model.doubtful_links_
+    assert doubtful is not None
+    assert found["n_doubtful"] == len(doubtful) > 0
+    assert found["doubtful"][0]["wrong"] == pytest.approx(doubtful.probability[0])
+    assert model.violations_ is not None
+    assert found["n_broken"] == len(model.violations_)
+
+
+def test_gold_that_was_given_is_scored_by_a_fit_without_it() -> None:
+    known = dict(list(CROWD.gold.to_dict().items())[:60])
+    model = tb.VariationalBayes().fit(CROWD.responses, gold=known)
+    found = gather(model)["sections"]["scores"]
+    plain = tb.VariationalBayes().fit(CROWD.responses)
+    assert found["fitted_again_without_gold"]
+    assert found["accuracy"] == tb.evaluate.accuracy(plain.labels_, known)
+
+
+def test_the_worker_model_that_auto_chose_is_named() -> None:
+    model = tb.VariationalBayes(worker_model="auto").fit(CROWD.responses)
+    found = gather(model)
+    assert model.models_tried_ is not None
+    assert len(found["sections"]["fit"]["tried"]) == len(model.models_tried_)
+    assert any(model.worker_model_ in sentence.text for sentence in plain_words(found))
+
+
+def test_the_same_model_gives_the_same_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    once = write(MODEL, tmp_path)
+    assert "1970-01-01 00:00 UTC" in once[0]
+    assert once == write(MODEL, tmp_path)
+
+
+# Every model, however small or odd
+
+
+FITS: dict[str, Callable[[], Any]] = {
+    "majority": lambda: tb.MajorityVote().fit(CROWD.responses),
+    "dawid-skene": lambda: tb.DawidSkene().fit(CROWD.responses),
+    "one": lambda: tb.VariationalBayes().fit([("a", "ann", "x")]),
+    "two": lambda: tb.VariationalBayes().fit([("a", "ann", "x"), ("b", "ann", "y")]),
+    "numbers": lambda: tb.VariationalBayes().fit([(1, 2, 3), (2, 2, 4), (2, 3, 4)]),
+    "coin": lambda: tb.VariationalBayes(worker_model="coin").fit(CROWD.responses),
+    "mean-field": lambda: tb.VariationalBayes(link_options=tb.MeanFieldOptions()).fit(
+        CROWD.responses, links=LINKS
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:All labels are:tiebreak.errors.InputNote")
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
+def test_every_model_has_a_report(fit: Callable[[], Any], tmp_path: Path) -> None:
+    model = fit()
+    page, numbers = write(model, tmp_path)
+    assert "In plain words" in page
+    assert numbers["counts"]["tasks"] == len(model.tasks_)
+    assert "nan" not in re.findall(r"[\w.]+", read(page).text)
+    assert "NaN" not in json.dumps(numbers)
+
+
+def test_tasks_without_responses_have_their_place() -> None:
+    responses = CROWD.responses.with_tasks(tb.Gold.from_dict({"new": "c0"}).tasks)
+    found = gather(tb.VariationalBayes().fit(responses))
+    tasks = {task["task"]: task for task in found["sections"]["doubtful_tasks"]["tasks"]}
+    assert tasks["new"]["n_votes"] == 0
+    assert "No responses" in render(found)
+
+
+def test_a_model_on_some_tasks_keeps_their_responses_and_labels() -> None:
+    chosen = np.array([3, 7, 50])
+    view = restricted(MODEL, chosen)
+    for at, task in enumerate(chosen.tolist()):
+        assert view.labels_[MODEL.tasks_[task]] == MODEL.labels_[MODEL.tasks_[task]]
+        for mine, its in zip(view.responses_.of(at), MODEL.responses_.of(task), strict=True):
+            assert mine.tolist() == its.tolist()
+    assert len(MODEL.tasks_) == 200  # the model itself is as it was
+
+
+def test_what_is_no_fitted_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotFittedError, match="Call its fit"):
+        tb.html_report.write(tb.VariationalBayes(), tmp_path / "report.html")
+    with pytest.raises(OptionError, match="fitted model; got str"):
+        tb.html_report.write("model", tmp_path / "report.html")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="None of"):
+        gather(MODEL, truth={"nowhere": "c0"})
+    assert list(tmp_path.iterdir()) == []
+
+
+# Safe
+
+
+def hostile_model() -> tuple[Any, dict[str, str]]:
+    """Return a model in whose every name a script hides, and texts."""
+    rng = np.random.default_rng(0)
+    votes = [
+        (f"{t}{HOSTILE}", f"{w}{HOSTILE}", f"{rng.integers(0, 3)}{HOSTILE}")
+        for t in range(60)
+        for w in range(4)
+    ]
+    task = [f"{t}{HOSTILE}" for t in range(60)]
+    links = tb.Links.from_columns(
+        [task[0], task[2], task[1]],
+        [task[1], task[3], task[2]],
+        ["must", "cannot", "must"],
+        who=[HOSTILE] * 3,
+    )
+    options = tb.ExactLinkOptions(error="learn")
+    model = tb.VariationalBayes(link_options=options).fit(votes, links=links)
+    return model, dict.fromkeys(task, f"{HOSTILE}\ud800\n<iframe src='https://example.org'>")
+
+
+@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
+def test_no_script_gets_in_by_any_name(tmp_path: Path) -> None:
+    model, texts = hostile_model()
+    truth = dict.fromkeys(model.tasks_, f"1{HOSTILE}")
+    page, numbers = write(model, tmp_path, texts=texts, truth=truth, source=HOSTILE)
+    found = read(page)
+    assert found.tags <= ELEMENTS
+    assert not [name for name in found.attributes if name.startswith("on") or name == "style"]
+    assert all(address.startswith("#") for address in found.addresses)
+    assert "<script>alert('x')</script>" in found.text  # as words
+    assert "\x00" not in page
+    assert json.loads(json.dumps(numbers)) == numbers
+
+
+def test_the_page_forbids_scripts_and_the_network_to_itself(tmp_path: Path) -> None:
+    page, _ = write(MODEL, tmp_path)
+    assert "Content-Security-Policy" in page
+    assert "default-src &#x27;none&#x27;" in page
+    assert not re.search(r"(?:src|href)=\"(?!#)", page)
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_ids_on_the_page_are_unique_and_links_lead_to_them(tmp_path: Path) -> None:
+    page, _ = write(MODEL, tmp_path, truth=CROWD.gold)
+    found = read(page)
+    assert len(found.ids) == len(set(found.ids))
+    assert {address[1:] for address in found.addresses} <= set(found.ids)
+
+
+def test_every_chart_has_a_title_a_description_and_a_table(tmp_path: Path) -> None:
+    page, _ = write(MODEL, tmp_path, truth=CROWD.gold)
+    figures = re.findall(r"<figure.*?</figure>", page, re.DOTALL)
+    assert len(figures) >= 8
+    assert page.count("<svg") == len(figures)
+    for figure in figures:
+        assert re.search(r"<title[^>]*>[^<]+</title><desc[^>]*>[^<]+</desc>", figure)
+        assert "<table" in figure
+
+
+# Small
+
+
+@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
+def test_a_report_of_long_names_is_below_its_limit(tmp_path: Path) -> None:
+    long = '"' * 3000  # six bytes each, escaped
+    rng = np.random.default_rng(0)
+    votes = [
+        (f"{t} {long}", f"{w} {long}", f"{int(rng.integers(0, 60))} {long}")
+        for t in range(400)
+        for w in rng.choice(80, 20, replace=False).tolist()
+    ]
+    pairs = [(f"{t} {long}", f"{t + 1} {long}") for t in range(0, 300, 2)]
+    apart = [(left, right) for (_, left), (right, _) in itertools.pairwise(pairs)]
+    links = tb.Links.from_pairs(must=pairs, cannot=apart)
+    options = tb.ExactLinkOptions(error=0.3)
+    model = tb.VariationalBayes(link_options=options, max_iter=3, tol=0.0).fit(votes, links=links)
+    texts = dict.fromkeys(model.tasks_, "&" * 100000)
+    page, numbers = write(model, tmp_path, texts=texts, source=long)
+    assert len(page.encode()) <= MOST_BYTES
+    assert (tmp_path / "report.json").stat().st_size <= MOST_BYTES
+    shown = numbers["sections"]["doubtful_tasks"]
+    assert len(shown["tasks"]) < shown["n_doubtful"]
+    assert f"of {shown['n_doubtful']:,} in most doubt" in page
+
+
+def test_lists_are_halved_until_the_page_is_small_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, _ = write(MODEL, tmp_path)
+    monkeypatch.setattr(writing, "MOST_BYTES", len(whole.encode()) // 2)
+    page, numbers = write(MODEL, tmp_path)
+    assert len(page.encode()) <= len(whole.encode()) // 2
+    assert len(numbers["sections"]["workers"]["rows"]) <= Limits().workers // 4
+    assert "of 12 workers are shown" in page
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", tb.datasets.names())
+def test_reports_of_real_crowds_are_small_and_quick(
+    name: str, data_dir: Path, tmp_path: Path
+) -> None:
+    loaded = tb.datasets.load(name)
+    model = tb.VariationalBayes().fit(loaded.responses)
+    steps: list[str] = []
+    page, numbers = write(model, tmp_path, truth=loaded.gold, source=name, watch=steps.append)
+    assert len(page.encode()) <= 400_000
+    assert numbers["sections"]["scores"]["n_tasks"] > 0
+    assert len(steps) == len(SECTIONS)
+
+
+@pytest.mark.long
+def test_the_report_of_ten_million_responses_takes_seconds(tmp_path: Path) -> None:
+    import time
+
+    crowd = tb.simulate.crowd(2_000_000, 5000, 4, responses_per_task=5, random_state=0)
+    model = tb.VariationalBayes().fit(crowd.responses)
+    began = time.monotonic()
+    page, _ = write(model, tmp_path, truth=crowd.gold)
+    assert time.monotonic() - began < 10.0
+    assert len(page.encode()) <= MOST_BYTES
+
+
+# Written whole, over nothing that is not a report
+
+
+def test_a_report_is_written_again_over_itself(tmp_path: Path) -> None:
+    write(MODEL, tmp_path)
+    write(MODEL, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.json"]
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.json"])
+def test_other_files_are_left_alone(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(FileError, match="is not a report"):
+        write(MODEL, tmp_path)
+    assert (tmp_path / name).read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 1
+    write(MODEL, tmp_path, overwrite=True)
+    assert "mine" not in (tmp_path / name).read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["report.json", "report.pdf", "report"])
+def test_a_report_ends_in_html(name: str, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"ends in \.html"):
+        tb.html_report.write(MODEL, tmp_path / name)
+
+
+def test_page_and_numbers_are_written_both_or_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise KeyboardInterrupt
+
+    write(MODEL, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(json, "dumps", fail)
+    with pytest.raises(KeyboardInterrupt):
+        tb.html_report.write(MODEL, tmp_path / "report.html", source="another")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_every_section_has_what_a_section_needs() -> None:
+    for section in SECTIONS.values():
+        assert section.TITLE
+        for part in ("measure", "show", "words"):
+            assert callable(getattr(section, part))
+
+
+def test_who_agrees_with_nobody_is_named_whatever_the_prior_hopes() -> None:
+    accuracy = np.array([*[0.1] * 2, *[0.8] * 10])
+    crowd = tb.simulate.crowd(400, 12, 10, accuracy=accuracy, random_state=0)
+    model = tb.VariationalBayes().fit(crowd.responses)
+    found = gather(model)["sections"]
+    alone = {each["worker"] for each in found["agreement"]["spam"]}
+    assert alone == {"w01", "w02"}
+    assert set(found["workers"]["poor"]) == alone
+
+
+def test_a_sample_of_tasks_judges_no_worker() -> None:
+    crowd = tb.simulate.crowd(MOST_SAMPLED + 500, 4000, 2, responses_per_task=3, random_state=0)
+    found = gather(tb.VariationalBayes(max_iter=5, tol=0.0).fit(crowd.responses))["sections"]
+    assert found["agreement"]["is_sample"]
+    assert found["agreement"]["spam"] == []
+    assert ALONE not in found["workers"]["verdicts"]

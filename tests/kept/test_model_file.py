@@ -1,0 +1,306 @@
+"""A model comes back from its file as it was, or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kept.crowds import WORKER_MODELS, crowd, rows_of, some_gold
+
+import tiebreak as tb
+from tiebreak.errors import FileError, InputError, NotFittedError, OptionError
+from tiebreak.files import array_folder
+from tiebreak.inference.kept import model_file
+from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
+
+FIRST_VERSION = Path(__file__).parent / "version-1.tbm"
+LINK_OPTIONS = (
+    None,
+    ExactLinkOptions(error=0.05),
+    ExactLinkOptions(error="learn"),
+    MeanFieldOptions(strength=1.0),
+)
+NEW = [("new", "w1", "c0"), ("new", "stranger", "c1"), ("other", "w2", "c2")]
+
+
+def assert_same_bits(one: Any, other: Any) -> None:
+    for name in ("probabilities_", "confusion_", "class_prior_"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+    assert one.labels_.best() == other.labels_.best()
+    assert list(one.tasks_) == list(other.tasks_)
+    assert list(one.workers_) == list(other.workers_)
+    assert list(one.bounds_) == list(other.bounds_)
+    assert one.calibration_ == other.calibration_
+    assert repr(one) == repr(other)
+
+
+def models() -> list[Any]:
+    return [
+        *(tb.VariationalBayes(worker_model=name) for name in (*WORKER_MODELS, "auto")),
+        *(tb.DawidSkene(), tb.DawidSkene(worker_model="coin"), tb.MajorityVote()),
+        tb.VariationalBayes(trust={"w1": 20.0}, confusion_prior=(4.0, 1.0), calibrate="none"),
+        tb.VariationalBayes(class_prior=[2.0, 1.0, 1.0], confusion_prior=np.eye(3) * 3 + 1),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:.*not seen by the model")
+@pytest.mark.parametrize("keep", ["responses", "counts"])
+@pytest.mark.parametrize("model", models(), ids=repr)
+def test_predictions_are_the_same_bits_as_before_saving(
+    tmp_path: Path, model: Any, keep: str
+) -> None:
+    model.fit(crowd().responses)
+    before = model.predict(NEW)
+    model.save(tmp_path / "m.tbm", keep=keep)
+    back = tb.load(tmp_path / "m.tbm")
+    assert_same_bits(back, model)
+    after = back.predict(NEW)
+    assert np.array_equal(after.probabilities, before.probabilities)
+    assert after.best() == before.best()
+    assert back.responses_.n_responses == (480 if keep == "responses" else 0)
+
+
+@pytest.mark.parametrize("options", LINK_OPTIONS, ids=repr)
+def test_links_and_gold_come_back(tmp_path: Path, options: LinkOptions | None) -> None:
+    made = crowd()
+    links = tb.simulate.links(made.gold, 40, random_state=1)
+    model = tb.VariationalBayes(link_options=options)
+    model.fit(made.responses, links=links, gold=some_gold(made, 10))
+    model.save(tmp_path / "m.tbm")
+    back = tb.load(tmp_path / "m.tbm")
+    assert_same_bits(back, model)
+    assert back.links_.pairs() == links.pairs()
+    assert back.gold_.to_dict() == some_gold(made, 10)
+    for name in ("link_errors_", "link_report_", "uncertain_groups_", "link_strength_"):
+        assert getattr(back, name) == getattr(model, name)
+    assert model.violations_ is not None
+    assert len(back.violations_) == len(model.violations_)
+    again = tb.VariationalBayes(link_options=options).fit(
+        back.responses_, links=back.links_, gold=back.gold_
+    )
+    assert np.array_equal(again.probabilities_, model.probabilities_)
+
+
+def test_weights_of_responses_come_back(tmp_path: Path) -> None:
+    made = crowd().responses
+    weight = np.linspace(0.5, 1.5, made.n_responses)
+    columns = made.task_of_each(), made.worker_of_each(), made.label_of_each()
+    ids = made.tasks, made.workers, made.classes
+    weighed = tb.Responses.from_codes(*columns, *ids, weight=weight)
+    model = tb.VariationalBayes().fit(weighed)
+    model.save(tmp_path / "m.tbm")
+    assert np.array_equal(tb.load(tmp_path / "m.tbm").responses_.weight, weight)
+
+
+def test_large_arrays_stay_on_the_disk_until_they_are_used(tmp_path: Path) -> None:
+    model = tb.MajorityVote().fit(tb.simulate.crowd(70_000, 9, 2, random_state=0).responses)
+    model.save(tmp_path / "m.tbm")
+    assert isinstance(tb.load(tmp_path / "m.tbm").probabilities_.base, np.memmap)
+
+
+def test_ids_of_numbers_come_back_as_numbers(tmp_path: Path) -> None:
+    model = tb.VariationalBayes().fit([(1, 10, True), (2, 10, False), (2, 11, False)])
+    model.save(tmp_path / "m.tbm")
+    assert tb.load(tmp_path / "m.tbm").labels_.best() == {1: True, 2: False}
+
+
+def test_ids_of_several_kinds_are_refused(tmp_path: Path) -> None:
+    model = tb.VariationalBayes().fit([(1, "ann", "x"), ("b", "ann", "y")])
+    with pytest.raises(InputError, match="Give them as text"):
+        model.save(tmp_path / "m.tbm")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_loading_and_predicting_need_no_numba(tmp_path: Path) -> None:
+    tb.VariationalBayes().fit(crowd().responses).save(tmp_path / "m.tbm")
+    code = (
+        "import sys, tiebreak as tb\n"
+        f"tb.load({str(tmp_path / 'm.tbm')!r}).predict([('new', 'w1', 'c0')])\n"
+        "assert 'numba' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# The first version
+
+
+def test_a_model_file_of_the_first_version_loads() -> None:
+    model = tb.load(FIRST_VERSION)
+    expected = json.loads((FIRST_VERSION.parent / "version-1.json").read_text("utf-8"))
+    assert model.labels_.best() == expected["labels"]
+    rows = [tuple(row) for row in expected["asked"]]
+    assert np.allclose(model.predict(rows).probabilities, expected["probabilities"], atol=1e-12)
+    model.update([("t1", "late", "c1")])
+    assert sum(file.stat().st_size for file in FIRST_VERSION.iterdir()) < 50_000
+
+
+# Files that are not whole
+
+
+def damage_array(folder: Path) -> None:
+    file = next(folder.glob("probabilities-*.npy"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
+def cut_array(folder: Path) -> None:
+    file = next(folder.glob("probabilities-*.npy"))
+    file.write_bytes(file.read_bytes()[:-8])
+
+
+def remove_ids(folder: Path) -> None:
+    next(folder.glob("*.arrow")).unlink()
+
+
+def remove_about(folder: Path) -> None:
+    (folder / "about.json").unlink()
+
+
+def cut_about(folder: Path) -> None:
+    text = (folder / "about.json").read_text("utf-8")
+    (folder / "about.json").write_text(text[: len(text) // 2], "utf-8")
+
+
+def change_about(folder: Path) -> None:
+    text = (folder / "about.json").read_text("utf-8")
+    (folder / "about.json").write_text(text.replace('"multiplier": 1.0', '"multiplier": 9.0'))
+
+
+DAMAGES = [damage_array, cut_array, remove_ids, remove_about, cut_about, change_about]
+
+
+@pytest.mark.parametrize("harm", DAMAGES, ids=lambda harm: harm.__name__)
+def test_a_tampered_or_half_file_is_refused(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    tb.VariationalBayes().fit(crowd().responses).save(tmp_path / "m.tbm")
+    harm(tmp_path / "m.tbm")
+    with pytest.raises(FileError, match=r"damaged or was not written to its end.*Fit it again"):
+        tb.load(tmp_path / "m.tbm")
+
+
+def resealed(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change what a file says, with checksums that fit."""
+    about = json.loads((folder / "about.json").read_text("utf-8"))
+    change(about)
+    about["seal"] = array_folder._seal_of_json(about)
+    (folder / "about.json").write_text(json.dumps(about), "utf-8")
+
+
+def other_class(about: dict[str, Any]) -> None:
+    about["results"]["calibration_"]["is"] = "Popen"
+
+
+def other_file(about: dict[str, Any]) -> None:
+    about["files"]["probabilities"]["file"] = "../elsewhere.npy"
+
+
+def other_shape(about: dict[str, Any]) -> None:
+    about["results"]["confusion_"] = about["results"]["class_prior_"]
+
+
+def other_codes(about: dict[str, Any]) -> None:
+    fields = about["responses"]["fields"]
+    fields["workers"] = fields["classes"]
+
+
+CHANGES = [other_class, other_file, other_shape, other_codes]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_what_does_not_fit_is_refused_even_with_right_checksums(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    tb.VariationalBayes().fit(crowd().responses).save(tmp_path / "m.tbm")
+    resealed(tmp_path / "m.tbm", change)
+    with pytest.raises(FileError, match="damaged"):
+        tb.load(tmp_path / "m.tbm")
+
+
+def test_pickles_are_never_read(tmp_path: Path) -> None:
+    tb.VariationalBayes().fit(crowd().responses).save(tmp_path / "m.tbm")
+    folder = tmp_path / "m.tbm"
+    file = next(folder.glob("class_prior-*.npy"))
+    np.save(file, np.array([print, 1], dtype=object), allow_pickle=True)
+    seal = {"bytes": file.stat().st_size, "crc32": zlib.crc32(file.read_bytes())}
+    resealed(folder, lambda about: about["files"]["class_prior"].update(seal))
+    with pytest.raises(FileError, match="damaged"):
+        tb.load(folder)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    tb.write_responses(tmp_path / "x.tb", crowd().responses)
+    (tmp_path / "x.csv").write_text("task,worker,label\n")
+    with pytest.raises(FileError, match="does not hold a tiebreak model"):
+        tb.load(tmp_path / "x.tb")
+    with pytest.raises(FileError, match="is a file"):
+        tb.load(tmp_path / "x.csv")
+    with pytest.raises(FileError, match="There is no folder"):
+        tb.load(tmp_path / "nothing.tbm")
+
+
+def test_a_version_yet_to_come_is_refused(tmp_path: Path) -> None:
+    tb.MajorityVote().fit(crowd().responses).save(tmp_path / "m.tbm")
+    resealed(tmp_path / "m.tbm", lambda about: about.update(version=99))
+    with pytest.raises(FileError, match="Use a newer tiebreak"):
+        tb.load(tmp_path / "m.tbm")
+
+
+# Writing
+
+
+def test_a_crash_leaves_the_last_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tb.VariationalBayes().fit(crowd().responses)
+    first.save(tmp_path / "m.tbm")
+
+    def fail(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    for name in ("write_ids", "_settle", "_write_about"):
+        with monkeypatch.context() as patch:
+            patch.setattr(array_folder, name, fail)
+            with pytest.raises(OSError, match="No space"):
+                tb.VariationalBayes().fit(crowd(60).responses).save(tmp_path / "m.tbm")
+        assert_same_bits(tb.load(tmp_path / "m.tbm"), first)
+    second = tb.VariationalBayes().fit(crowd(60).responses)
+    second.save(tmp_path / "m.tbm")
+    assert_same_bits(tb.load(tmp_path / "m.tbm"), second)
+    about = json.loads((tmp_path / "m.tbm" / "about.json").read_text("utf-8"))
+    kept = {each["file"] for each in about["files"].values()} | {"about.json"}
+    assert {file.name for file in (tmp_path / "m.tbm").iterdir()} == kept
+
+
+def test_what_somebody_else_made_is_not_overwritten(tmp_path: Path) -> None:
+    model = tb.MajorityVote().fit(crowd().responses)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    (tmp_path / "file.tbm").write_text("notes")
+    tb.write_responses(tmp_path / "x.tb", crowd().responses)
+    for name in ("mine", "file.tbm", "x.tb", "no/such/m.tbm"):
+        with pytest.raises(FileError):
+            model.save(tmp_path / name)
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_model_that_knows_nothing_cannot_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(NotFittedError):
+        tb.VariationalBayes().save(tmp_path / "m.tbm")
+    with pytest.raises(OptionError, match="keep must be one of"):
+        tb.MajorityVote().fit(crowd().responses).save(tmp_path / "m.tbm", keep="all")
+
+
+def test_a_copy_of_the_folder_is_a_model_too(tmp_path: Path) -> None:
+    model = tb.VariationalBayes().fit(rows_of(crowd().responses))
+    model.save(tmp_path / "m.tbm")
+    shutil.copytree(tmp_path / "m.tbm", tmp_path / "copy.tbm")
+    assert model_file.about(tmp_path / "copy.tbm") == model_file.about(tmp_path / "m.tbm")
