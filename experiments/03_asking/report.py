@@ -80,7 +80,7 @@ against them.
 ## What was chosen on what, and what was tried and left
 
 The rule is that of a trial on these ten datasets. The two constants for more than two classes, and
-the share for the second class, were chosen on Music, Web and Dog with seeds 0 to 3, and the rule for
+the share for the second class, were chosen on Music, Web and Dog with seeds 0 to 3, the rule for
 units of the same two classes with seeds 300 to 307; how answers of several people are weighed was
 chosen on the ten datasets with seeds 0 and 300. This page has seeds {first_seed} and up, and
 simulated crowds that nothing was chosen on. Seeds only decide ties and which example is shown, so
