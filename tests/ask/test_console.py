@@ -467,7 +467,8 @@ def test_ask_writes_links_and_labels_that_fuse_reads(run: Run, folder: Path) -> 
     assert len(known) == 1
     assert len(tb.read_links(folder / "l.csv")) == 24
     fused = run(
-        "fuse doubtful.csv --links l.csv --gold k.csv --gold-weight 1 --link-sampling pairs -o fused.csv"
+        "fuse doubtful.csv --links l.csv --gold k.csv --gold-weight 1 --link-sampling pairs "
+        "-o fused.csv"
     )
     assert fused.exit_code == 0, fused.stderr
     labels = tb.read_labels(folder / "labels.csv")

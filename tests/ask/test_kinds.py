@@ -250,8 +250,9 @@ def test_people_share_a_desk(crowd: Crowd, truth: Truth, tmp_path: Path) -> None
                 question = asked(session)
                 assert session.next() is question
                 subject = (question.kind, frozenset(question.tasks))
-                assert subject not in seen
-                seen.add(subject)
+                whose = "" if question.kind == "same" else session.who  # of a second opinion
+                assert (*subject, whose) not in seen
+                seen.add((*subject, whose))
             for session in (ann, bob):
                 question = asked(session)
                 session.answer(question, true_answer(question, truth))

@@ -155,8 +155,9 @@ def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> N
         "links": 0, "links_broken": None, "link_strength": None, "links_doubtful": None,
         "link_components": None, "calibration": model.calibration_ and model.calibration_._asdict(),
         "worker_model": "confusion", "models_tried": None, "chosen": None, "members": None,
-        "sweeps": model.n_iter_, "converged": True, "bound": pytest.approx(model.bounds_[-1]),
-        "labels_below_0.9": 0, "out": "labels.csv", "workers_out": "w.csv",
+        "ran_on": "processor", "sweeps": model.n_iter_, "converged": True,
+        "bound": pytest.approx(model.bounds_[-1]),
+        "labels_below_0.9": 0, "out": "labels.csv", "workers_out": "w.csv", "saved": None,
     }  # fmt: skip
 
 

@@ -73,7 +73,9 @@ def write(model: Any, folder: Path, **options: Any) -> tuple[str, dict[str, Any]
 
 
 def test_the_page_is_made_from_the_numbers_beside_it(tmp_path: Path) -> None:
-    page, numbers = write(MODEL, tmp_path, truth=CROWD.gold, texts={"t001": "A text."})
+    page, numbers = write(
+        MODEL, tmp_path, truth=CROWD.gold, texts=dict.fromkeys(MODEL.tasks_, "A text.")
+    )
     assert render(numbers) == page
     assert numbers["format"] == "tiebreak-report"
     assert numbers["version"] == VERSION
@@ -121,9 +123,11 @@ def test_the_tasks_in_most_doubt_come_first_with_votes_and_texts(tmp_path: Path)
 def test_the_questions_are_those_that_selection_would_ask() -> None:
     found = gather(MODEL)["sections"]["questions"]
     by_kind = {kind["kind"]: kind["questions"] for kind in found["kinds"]}
-    best = tb.selection.compare(MODEL, 10, link=None, gold=1.0, random_state=0)
-    assert [q["task"] for q in by_kind["gold"]] == [offer.task for offer in best if offer.gain > 0]
-    assert by_kind["gold"][0]["gain"] == pytest.approx(best[0].gain)
+    best = tb.selection.questions(MODEL, 10, kinds=("label",), random_state=0)
+    expected = [offer.task for offer in best if offer.gain > 1e-6]
+    assert [q["task"] for q in by_kind["label"]] == expected
+    assert by_kind["label"][0]["gain"] == pytest.approx(best[0].gain)
+    assert by_kind["same"][0]["gain"] > 0.0
 
 
 def test_guessers_and_copies_are_said_first() -> None:

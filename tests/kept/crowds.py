@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import tiebreak as tb
 
@@ -40,6 +41,19 @@ def crowd(n_tasks: int = 120, n_classes: int = 3, seed: int = 0) -> Any:
 def some_gold(made: Any, n: int) -> dict[Any, Any]:
     """Return the classes of the first tasks."""
     return dict(list(made.gold.to_dict().items())[:n])
+
+
+def chances(labels: tb.Labels) -> npt.NDArray[np.float64]:
+    """Return the probability of each class of each task."""
+    assert labels.probabilities is not None
+    return labels.probabilities
+
+
+def chance(labels: tb.Labels, task: str) -> float:
+    """Return the probability of the label of a task."""
+    found = labels[task].probability
+    assert found is not None
+    return found
 
 
 def assert_equal(one: Any, other: Any, within: float = 1e-6) -> None:

@@ -81,6 +81,7 @@ def test_links_and_gold_come_back(tmp_path: Path, options: LinkOptions | None) -
     assert back.gold_.to_dict() == some_gold(made, 10)
     for name in ("link_errors_", "link_report_", "uncertain_groups_", "link_strength_"):
         assert getattr(back, name) == getattr(model, name)
+    assert model.violations_ is not None
     assert len(back.violations_) == len(model.violations_)
     again = tb.VariationalBayes(link_options=options).fit(
         back.responses_, links=back.links_, gold=back.gold_

@@ -6,15 +6,17 @@ that answers name [eq:asked-labels]:
 
     r_i(k) ∝ p_i(k) Π_s P(s | k) Π_e m_e(k)
 
-p_i is what the responses of the task alone say, scaled for errors in common; s are labels that were
+p_i is what the responses of the task alone say, scaled for errors in common, and half of it spread
+over all classes, since a crowd can be sure and wrong; s are labels that were
 given to it, with P(s | k) = 1 − ε where s is right and ε / (K − 1) where not; m_e(k) is what "the
 same as" or "different from" another task j says, by what is believed of j without this answer, c_j:
 
     same:  ε + (1 − 2 ε) c_j(k)        different:  1 − ε − (1 − 2 ε) c_j(k)
 
-The error rate ε of a person follows from r, and r from the rates, in turn. Where each task was
-compared with one other, this is exact. For example, bob says that a is a cat, ten others were found
-the same as a, and the crowd calls most of these dogs: then a is a dog, and bob erred.
+The error rate ε of a person follows from r, and r from the rates, in turn. With two classes every
+comparison ties, and c_j holds the crowd's word on j only where somebody gave j a label: what the
+crowd says of hundreds of tasks that were compared with one example must not add up, or a crowd that
+is sure and wrong would rename the example.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from tiebreak.kernels.layout import Floats, Mask, Offsets
 SMALL_ERROR = 0.02  # of answers, before it is learnt how often they are wrong
 STANDING = 20.0  # answers that this counts for: evidence overrules it
 TURNS = 30  # of messages and rates; they settle in fewer
+RESERVE = 0.5  # of doubt in the crowd: where it is sure and wrong, people must not seem to err
 LEAST = 1e-12  # of a belief
 
 
@@ -78,7 +81,13 @@ def weigh(
     task, people, said = _in_codes(job, answers)
     n_classes = job.responses.n_classes
     rate = np.full(len(people), SMALL_ERROR if error is None else max(error, LEAST))
-    logs = np.log(np.maximum(own[task], LEAST))
+    crowd = np.where(known[task, None] > 0.0, own[task], _with_reserve(own[task]))
+    labelled = np.zeros(len(task), dtype=bool)
+    labelled[said.task[~said.is_link & said.is_yes]] = True
+    is_base = labelled | (known[task] > 0.0)
+    is_heard = is_base | (n_classes > 2)
+    every = np.log(np.maximum(crowd, LEAST))
+    logs = np.where(is_heard[:, None], every, 0.0)
     messages = np.zeros((2, len(said.who), n_classes))  # to `task`, to `other`
     n_said = np.bincount(said.who, minlength=len(people))
     for _ in range(TURNS):
@@ -89,11 +98,10 @@ def weigh(
             wrong = _wrong(total, said, rate[said.who], messages)
             summed = np.bincount(said.who, wrong, minlength=len(people))
             rate = (STANDING * SMALL_ERROR + summed) / (STANDING + n_said)
-    labelled = np.zeros(len(task), dtype=bool)
-    labelled[said.task[~said.is_link & said.is_yes]] = True
-    named = _tied(labelled | (known[task] > 0.0), said, two_classes=n_classes == 2)
+    named = _tied(is_base, said, two_classes=n_classes == 2)
     rates = dict(zip(people, rate.tolist(), strict=True))
-    return Weighed(task, _normalised(total), named, labelled, rates)
+    r = _normalised(total + np.where(is_heard[:, None], 0.0, every))
+    return Weighed(task, r, named, labelled, rates)
 
 
 def _in_codes(job: Job, answers: Sequence[Event]) -> tuple[Offsets, list[str], Said]:
@@ -171,6 +179,11 @@ def _tied(named: Mask, said: Said, *, two_classes: bool) -> Mask:
         if (more == found).all():
             return found
         found = more
+
+
+def _with_reserve(own: Floats) -> Floats:
+    """Return probabilities of which a share is spread over all classes."""
+    return np.asarray((1.0 - RESERVE) * own + RESERVE / own.shape[1])
 
 
 def _normalised(logs: Floats) -> Floats:

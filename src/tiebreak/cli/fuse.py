@@ -21,19 +21,8 @@ from tiebreak.cli.decisions import (
     write_decisions,
 )
 from tiebreak.cli.errors import is_terminal, print_message, working
-from tiebreak.cli.imports import (
-    FormatName,
-    LabelPattern,
-    LabelPointer,
-    MultiLabel,
-    Question,
-    TaskColumns,
-    Wide,
-    WorkerColumns,
-    format_choices,
-)
+from tiebreak.cli.imports import takes_import_options
 from tiebreak.cli.link_options import flags_of, takes_link_options
-from tiebreak.cli.members import describe_members, members_of
 from tiebreak.cli.models import Keep, refuse_model_name
 from tiebreak.cli.options import (
     Classes,
@@ -50,13 +39,12 @@ from tiebreak.cli.options import (
     TasksFile,
     read_inputs,
 )
+from tiebreak.cli.summary import describe, summarise
 from tiebreak.options import MeanFieldOptions
-from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
 
-SURE = 0.9  # labels below this probability are counted in the summary
 
 OPTIONS = {  # of the command, by the estimator's name for them
     "confusion_prior": "--prior",
@@ -70,6 +58,7 @@ OPTIONS = {  # of the command, by the estimator's name for them
     "max_iter": "--max-iter",
     "accelerate": "--accelerate",
     "tol": "--tol",
+    "backend": "--backend",
     "n_chains": "--chains",
     "n_draws": "--draws",
 }
@@ -82,6 +71,7 @@ WorkerModelName = Literal[
 
 
 @takes_link_options
+@takes_import_options
 def fuse(
     responses: ResponsesFile,
     links: LinksFile = None,
@@ -121,14 +111,7 @@ def fuse(
     columns: Columns = None,
     repeats: Repeats = None,
     classes: Classes = None,
-    form: FormatName = None,
-    question: Question = None,
-    multi_label: MultiLabel = False,
-    label_pattern: LabelPattern = None,
-    label_pointer: LabelPointer = None,
-    wide: Wide = False,
-    task_columns: TaskColumns = None,
-    worker_columns: WorkerColumns = None,
+    imports: Any = None,
     prior: Annotated[
         Literal["diagonal", "uniform"] | None,
         typer.Option(help="Prior of workers: better than chance, or none. [vb: diagonal]"),
@@ -176,6 +159,10 @@ def fuse(
     accelerate: Annotated[
         bool | None, typer.Option(help="Fewer sweeps by SQUAREM. [accelerate]")
     ] = None,
+    backend: Annotated[
+        Literal["auto", "numpy", "numba", "cuda"] | None,
+        typer.Option(help="Where sweeps run. [auto]"),
+    ] = None,
     chains: Annotated[
         int | None, typer.Option(help="Of gibbs: how many. [gibbs: 4]", metavar="N", min=1)
     ] = None,
@@ -203,7 +190,7 @@ def fuse(
     if links and method not in USES_LINKS:
         raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
     if doubtful and not (
-        method == "vb" and links and not isinstance(link_options, MeanFieldOptions)
+        method != "gibbs" and links and not isinstance(link_options, MeanFieldOptions)
     ):
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
     if not links and (link_options or on_contradiction):
@@ -233,14 +220,12 @@ def fuse(
         "max_iter": max_iter,
         "accelerate": accelerate,
         "tol": tol,
+        "backend": backend,
         "n_chains": chains,
         "n_draws": draws,
         "random_state": seed,
     }
     estimator = build_estimator(method, chosen)
-    choices = format_choices(
-        question, multi_label, label_pattern, label_pointer, wide, task_columns, worker_columns
-    )
     shows_bar = method == "gibbs" and not quiet and is_terminal()
     if shows_bar:
         estimator.set_params(progress=True)
@@ -255,8 +240,8 @@ def fuse(
             repeats=repeats,
             classes=classes,
             sampling=link_sampling,
-            form=form,
-            choices=choices,
+            form=imports.form,
+            choices=imports.choices,
             fold_labels=fold_labels,
         )
         if method != "mv":
@@ -318,77 +303,6 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
     return estimator.set_params(**chosen)
 
 
-def summarise(method: str, model: Estimator) -> dict[str, Any]:
-    """Collect what the summary says, under names that a program can read."""
-    crowd = model.responses_
-    links = model.links_
-    gold = model.gold_
-    strength = getattr(model, "link_strength_", None)
-    stated = model.labels_.probability
-    mixing = {"r_hat": model.r_hat_} if method == "gibbs" else {}
-    return {
-        "method": method,
-        "responses": crowd.n_responses,
-        "tasks": crowd.n_tasks,
-        "workers": crowd.n_workers,
-        "classes": crowd.n_classes,
-        "gold": 0 if gold is None else len(gold),
-        "links": 0 if links is None else len(links),
-        "links_broken": None if model.violations_ is None else len(model.violations_),
-        "link_strength": strength,
-        "links_doubtful": _length(getattr(model, "doubtful_links_", None)),
-        "link_components": _as_dict(getattr(model, "link_report_", None)),
-        "calibration": _as_dict(model.calibration_),
-        "worker_model": getattr(model, "worker_model_", None),
-        "models_tried": _tried(getattr(model, "models_tried_", None)),
-        "chosen": getattr(model, "chosen_", None),
-        "members": members_of(getattr(model, "members_", None)),
-        "sweeps": model.n_iter_,
-        "converged": model.converged_,
-        "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
-        "labels_below_0.9": 0 if stated is None else int((stated < SURE).sum()),
-        **mixing,
-    }
-
-
-def describe(summary: dict[str, Any]) -> str:
-    """Put the summary into a few lines."""
-    n = summary
-    parts = [counted(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
-    parts.append(counted(n["classes"], "class"))
-    if n["links"]:
-        parts.append(counted(n["links"], "link"))
-    if n["gold"]:
-        parts.append(f"{n['gold']:,} gold")
-    lines = [", ".join(parts)]
-    if "r_hat" in n:
-        mixed = "chains have mixed" if n["converged"] else "chains have not mixed"
-        lines.append(f"{mixed}: R-hat {n['r_hat']:.3f} after {counted(n['sweeps'], 'sweep')}")
-    elif n["sweeps"]:
-        settled = "settled" if n["converged"] else "not settled"
-        lines.append(f"{settled} after {counted(n['sweeps'], 'sweep')}")
-    if n["models_tried"]:
-        others = [
-            f"{name} {count:,}"
-            for name, count in n["models_tried"].items()
-            if name != n["worker_model"]
-        ]
-        found = f"worker model: {n['worker_model']}"
-        lines.append(f"{found}; labels that others would change: {', '.join(others)}")
-    if n["members"]:
-        lines.append(describe_members(n["members"], n["gold"]))
-    if n["links"]:
-        lines.append(f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken")
-    if n["links_doubtful"] is not None:
-        lines.append(f"{counted(n['links_doubtful'], 'link')} more likely wrong than right")
-    if n["link_components"] and n["link_components"]["large"]:
-        n_large = counted(n["link_components"]["large"], "component")
-        lines.append(f"{n_large} of linked tasks too loopy to be exact: approximate")
-    unsure = f"{n['labels_below_0.9']:,} of {counted(n['tasks'], 'label')}"
-    lines.append(f"{unsure} below probability {SURE}")
-    return "\n".join(lines)
-
-
 def doubtful_columns(model: Any) -> dict[str, Any]:
     """Return links that are more likely wrong than right, and how likely, as columns."""
     found = model.doubtful_links_
@@ -396,22 +310,3 @@ def doubtful_columns(model: Any) -> dict[str, Any]:
         return {"left": [], "right": [], "link": [], "wrong": []}
     columns: dict[str, Any] = {**found.links.columns(), "wrong": found.probability}
     return columns
-
-
-def _tried(found: Any) -> dict[str, int] | None:
-    """Return how many labels each member would change, by the run of it with the best bound."""
-    if found is None:
-        return None
-    best: dict[str, Any] = {}
-    for each in found:
-        if each.worker_model not in best or each.bound > best[each.worker_model].bound:
-            best[each.worker_model] = each
-    return {name: each.n_changed for name, each in best.items()}
-
-
-def _length(found: Any) -> int | None:
-    return None if found is None else len(found)
-
-
-def _as_dict(found: Any) -> dict[str, Any] | None:
-    return None if found is None else found._asdict()

@@ -7,12 +7,12 @@
 
 from tiebreak.decisions.costs import CostMatrix, read_cost_matrix
 from tiebreak.decisions.decide import Decisions, decide
-from tiebreak.decisions.votes import Vote, VotePlan, plan_votes
+from tiebreak.decisions.votes import PlannedVote, VotePlan, plan_votes
 
 __all__ = [
     "CostMatrix",
     "Decisions",
-    "Vote",
+    "PlannedVote",
     "VotePlan",
     "decide",
     "plan_votes",

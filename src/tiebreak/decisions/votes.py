@@ -30,7 +30,7 @@ AT_ONCE = 1 << 21  # numbers in memory
 SHOWN = 5  # workers named in a summary
 
 
-class Vote(NamedTuple):
+class PlannedVote(NamedTuple):
     """A vote to ask for."""
 
     task: Hashable
@@ -45,7 +45,7 @@ class VotePlan:
     Answers that come in change what is worth asking: ask for some, fit again, and plan again.
     """
 
-    votes: tuple[Vote, ...] = field(repr=False)
+    votes: tuple[PlannedVote, ...] = field(repr=False)
     limit: float
     cost_now: float
     cost_after: float
@@ -149,7 +149,7 @@ def plan_votes(
     after = _costs_after(model, costs, doubtful, sequence)
     chosen, gain = _choose(after, now - limit)
     votes = tuple(
-        Vote(model.tasks_[int(doubtful[i])], model.workers_[int(sequence[i, v])], float(g))
+        PlannedVote(model.tasks_[int(doubtful[i])], model.workers_[int(sequence[i, v])], float(g))
         for (i, v), g in zip(chosen, gain, strict=True)
     )
     return VotePlan(votes, limit, now, now - float(sum(gain)), n_expert)

@@ -23,7 +23,7 @@ from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.inference.worker_models import require_model
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
-from tiebreak.kernels.contract import Backend, choose_backend
+from tiebreak.kernels.contract import Backend, choose_backend, where
 from tiebreak.kernels.layout import KNOWN, ByTask, Floats
 from tiebreak.kernels.threads import default_threads
 
@@ -206,10 +206,11 @@ class DawidSkene(Estimator):
         patterns = response_patterns.find_patterns(tasks, crowd.n_classes, single, q)
         votes = vb.majority(patterns.tasks, crowd.n_classes)
         q = votes if q is None else patterns.to_patterns(q)
+        backend = choose_backend(self.backend, len(patterns.tasks.code))
         run = maximise(
             self._weigh_gold(patterns, inputs),
             vb.clamp(q, patterns.gold(inputs.gold_codes)),
-            choose_backend(self.backend, len(patterns.tasks.code)),
+            backend,
             smoothing=self.smoothing,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -222,6 +223,7 @@ class DawidSkene(Estimator):
         self.bounds_ = run.bounds
         self.n_iter_ = len(run.bounds) - 1
         self.converged_ = run.converged
+        self.ran_on_ = where(backend)
         self._publish(inputs, patterns.to_tasks(run.q))
         self._warn_unsettled(self.tol)
         return self

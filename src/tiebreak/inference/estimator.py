@@ -21,6 +21,7 @@ from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks
 from tiebreak.inference.warm_start import q_from
+from tiebreak.kernels.contract import PROCESSOR
 from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.link_graph import violated
@@ -57,6 +58,7 @@ class Estimator:
     gold_: Gold | None
     supports_adaptive_selection = False  # whether workers are modelled well enough to ask by that
 
+    ran_on_: str = PROCESSOR
     calibration_: Calibration | None = None
     doubtful_links_: DoubtfulLinks | None = None
     _carried: Carried | None = None  # where responses were dropped and counts stay

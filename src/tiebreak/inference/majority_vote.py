@@ -8,7 +8,7 @@ from tiebreak.errors import OptionError
 from tiebreak.inference import vb
 from tiebreak.inference.estimator import Estimator, normalise, refuse_links
 from tiebreak.inference.inputs import read_and_check_inputs
-from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.contract import choose_backend, where
 from tiebreak.kernels.threads import default_threads
 
 
@@ -49,5 +49,6 @@ class MajorityVote(Estimator):
         self.bounds_ = []
         self.n_iter_ = 0
         self.converged_ = True
+        self.ran_on_ = where(backend)
         self._publish(inputs, q)
         return self

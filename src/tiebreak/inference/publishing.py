@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,16 @@ from tiebreak.inference.link_errors.suspect import (
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import Fit
 from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.worker_models import CrowdModel
 from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.wording import counted
+
+if TYPE_CHECKING:
+    from tiebreak.inference.variational_bayes import VariationalBayes
 
 SHOWN_GROUPS = 5  # in a note
 
@@ -46,6 +51,34 @@ class LabelCodes(NamedTuple):
     q: Floats  # (n_tasks, n_classes), calibrated
     label: Codes
     top: Floats  # the label's probability
+
+
+def publish(model: VariationalBayes, fitted: Fitted) -> None:
+    """Set the attributes of a model that end in an underscore, and raise the notes."""
+    problem = fitted.problem
+    found = fitted.found
+    run = found.run
+    model._crowd_model = CrowdModel(problem.states, problem.workers)
+    model._beliefs = run.beliefs
+    model.class_prior_ = problem.states.mean(run.beliefs.alpha)
+    model.confusion_ = vb.confusion(problem, run.beliefs)
+    model.bounds_ = run.bounds
+    model.n_iter_ = run.n_sweeps
+    model.converged_ = run.converged
+    model.ran_on_ = where(problem.backend)
+    model.calibration_ = found.calibration
+    model.link_strength_ = found.link_strength
+    model.link_grid_ = found.link_grid
+    model.link_report_ = found.link_report
+    model.doubtful_links_ = doubtful_links(fitted)
+    model.uncertain_groups_ = uncertain_groups(fitted)
+    model.link_errors_ = link_errors(fitted)
+    model._publish(fitted.inputs, *label_tasks(fitted))
+    may_break = model.on_contradiction == "drop" or model.link_error is not None
+    if found.decoded is not None and not may_break:
+        note_broken(model.violations_)
+    note_uncertain(model.uncertain_groups_)
+    note_doubts(fitted, model.labels_, model.dependence)
 
 
 def label_tasks(fitted: Fitted) -> LabelCodes:

@@ -256,7 +256,9 @@ class VariationalBayes(Estimator):
             self.worker_model_,
             patterns.pattern is not None,
         )
-        self._publish_fit(Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found))
+        publishing.publish(
+            self, Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found)
+        )
         self._warn_unsettled(self.tol)
         return self
 
@@ -378,32 +380,6 @@ class VariationalBayes(Estimator):
         older = {True: "auto", False: "none"}
         mode = older[self.calibrate] if isinstance(self.calibrate, bool) else self.calibrate
         return Honesty(mode, self.dependence)
-
-    def _publish_fit(self, fitted: Fitted) -> None:
-        """Set the attributes that end in an underscore, and raise the notes."""
-        problem = fitted.problem
-        found = fitted.found
-        run = found.run
-        self._crowd_model = CrowdModel(problem.states, problem.workers)
-        self._beliefs = run.beliefs
-        self.class_prior_ = problem.states.mean(run.beliefs.alpha)
-        self.confusion_ = vb.confusion(problem, run.beliefs)
-        self.bounds_ = run.bounds
-        self.n_iter_ = run.n_sweeps
-        self.converged_ = run.converged
-        self.calibration_ = found.calibration
-        self.link_strength_ = found.link_strength
-        self.link_grid_ = found.link_grid
-        self.link_report_ = found.link_report
-        self.doubtful_links_ = publishing.doubtful_links(fitted)
-        self.uncertain_groups_ = publishing.uncertain_groups(fitted)
-        self.link_errors_ = publishing.link_errors(fitted)
-        self._publish(fitted.inputs, *publishing.label_tasks(fitted))
-        may_break = self.on_contradiction == "drop" or self.link_error is not None
-        if found.decoded is not None and not may_break:
-            publishing.note_broken(self.violations_)
-        publishing.note_uncertain(self.uncertain_groups_)
-        publishing.note_doubts(fitted, self.labels_, self.dependence)
 
 
 def _warm_start_of(start: Any) -> WarmStart | None:

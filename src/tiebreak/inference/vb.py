@@ -7,19 +7,22 @@ workers, as their model has them (`worker_models/`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import gold_weights, squarem
-from tiebreak.inference.class_prior import ClassPrior, StatePrior, to_classes, within_classes
+from tiebreak.inference.class_prior import ClassPrior, to_classes, within_classes
+from tiebreak.inference.problem import Beliefs as Beliefs
+from tiebreak.inference.problem import LinkModel as LinkModel
+from tiebreak.inference.problem import LinkStep as LinkStep
+from tiebreak.inference.problem import Problem as Problem
+from tiebreak.inference.problem import Run as Run
+from tiebreak.inference.problem import Stopping as Stopping
 from tiebreak.inference.squarem import Parameters, Sweep
-from tiebreak.inference.worker_models import WorkerModel
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.known_classes import KnownClasses
 from tiebreak.kernels import layout
-from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.counting import majority as majority
 from tiebreak.kernels.layout import (
     FREE,
@@ -34,95 +37,6 @@ from tiebreak.kernels.layout import (
 )
 from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
 from tiebreak.responses import Responses
-
-
-class LinkStep(NamedTuple):
-    """What one joint update of tasks or nodes gives."""
-
-    change: float  # largest change of any q
-    value: float  # their entropy plus the expected link term: their part of the bound
-
-
-class LinkModel(Protocol):
-    """How linked tasks are updated: `mean_field.py` is the paper's way."""
-
-    @property
-    def may_cycle(self) -> bool:
-        """Whether updates can swap between two states for ever."""
-
-    @property
-    def remembers(self) -> bool:
-        """Whether an update depends on the ones before it, so that it cannot be taken back."""
-
-    def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
-        """Update the linked tasks and return what they imply.
-
-        They are rows of the sweeper's q, with these scores, or are kept apart by the model.
-        `Swept.entropy` is their part of the bound.
-        """
-
-    def value(self, q: Floats) -> float | None:
-        """Return the linked tasks' part of the bound; None before joint beliefs exist."""
-
-
-class Problem(NamedTuple):
-    """Everything that stays fixed while a model is fitted.
-
-    Where equal response patterns were made one, a task here is a pattern, and `copies` says for how
-    many tasks it counts.
-    """
-
-    tasks: ByTask
-    states: StatePrior
-    workers: WorkerModel
-    backend: Backend
-    n_threads: int = 1
-    links: LinkModel | None = None
-    copies: Floats | None = None  # (n_tasks,); None: one each
-    gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
-
-    @property
-    def n_classes(self) -> int:
-        """How many classes there are: what is said, and what is reported."""
-        return self.workers.n_classes
-
-    @property
-    def n_states(self) -> int:
-        """How many states a task may be in: columns of q."""
-        return self.workers.n_states
-
-    def open(self, q: Floats) -> Sweeper:
-        """Open a sweeper on a start of q, which it then owns."""
-        return self.backend.open(self.tasks, q, self.n_threads, self.copies)
-
-
-class Beliefs(NamedTuple):
-    """Parameters of the class prior and of the workers; all are positive."""
-
-    alpha: Floats  # (n_states,)
-    beta: Floats  # as the worker model has them
-
-
-class Run(NamedTuple):
-    """Where the ascent ended, and the bound at its start and after each sweep.
-
-    Joint inference of links has no bound before its first sweep.
-    """
-
-    q: Floats
-    beliefs: Beliefs
-    bounds: list[float]
-    n_sweeps: int
-    converged: bool
-    cycled: bool = False  # q alternates between two states (simultaneous updates only)
-
-
-class Stopping(NamedTuple):
-    """When an ascent ends, and whether SQUAREM may shorten it."""
-
-    tol: float
-    max_iter: int
-    accelerate: bool
 
 
 def roles(n_tasks: int, gold: GoldCodes | None, linked: Codes | None) -> Roles:

@@ -11,6 +11,7 @@ from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Offsets
 from tiebreak.kernels.network import Cliques, Network, Parts
 from tiebreak.kernels.sweeper import Sweeper, SweepKernels
 
+PROCESSOR = "processor"
 BACKENDS = ("auto", "numpy", "numba", "cuda")
 COMPILED_ROWS = 200_000  # rows read or responses fitted; below, numba costs more than it saves
 CUDA_ROWS = 20_000_000  # responses: below, the way to the device costs more than it saves
@@ -174,6 +175,15 @@ def choose_draw_backend(name: str, n_draws: int) -> DrawBackend:
     from tiebreak.kernels.reference import gibbs
 
     return gibbs
+
+
+def where(backend: Backend) -> str:
+    """Say what sweeps ran on: the processor, or the name of a device."""
+    if backend.sweeps_here:
+        return PROCESSOR
+    from tiebreak.kernels.cuda import device
+
+    return device.name()
 
 
 def _has_device() -> bool:

@@ -17,8 +17,8 @@ from tiebreak.wording import counted
 
 TITLE = "What to do next"
 ASKED = {
-    "link": "Are these two of the same class?",
-    "gold": "What is the class of this task?",
+    "same": "Are these two of the same class?",
+    "label": "What is the class of this task?",
     "vote": "One more response, by whom?",
 }
 MOST_TASKS = 100_000  # among which questions are looked for
@@ -103,16 +103,15 @@ def _worth_asking(model: Estimator) -> Estimator:
     return restricted(model, np.unique(np.concatenate([doubtful, others, *tied])))
 
 
-def _best(model: Estimator, kind: str, n: int) -> selection.Offers:
+def _best(model: Estimator, kind: str, n: int) -> list[selection.Offer]:
     """Return the best questions of one kind; this is the one place that asks `selection`."""
-    costs: dict[str, Any] = {"link": None, "gold": None, "vote": None}
-    costs[kind] = 1.0
+    costs: dict[str, Any] = {kind: 1.0}
     if kind == "vote":
         best = np.argsort(-worker_accuracy(model).low, kind="stable")[:MOST_WORKERS]
         costs[kind] = {model.workers_[int(w)]: 1.0 for w in best}
         if not costs[kind]:
             return []
-    offers = selection.compare(model, n, **costs, random_state=0)
+    offers = selection.questions(model, n, kinds=(kind,), costs=costs, random_state=0)
     return [offer for offer in offers if offer.gain > LEAST_GAIN]
 
 
@@ -127,7 +126,7 @@ def _question(offer: selection.Offer, texts: dict[Hashable, str]) -> dict[str, A
     }
 
 
-def _texts(subject: Subject, offers: selection.Offers) -> dict[Hashable, str]:
+def _texts(subject: Subject, offers: list[selection.Offer]) -> dict[Hashable, str]:
     """Return the texts of the tasks that questions are about, by task."""
     if not subject.texts:
         return {}
@@ -140,11 +139,11 @@ def _texts(subject: Subject, offers: selection.Offers) -> dict[Hashable, str]:
 
 def _kind(kind: dict[str, Any], *, has_text: bool) -> Markup:
     questions = kind["questions"]
-    header = {"link": ("task", "and"), "gold": ("task",), "vote": ("task", "worker")}[kind["kind"]]
+    header = {"same": ("task", "and"), "label": ("task",), "vote": ("task", "worker")}[kind["kind"]]
     rows = []
     for each in questions:
         row = [each["task"]]
-        row += [each["other"]] if kind["kind"] == "link" else []
+        row += [each["other"]] if kind["kind"] == "same" else []
         row += [each["worker"]] if kind["kind"] == "vote" else []
         row += [" / ".join(text or "–" for text in each["texts"])] if has_text else []
         rows.append([*row, number(each["gain"], 3)])

@@ -50,7 +50,7 @@ def set_up(
     expected = wrong / (wrong + right)
     error = expected if options.error == "learn" else options.error
     assert not isinstance(error, str)  # checked by the options
-    log_odds, hard = merging.log_odds_of(links, error)
+    log_odds, hard = merging.log_odds_of(links, error, plain.n_classes)
     merged = merging.merge(implied)
     known = _union(gold, merged.known())
     tasks = vb.with_known(plain, known).tasks

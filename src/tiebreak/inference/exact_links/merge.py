@@ -70,15 +70,18 @@ def merge(implied: Implications) -> Merged:
     )
 
 
-def log_odds_of(links: LinkCodes, error: float | None) -> tuple[Floats, Mask]:
+def log_odds_of(links: LinkCodes, error: float | None, n_classes: int = 2) -> tuple[Floats, Mask]:
     """Return the log-odds that each link's tasks agree, and which links are hard.
 
     A weight is log-odds that the answer is right. A link without weight is hard, unless an error
-    rate is given for all of those: [eq:link-strength].
+    rate is given for all of those: [eq:link-strength]. A copy that is none is any of the other
+    classes, all alike: [eq:sampling].
     """
     weight = np.full(links.n_links, np.nan) if links.weight is None else links.weight
     if error is not None:
         weight = np.where(np.isnan(weight), np.log1p(-error) - np.log(error), weight)
     hard = np.isnan(weight)
+    if links.duplicate is not None:
+        weight = np.where(links.duplicate, weight + np.log(max(n_classes - 1, 1)), weight)
     strength = np.where(hard, np.inf, np.minimum(weight, SUREST))
     return np.where(links.must, strength, -strength), hard

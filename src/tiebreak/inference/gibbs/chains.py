@@ -34,7 +34,7 @@ class DrawPriors(NamedTuple):
         return DrawCounts(self.of_class.copy(), of_code, self.confusion.sum(axis=1))
 
 
-class Moments(NamedTuple):
+class PosteriorMoments(NamedTuple):
     """First and second moments, sums over draws; added up they are those of all chains."""
 
     confusion: Floats  # E[θ], (n_workers, answer, class)
@@ -43,13 +43,13 @@ class Moments(NamedTuple):
     accuracy_square: Floats
     class_prior: Floats  # E[π], (n_classes,)
 
-    def plus(self, other: Moments) -> Moments:
+    def plus(self, other: PosteriorMoments) -> PosteriorMoments:
         """Return the sums of both."""
-        return Moments(*(one + two for one, two in zip(self, other, strict=True)))
+        return PosteriorMoments(*(one + two for one, two in zip(self, other, strict=True)))
 
-    def over(self, n_draws: int) -> Moments:
+    def over(self, n_draws: int) -> PosteriorMoments:
         """Return means over so many draws."""
-        return Moments(*(each / n_draws for each in self))
+        return PosteriorMoments(*(each / n_draws for each in self))
 
 
 class Chain(NamedTuple):
@@ -57,7 +57,7 @@ class Chain(NamedTuple):
 
     marginal: Floats  # (n_nodes, n_classes) probabilities, mean over draws
     state: Codes  # (n_nodes,) the last draw
-    moments: Moments  # sums over draws
+    moments: PosteriorMoments  # sums over draws
     watched: Floats  # (n_draws, n_watched) shares of classes and accuracies of workers
 
 
@@ -136,7 +136,7 @@ def count_items(graph: DrawGraph, counts: DrawCounts, state: Codes) -> None:
     np.add.at(counts.of_worker, (code // n_labels, its_class), weight)
 
 
-def moments_of(counts: DrawCounts) -> Moments:
+def moments_of(counts: DrawCounts) -> PosteriorMoments:
     """Return the moments of confusions, accuracies and shares, given the drawn classes."""
     n_workers, n_classes = counts.of_worker.shape
     by_worker = counts.of_code.reshape(n_workers, -1, n_classes)
@@ -150,7 +150,7 @@ def moments_of(counts: DrawCounts) -> Moments:
     share_square /= counts.of_class.sum() + 1.0
     accuracy_square = ((right @ share_square) * right).sum(axis=1)
     accuracy_square += (right_square - right**2) @ np.diagonal(share_square)
-    return Moments(mean, square, right @ share, accuracy_square, share)
+    return PosteriorMoments(mean, square, right @ share, accuracy_square, share)
 
 
 def _busiest(graph: DrawGraph, priors: DrawPriors) -> Codes:

@@ -110,9 +110,7 @@ def _edges(inputs: Inputs, error: float | None) -> tuple[Codes, Codes, Floats]:
         nothing = np.empty(0, dtype=np.int32)
         return nothing, nothing, np.empty(0)
     merged = merging.merge(inputs.implied)
-    log_odds, hard = merging.log_odds_of(links, error)
-    if links.duplicate is not None:
-        log_odds = log_odds + np.where(links.duplicate, np.log(merged_classes(inputs) - 1), 0.0)
+    log_odds, hard = merging.log_odds_of(links, error, merged_classes(inputs))
     soft = links.keep(~hard)
     left, right, opposite = merged.ends(soft)
     signed = np.where(opposite, -log_odds[~hard], log_odds[~hard])

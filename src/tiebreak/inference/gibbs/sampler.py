@@ -13,7 +13,7 @@ from tiebreak.errors import ConvergenceWarning, OptionError
 from tiebreak.inference import priors, vb
 from tiebreak.inference.estimator import Estimator, start_from_model
 from tiebreak.inference.gibbs import chains, mixing
-from tiebreak.inference.gibbs.chains import Chain, DrawPriors, Moments
+from tiebreak.inference.gibbs.chains import Chain, DrawPriors, PosteriorMoments
 from tiebreak.inference.gibbs.graph import DrawGraph, draw_graph
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.kernels.contract import choose_draw_backend
@@ -62,7 +62,7 @@ class GibbsSampler(Estimator):
     """
 
     r_hat_: float
-    moments_: Moments
+    moments_: PosteriorMoments
 
     def __init__(
         self,

@@ -64,8 +64,8 @@ class StreamLinks:
 
     def add(self, rows: LinkRows) -> None:
         """Append links."""
-        for column, values in zip(self._columns, rows, strict=True):
-            column.extend(values)
+        for at, column in enumerate(self._columns):
+            column.extend(np.asarray(rows[at]))
         self._component = None
 
     def take_back(self, n: int) -> None:
