@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 AHEAD = 100  # questions chosen ahead, at least
 EACH = 4  # … and for each person who answers
-QUICK_FIT = 0.05  # seconds; fits that take no longer are made after every answer
+QUICK_FIT = 0.1  # seconds; fits that take no longer are made after every answer
 MOST_AHEAD = 20_000  # questions looked through for some that were not answered yet
 
 

@@ -92,7 +92,11 @@ def _question(room: Room, visitor: Visitor, question: Question) -> Markup:
     shown = [
         tag(
             "article",
-            tag("h2", tag("span", "Task ", class_="tb-hidden"), clip(task, 120), class_="id"),
+            tag(
+                "h2",
+                tag("span", "Task ", class_="tb-hidden"),
+                tag("span", clip(task, 120), class_="id"),
+            ),
             room.contents.show(job.code_of(task), text, clip(task, 120)),
         )
         for task, text in tasks

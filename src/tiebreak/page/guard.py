@@ -124,7 +124,7 @@ class Guard:
         safe = {
             "content-security-policy": self._rules.policy(),
             "x-content-type-options": "nosniff",
-            "referrer-policy": "no-referrer",
+            "referrer-policy": "same-origin",  # with "no-referrer" browsers send no Origin
             "cross-origin-opener-policy": "same-origin",
             "cross-origin-resource-policy": "same-origin",
             "cache-control": "no-store",

@@ -14,14 +14,24 @@ VIEWS = (("/", "Ask", False), ("/watch", "Watch", True), ("/people", "People", T
 HTMX = '{"allowEval":false,"includeIndicatorStyles":false,"historyEnabled":false}'
 
 
-def document(title: str, *content: Child, visitor: Visitor | None = None, here: str = "") -> str:
-    """Return a whole page."""
+def document(
+    title: str,
+    *content: Child,
+    visitor: Visitor | None = None,
+    here: str = "",
+    goes_to: str | None = None,
+) -> str:
+    """Return a whole page; `goes_to`: where a browser goes on from it by itself."""
+    onwards = None
+    if goes_to is not None:
+        onwards = tag("meta", http_equiv="refresh", content=f"0; url={goes_to}")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="htmx-config", content=HTMX),
+        onwards,
         tag("title", f"{title} · tiebreak"),
         tag("link", rel="stylesheet", href="/static/page.css"),
         tag("link", rel="icon", href="/static/icon.svg"),

@@ -84,15 +84,10 @@ class Pages:
 
     async def join(self, request: Request) -> Response:
         """Let somebody in who has an invitation."""
-        said = request.query_params.get("invitation")
-        if not said or "." not in said:
-            return _error(403, "This invitation is not of this server.")
-        missing = object()
-        found = _read_invitation(self._room, said, missing)
-        if found is missing:
+        visitor = self._tokens.invited(request.query_params.get("invitation"))
+        if visitor is None:
             return _error(403, "This invitation is not of this server. Ask for a new one.")
-        who = found if isinstance(found, str) else None
-        return self._welcome(request, self._tokens.new_visitor(who, is_lead=False))
+        return self._welcome(request, visitor)
 
     async def ask(self, request: Request) -> Response:
         """Show the question; first of all let in whoever brings the token."""
@@ -124,9 +119,8 @@ class Pages:
         Not a redirect: after a click on another site a browser would not send a strict cookie.
         """
         onwards = tag("p", tag("a", "Go on", href="/"))
-        page = layout.document("Welcome", tag("h1", "Welcome"), onwards)
-        refresh = tag("meta", http_equiv="refresh", content="0; url=/")
-        return self._with_cookie(request, visitor, HTMLResponse(page.replace("<title", refresh + "<title", 1)))
+        page = layout.document("Welcome", tag("h1", "Welcome"), onwards, goes_to="/")
+        return self._with_cookie(request, visitor, HTMLResponse(page))
 
     def _with_cookie(self, request: Request, visitor: Visitor, response: Response) -> Response:
         response.set_cookie(
@@ -383,15 +377,6 @@ def make_app(room: Room, rules: Rules) -> Guard:
 def _visitor(request: Request) -> Visitor | None:
     found: Visitor | None = request.scope["visitor"]
     return found
-
-
-def _read_invitation(room: Room, said: str, missing: object) -> object:
-    """Return the name in an invitation, None where it has none, `missing` where it is not ours."""
-    for who in (None,):
-        if said == room.tokens.invitation(who):
-            return who
-    found = room.tokens.read("invitation", said)
-    return missing if found is None else found
 
 
 async def _form(request: Request) -> Form:

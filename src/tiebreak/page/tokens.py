@@ -59,7 +59,12 @@ class Tokens:
 
     def invitation(self, who: str | None) -> str:
         """Return an invitation to answer questions, for a person or for anybody."""
-        return self.signed("invitation", who)
+        return self.signed("invitation", [who])
+
+    def invited(self, said: str | None) -> Visitor | None:
+        """Begin a sitting of somebody who has an invitation, None where it is not of this server."""
+        found = self.read("invitation", said)
+        return None if found is None else self.new_visitor(found[0], is_lead=False)
 
     def signed(self, purpose: str, value: Any) -> str:
         """Return a value as text that only this server can have made."""
