@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "page")]
+sys.path[:0] = [str(ROOT / "tests")]
 
 import browser  # noqa: E402
-import served  # noqa: E402
+from page import served  # noqa: E402
 
 from tiebreak import demo  # noqa: E402
 

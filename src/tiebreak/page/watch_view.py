@@ -64,7 +64,7 @@ def _standing(outlook: Outlook) -> Markup:
     tiles = [
         (f"{outlook.wrong:,.1f}", f"of {outlook.n_tasks:,} labels expected to be wrong"),
         (f"{outlook.n_asked:,}", "questions answered"),
-        (f"{outlook.per_hour:,}", "answers in the last hour"),
+        (f"{outlook.per_hour:,.0f}", "answers an hour"),
         (f"{outlook.n_changed:,}", "labels changed by the last fit"),
     ]
     if outlook.questions_left is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from tiebreak.ids import MISSING
 from tiebreak.kernels.layout import Floats, Mask, Offsets
 
 PAGE = 20  # tasks listed at once
+LEAST_TIME = 60.0  # seconds by which a pace is told
 MOST_POINTS = 200  # of the curve
 
 
@@ -28,7 +29,7 @@ class Outlook(NamedTuple):
     n_asked: int
     allowed: float | None  # wrong labels at which the target is met
     questions_left: float | None  # until it is, or the budget is used up, as it looks now
-    per_hour: int  # answers in the last hour
+    per_hour: float  # answers an hour, by those of the last hour
     n_changed: int  # labels, by the last fit
     is_soft: bool
 
@@ -101,7 +102,7 @@ def outlook(desk: Desk) -> Outlook:
         progress.asked,
         allowed,
         left,
-        _in_last_hour(list(desk.record.log.answers.values())),
+        pace(desk.record.log.answers.values()),
         points[-1].n_changed if points else 0,
         progress.is_soft,
     )
@@ -223,11 +224,13 @@ def _thinned(points: list[FitPoint]) -> list[FitPoint]:
     return [points[each] for each in at.tolist()]
 
 
-def _in_last_hour(answers: list[Event]) -> int:
-    since = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="milliseconds")
-    n = 0
-    for event in reversed(answers):
-        if event.at < since:
-            break
-        n += 1
-    return n
+def pace(answers: Iterable[Event], now: datetime | None = None) -> float:
+    """Return how many answers an hour people give, by those of the last hour."""
+    until = now or datetime.now(UTC)
+    since = (until - timedelta(hours=1)).isoformat(timespec="milliseconds")
+    recent = [event.at for event in answers if event.at >= since]
+    if not recent:
+        return 0.0
+    first = datetime.fromisoformat(min(recent).replace("Z", "+00:00"))
+    hours = max((until - first).total_seconds(), LEAST_TIME) / 3600.0
+    return len(recent) / hours
