@@ -31,7 +31,14 @@ def main() -> None:
         story = demo.run()
         demo.write(story, folder)
         arguments = ["responses.csv", "--session", "answers.db", "--texts", "texts.csv"]
-        arguments += ["--question-costs", "label=4", "--wording", "the same topic", "--target", "0.99"]
+        arguments += [
+            "--question-costs",
+            "label=4",
+            "--wording",
+            "the same topic",
+            "--target",
+            "0.99",
+        ]
         with served.serving(folder, *arguments) as server, browser.launched() as chromium:
             _take(chromium, server, {str(k): v for k, v in story.crowd.gold.to_dict().items()})
 

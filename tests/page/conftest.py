@@ -12,7 +12,9 @@ from page.served import Server, serving
 from tiebreak import demo
 
 HOSTILE = "<script>window.hurt = true; alert(1)</script><img src=x onerror='window.hurt = true'>"
-MISSING = importlib.util.find_spec("starlette") is None or importlib.util.find_spec("uvicorn") is None
+MISSING = (
+    importlib.util.find_spec("starlette") is None or importlib.util.find_spec("uvicorn") is None
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

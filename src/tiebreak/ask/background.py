@@ -47,7 +47,7 @@ class Background:
         self._wish = threading.Condition(desk.lock)
         self._chosen: list[Chosen] = []
         self._chosen_at = -1  # the last event that was known when questions were chosen
-        self._is_short = True  # somebody found nothing: choose again
+        self._is_short = False  # somebody found nothing: choose again
         self._people: set[str] = set()
         self._finals: list[Future[VariationalBayes]] = []
         self._closes = False
@@ -55,8 +55,9 @@ class Background:
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="tiebreak-fits", daemon=True)
 
-    def start(self) -> None:
-        """Begin to work; the first fit of the desk must have been made."""
+    def start(self, fit: FittedSession, now: Snapshot) -> None:
+        """Choose by the first fit, and begin to work."""
+        self._choose(fit, now)
         self._thread.start()
 
     def wake(self, who: str | None = None, *, is_short: bool = False) -> None:

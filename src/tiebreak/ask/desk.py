@@ -126,10 +126,11 @@ class Desk:
             self.background = Background(self)
 
     def start(self) -> None:
-        """Make the first fit, and let the worker begin; for a desk with `background`."""
-        self.fits.last(self.record.log.snapshot())
+        """Make the first fit and choice, and let the worker begin; for a desk with `background`."""
+        now = self.record.log.snapshot()
+        fit = self.fits.last(now)
         if self.background is not None:
-            self.background.start()
+            self.background.start(fit, now)
 
     def session(self, who: str = "me", run: str | None = None) -> Session:
         """Let somebody sit down; `run` names a sitting that goes on."""

@@ -275,6 +275,7 @@ def _waiting() -> Markup:
         "div",
         tag("h1", "Choosing questions …", id="asked", tabindex="-1"),
         tag("p", "The model is looking at the answers. The next question comes by itself."),
+        tag("p", tag("a", "Look again", href="/")),
         hx_get="/ask",
         hx_trigger="load delay:700ms",
         hx_target=INTO,

@@ -75,9 +75,7 @@ class Guard:
         self._rules = rules
         self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, when
 
-    async def __call__(
-        self, scope: MutableMapping[str, Any], receive: Receive, send: Send
-    ) -> None:
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Check a request, and let it through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)

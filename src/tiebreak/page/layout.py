@@ -94,5 +94,3 @@ def _navigation(visitor: Visitor | None, here: str) -> Markup | None:
     ]
     who = tag("li", "You are ", tag("b", visitor.who, class_="id"), class_="who")
     return tag("nav", tag("ul", *entries, who), aria_label="Views")
-
-

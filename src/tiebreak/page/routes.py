@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import io
+import tempfile
 from collections.abc import Awaitable, Callable
 from importlib import resources
+from pathlib import Path
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -140,7 +142,12 @@ class Pages:
             tag("input", name="who", required=True, maxlength=MOST_NAME, autocomplete="nickname"),
         )
         form = layout.form(
-            self._tokens, visitor, "/name", field, tag("button", "Begin", type="submit"), class_="filter"
+            self._tokens,
+            visitor,
+            "/name",
+            field,
+            tag("button", "Begin", type="submit"),
+            class_="filter",
         )
         words = tag("p", problem, role="alert") if problem else None
         title = tag("h1", "Who answers?")
@@ -179,16 +186,12 @@ class Pages:
     async def undo(self, request: Request, visitor: Visitor, form: Form) -> Response:
         """Take back an answer."""
         id = _whole(form["answer"]) if "answer" in form else None
-        return self._screen(
-            request, visitor, await run_in_threadpool(self._room.undo, visitor, id)
-        )
+        return self._screen(request, visitor, await run_in_threadpool(self._room.undo, visitor, id))
 
     async def keep(self, request: Request, visitor: Visitor, form: Form) -> Response:
         """Let an answer stand beside what it contradicts."""
         id = _whole(form.get("answer", ""))
-        return self._screen(
-            request, visitor, await run_in_threadpool(self._room.keep, visitor, id)
-        )
+        return self._screen(request, visitor, await run_in_threadpool(self._room.keep, visitor, id))
 
     async def leave(self, request: Request, visitor: Visitor, form: Form) -> Response:
         """Give up what was reserved."""
@@ -370,7 +373,10 @@ class Pages:
 
 def make_app(room: Room, rules: Rules) -> Guard:
     """Return the whole application, behind its guard."""
-    app = Starlette(routes=Pages(room).routes())
+    app = Starlette(
+        routes=Pages(room).routes(),
+        exception_handlers={HTTPException: _not_found, Exception: _our_fault},
+    )
     return Guard(app, room.tokens, rules)
 
 
@@ -408,21 +414,29 @@ def _share(text: str | None, default: float) -> float:
 
 
 def _table(room: Room, what: str, form: str) -> bytes:
+    """Return a table as bytes, written as `tiebreak ask` and `tiebreak fuse` write theirs."""
     desk = room.desk
-    target = io.BytesIO()
-    if what == "labels":
-        files.write_labels(target, desk.model().labels_, format=form)
-        return target.getvalue()
-    with desk.lock:
-        links = desk.links() if what == "links" else None
-        known = desk.labels().to_dict() if what == "known" else {}
-    if links is not None:
+    with tempfile.TemporaryDirectory(prefix="tiebreak-") as folder:
+        path = Path(folder) / f"{what}.{form}"
+        if what == "labels":
+            files.write_labels(path, desk.model().labels_)
+            return path.read_bytes()
+        with desk.lock:
+            links = desk.links() if what == "links" else None
+            known = desk.labels().to_dict() if what == "known" else {}
         empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
-        files.write_table(target, empty | links.columns(), format=form)
-    else:
         columns = {"task": list(known), "label": list(known.values())}
-        files.write_table(target, columns, format=form)
-    return target.getvalue()
+        files.write_table(path, columns if links is None else empty | links.columns())
+        return path.read_bytes()
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    return _error(status, "There is no such page." if status == 404 else "Not this way.")
+
+
+async def _our_fault(request: Request, error: Exception) -> Response:
+    return _error(500, "Something went wrong here. What was acknowledged is kept; try again.")
 
 
 def _error(status: int, words: str) -> HTMLResponse:

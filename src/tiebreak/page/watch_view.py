@@ -143,9 +143,7 @@ def _share(name: str, value: float) -> Markup:
 
 def _task(room: Room, visitor: Visitor, doubt: Doubt) -> Markup:
     name = clip(doubt.task, 120)
-    votes = [
-        join([tag("b", clip(label, 60)), f" {n}"]) for label, n in doubt.votes.most_common(6)
-    ]
+    votes = [join([tag("b", clip(label, 60)), f" {n}"]) for label, n in doubt.votes.most_common(6)]
     return tag(
         "li",
         tag(
@@ -172,7 +170,9 @@ def _set_form(room: Room, visitor: Visitor, doubt: Doubt, name: str) -> Markup:
         "/label",
         tag("input", type="hidden", name="task", value=doubt.code),
         tag("select", *options, name="label", aria_label=f"Label of {name}"),
-        tag("button", "Set", tag("span", f" the label of {name}", class_="tb-hidden"), type="submit"),
+        tag(
+            "button", "Set", tag("span", f" the label of {name}", class_="tb-hidden"), type="submit"
+        ),
         class_="set",
     )
 

@@ -211,9 +211,7 @@ def _doubt(desk: Desk, code: int, label: int, probability: float) -> Doubt:
     job = desk.job
     task = job.responses.tasks[code]
     votes = Counter(vote.label for vote in job.votes(task))
-    return Doubt(
-        code, task, job.responses.classes[label], probability, job.texts.get(code), votes
-    )
+    return Doubt(code, task, job.responses.classes[label], probability, job.texts.get(code), votes)
 
 
 def _thinned(points: list[FitPoint]) -> list[FitPoint]:
