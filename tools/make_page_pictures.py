@@ -20,7 +20,7 @@ from page import served  # noqa: E402
 from tiebreak import demo  # noqa: E402
 
 FIGURES = ROOT / "docs" / "figures"
-DESK = {"width": 960, "height": 640}
+DESK = {"width": 960, "height": 720}
 PHONE = {"width": 390, "height": 760}
 
 
@@ -47,7 +47,7 @@ def _take(chromium: Any, server: served.Server, truth: dict[str, str]) -> None:
     context = chromium.new_context(viewport=DESK, device_scale_factor=1)
     page = context.new_page()
     _enter(page, server, "Ann")
-    for _ in range(8):
+    for _ in range(14):
         _answer(page, truth)
     while not page.locator(".pair article").count():
         _answer(page, truth)
@@ -55,7 +55,7 @@ def _take(chromium: Any, server: served.Server, truth: dict[str, str]) -> None:
     page.wait_for_selector("#why table")
     page.screenshot(path=FIGURES / "page-ask.png")
     page.goto(f"{server.address}/watch")
-    page.screenshot(path=FIGURES / "page-watch.png")
+    page.screenshot(path=FIGURES / "page-watch.png", full_page=False)
     page.goto(f"{server.address}/people")
     page.screenshot(path=FIGURES / "page-people.png")
     context.close()
@@ -84,10 +84,8 @@ def _answer(page: Any, truth: dict[str, str]) -> None:
         names = page.locator(".answers button span").all_inner_texts()
         key = str(names.index(truth[tasks[0]]) + 1)
     page.keyboard.press(key)
-    page.wait_for_function(
-        "before => ![before, undefined].includes(document.querySelector('input[name=question]')?.value)",
-        arg=before,
-    )
+    page.wait_for_selector(f"input[name=question]:not([value='{before}'])", state="attached")
+    page.wait_for_timeout(300)  # a person looks; the model is fitted meanwhile
 
 
 if __name__ == "__main__":

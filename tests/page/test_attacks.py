@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from page.conftest import HOSTILE
+from page.conftest import HOSTILE, write_hostile
 from page.served import TOKEN, Client, Server, invited, lead, serving
 
 from tiebreak import files
@@ -167,15 +167,7 @@ def test_every_page_forbids_foreign_and_inline_scripts(server: Server, path: str
 
 
 def test_scripts_in_names_and_texts_are_text(tmp_path: Path) -> None:
-    votes = [
-        (f"{t}{HOSTILE}", f"{w}{HOSTILE}", f"{(t * w) % 3}{HOSTILE}")
-        for t in range(9)
-        for w in range(5)
-    ]
-    columns = [[vote[k] for vote in votes] for k in range(3)]
-    files.write_table(
-        tmp_path / "r.csv", dict(zip(("task", "worker", "label"), columns, strict=True))
-    )
+    write_hostile(tmp_path / "r.csv")
     tasks = [f"{t}{HOSTILE}" for t in range(9)]
     shown = {"task": tasks, "text": [HOSTILE] * 9, "image": [f"{HOSTILE}.png"] * 9}
     files.write_table(tmp_path / "t.csv", shown)
@@ -210,8 +202,9 @@ def test_a_body_of_100_mb_is_refused(server: Server) -> None:
     client = lead(server)
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
         head = (
-            f"POST /answer HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nOrigin: {server.address}\r\n"
-            f"Cookie: tiebreak={client.cookie}\r\nContent-Length: 104857600\r\n\r\n"
+            f"POST /answer HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+            f"Origin: {server.address}\r\nCookie: tiebreak={client.cookie}\r\n"
+            "Content-Length: 104857600\r\n\r\n"
         )
         line.sendall(head.encode())
         assert b" 413 " in line.recv(1000)

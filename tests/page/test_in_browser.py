@@ -1,4 +1,4 @@
-"""A person's path in a real browser: by keyboard, by touch, without script; no barrier in any view."""
+"""A person's path in a real browser: by keyboard, by touch, without script; no barrier."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import browser
 import pytest
-from page.conftest import HOSTILE
+from page.conftest import HOSTILE, write_hostile
 from page.served import TOKEN, Server, serving
 
 import tiebreak as tb
@@ -39,12 +39,7 @@ def make_job(folder: Path) -> None:
     files.write_table(
         folder / "r.csv", dict(zip(("task", "worker", "label"), columns, strict=True))
     )
-    pairs = [(a, b) for a, b in zip(TASKS, TASKS[1:], strict=False)]
-    apart = {
-        "left": [a for a, _ in pairs],
-        "right": [b for _, b in pairs],
-        "link": ["cannot"] * len(pairs),
-    }
+    apart = {"left": TASKS[:-1], "right": TASKS[1:], "link": ["cannot"] * (len(TASKS) - 1)}
     files.write_table(folder / "l.csv", apart)
     files.write_table(
         folder / "t.csv", {"task": TASKS, "text": [f"The text of {t}." for t in TASKS]}
@@ -78,19 +73,15 @@ def opened(
     scheme: str = "light",
     **options: Any,
 ) -> Iterator[tuple[Any, list[str]]]:
-    """Come in by the printed address; give the page, and what it complained of or asked others for."""
+    """Come in by the printed address; give the page, and what it complained of."""
     context = chromium.new_context(viewport=size, color_scheme=scheme, **options)
     view = context.new_page()
     heard: list[str] = []
     view.on("console", lambda message: heard.append(message.text))
     view.on("pageerror", lambda error: heard.append(str(error)))
     view.on("dialog", lambda dialog: heard.append(dialog.message))
-    view.on(
-        "request",
-        lambda request: (
-            None if request.url.startswith(server.address) else heard.append(request.url)
-        ),
-    )
+    asked: list[str] = []
+    view.on("request", lambda request: asked.append(request.url))
     view.goto(f"{server.address}/?token={TOKEN}")
     view.wait_for_selector("input[name=who]")
     if who:
@@ -100,6 +91,7 @@ def opened(
         view.wait_for_selector("#ask")
     yield view, heard
     context.close()
+    assert [url for url in asked if not url.startswith(server.address)] == []
 
 
 def by_keyboard(view: Any, key: str) -> None:
@@ -192,8 +184,8 @@ def downloads_equal_fuse(view: Any, folder: Path) -> None:
     )
     (folder / "both.csv").write_text(both)
     subprocess.run(
-        [sys.executable, "-m", "tiebreak", "fuse", "r.csv", "--links", "both.csv", "--gold", "known.csv",
-         "--gold-weight", "1", "--link-sampling", "pairs", "-o", "fused.csv"],
+        [sys.executable, "-m", "tiebreak", "fuse", "r.csv", "--links", "both.csv", "--gold",
+         "known.csv", "--gold-weight", "1", "--link-sampling", "pairs", "-o", "fused.csv"],
         cwd=folder, check=True,
     )  # fmt: skip
     fused = tb.read_labels(folder / "fused.csv")
@@ -202,21 +194,22 @@ def downloads_equal_fuse(view: Any, folder: Path) -> None:
 
 
 def test_by_keyboard_alone_from_opening_to_the_labels(chromium: Any, tmp_path: Path) -> None:
-    with job(tmp_path, "--budget", str(BUDGET), "--kinds", "label") as server:
-        with opened(chromium, server) as (view, heard):
-            walk(view, by_keyboard)
-            downloads_equal_fuse(view, tmp_path)
-            assert heard == []
+    options = ("--budget", str(BUDGET), "--kinds", "label")
+    with job(tmp_path, *options) as server, opened(chromium, server) as (view, heard):
+        walk(view, by_keyboard)
+        downloads_equal_fuse(view, tmp_path)
+        assert heard == []
 
 
 def test_by_touch_at_the_size_of_a_phone(chromium: Any, tmp_path: Path) -> None:
-    with job(tmp_path, "--budget", str(BUDGET), "--kinds", "label") as server:
-        with opened(chromium, server, size=PHONE, has_touch=True, is_mobile=True) as (view, heard):
-            walk(view, by_touch)
-            assert heard == []
-            for path in ("/", "/watch", "/people"):
-                view.goto(f"{server.address}{path}")
-                assert view.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    phone: dict[str, Any] = {"size": PHONE, "has_touch": True, "is_mobile": True}
+    options = ("--budget", str(BUDGET), "--kinds", "label")
+    with job(tmp_path, *options) as server, opened(chromium, server, **phone) as (view, heard):
+        walk(view, by_touch)
+        assert heard == []
+        for path in ("/", "/watch", "/people"):
+            view.goto(f"{server.address}{path}")
+            assert view.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
 
 
 @pytest.mark.browser("axe")
@@ -224,7 +217,7 @@ def test_by_touch_at_the_size_of_a_phone(chromium: Any, tmp_path: Path) -> None:
 def test_axe_finds_no_barrier_in_any_view(
     chromium: Any, tmp_path: Path, scheme: str, size: Any
 ) -> None:
-    options = {"size": size, "scheme": scheme, "bypass_csp": True}
+    options: dict[str, Any] = {"size": size, "scheme": scheme, "bypass_csp": True}
     with job(tmp_path, "--budget", str(BUDGET), "--target", "1") as server:
         with opened(chromium, server, "", **options) as (view, _):
             assert browser.violations(view) == []
@@ -261,41 +254,35 @@ def test_axe_finds_no_barrier_in_any_view(
 
 
 def test_without_script_the_buttons_answer(chromium: Any, tmp_path: Path) -> None:
-    with job(tmp_path, "--kinds", "label") as server:
-        with opened(chromium, server, java_script_enabled=False) as (view, _):
-            for number in (1, 2):
-                first = tasks_of(view)[0]
-                with view.expect_navigation():
-                    by_mouse(view, right_key(view, TRUTH))
-                assert tasks_of(view)[0] != first
-                assert f"{number} answered" in view.locator(".standing").inner_text()
+    plain: dict[str, Any] = {"java_script_enabled": False}
+    with (
+        job(tmp_path, "--kinds", "label") as server,
+        opened(chromium, server, **plain) as (view, _),
+    ):
+        for number in (1, 2):
+            first = tasks_of(view)[0]
+            with view.expect_navigation():
+                by_mouse(view, right_key(view, TRUTH))
+            assert tasks_of(view)[0] != first
+            assert f"{number} answered" in view.locator(".standing").inner_text()
 
 
 def test_scripts_in_names_do_not_run(chromium: Any, tmp_path: Path) -> None:
-    rows = [
-        (f"{t}{HOSTILE}", f"{w}{HOSTILE}", f"{(t * w) % 3}{HOSTILE}")
-        for t in range(9)
-        for w in range(5)
-    ]
-    columns = [[row[k] for row in rows] for k in range(3)]
-    files.write_table(
-        tmp_path / "r.csv", dict(zip(("task", "worker", "label"), columns, strict=True))
-    )
+    write_hostile(tmp_path / "r.csv")
     shown = {"task": [f"{t}{HOSTILE}" for t in range(9)], "markdown": [f"**{HOSTILE}**"] * 9}
     files.write_table(tmp_path / "t.csv", shown)
-    with serving(tmp_path, "r.csv", "--session", "s.db", "--texts", "t.csv") as server:
-        with opened(chromium, server, HOSTILE[:70], bypass_csp=True) as (
-            view,
-            heard,
-        ):  # escaping alone
-            view.keyboard.press("v")
-            view.wait_for_selector("#why table")
-            step(view, by_keyboard, "1")
-            for path in ("/watch", "/people"):
-                view.goto(f"{server.address}{path}")
-                assert view.locator("img, iframe, main script").count() == 0
-            assert heard == []
-            assert view.evaluate("window.hurt") is None
+    with (
+        serving(tmp_path, "r.csv", "--session", "s.db", "--texts", "t.csv") as server,
+        opened(chromium, server, HOSTILE[:70], bypass_csp=True) as (view, heard),
+    ):  # without the policy: escaping alone must do
+        view.keyboard.press("v")
+        view.wait_for_selector("#why table")
+        step(view, by_keyboard, "1")
+        for path in ("/watch", "/people"):
+            view.goto(f"{server.address}{path}")
+            assert view.locator("img, iframe, main script").count() == 0
+        assert heard == []
+        assert view.evaluate("window.hurt") is None
 
 
 def test_focus_goes_to_the_new_question_and_keys_can_be_turned_off(

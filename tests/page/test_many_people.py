@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -80,7 +82,7 @@ def test_eight_people_at_once(tmp_path: Path) -> None:
 def test_fifty_people_for_a_minute_on_100_000_tasks(tmp_path: Path) -> None:
     book = people(tmp_path, 100_000, 50, 60.0, (1.0, 3.0))
     median, late = np.percentile(book.seconds, [50, 99])
-    print(f"{len(book.seconds)} answers, median {median:.3f} s, 99 % {late:.3f} s")
+    sys.stdout.write(f"{len(book.seconds)} answers, median {median:.3f} s, 99 % {late:.3f} s")
     assert len(book.acknowledged) > 1_000
     assert median < 0.1
     assert late < 1.0
@@ -138,15 +140,15 @@ def killed(folder: Path, n_kills: int) -> None:
         server.process.terminate()
         server.process.wait(timeout=30)
     counts = Counter(recorded(folder / "s.db"))
-    print(f"{n_kills} kills, {len(acknowledged)} answers acknowledged, {len(counts)} kept")
+    sys.stdout.write(
+        f"{n_kills} kills, {len(acknowledged)} answers acknowledged, {len(counts)} kept"
+    )
     assert [n for n in range(n_kills) if not goes_on[n]] == []
     assert set(counts.values()) == {1}
     assert set(acknowledged) <= set(counts)
 
 
 def _answer_of(page: str) -> str:
-    import re
-
     found = re.findall(r'action="/keep".*?name="answer" value="(\d+)"', page)
     return found[0] if found else "0"
 

@@ -88,7 +88,7 @@ class Session:
     def at(cls, desk: Desk, who: str, run: str | None = None) -> Self:
         """Sit down at a desk that others may share; closing the session leaves it open.
 
-        `run` names a sitting that goes on: what it reserved is still its own.
+        `run` names a sitting that goes on.
         """
         _require_name(who)
         session = cls.__new__(cls)
@@ -135,15 +135,14 @@ class Session:
 
     def _has_lost_its_lease(self) -> bool:
         """Say whether the open question was kept from others for its time: they may have it now."""
-        is_shared = self._desk.background is not None
-        return is_shared and time.monotonic() - self._shown_at > self._record.lease
+        looked = time.monotonic() - self._shown_at
+        return self._desk.background is not None and looked > self._record.lease
 
     def is_waiting(self) -> bool:
         """Say whether there may be a next question once the worker has looked again."""
         background = self._desk.background
-        if background is None or self._open is not None:
-            return False
-        return self._nothing_left and not background.knows_all()
+        is_out = self._open is None and self._nothing_left
+        return is_out and background is not None and not background.knows_all()
 
     def question(
         self, task: Hashable, other: Hashable | None = None, *, label: Hashable | None = None
@@ -313,12 +312,10 @@ class Session:
 
     def _first_of_chosen(self, background: Background) -> Question | None:
         is_soft = self.progress().is_soft
-        barred = self._record.declined(self._by) | self._record.log.told(
-            self.who if is_soft else None
-        )
-        least = self._desk.least_worth
+        told = self._record.log.told(self.who if is_soft else None)
+        barred = self._record.declined(self._by) | told
         free = [each for each in background.questions() if each.subject not in barred]
-        worth = [each for each in free if least is None or not each.offer.worth < least]
+        worth = [each for each in free if self._is_worth_asking(each.offer)]
         self._is_worth_too_little = len(worth) < len(free)
         asked = (self._asked(each.offer) for each in worth)
         return self._record.reserve(asked, self._by, may_follow=is_soft)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Awaitable, Callable
 from importlib import resources
-from pathlib import Path
-from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -15,11 +12,23 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from tiebreak import files
 from tiebreak.errors import OptionError, TiebreakError
 from tiebreak.markup import Markup, join, tag
 from tiebreak.page import ask_view, layout, people_view, watch_view, watching
 from tiebreak.page.contents import TYPES
+from tiebreak.page.exchange import (
+    Form,
+    base_of,
+    error_page,
+    has_script,
+    not_found,
+    our_fault,
+    read_form,
+    share,
+    table_bytes,
+    visitor_of,
+    whole,
+)
 from tiebreak.page.guard import COOKIE, Guard, Rules
 from tiebreak.page.room import Room, Screen
 from tiebreak.page.tokens import MOST_NAME, Visitor, clean_name
@@ -34,7 +43,6 @@ MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # a pic
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 WEEK = 7 * 24 * 3600  # seconds that a cookie holds
 
-Form = dict[str, str]
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -80,7 +88,7 @@ class Pages:
         if name == "page.css":
             return Response(layout.style(), media_type="text/css")
         if name not in STATIC:
-            return _error(404, "There is no such file.")
+            return error_page(404, "There is no such file.")
         data = resources.files("tiebreak.page").joinpath("static", name).read_bytes()
         return Response(data, media_type=STATIC[name])
 
@@ -88,7 +96,7 @@ class Pages:
         """Let somebody in who has an invitation."""
         visitor = self._tokens.invited(request.query_params.get("invitation"))
         if visitor is None:
-            return _error(403, "This invitation is not of this server. Ask for a new one.")
+            return error_page(403, "This invitation is not of this server. Ask for a new one.")
         return self._welcome(request, visitor)
 
     async def ask(self, request: Request) -> Response:
@@ -96,8 +104,8 @@ class Pages:
         said = request.query_params.get("token")
         if said is not None:
             if not self._tokens.is_token(said):
-                return _error(403, "This address is not of this server, or of an earlier run.")
-            known = _visitor(request)
+                return error_page(403, "This address is not of this server, or of an earlier run.")
+            known = visitor_of(request)
             who = known.who if known is not None else None
             return self._welcome(request, self._tokens.new_visitor(who, is_lead=True))
         return await self._for(self._ask_page, needs_name=False)(request)
@@ -185,12 +193,12 @@ class Pages:
 
     async def undo(self, request: Request, visitor: Visitor, form: Form) -> Response:
         """Take back an answer."""
-        id = _whole(form["answer"]) if "answer" in form else None
+        id = whole(form["answer"]) if "answer" in form else None
         return self._screen(request, visitor, await run_in_threadpool(self._room.undo, visitor, id))
 
     async def keep(self, request: Request, visitor: Visitor, form: Form) -> Response:
         """Let an answer stand beside what it contradicts."""
-        id = _whole(form.get("answer", ""))
+        id = whole(form.get("answer", ""))
         return self._screen(request, visitor, await run_in_threadpool(self._room.keep, visitor, id))
 
     async def leave(self, request: Request, visitor: Visitor, form: Form) -> Response:
@@ -202,7 +210,7 @@ class Pages:
         """Show votes and probabilities of the tasks that are asked about."""
         question = request.query_params.get("question", "")
         part = ask_view.why(await run_in_threadpool(self._room.why, question))
-        if _has_script(request):
+        if has_script(request):
             return HTMLResponse(part)
         back = tag("p", tag("a", "Back to the question", href="/"))
         page = layout.document("Why", tag("h1", "Why this"), part, back, visitor=visitor)
@@ -210,7 +218,7 @@ class Pages:
 
     async def changed(self, request: Request, visitor: Visitor) -> Response:
         """Say how many labels changed, once there is a fit that knows more."""
-        since = _whole(request.query_params.get("since", "0"))
+        since = whole(request.query_params.get("since", "0"))
         history = self._room.desk.fits.history
         if len(history) <= since:
             return HTMLResponse(ask_view.still_waiting(since))
@@ -223,7 +231,7 @@ class Pages:
         named = request.path_params["path"]
         path = await run_in_threadpool(self._room.contents.file, named)
         if path is None:
-            return _error(404, "There is no such file.")
+            return error_page(404, "There is no such file.")
         return FileResponse(
             path,
             media_type=TYPES[path.suffix.lower()],
@@ -268,18 +276,18 @@ class Pages:
             said.get("words", "").strip()[:200],
             classes[int(place)] if is_place else None,
             said.get("worker", "").strip()[:200],
-            _share(said.get("low"), 0.0),
-            _share(said.get("high"), 1.0),
-            _whole(said.get("page") or "0"),
+            share(said.get("low"), 0.0),
+            share(said.get("high"), 1.0),
+            whole(said.get("page") or "0"),
         )
 
     async def set_label(self, request: Request, visitor: Visitor, form: Form) -> Response:
         """Set a label as known."""
         crowd = self._room.desk.job.responses
-        task = _whole(form.get("task", ""))
-        label = _whole(form.get("label", ""))
+        task = whole(form.get("task", ""))
+        label = whole(form.get("label", ""))
         if task >= crowd.n_tasks or label >= crowd.n_classes:
-            return _error(400, "There is no such task or class.")
+            return error_page(400, "There is no such task or class.")
         said = await run_in_threadpool(
             self._room.set_label, visitor, crowd.tasks[task], crowd.classes[label]
         )
@@ -287,7 +295,7 @@ class Pages:
 
     async def unset_label(self, request: Request, visitor: Visitor, form: Form) -> Response:
         """Take back a label that was set by hand."""
-        id = _whole(form.get("answer", ""))
+        id = whole(form.get("answer", ""))
         said = await run_in_threadpool(self._room.unset_label, visitor, id)
         return HTMLResponse(await run_in_threadpool(self._watch_page, request, visitor, said))
 
@@ -300,15 +308,15 @@ class Pages:
     ) -> str:
         with self._room.desk.lock:
             found = watching.people(self._room.desk)
-        view = people_view.show(self._room, visitor, found, _base(request), invited)
+        view = people_view.show(self._room, visitor, found, base_of(request), invited)
         return layout.document("People", view, visitor=visitor, here="/people")
 
     async def invite(self, request: Request, visitor: Visitor, form: Form) -> Response:
         """Make an invitation for one person."""
         who = clean_name(form.get("who", ""))
         if who is None:
-            return _error(400, f"A name has 1 to {MOST_NAME} characters.")
-        address = f"{_base(request)}/join?invitation={self._tokens.invitation(who)}"
+            return error_page(400, f"A name has 1 to {MOST_NAME} characters.")
+        address = f"{base_of(request)}/join?invitation={self._tokens.invitation(who)}"
         made = await run_in_threadpool(self._people_page, request, visitor, (who, address))
         return HTMLResponse(made)
 
@@ -316,15 +324,15 @@ class Pages:
         """Send labels or links as a table; for the fused labels the worker fits to all answers."""
         what, _, form = request.path_params["name"].partition(".")
         if what not in ("labels", "links", "known") or form not in FORMATS:
-            return _error(404, "There is no such file.")
-        data = await run_in_threadpool(_table, self._room, what, form)
+            return error_page(404, "There is no such file.")
+        data = await run_in_threadpool(table_bytes, self._room, what, form)
         name = f'attachment; filename="{what}.{form}"'
         return Response(data, media_type=FORMATS[form], headers={"content-disposition": name})
 
     # What all share
 
     def _screen(self, request: Request, visitor: Visitor, screen: Screen) -> Response:
-        if not _has_script(request):
+        if not has_script(request):
             return RedirectResponse("/", status_code=303)
         part = ask_view.show(self._room, visitor, screen)
         return HTMLResponse(join([part, layout.say(screen.said)]))
@@ -339,17 +347,19 @@ class Pages:
         """Let in who may see a view."""
 
         async def checked(request: Request) -> Response:
-            visitor = _visitor(request)
+            visitor = visitor_of(request)
             if visitor is None:
-                return _error(403, "Open the address that `tiebreak serve` printed, or ask a lead.")
+                return error_page(
+                    403, "Open the address that `tiebreak serve` printed, or ask a lead."
+                )
             if needs_name and visitor.who is None:
                 return RedirectResponse("/", status_code=303)
             if lead and not visitor.is_lead:
-                return _error(403, "This view is for the lead.")
+                return error_page(403, "This view is for the lead.")
             try:
                 return await handler(request, visitor)
             except TiebreakError as error:
-                return _error(409 if isinstance(error, OptionError) else 503, str(error))
+                return error_page(409 if isinstance(error, OptionError) else 503, str(error))
 
         return checked
 
@@ -363,9 +373,9 @@ class Pages:
         """Let through a form that came from a page of this visitor."""
 
         async def checked(request: Request, visitor: Visitor) -> Response:
-            form = await _form(request)
+            form = await read_form(request)
             if not self._tokens.is_csrf(form.get("csrf", ""), visitor):
-                return _error(403, "This form is not of this page. Load the page again.")
+                return error_page(403, "This form is not of this page. Load the page again.")
             return await handler(request, visitor, form)
 
         return self._for(checked, needs_name=needs_name, lead=lead)
@@ -375,70 +385,6 @@ def make_app(room: Room, rules: Rules) -> Guard:
     """Return the whole application, behind its guard."""
     app = Starlette(
         routes=Pages(room).routes(),
-        exception_handlers={HTTPException: _not_found, Exception: _our_fault},
+        exception_handlers={HTTPException: not_found, Exception: our_fault},
     )
     return Guard(app, room.tokens, rules)
-
-
-def _visitor(request: Request) -> Visitor | None:
-    found: Visitor | None = request.scope["visitor"]
-    return found
-
-
-async def _form(request: Request) -> Form:
-    """Read a form, as browsers send it; each field once."""
-    body = (await request.body()).decode("utf-8", "replace")
-    return {key: values[-1] for key, values in parse_qs(body, max_num_fields=20).items()}
-
-
-def _has_script(request: Request) -> bool:
-    return request.headers.get("hx-request") == "true"
-
-
-def _base(request: Request) -> str:
-    return f"{request.url.scheme}://{request.headers['host']}"
-
-
-def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 12):
-        raise OptionError("A number is missing or wrong. Load the page again.")
-    return int(text)
-
-
-def _share(text: str | None, default: float) -> float:
-    try:
-        value = float(text or default)
-    except ValueError:
-        return default
-    return min(max(value, 0.0), 1.0) if value == value else default
-
-
-def _table(room: Room, what: str, form: str) -> bytes:
-    """Return a table as bytes, written as `tiebreak ask` and `tiebreak fuse` write theirs."""
-    desk = room.desk
-    with tempfile.TemporaryDirectory(prefix="tiebreak-") as folder:
-        path = Path(folder) / f"{what}.{form}"
-        if what == "labels":
-            files.write_labels(path, desk.model().labels_)
-            return path.read_bytes()
-        with desk.lock:
-            links = desk.links() if what == "links" else None
-            known = desk.labels().to_dict() if what == "known" else {}
-        empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
-        columns = {"task": list(known), "label": list(known.values())}
-        files.write_table(path, columns if links is None else empty | links.columns())
-        return path.read_bytes()
-
-
-async def _not_found(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    return _error(status, "There is no such page." if status == 404 else "Not this way.")
-
-
-async def _our_fault(request: Request, error: Exception) -> Response:
-    return _error(500, "Something went wrong here. What was acknowledged is kept; try again.")
-
-
-def _error(status: int, words: str) -> HTMLResponse:
-    page = layout.document("Not here", tag("h1", "Not here"), tag("p", words, role="alert"))
-    return HTMLResponse(page, status_code=status)

@@ -62,7 +62,7 @@ class Tokens:
         return self.signed("invitation", [who])
 
     def invited(self, said: str | None) -> Visitor | None:
-        """Begin a sitting of somebody who has an invitation, None where it is not of this server."""
+        """Begin a sitting of somebody with an invitation, None where it is not of this server."""
         found = self.read("invitation", said)
         return None if found is None else self.new_visitor(found[0], is_lead=False)
 

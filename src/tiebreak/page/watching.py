@@ -13,7 +13,7 @@ from tiebreak.ask import Desk
 from tiebreak.ask.fitting import FitPoint, FittedSession
 from tiebreak.ask.log import Event
 from tiebreak.ids import MISSING
-from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Mask
 
 PAGE = 20  # tasks listed at once
 LEAST_TIME = 60.0  # seconds by which a pace is told
@@ -179,7 +179,7 @@ def _is_contradicted(desk: Desk, fit: FittedSession, event: Event) -> bool:
     return (left == desk.job.class_code[event.label or ""]) != (event.kind != "no")
 
 
-def _is_wanted(desk: Desk, wanted: Wanted, label: Offsets, probability: Floats) -> Mask:
+def _is_wanted(desk: Desk, wanted: Wanted, label: Codes, probability: Floats) -> Mask:
     job = desk.job
     is_wanted: Mask = (probability >= wanted.low) & (probability <= wanted.high)
     if wanted.label is not None:
