@@ -178,12 +178,15 @@ def write(story: Story, folder: Path) -> list[Path]:
 
 
 def next_commands(folder: Path) -> list[str]:
-    """Return commands that repeat the last step from the files, and score it."""
+    """Return commands that repeat the last step from the files, score it, and ask in a browser."""
     responses, links, gold = (str(folder / f"{n}.csv") for n in ("responses", "links", "gold"))
     labels = str(folder / "labels.csv")
+    texts = str(folder / "texts.csv")
+    session = str(folder / "answers.db")
     return [
         shlex.join(["tiebreak", "fuse", responses, "--links", links, "-o", labels]),
         shlex.join(["tiebreak", "evaluate", labels, gold, "--links", links]),
+        shlex.join(["tiebreak", "serve", responses, "--texts", texts, "--session", session]),
     ]
 
 

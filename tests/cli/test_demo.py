@@ -64,11 +64,15 @@ def test_the_commands_it_suggests_work_as_printed(
     assert sorted(path.stem for path in out.glob("*.csv")) == sorted(demo.FILES)
     written = (out / "labels.csv").read_bytes()
     (out / "labels.csv").unlink()
-    fuse, evaluate = re.findall(r"^  tiebreak (.*)$", result.stdout, re.MULTILINE)
+    fuse, evaluate, serve = re.findall(r"^  tiebreak (.*)$", result.stdout, re.MULTILINE)
     assert run(*shlex.split(fuse)).exit_code == 0
     assert (out / "labels.csv").read_bytes() == written
     scored = run(*shlex.split(evaluate))
     assert re.search(r"links broken +0\b", scored.stdout)
+    command, *files = shlex.split(serve)  # tests/page runs it
+    assert command == "serve"
+    assert (folder / files[0]).samefile(out / "responses.csv")
+    assert (folder / files[files.index("--texts") + 1]).samefile(out / "texts.csv")
 
 
 def test_it_writes_a_report_and_names_it(run: Run, folder: Path) -> None:

@@ -1,0 +1,178 @@
+"""A desk whose fits run beside it: nobody waits, nobody is asked the same, hand-set labels hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tiebreak as tb
+from tiebreak.ask import Desk, Question
+from tiebreak.ask.log import BY_HAND
+from tiebreak.errors import OptionError
+from tiebreak.simulate import Crowd
+
+CLASSES = 3
+
+
+@pytest.fixture
+def three() -> Crowd:
+    """Return sixty tasks of three classes, by workers who err often."""
+    return tb.simulate.crowd(60, 6, CLASSES, accuracy=(0.5, 0.8), random_state=0)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, three: Crowd) -> Iterator[Desk]:
+    """Return a desk whose worker does a step when a test says so."""
+    with Desk(tmp_path / "s.db", three.responses, background=True, random_state=0) as made:
+        now = made.record.log.snapshot()
+        worker = made.background
+        assert worker is not None
+        worker.choose_by(made.fits.last(now), now)
+        yield made
+
+
+def work(desk: Desk) -> None:
+    assert desk.background is not None
+    assert desk.background.work_once()
+
+
+def truly(question: Question, truth: dict[Any, Any]) -> Any:
+    if question.kind == "same":
+        return "same" if truth[question.left] == truth[question.right] else "different"
+    return truth[question.left]
+
+
+def test_next_and_progress_never_fit(
+    desk: Desk, three: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a fit")
+
+    monkeypatch.setattr(tb.VariationalBayes, "fit", refuse)
+    ann = desk.session("ann")
+    for _ in range(45):  # more than two batches
+        question = ann.next()
+        assert question is not None
+        ann.answer(question, truly(question, three.gold.to_dict()))
+    assert ann.progress().asked == 45
+    with pytest.raises(AssertionError, match="a fit"):
+        work(desk)
+
+
+def test_no_question_is_on_two_screens(desk: Desk) -> None:
+    people = [desk.session(f"p{number}") for number in range(12)]
+    shown = [session.next() for session in people]
+    subjects = [desk.record.subject(each) for each in shown if each is not None]
+    assert len(set(subjects)) == len(people)
+
+
+def test_a_sitting_that_goes_on_keeps_its_question(desk: Desk) -> None:
+    first = desk.session("ann", "run of ann").next()
+    other = desk.session("bob", "run of bob").next()
+    again = desk.session("ann", "run of ann").next()
+    assert first is not None
+    assert other is not None
+    assert again is not None
+    assert desk.record.subject(again) == desk.record.subject(first)
+    assert desk.record.subject(other) != desk.record.subject(first)
+
+
+def test_when_all_is_asked_it_waits_for_the_worker_and_then_ends(desk: Desk, three: Crowd) -> None:
+    ann = desk.session("ann")
+    truth = three.gold.to_dict()
+    while (question := ann.next()) is not None:
+        ann.answer(question, truly(question, truth))
+    assert ann.is_waiting()
+    work(desk)
+    while (question := ann.next()) is not None:
+        ann.answer(question, truly(question, truth))
+        work(desk)
+    assert not ann.is_waiting()
+    assert ann.progress().finished == "nothing"
+    assert desk.fits.made is not None
+    labels = desk.fits.made.model.labels_.best()
+    assert labels == truth
+
+
+def test_a_lease_that_is_over_shows_another_question_where_it_was_answered(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.record.lease = 0.0
+    ann = desk.session("ann")
+    bob = desk.session("bob")
+    first = ann.next()
+    taken = bob.next()
+    assert first is not None
+    assert taken is not None
+    assert desk.record.subject(first) == desk.record.subject(taken)  # over at once
+    bob.answer(taken, taken.choices[0])
+    after = ann.next()
+    assert after is not None
+    assert desk.record.subject(after) != desk.record.subject(first)
+
+
+def test_a_label_set_by_hand_holds_against_many_and_can_be_undone(desk: Desk, three: Crowd) -> None:
+    task = next(iter(three.gold.to_dict()))
+    names = list(three.responses.classes)
+    for who in ("ann", "bob", "cat", "dan"):
+        session = desk.session(who)
+        session.answer(session.question(task), names[0])
+    lead = desk.session("lead", f"{BY_HAND}1")
+    answer = lead.answer(lead.question(task), names[2])
+    work(desk)
+    fit = desk.last_fit()
+    assert fit.model.labels_.best()[task] == names[2]
+    assert fit.is_soft
+    assert desk.labels().to_dict()[task] == names[2]
+    assert "lead" not in desk.error_rates()
+    lead.undo(answer)
+    work(desk)
+    assert desk.last_fit().model.labels_.best()[task] == names[0]
+
+
+def test_one_person_stays_trusted_beside_labels_set_by_hand(desk: Desk, three: Crowd) -> None:
+    first, second, *_ = three.gold.to_dict()
+    ann = desk.session("ann")
+    ann.answer(ann.question(first), three.gold.to_dict()[first])
+    lead = desk.session("lead", f"{BY_HAND}1")
+    lead.answer(lead.question(second), three.gold.to_dict()[second])
+    work(desk)
+    assert not desk.last_fit().is_soft
+
+
+def test_the_curve_has_a_point_for_every_fit(desk: Desk, three: Crowd) -> None:
+    ann = desk.session("ann")
+    for _ in range(3):
+        question = ann.next()
+        assert question is not None
+        ann.answer(question, truly(question, three.gold.to_dict()))
+        work(desk)
+    assert [point.n_answers for point in desk.fits.history] == [0, 1, 2, 3]
+    assert desk.fits.history[-1].wrong == desk.last_fit().wrong
+
+
+def test_votes_and_timed_costs_are_for_one_person(tmp_path: Path, three: Crowd) -> None:
+    for options in ({"kinds": ("vote",)}, {"costs": "time"}):
+        with pytest.raises(OptionError, match="tiebreak ask"):
+            Desk(tmp_path / "v.db", three.responses, background=True, **options)
+
+
+def test_the_worker_thread_fits_and_ends(tmp_path: Path, three: Crowd) -> None:
+    desk = Desk(tmp_path / "t.db", three.responses, background=True, random_state=0)
+    desk.start()
+    ann = desk.session("ann")
+    with desk.lock:
+        question = ann.next()
+        assert question is not None
+        ann.answer(question, truly(question, three.gold.to_dict()))
+    model = desk.model()  # waits for the worker
+    assert desk.fits.made is not None
+    assert desk.fits.made.model is model
+    assert len(desk.fits.made.known.answers) == 1
+    desk.close()
+    assert desk.background is not None
+    with pytest.raises(RuntimeError, match="ended"):
+        desk.background.model()
