@@ -100,6 +100,11 @@ async def answers(
     assert csrf is not None, page
     while time.monotonic() < until:
         shown = question_of(page)
+        kept = re.search(r'action="/keep".*?name="answer" value="(\d+)"', page)
+        if kept is not None:
+            form = {"csrf": csrf[1], "answer": kept[1]}
+            _, page = await line.send("POST", "/keep", urlencode(form).encode())
+            continue
         if shown is None:
             await asyncio.sleep(0.7)
             _, page = await line.send("GET", "/ask")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -157,3 +157,28 @@ def test_names_are_cleaned() -> None:
     assert clean_name("a\x00\x1b[31mb\n") == "a [31mb"
     assert clean_name("x" * 81) is None
     assert clean_name("\u202e") is None
+
+
+def test_a_person_settles_what_is_theirs_and_is_not_talked_out_of_the_rest(desk: Desk) -> None:
+    room = Room(desk, Tokens(), Contents.of({}, desk.job))
+    now = desk.record.log.snapshot()
+    assert desk.background is not None
+    desk.background.choose_by(desk.last_fit(), now)
+    task = desk.job.responses.tasks[0]
+    names = list(desk.job.responses.classes)
+
+    def says(who: str, label: int, task: Hashable = task) -> bool:
+        """Answer; return whether this person is asked to settle a contradiction."""
+        question = desk.session(who).question(task)
+        visitor = room.tokens.new_visitor(who, is_lead=False)
+        return room.answer(visitor, room.sign(question), str(label)).contradiction is not None
+
+    assert names[0] != names[1]
+    assert not says("ann", 0)
+    assert says("ann", 1)  # against herself
+    other = desk.session("bob")
+    other.answer(other.question(desk.job.responses.tasks[5]), names[0])
+    assert desk.background.work_once()
+    assert desk.progress().is_soft
+    assert not says("bob", 2)  # against ann only
+    assert says("bob", 1, desk.job.responses.tasks[5])  # against himself

@@ -54,7 +54,7 @@ class Room:
         with self.desk.lock:
             session = self._session(visitor)
             found = session.contradiction()
-            if found is not None:
+            if found is not None and _is_to_settle(found, session):
                 return Screen(session.progress(), contradiction=found, said=said, has_new=has_new)
             return self._next(session, said, has_new=has_new)
 
@@ -66,10 +66,11 @@ class Room:
             answer = session.answer(question, _choice(question, choice))
             self._wake(visitor)
             said = f"Kept: {answer}." if answer.says != "unsure" else "Kept: can't tell."
-            if answer.contradiction is not None:
+            found = answer.contradiction
+            if found is not None and _is_to_settle(found, session):
                 return Screen(
                     session.progress(),
-                    contradiction=answer.contradiction,
+                    contradiction=found,
                     said=f"{said} It contradicts what was said before.",
                     has_new=True,
                 )
@@ -216,6 +217,16 @@ class Room:
     def _wake(self, visitor: Visitor) -> None:
         if self.desk.background is not None:
             self.desk.background.wake(visitor.who)
+
+
+def _is_to_settle(found: Contradiction, session: Session) -> bool:
+    """Say whether a person is to settle a contradiction.
+
+    Where answers count as fallible, that others said otherwise is what error rates are learnt
+    from: nobody is to be talked out of it. What they said themselves they are asked about.
+    """
+    is_own = any(answer.who == session.who for answer in found.earlier)
+    return is_own or not session.progress().is_soft
 
 
 def _choice(question: Question, choice: str) -> Hashable:
