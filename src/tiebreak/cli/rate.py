@@ -28,7 +28,7 @@ from tiebreak.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from tiebreak.rates import Rates
+    from tiebreak.rates import RateTable
 
 
 def rate(
@@ -86,7 +86,7 @@ def rate(
         print_message(f"wrote {out}")
 
 
-def rate_columns(found: Rates) -> dict[str, list[Any]]:
+def rate_columns(found: RateTable) -> dict[str, list[Any]]:
     """Return rates as columns."""
     names = ("system", "label", "method", "rate", "low", "high", "n_tasks", "n_known")
     titles = ("system", "class", "method", "rate", "low", "high", "tasks", "known")

@@ -33,6 +33,16 @@ def _sections(report: PanelReport) -> Iterator[list[str]]:
         yield _preferences(report)
 
 
+def sentences(report: PanelReport) -> list[str]:
+    """Return what the report says beside its table of judges, a sentence or two each."""
+    lines = [_no_gold(report)] if not report.n_known else []
+    if report.shared is not None:
+        lines += [_shared(report), _versus(report), _smaller(report), _gold(report)]
+    if report.self_preference:
+        lines.append(_preferences(report))
+    return [line for part in lines for line in part if line]
+
+
 def _no_gold(report: PanelReport) -> list[str]:
     return [
         "Shared errors cannot be seen without gold: what most judges get wrong counts as right.",

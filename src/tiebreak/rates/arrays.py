@@ -29,7 +29,7 @@ EDGE = 1e-3
 N_STEPS = 30
 
 
-class Known(NamedTuple):
+class KnownSample(NamedTuple):
     """Tasks of known class: their places, whether they are of the class, and 1 / chance."""
 
     task: Codes
@@ -37,7 +37,7 @@ class Known(NamedTuple):
     weight: Floats  # sum n
 
 
-class Estimate(NamedTuple):
+class RateEstimate(NamedTuple):
     """A rate with its standard error and draws of it, for differences."""
 
     value: float
@@ -46,13 +46,15 @@ class Estimate(NamedTuple):
     draws: Floats
 
 
-def known_of(task: Codes, y: Floats, chance: Floats) -> Known:
+def known_of(task: Codes, y: Floats, chance: Floats) -> KnownSample:
     """Turn chances of being drawn into weights whose mean is 1."""
     weight = 1.0 / chance
-    return Known(task, y, weight * len(weight) / max(weight.sum(), 1e-300))
+    return KnownSample(task, y, weight * len(weight) / max(weight.sum(), 1e-300))
 
 
-def prediction_powered(f: Floats, known: Known, level: float, rng: np.random.Generator) -> Estimate:
+def prediction_powered(
+    f: Floats, known: KnownSample, level: float, rng: np.random.Generator
+) -> RateEstimate:
     """Return the mean of f corrected by what gold says of it, PPI++: [eq:ppi].
 
     θ = λ mean(f) + mean over known of (y − λ f), λ the slope that makes the variance least. Gold is
@@ -76,7 +78,7 @@ def prediction_powered(f: Floats, known: Known, level: float, rng: np.random.Gen
     return _on_log_odds(value, error, n - 1.0 + PRIOR_RESIDUALS, level, rng, n)
 
 
-def _power(on_known: Floats, known: Known) -> float:
+def _power(on_known: Floats, known: KnownSample) -> float:
     """Return λ, between 0 and 1, drawn to 1 where there is little gold."""
     mean_f = np.average(on_known, weights=known.weight)
     mean_y = np.average(known.y, weights=known.weight)
@@ -85,7 +87,9 @@ def _power(on_known: Floats, known: Known) -> float:
     return float(np.clip((both + 0.1) / (square + 0.1), 0.0, 1.0))
 
 
-def gold_alone(known: Known, n_tasks: int, level: float, rng: np.random.Generator) -> Estimate:
+def gold_alone(
+    known: KnownSample, n_tasks: int, level: float, rng: np.random.Generator
+) -> RateEstimate:
     """Return the share among the known tasks, judges left aside: Jeffreys' interval.
 
     Known tasks count for more as they cover all tasks, and for less where their weights differ.
@@ -93,7 +97,7 @@ def gold_alone(known: Known, n_tasks: int, level: float, rng: np.random.Generato
     n = len(known.task)
     value = float(np.average(known.y, weights=known.weight))
     if n >= n_tasks:
-        return Estimate(value, value, value, np.full(N_DRAWS, value))
+        return RateEstimate(value, value, value, np.full(N_DRAWS, value))
     even = float(known.weight.sum() ** 2 / np.square(known.weight).sum())
     counted = even / (1.0 - n / n_tasks)
     a = value * counted + 0.5
@@ -101,27 +105,27 @@ def gold_alone(known: Known, n_tasks: int, level: float, rng: np.random.Generato
     tail = (1.0 - level) / 2.0
     low = float(beta.ppf(tail, a, b)) if value > 0.0 else 0.0
     high = float(beta.ppf(1.0 - tail, a, b)) if value < 1.0 else 1.0
-    return Estimate(value, low, high, rng.beta(a, b, N_DRAWS))
+    return RateEstimate(value, low, high, rng.beta(a, b, N_DRAWS))
 
 
 def _on_log_odds(
     value: float, error: float, freedom: float, level: float, rng: np.random.Generator, n: int
-) -> Estimate:
+) -> RateEstimate:
     """Return an interval that is even on the scale of log-odds: it stays within 0 and 1."""
     if error <= 0.0:
-        return Estimate(value, value, value, np.full(N_DRAWS, value))
+        return RateEstimate(value, value, value, np.full(N_DRAWS, value))
     centre = float(np.clip(value, 0.5 / (n + 1.0), 1.0 - 0.5 / (n + 1.0)))
     scale = error / (centre * (1.0 - centre))
     reach = float(student.ppf((1.0 + level) / 2.0, freedom)) * scale
     low = float(expit(logit(centre) - reach))
     high = float(expit(logit(centre) + reach))
     draws = expit(logit(centre) + scale * rng.standard_t(freedom, N_DRAWS))
-    return Estimate(value, min(low, value), max(high, value), draws)
+    return RateEstimate(value, min(low, value), max(high, value), draws)
 
 
 def rogan_gladen(
-    said: Mask, members: Mask, known: Known, level: float, rng: np.random.Generator
-) -> Estimate | None:
+    said: Mask, members: Mask, known: KnownSample, level: float, rng: np.random.Generator
+) -> RateEstimate | None:
     """Return (p + specificity − 1) / (sensitivity + specificity − 1), [eq:rogan-gladen].
 
     `said` tells which tasks the judges call of the class, `members` whose rate is asked.
@@ -145,7 +149,7 @@ def rogan_gladen(
     draws = np.clip((share + specificity - 1.0) / power, 0.0, 1.0)
     tail = 50.0 * (1.0 - level)
     low, value, high = np.percentile(draws, [tail, 50.0, 100.0 - tail])
-    return Estimate(float(value), float(low), float(high), draws)
+    return RateEstimate(float(value), float(low), float(high), draws)
 
 
 class Posterior(NamedTuple):
@@ -155,7 +159,7 @@ class Posterior(NamedTuple):
     slope: Floats
 
 
-def posterior(f: Floats, known: Known, rng: np.random.Generator) -> Posterior:
+def posterior(f: Floats, known: KnownSample, rng: np.random.Generator) -> Posterior:
     """Fit the offset and the slope by gold, with priors 0 and 1; draw them: [eq:posterior-rate]."""
     x = logit(np.clip(f[known.task], EDGE, 1.0 - EDGE))
     mean, covariance = _logistic(x, known, np.array([0.0, 1.0]))
@@ -163,7 +167,7 @@ def posterior(f: Floats, known: Known, rng: np.random.Generator) -> Posterior:
     return Posterior(drawn[:, 0], drawn[:, 1])
 
 
-def _logistic(x: Floats, known: Known, centre: Floats) -> tuple[Floats, Floats]:
+def _logistic(x: Floats, known: KnownSample, centre: Floats) -> tuple[Floats, Floats]:
     design = np.stack([np.ones_like(x), x], axis=1)
     precision = np.diag([OFFSET_SPREAD**-2.0, SLOPE_SPREAD**-2.0])
     at = centre.copy()
@@ -185,13 +189,13 @@ def _logistic(x: Floats, known: Known, centre: Floats) -> tuple[Floats, Floats]:
 def posterior_rate(
     f: Floats,
     members: Mask,
-    known: Known,
+    known: KnownSample,
     of_all: Posterior,
     level: float,
     rng: np.random.Generator,
     *,
     has_own_offset: bool,
-) -> Estimate:
+) -> RateEstimate:
     """Return the rate of some tasks by the posterior that gold has set right.
 
     A system's own offset is fitted to its own gold, around that of all systems.
@@ -212,11 +216,11 @@ def posterior_rate(
     draws = np.clip((sure + mean + noise) / max(n, 1), 0.0, 1.0)
     tail = 50.0 * (1.0 - level)
     low, high = np.percentile(draws, [tail, 100.0 - tail])
-    return Estimate(float(draws.mean()), float(low), float(high), draws)
+    return RateEstimate(float(draws.mean()), float(low), float(high), draws)
 
 
 def _own_offset(
-    f: Floats, known: Known, mine: Mask, of_all: Posterior, rng: np.random.Generator
+    f: Floats, known: KnownSample, mine: Mask, of_all: Posterior, rng: np.random.Generator
 ) -> Floats:
     """Return draws of how far a system lies from all others, by its own gold."""
     x = logit(np.clip(f[known.task[mine]], EDGE, 1.0 - EDGE))

@@ -16,7 +16,7 @@ from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.panel.held_out import blind
 from tiebreak.panel.table import known_codes
 from tiebreak.rates import arrays
-from tiebreak.rates.arrays import Estimate, Known
+from tiebreak.rates.arrays import KnownSample, RateEstimate
 
 ALL = "all"
 LEVEL = 0.9
@@ -58,7 +58,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rates:
+class RateTable:
     """Rates by every method beside each other; `ppi` is the one to quote."""
 
     rates: tuple[Rate, ...]
@@ -109,7 +109,7 @@ def estimate(
     selection: Any = None,
     level: float = LEVEL,
     random_state: int = 0,
-) -> Rates:
+) -> RateTable:
     """Estimate what share of tasks is of each class, with intervals that hold.
 
     Parameters
@@ -168,17 +168,17 @@ def estimate(
             interval = (each.low, each.high)
             rates.append(Rate(system, name, method, each.value, *interval, n, n_known))
         differences += _differences(found, list(setting.systems), name, level)
-    return Rates(tuple(rates), tuple(differences), level)
+    return RateTable(tuple(rates), tuple(differences), level)
 
 
 def _of_class(
     setting: _Setting, k: int, rng: np.random.Generator
-) -> dict[tuple[str, str], Estimate]:
+) -> dict[tuple[str, str], RateEstimate]:
     """Return every method's estimate for every system."""
     f = setting.probabilities[:, k]
     said = setting.label == k
     y = (setting.truth == k).astype(np.float64)
-    found: dict[tuple[str, str], Estimate] = {}
+    found: dict[tuple[str, str], RateEstimate] = {}
     known = None
     of_all = None
     if len(setting.task):
@@ -187,7 +187,7 @@ def _of_class(
     for system, members in setting.systems.items():
         share = float(said[members].mean()) if members.any() else np.nan
         nothing = np.empty(0)
-        found[system, "judges"] = Estimate(share, np.nan, np.nan, nothing)
+        found[system, "judges"] = RateEstimate(share, np.nan, np.nan, nothing)
         own = _own(setting, y, members)
         if known is None or of_all is None or own is None:
             continue
@@ -205,7 +205,7 @@ def _of_class(
     return found
 
 
-def _own(setting: _Setting, y: Floats, members: Mask) -> tuple[Known, Codes] | None:
+def _own(setting: _Setting, y: Floats, members: Mask) -> tuple[KnownSample, Codes] | None:
     """Return the known tasks of a system, numbered among its own, and all its tasks."""
     place = np.flatnonzero(members).astype(np.int32)
     mine = members[setting.task]
@@ -216,7 +216,7 @@ def _own(setting: _Setting, y: Floats, members: Mask) -> tuple[Known, Codes] | N
 
 
 def _differences(
-    found: dict[tuple[str, str], Estimate], systems: list[str], label: Hashable, level: float
+    found: dict[tuple[str, str], RateEstimate], systems: list[str], label: Hashable, level: float
 ) -> list[Difference]:
     names = [name for name in systems if name != ALL]
     if len(names) > MOST_SYSTEMS:

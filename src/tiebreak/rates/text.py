@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tiebreak.rates.estimate import Rates
+    from tiebreak.rates.estimate import RateTable
 
 MAX_CLASSES = 10  # shown, the most frequent first; to_dict has all
 ORDER = ("ppi", "posterior", "rogan-gladen", "gold", "judges")
 
 
-def as_text(rates: Rates) -> str:
+def as_text(rates: RateTable) -> str:
     """Lay rates out: a line per system and class, a column per method."""
     from tiebreak.rates.estimate import METHODS
 

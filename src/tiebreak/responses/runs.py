@@ -108,7 +108,7 @@ class Sittings(NamedTuple):
     has_others: Mask  # (n,)
 
 
-class Learnt(NamedTuple):
+class LearntRuns(NamedTuple):
     """Sums over workers and their correlations; each (n_workers,)."""
 
     n_repeated: Floats
@@ -132,7 +132,7 @@ class _Excess(NamedTuple):
 
 def learn(
     start: Offsets, code: Codes, n_workers: int, n_classes: int, order: Codes | None = None
-) -> Learnt:
+) -> LearntRuns:
     """Learn how much the runs, and the orders, of each worker err together.
 
     Two runs of each of two judges, who agree with themselves wherever they are wrong:
@@ -157,7 +157,7 @@ def learn(
     # A judge that flips with the order looks as if its two verdicts erred apart. It is not worth
     # more than one that does not: orders have one correlation for all judges.
     rho_orders = np.full(n_workers, pooled_orders)
-    return Learnt(
+    return LearntRuns(
         runs.n,
         runs.agree,
         rho_runs,
@@ -173,7 +173,7 @@ def weights(
     start: Offsets,
     code: Codes,
     n_classes: int,
-    learnt: Learnt,
+    learnt: LearntRuns,
     order: Codes | None,
     low: int,
     high: int,
@@ -342,7 +342,7 @@ def _correlations(found: _Excess) -> tuple[Floats, float]:
 
 
 def summarise(
-    learnt: Learnt, workers: Ids, first_preference: Floats, groups: Mapping[int, str]
+    learnt: LearntRuns, workers: Ids, first_preference: Floats, groups: Mapping[int, str]
 ) -> Runs:
     """Name what was learnt by worker."""
     with np.errstate(invalid="ignore", divide="ignore"):

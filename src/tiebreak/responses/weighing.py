@@ -132,7 +132,7 @@ def _in_order(responses: Responses) -> Responses:
 def _merge_equal(
     responses: Responses,
     before: Codes,
-    learnt: runs.Learnt,
+    learnt: runs.LearntRuns,
     order: Codes | None,
     by_confidence: Floats | None,
 ) -> Responses:

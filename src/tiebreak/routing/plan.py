@@ -43,7 +43,7 @@ class Costs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Route:
     """Where each task goes. `judge` is the code of the judge to ask, −1 elsewhere."""
 
     route: tuple[str, ...] = field(repr=False)
@@ -84,7 +84,7 @@ def plan(
     human: float,
     judge: float | Mapping[Hashable, float] | None = None,
     human_error: float = 0.0,
-) -> Plan:
+) -> Route:
     """Say which tasks go to a human, which get another judge or run, and which are done.
 
     Parameters
@@ -125,7 +125,7 @@ def plan(
     route = tuple(ROUTES[c] for c in choice.tolist())
     if model.calibration_ is None:
         note("Probabilities of this model are not scaled by shared errors; the plan trusts them.")
-    return Plan(
+    return Route(
         route,
         np.where(choice == 2, whom, -1).astype(np.int32),
         cost,
