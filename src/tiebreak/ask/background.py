@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 AHEAD = 1_000  # questions chosen ahead: fifty people use up 25 a second while a fit takes 20 s
 EACH = 4  # … and for each person who answers
-QUICK_FIT = 0.1  # seconds; fits that take no longer are made after every answer
+# How long the worker rests after a fit, in times that the fit took. So requests have the processor
+# for half of the time at least, and small jobs are fitted after every answer.
+REST = 1.0  # before a fit to a whole batch of answers
+LONG_REST = 20.0  # before a fit to fewer
 MOST_AHEAD = 20_000  # questions looked through for some that were not answered yet
 
 
@@ -52,6 +55,7 @@ class Background:
         self._finals: list[Future[VariationalBayes]] = []
         self._closes = False
         self._seconds = 0.0  # that the last fit took
+        self._ended = time.monotonic()  # when it was done
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="tiebreak-fits", daemon=True)
 
@@ -110,7 +114,8 @@ class Background:
     def work_once(self) -> bool:
         """Wait for something to do, and do it; False: it is over."""
         with self._wish:
-            self._wish.wait_for(self._has_work)
+            while not self._has_work():
+                self._wish.wait(self._patience())
             if self._closes:
                 return False
             finals = self._finals
@@ -120,19 +125,29 @@ class Background:
             now = self._desk.record.log.snapshot()
         began = time.monotonic()
         fit = self._desk.fits.current(now, final=bool(finals))
-        self._seconds = time.monotonic() - began
+        self._ended = time.monotonic()
+        self._seconds = self._ended - began
         for future in finals:
             future.set_result(fit.model)
         self.choose_by(fit, now)
         return True
 
     def _has_work(self) -> bool:
-        if self._closes or self._finals:
+        if self._closes or self._finals or self._is_short:
             return True
+        return self._n_new() > 0 and self._patience() == 0.0
+
+    def _n_new(self) -> int:
         fit = self._desk.fits.made
-        n_new = self._desk.record.log.last - (fit.known.seen if fit is not None else 0)
-        is_quick = n_new > 0 and self._seconds <= QUICK_FIT
-        return n_new >= self._desk.batch or is_quick or self._is_short
+        return self._desk.record.log.last - (fit.known.seen if fit is not None else 0)
+
+    def _patience(self) -> float | None:
+        """Return for how many seconds the worker still rests; None: nothing is new."""
+        n_new = self._n_new()
+        if not n_new:
+            return None
+        times = REST if n_new >= self._desk.batch else LONG_REST
+        return max(self._ended + times * self._seconds - time.monotonic(), 0.0)
 
     def choose_by(self, fit: FittedSession, now: Snapshot) -> None:
         """Choose ahead, more where most of what is chosen was answered before."""

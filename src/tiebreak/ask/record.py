@@ -80,7 +80,8 @@ class Record:
         `may_follow` allows those whose answer follows from others, or was given by somebody else,
         as a check on these; two tasks are never asked about twice.
         """
-        with self._writing():
+        with self._storage.leasing():
+            self.catch_up()
             barred = self.log.told(by.who if may_follow else None) | self.log.unsure_to(by.who)
             barred |= {subject for subject in self.log.told() if subject[0] == "same"}
             barred |= self._storage.leased(by.run)
@@ -212,7 +213,7 @@ class Record:
     def release(self, by: Person) -> None:
         """Give up what was reserved."""
         try:
-            with self._writing():
+            with self._storage.leasing():
                 self._storage.release(by.run)
         except SessionError:
             pass  # a full disk, for instance: what was reserved falls free in a while by itself

@@ -209,6 +209,23 @@ class Storage:
         with self._explaining_errors(), self._transaction("BEGIN IMMEDIATE"):
             yield
 
+    @contextmanager
+    def leasing(self) -> Iterator[None]:
+        """Hold the right to write leases, without waiting for the disk: losing one does no harm.
+
+        With a write-ahead log the next commit that waits takes these along, in their order.
+        """
+        with self._explaining_errors():
+            is_ahead = self._pragma("journal_mode") == "wal"
+            if is_ahead:
+                self._db.execute("PRAGMA synchronous = NORMAL")
+            try:
+                with self.writing():
+                    yield
+            finally:
+                if is_ahead:
+                    self._db.execute("PRAGMA synchronous = FULL")
+
     def not_fitted(self) -> int:
         """Return the last event from before fits were recorded; 0: they always were."""
         with self._explaining_errors():
