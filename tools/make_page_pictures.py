@@ -85,7 +85,7 @@ def _answer(page: Any, truth: dict[str, str]) -> None:
         key = str(names.index(truth[tasks[0]]) + 1)
     page.keyboard.press(key)
     page.wait_for_selector(f"input[name=question]:not([value='{before}'])", state="attached")
-    page.wait_for_timeout(300)  # a person looks; the model is fitted meanwhile
+    page.wait_for_timeout(600)  # a person looks; the model is fitted meanwhile
 
 
 if __name__ == "__main__":
