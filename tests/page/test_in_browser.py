@@ -249,6 +249,11 @@ def test_axe_finds_no_barrier_in_any_view(
             view.goto(f"{server.address}/watch")
             view.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
             assert browser.violations(view) == [], "a curve with points"
+            view.goto(f"{server.address}/watch?follow=1")
+            with view.expect_response("**/progress", timeout=20_000) as renewed:
+                pass
+            assert renewed.value.status == 200
+            assert browser.violations(view) == [], "a curve that grows"
             view.goto(f"{server.address}/people")
             assert browser.violations(view) == [], "people who answered"
 

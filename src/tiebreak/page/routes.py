@@ -72,6 +72,7 @@ class Pages:
             Route("/changed", self._for(self.changed), methods=get),
             Route("/media/{path:path}", self._for(self.media), methods=get),
             Route("/watch", self._for(self.watch, lead=True), methods=get),
+            Route("/progress", self._for(self.progress, lead=True), methods=get),
             Route("/tasks", self._for(self.tasks, lead=True), methods=get),
             Route("/label", self._posted(self.set_label, lead=True), methods=post),
             Route("/label/undo", self._posted(self.unset_label, lead=True), methods=post),
@@ -248,6 +249,12 @@ class Pages:
         """Send the list of tasks alone."""
         return HTMLResponse(await run_in_threadpool(self._task_list, request, visitor))
 
+    async def progress(self, request: Request, visitor: Visitor) -> Response:
+        """Send numbers and curve alone, to who follows them."""
+        with self._room.desk.lock:
+            outlook = watching.outlook(self._room.desk)
+        return HTMLResponse(watch_view.progress(outlook, follows=True))
+
     def _watch_page(self, request: Request, visitor: Visitor, said: str = "") -> str:
         desk = self._room.desk
         with desk.lock:
@@ -255,7 +262,8 @@ class Pages:
             fit = desk.last_fit()
         wanted = self._wanted(request)
         listing = watching.listing(desk, fit, wanted)
-        view = watch_view.show(self._room, visitor, outlook, listing, wanted)
+        follows = request.query_params.get("follow") == "1"
+        view = watch_view.show(self._room, visitor, outlook, listing, wanted, follows=follows)
         words = tag("p", said, role="status", class_="notice") if said else None
         return layout.document("Watch", words, view, visitor=visitor, here="/watch")
 

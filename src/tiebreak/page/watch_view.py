@@ -25,23 +25,41 @@ MOST_OPTIONS = 500  # classes in a list to choose from
 
 
 def show(
-    room: Room, visitor: Visitor, outlook: Outlook, listing: Listing, wanted: Wanted
+    room: Room,
+    visitor: Visitor,
+    outlook: Outlook,
+    listing: Listing,
+    wanted: Wanted,
+    *,
+    follows: bool = False,
 ) -> Markup:
-    """Return the whole view."""
+    """Return the whole view; `follows`: the curve grows by itself."""
     return join(
         [
             tag("h1", "Watch"),
-            _standing(outlook),
-            tag(
-                "section",
-                tag("h2", "How it goes", id="curve"),
-                _curve(outlook),
-                aria_labelledby="curve",
-            ),
+            progress(outlook, follows=follows),
             tasks(room, visitor, listing, wanted),
             _set_by_hand(room, visitor, room.by_hand()),
             _downloads(),
         ]
+    )
+
+
+def progress(outlook: Outlook, *, follows: bool) -> Markup:
+    """Return numbers and curve; they renew themselves only where somebody asked for it."""
+    renewing = {"hx_get": "/progress", "hx_trigger": "every 5s", "hx_swap": "outerHTML"}
+    words = "Stop following" if follows else "Follow: renew every 5 seconds"
+    return tag(
+        "div",
+        _standing(outlook),
+        tag(
+            "section",
+            tag("h2", "How it goes", id="how"),
+            _curve(outlook),
+            tag("p", tag("a", words, href="/watch" if follows else "/watch?follow=1")),
+            aria_labelledby="how",
+        ),
+        **(renewing if follows else {}),
     )
 
 
