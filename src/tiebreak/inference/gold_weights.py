@@ -35,9 +35,17 @@ def require_weight(gold_weight: GoldWeight) -> None:
 
 
 def find(
-    gold_weight: GoldWeight, gold: GoldCodes | None, patterns: Patterns, n_classes: int
+    gold_weight: GoldWeight,
+    gold: GoldCodes | None,
+    patterns: Patterns,
+    n_classes: int,
+    *,
+    has_links: bool = False,
 ) -> Floats | None:
     """Return how often a known task counts, (n_workers, class); None: once for everyone.
+
+    With links "auto" is once: a known label settles whole groups of tasks, which links chose and
+    not chance, so that they are no sample of what a worker sees.
 
     >>> code = np.repeat(np.arange(4, dtype=np.int32), [51, 50, 1, 0])  # worker 0 answers 101 tasks
     >>> roles = np.zeros(102, np.int8)
@@ -45,7 +53,7 @@ def find(
     >>> find("auto", GoldCodes(code[:1], code[:1]), Patterns(tasks), 2).tolist()
     [[2.98, 2.98], [1.0, 1.0]]
     """
-    if gold is None or gold_weight == 1.0:
+    if gold is None or gold_weight == 1.0 or (has_links and gold_weight == AUTO):
         return None
     tasks = patterns.tasks
     n_workers = tasks.n_codes // n_classes

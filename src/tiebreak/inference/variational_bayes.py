@@ -74,8 +74,8 @@ class VariationalBayes(Estimator):
         `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
     gold_weight
         How often a known task counts for its workers, where a guessed one counts once. "auto": the
-        more, the more a worker answered, because guesses have errors in common [eq:gold-weight].
-        1 is the paper's VB-LC.
+        more, the more a worker answered, because guesses have errors in common [eq:gold-weight];
+        once where there are links. 1 is the paper's VB-LC.
     calibrate
         "auto": probabilities are scaled by how much errors are shared, which gold and links
         decide where there are enough of them. "votes": by `dependence` alone. "none": as the model
@@ -340,7 +340,11 @@ class VariationalBayes(Estimator):
             self.n_threads or default_threads(),
             copies=patterns.copies,
             gold_weight=gold_weights.find(
-                self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes
+                self.gold_weight,
+                inputs.gold_codes,
+                patterns,
+                crowd.n_classes,
+                has_links=inputs.link_codes is not None,
             ),
         )
         if self.worker_model_ == COMMUNITIES and self._communities is not None:
