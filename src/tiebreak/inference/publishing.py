@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tiebreak.errors import note
-from tiebreak.inference import doubts, honest, vb
+from tiebreak.inference import doubts, honest, near_modes, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.link_errors.suspect import (
@@ -79,6 +79,9 @@ def publish(model: VariationalBayes, fitted: Fitted) -> None:
         note_broken(model.violations_)
     note_uncertain(model.uncertain_groups_)
     note_doubts(fitted, model.labels_, model.dependence)
+    if fitted.inputs.link_codes is None and fitted.inputs.gold_codes is None:
+        crowd = fitted.inputs.responses
+        near_modes.note_near_mode(problem, run, crowd, model._stopping, model.dependence)
 
 
 def label_tasks(fitted: Fitted) -> LabelCodes:

@@ -10,10 +10,8 @@ import numpy as np
 from tiebreak.errors import OptionError
 from tiebreak.ids import MISSING, Ids
 from tiebreak.inference import gold_weights
-from tiebreak.inference.class_prior import ClassPrior, KnownShares, StatePrior
 from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.problem import Problem
-from tiebreak.inference.worker_models.one_class import FixedRows
 from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
 from tiebreak.kernels.layout import Mask
 
@@ -82,25 +80,10 @@ def with_silence(
         table = np.concatenate([table, np.full((1, problem.n_classes), of_silence)])
     return problem._replace(
         tasks=tasks,
-        states=_states(problem, saw),
         workers=SawAll(problem.workers, saw),
         gold_weight=table,
         given=problem.tasks,
     )
-
-
-def _states(problem: Problem, saw: Mask) -> StatePrior:
-    """Return the prior of classes, whose shares are learnt where silence tells them.
-
-    In a crowd of rules they are held, because how often a rule fires says nothing of them; where
-    it is known of all those rules what they did not fire at, it does.
-    """
-    held = problem.workers
-    if not isinstance(held, FixedRows) or not isinstance(problem.states, KnownShares):
-        return problem.states
-    if (held.is_fixed.any(axis=1) & ~saw).any():
-        return problem.states
-    return ClassPrior(problem.states.prior)
 
 
 def without_silence(problem: Problem) -> Problem:

@@ -62,7 +62,7 @@ def start(problem: Problem, random_state: int | None = None) -> Floats:
     -------
     (n_tasks, n_classes), rows sum to 1.
     """
-    majority = vb.majority(problem.responses, problem.n_classes)
+    majority = vb.majority(problem.tasks, problem.n_classes)
     if problem.n_classes == 1:
         return majority
     candidates = []  # bound and start
@@ -129,7 +129,7 @@ def estimate(problem: Problem, rng: np.random.Generator) -> Estimates:
     Unsuited
         If the votes do not determine them; the message is the reason.
     """
-    tasks = problem.responses
+    tasks = problem.tasks
     n_classes = problem.n_classes
     if n_classes > MAX_CLASSES:
         raise Unsuited(
@@ -254,13 +254,13 @@ def worker_confusions(
     """
     n_classes = problem.n_classes
     theta = np.empty((problem.workers.n_workers, n_classes, n_classes))
-    everyone = np.ones(problem.responses.n_tasks, dtype=bool)
+    everyone = np.ones(problem.tasks.n_tasks, dtype=bool)
     sized = groups.confusion * groups.size[:, None, None]
     for g in range(N_GROUPS):
         a = (g + 1) % N_GROUPS
         b = (g + 2) % N_GROUPS
         others = votes[a] + votes[b]
-        joint, _ = problem.backend.tally(others, problem.responses, everyone, problem.n_threads)
+        joint, _ = problem.backend.tally(others, problem.tasks, everyone, problem.n_threads)
         mine = group == g
         theta[mine] = joint.reshape(theta.shape)[mine] @ np.linalg.pinv((sized[a] + sized[b]).T)
     return _shrink(problem, tensor.shares(theta), groups.confusion[group])
@@ -268,7 +268,7 @@ def worker_confusions(
 
 def _shrink(problem: Problem, theta: Floats, theta_of_group: Floats) -> Floats:
     """Shrink the confusions of workers towards those of their groups: [eq:spectral-lent]."""
-    n_responses = np.bincount(problem.responses.code // problem.n_classes, minlength=len(theta))
+    n_responses = np.bincount(problem.tasks.code // problem.n_classes, minlength=len(theta))
     own = n_responses / (n_responses + SHRINKAGE * problem.n_classes)
     own = own[:, None, None]
     return np.asarray(own * theta + (1.0 - own) * theta_of_group)
@@ -279,4 +279,4 @@ def task_probabilities(problem: Problem, estimates: Estimates) -> Floats:
     by_answer = np.log(estimates.confusion).transpose(0, 2, 1)
     table = np.ascontiguousarray(by_answer).reshape(-1, problem.n_classes)
     log_prior = np.log(estimates.class_prior)
-    return softmax(problem.backend.score_tasks(problem.responses, log_prior, table))
+    return softmax(problem.backend.score_tasks(problem.tasks, log_prior, table))

@@ -328,7 +328,8 @@ class VariationalBayes(Estimator):
         if self.init == "spectral":
             from tiebreak.inference import spectral
 
-            return spectral.start(self._problem(Patterns(tasks), inputs), self.random_state)
+            said = silence.without_silence(self._problem(Patterns(tasks), inputs))
+            return spectral.start(said, self.random_state)
         return None
 
     def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
