@@ -37,6 +37,7 @@ PUBLIC = {
     # rooms
     *("agreement", "ask", "datasets", "decisions", "errors", "evaluate", "html_report"),
     *("selection", "simulate", "theory"),
+    *("panel", "rates", "routing"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
     *(

@@ -12,7 +12,7 @@ from scipy import sparse
 from tiebreak import files
 from tiebreak.errors import InputError
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.responses import Responses
+from tiebreak.responses import Responses, plurality
 
 N_BOOTSTRAP = 400
 INTERVAL = (2.5, 97.5)  # percent of the bootstrap draws
@@ -94,7 +94,7 @@ def dependence(model: Any, gold: Any = None, *, random_state: int | None = 0) ->
     True
     """
     truth = _truth(model, gold)
-    answers = _answers(model.responses_, truth)
+    answers = _answers(plurality(model.responses_), truth)
     if not len(answers.task):
         raise InputError("No task of gold has a response: there are no errors to compare.")
     agree, spread = _by_task(answers, len(truth))

@@ -21,6 +21,7 @@ from tiebreak.agreement.pairs import CohenKappas, cohen_kappas, shared_rows
 from tiebreak.agreement.suspects import Copies, Spam, find_copies, find_spam
 from tiebreak.errors import OptionError
 from tiebreak.ids import Ids
+from tiebreak.responses import plurality
 
 
 class AgreementReport(NamedTuple):
@@ -61,7 +62,7 @@ def report(
     """
     tell = watch or (lambda _: None)
     tell("counting labels")
-    crowd = files.read_responses(responses)
+    crowd = plurality(files.read_responses(responses))
     counts = count_labels(crowd)
     require_pairs(counts)
     percent = percent_agreement(counts)

@@ -37,7 +37,7 @@ RESERVE = 0.5  # of doubt in the crowd: where it is sure and wrong, people must 
 LEAST = 1e-12  # of a belief
 
 
-class Said(NamedTuple):
+class PeopleSaid(NamedTuple):
     """Answers in codes: labels given to or denied of a task, and links between two."""
 
     who: Offsets  # (n,) place among the people
@@ -104,7 +104,7 @@ def weigh(
     return Weighed(task, r, named, labelled, rates)
 
 
-def _in_codes(job: Job, answers: Sequence[Event]) -> tuple[Offsets, list[str], Said]:
+def _in_codes(job: Job, answers: Sequence[Event]) -> tuple[Offsets, list[str], PeopleSaid]:
     left = [job.code[event.left or ""] for event in answers]
     right = [job.code[event.right or event.left or ""] for event in answers]
     task = np.unique([*left, *right]).astype(np.int64)
@@ -118,11 +118,11 @@ def _in_codes(job: Job, answers: Sequence[Event]) -> tuple[Offsets, list[str], S
         classes = np.where(is_other, 1 - classes, classes)
         yes = yes | is_other
     who = np.array([people.index(event.who) for event in answers], dtype=np.int64)
-    said = Said(who, np.searchsorted(task, left), np.searchsorted(task, right), classes, yes)
+    said = PeopleSaid(who, np.searchsorted(task, left), np.searchsorted(task, right), classes, yes)
     return task, people, said
 
 
-def _beliefs(logs: Floats, said: Said, rate: Floats, messages: Floats) -> Floats:
+def _beliefs(logs: Floats, said: PeopleSaid, rate: Floats, messages: Floats) -> Floats:
     """Return log r of each task, up to a constant."""
     total = logs.copy()
     n_classes = logs.shape[1]
@@ -138,7 +138,7 @@ def _beliefs(logs: Floats, said: Said, rate: Floats, messages: Floats) -> Floats
     return total
 
 
-def _messages(total: Floats, said: Said, rate: Floats, before: Floats) -> Floats:
+def _messages(total: Floats, said: PeopleSaid, rate: Floats, before: Floats) -> Floats:
     """Return what each link says to its two ends, by what the other end is without it."""
     found = np.zeros_like(before)
     links = np.flatnonzero(said.is_link)
@@ -151,7 +151,7 @@ def _messages(total: Floats, said: Said, rate: Floats, before: Floats) -> Floats
     return found
 
 
-def _wrong(total: Floats, said: Said, rate: Floats, messages: Floats) -> Floats:
+def _wrong(total: Floats, said: PeopleSaid, rate: Floats, messages: Floats) -> Floats:
     """Return how likely each answer is wrong."""
     r = _normalised(total)
     at = np.flatnonzero(~said.is_link)
@@ -168,7 +168,7 @@ def _wrong(total: Floats, said: Said, rate: Floats, messages: Floats) -> Floats:
     return wrong
 
 
-def _tied(named: Mask, said: Said, *, two_classes: bool) -> Mask:
+def _tied(named: Mask, said: PeopleSaid, *, two_classes: bool) -> Mask:
     """Return also the tasks that links tie to one that is named."""
     ties = np.flatnonzero(said.is_link & (said.is_yes | two_classes))
     found = named.copy()

@@ -15,6 +15,8 @@ from tiebreak.cli.imports import takes_import_options
 from tiebreak.cli.options import (
     Classes,
     Columns,
+    GoldFile,
+    InputTables,
     Repeats,
     ResponsesFile,
     TasksFile,
@@ -23,7 +25,10 @@ from tiebreak.cli.options import (
 from tiebreak.wording import counted, first_few
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tiebreak.agreement import AgreementReport, Alpha
+    from tiebreak.panel import PanelReport
     from tiebreak.responses import Responses
 
 RARE = 0.005  # of all labels: a class below it is near-empty
@@ -33,6 +38,7 @@ MAX_SHOWN = 20  # classes, workers and pairs that the text shows; --json has all
 @takes_import_options
 def describe(
     responses: ResponsesFile,
+    gold: GoldFile = None,
     tasks: TasksFile = None,
     columns: Columns = None,
     repeats: Repeats = None,
@@ -50,15 +56,19 @@ def describe(
 ) -> None:
     """Look at responses before fusing them.
 
-    What was read and how, how far workers agree, and what looks odd.
+    What was read and how, how far workers agree, and what looks odd; with gold, also how good the
+    workers are and what errors they share (see `tiebreak panel`).
     """
-    check_files((responses, tasks), ())
+    check_files((responses, gold, tasks), ())
+    from tiebreak.responses import plurality
+
     with stages(quiet=quiet) as tell:
         tell("reading")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             given = read_inputs(
                 responses,
+                gold=gold,
                 tasks=tasks,
                 columns=columns,
                 repeats=repeats,
@@ -66,13 +76,32 @@ def describe(
                 choices=imports.choices,
                 classes=classes,
             )
-        found = look_at(given.responses)
+        crowd = plurality(given.responses)  # a worker that was asked ten times agrees once
+        found = look_at(crowd)
         found["format"] = given.form
         found["columns"] = given.columns
         found["notes"] = list(dict.fromkeys(str(each.message) for each in caught))
         order = None if ordered is None else split_list(ordered)
-        found |= measure(given.responses, order, resamples, tell)
-    typer.echo(json.dumps(found, ensure_ascii=False) if as_json else as_text(found))
+        found |= measure(crowd, order, resamples, tell)
+        about_panel = _panel(given, tell) if gold is not None else None
+    if as_json:
+        known = {} if about_panel is None else {"panel": about_panel.to_dict()}
+        typer.echo(json.dumps(found | known, ensure_ascii=False))
+        return
+    typer.echo(as_text(found))
+    if about_panel is not None:
+        typer.echo(f"\npanel\n{about_panel}")
+
+
+def _panel(given: InputTables, tell: Callable[[str], None]) -> PanelReport:
+    """Fit the responses, and report on the workers by gold."""
+    from tiebreak import panel
+    from tiebreak.cli.judging import JUDGES
+    from tiebreak.inference import VariationalBayes
+
+    tell("fitting")
+    model = VariationalBayes(dependence=JUDGES).fit(given.responses)
+    return panel.report(model, given.gold)
 
 
 def look_at(responses: Responses) -> dict[str, Any]:

@@ -48,9 +48,9 @@ Columns = Annotated[
     typer.Option(help="Names of columns, in any table: task=…,left=…", metavar="PAIRS"),
 ]
 Repeats = Annotated[
-    Literal["last", "count", "error", "vote"] | None,
+    Literal["runs", "last", "count", "error", "vote"] | None,
     typer.Option(
-        help="A worker twice on one task: what counts. [last; vote where a column tells runs]"
+        help="A worker twice on one task: what counts. [last; runs where columns tell them]"
     ),
 ]
 Classes = Annotated[
@@ -91,6 +91,8 @@ class InputTables(NamedTuple):
     truth: Gold | None = None  # known labels that a fit is not given
     columns: dict[str, str] | None = None  # which column of the responses was read as what
     form: str | None = None  # what the format of the responses is called, where a tool has it
+    systems: dict[Hashable, str] | None = None  # by task
+    selection: dict[Hashable, float] | None = None  # by task
 
 
 def read_inputs(
@@ -102,8 +104,10 @@ def read_inputs(
     among: str | None = None,
     texts: str | None = None,
     truth: str | None = None,
+    systems: str | None = None,
+    selection: str | None = None,
     columns: str | None = None,
-    repeats: Literal["last", "count", "error", "vote"] | None = None,
+    repeats: Literal["runs", "last", "count", "error", "vote"] | None = None,
     form: str | None = None,
     choices: FormatOptions | None = None,
     classes: str | None = None,
@@ -118,6 +122,7 @@ def read_inputs(
         raise typer.BadParameter("--repeats was settled when the responses were packed.")
     names = {"links": links, "gold": gold, "tasks": tasks, "among": among, "texts": texts}
     names["truth"] = truth
+    names |= {"systems": systems, "selection": selection}
     source, opened = open_with_responses(responses, columns, names, form, choices or {})
     export: Export = source.read(
         files.read_export,
@@ -143,6 +148,8 @@ def read_inputs(
         compared,
         export.columns,
         export.form,
+        read_if_given(opened, "systems", files.read_systems),
+        read_if_given(opened, "selection", files.read_selection),
     )
 
 

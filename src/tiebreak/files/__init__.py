@@ -14,6 +14,7 @@ from tiebreak.files.readers import (
     read_tasks,
     read_texts,
 )
+from tiebreak.files.task_values import read_selection, read_systems
 from tiebreak.files.writers import (
     refuse_unwritable_name,
     write_gold,
@@ -36,6 +37,8 @@ __all__ = [
     "read_labels",
     "read_links",
     "read_responses",
+    "read_selection",
+    "read_systems",
     "read_tasks",
     "read_texts",
     "refuse_unwritable_name",

@@ -34,7 +34,7 @@ PLAIN_KINDS = "biuf"  # of arrays: booleans and numbers
 N_TRIES = 3  # to read a folder that is written anew meanwhile
 
 
-class Content(NamedTuple):
+class FolderContent(NamedTuple):
     """What a folder holds."""
 
     about: dict[str, Any]
@@ -50,7 +50,7 @@ class Kind(NamedTuple):
     way_out: str  # what to do where a folder is damaged
 
 
-def write(target: Target, kind: Kind, content: Content) -> None:
+def write(target: Target, kind: Kind, content: FolderContent) -> None:
     """Write a folder, or write it anew; one of another kind, or a file, is refused."""
     path = Path(os.path.realpath(target))
     refuse_foreign(path, kind)
@@ -64,7 +64,7 @@ def write(target: Target, kind: Kind, content: Content) -> None:
     _remove_others(path, written)
 
 
-def read(target: Target, kind: Kind) -> Content:
+def read(target: Target, kind: Kind) -> FolderContent:
     """Read a folder of a kind; what is damaged, half or foreign is refused."""
     folder = Path(target)
     for _ in range(N_TRIES - 1):
@@ -102,12 +102,12 @@ def read_about(folder: Path, kind: Kind) -> dict[str, Any]:
     return about
 
 
-def _read_content(folder: Path, kind: Kind, about: dict[str, Any]) -> Content:
+def _read_content(folder: Path, kind: Kind, about: dict[str, Any]) -> FolderContent:
     try:
         files = {name: _checked(folder, kind, each) for name, each in about["files"].items()}
         arrays = {name: read_array(f) for name, f in files.items() if f.suffix == ".npy"}
         ids = {name: read_ids(f) for name, f in files.items() if f.suffix == ".arrow"}
-        return Content(about, arrays, ids)
+        return FolderContent(about, arrays, ids)
     except (KeyError, TypeError, ValueError, AttributeError, EOFError, OSError) as error:
         if isinstance(error, FileError):
             raise
@@ -163,7 +163,7 @@ def read_array(file: Path) -> npt.NDArray[Any]:
     return np.asarray(array)  # a plain array; a large one is still on the disk
 
 
-def _write_files(folder: Path, content: Content, number: int) -> dict[str, dict[str, Any]]:
+def _write_files(folder: Path, content: FolderContent, number: int) -> dict[str, dict[str, Any]]:
     """Write arrays and ids under names of their own; return the seal of each, by its name."""
     written: dict[str, dict[str, Any]] = {}
     for name, array in content.arrays.items():
@@ -185,7 +185,11 @@ def _settle(file: Path) -> dict[str, int]:
 
 
 def _write_about(
-    folder: Path, kind: Kind, content: Content, files: dict[str, dict[str, Any]], number: int = 1
+    folder: Path,
+    kind: Kind,
+    content: FolderContent,
+    files: dict[str, dict[str, Any]],
+    number: int = 1,
 ) -> None:
     head = {"what": kind.what, "version": kind.version, "writing": number}
     about = {**head, **content.about, "files": files}

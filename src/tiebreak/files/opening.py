@@ -12,6 +12,7 @@ from tiebreak.files.packed import is_packed
 from tiebreak.files.response_columns import EXTRAS
 from tiebreak.files.sources import as_table
 from tiebreak.files.table import Table
+from tiebreak.files.task_values import SELECTION, SYSTEMS
 
 WITH_EXTRAS = schemas.RESPONSES._replace(
     roles=(
@@ -29,6 +30,8 @@ SCHEMAS = {
     "tasks": schemas.TASKS,
     "among": schemas.TASKS,
     "texts": schemas.TEXTS,
+    "systems": SYSTEMS,
+    "selection": SELECTION,
 }
 
 Read = TypeVar("Read")

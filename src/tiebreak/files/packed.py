@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy.typing as npt
 from tiebreak.errors import FileError
 from tiebreak.files.array_folder import ABOUT, CHUNK, read_ids, seal, write_ids
 from tiebreak.files.atomic_write import Target, open_folder
-from tiebreak.responses import Responses
+from tiebreak.responses import Responses, Runs
 
 SUFFIX = ".tb"
 WHAT = "tiebreak responses"
@@ -63,6 +64,7 @@ def write_packed(target: Target, responses: Responses) -> None:
             "empty": responses.n_empty,
             "repeats": responses.n_repeats,
             "ordered": responses.is_class_ordered,
+            **({} if responses.runs is None else {"runs": responses.runs.to_dict()}),
             "files": {file.name: seal(file) for file in sorted(folder.iterdir())},
         }
         (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
@@ -82,7 +84,7 @@ def read_packed(target: Target) -> Responses:
         said = tuple(about[name] for name in ("responses", "tasks", "workers", "classes"))
         if found != said or not fits(start, code, *found[1:]):
             raise _damaged(folder, f"it holds {found}, and says {said}")
-        return Responses(
+        made = Responses(
             start,
             code,
             tasks,
@@ -93,6 +95,7 @@ def read_packed(target: Target) -> Responses:
             is_class_ordered=about.get("ordered", False),
             weight=more[0] if more else None,
         )
+        return replace(made, runs=Runs.from_dict(about["runs"])) if "runs" in about else made
     except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         if isinstance(error, FileError):
             raise

@@ -47,11 +47,12 @@ def read_classes(table: Table, used: Ids) -> Classes:
         if not probabilities.size:
             probabilities = np.empty((len(numbers), len(classes)))
         probabilities[:, at] = numbers
-    _refuse_odd_sums(probabilities, table)
+    refuse_odd_sums(probabilities, table)
     return Classes(classes, codes, probabilities)
 
 
-def _refuse_odd_sums(probabilities: Floats, table: Table) -> None:
+def refuse_odd_sums(probabilities: Floats, table: Table) -> None:
+    """Refuse rows whose class probabilities do not sum to 1."""
     sums = probabilities.sum(axis=1)
     rows = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
     if len(rows):

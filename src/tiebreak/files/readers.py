@@ -17,9 +17,11 @@ from tiebreak.files.doubts import note_odd_classes, stripped
 from tiebreak.files.formats import FormatOptions, import_gold, import_options, import_table
 from tiebreak.files.multi_label import split_labels
 from tiebreak.files.packed import is_packed, read_packed
+from tiebreak.files.panel_columns import can_weigh, weigh_panel
 from tiebreak.files.probability_columns import as_probabilities, read_classes
 from tiebreak.files.response_building import build, like
-from tiebreak.files.response_columns import find_response_columns
+from tiebreak.files.response_columns import default_repeats, find_response_columns, tell_order
+from tiebreak.files.soft_votes import has_soft_votes, read_soft_votes
 from tiebreak.files.sources import as_table, columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
@@ -68,9 +70,10 @@ def read_responses(
     columns
         Names of the columns, such as ``{"task": "item"}``, where they are not found.
     repeats
-        What counts if a worker labelled a task twice: the "last" label, each ("count"), the
-        majority ("vote"), or it is an "error". Not given: "vote" where a column tells runs
-        apart, else "last".
+        What counts if a worker labelled a task twice: all, each with less weight as the worker's
+        runs err together ("runs"), the "last" label, each in full ("count"), the majority
+        ("vote"), or it is an "error". Not given: "runs" where a column tells runs, or the order
+        in which answers were shown, else "last".
     tasks, classes
         Tasks that exist even without a response (see `read_tasks`), and classes that exist even
         if nobody chose them.
@@ -132,6 +135,8 @@ def read_export(
     choices = import_options(columns, options)
     imported = import_table(source, format, choices, schemas.RESPONSES.names)
     table = imported.table
+    if not imported.is_named and has_soft_votes(table, columns):
+        return Export(_extended(read_soft_votes(table, columns), tasks, classes), None)
     found = find_response_columns(
         table,
         None if imported.is_named else columns,
@@ -141,25 +146,32 @@ def read_export(
     if choices.multi_label and not imported.is_named:
         table = split_labels(table, found, choices).table
         found = find_response_columns(table, None)
-    default: Repeats = "vote" if "run" in found.extras else "last"
+    repeats = repeats or default_repeats(found)
+    whole = found  # with the order, which is part of the worker only where it is not weighed
+    if repeats == "runs":
+        found = found.without_order()
+    else:
+        tell_order(table, found)
     order = category_order(table, found.label)
     if order is not None:
         classes = [*order, *(classes or ())]
     built = build(
         table,
         found,
-        repeats or default,
+        repeats,
         tasks=None if tasks is None else read_tasks(tasks),
         classes=None if classes is None else clean("classes", classes),
     )
     responses = Responses.from_built(built, table.frame)
+    if repeats == "runs" or can_weigh(table, found, responses):
+        responses = weigh_panel(table, whole, responses)
     if order is not None:
         responses = responses.with_class_order(Ids(order))
     note_odd_classes(responses)
     known = Gold.from_dict(imported.gold) if imported.gold else None
     if known is not None:  # a task may be known and have no other answer
         responses = responses.with_tasks(known.tasks)
-    understood = None if imported.is_named else found.understood(table)
+    understood = None if imported.is_named else whole.understood(table)
     return Export(responses, known, understood, imported.form)
 
 

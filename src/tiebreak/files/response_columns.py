@@ -4,8 +4,10 @@
     q1        1     gpt    short   1    AB     yes
 
 With `task_columns=["question", "turn"]` and `worker_columns=["model", "prompt"]` the task is
-"q1 | 1" and the worker "gpt | short [order=AB]": who sees two answers the other way round may
-judge otherwise, so that each order is a worker of its own. Runs are the same worker again.
+"q1 | 1" and the worker "gpt | short". Runs are the same worker again, and so are orders: weighed
+by how much they err together (`responses/weighing.py`). Where the caller settles repeats in another
+way, each order is a worker of its own, "gpt | short [order=AB]": who sees two answers the other way
+round may judge otherwise.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from tiebreak.files.columns import chosen_column, find_columns, squashed
 from tiebreak.files.formats.rows import SEPARATOR, composed
 from tiebreak.files.table import Table
 from tiebreak.ids import Column, is_arrow
+from tiebreak.responses import Repeats
 
 EXTRAS: dict[str, tuple[str, ...]] = {  # role: the names under which people keep it
     "run": ("run", "runid", "epoch", "seed", "attempt", "trial", "repetition", "replicate"),
@@ -63,6 +66,11 @@ class ResponseColumns(NamedTuple):
             if "order" in extras:
                 worker = _with_order(worker, extras["order"])
             yield Batch(joined(columns[:n_task]), worker, columns[n_ids], extras.get("weight"))
+
+    def without_order(self) -> ResponseColumns:
+        """Return the same without the order, which then is no part of the worker."""
+        extras = {role: at for role, at in self.extras.items() if role != "order"}
+        return self._replace(extras=extras)
 
     def understood(self, table: Table) -> dict[str, str]:
         """Return the names of the columns that were read, by role."""
@@ -156,13 +164,24 @@ def _find_extras(table: Table, taken: set[int], known: set[str]) -> dict[str, in
     return found
 
 
+def default_repeats(found: ResponseColumns) -> Repeats:
+    """Return what counts where a worker labelled a task twice, and the caller has not said."""
+    return "runs" if {"run", "order"} & set(found.extras) else "last"
+
+
+def tell_order(table: Table, found: ResponseColumns) -> None:
+    """Say that each order is a worker of its own."""
+    if "order" not in found.extras:
+        return
+    name = table.names[found.extras["order"]]
+    note(
+        f"{table.title}: column {name!r} is the order of presentation; each "
+        "worker and order is a worker of its own."
+    )
+
+
 def _tell_use(table: Table, extras: Mapping[str, int]) -> None:
     """Say which columns change what responses count for."""
-    if "order" in extras:
-        note(
-            f"{table.title}: column {table.names[extras['order']]!r} is the order of presentation; "
-            "each worker and order is a worker of its own."
-        )
     if "weight" in extras:
         note(
             f"{table.title}: column {table.names[extras['weight']]!r} says how often each response "

@@ -12,6 +12,7 @@ from tiebreak.kernels.layout import Floats
 from tiebreak.responses import Responses
 
 LEVEL = 0.9  # of the interval
+MOST_RESPONSES = 1_000_000  # up to which the report waits for intervals that cover
 FEWEST = 10  # responses: below, no worker is judged
 
 RELIABLE = "better than chance"
@@ -36,10 +37,11 @@ class WorkerAccuracy(NamedTuple):
 def worker_accuracy(model: Any) -> WorkerAccuracy:
     """Return how often each worker is right, with an interval of 90 %.
 
-    The accuracy is Σ π(k) θ(k, k). Each row of a confusion matrix is taken as Dirichlet with its
-    fitted mean and as much weight as the worker has responses to tasks labelled so, and one for
-    each class; the sum over rows as the Beta of the same mean and variance. Labels count as sure,
-    so that the interval is a little narrow where many are in doubt.
+    The accuracy is Σ π(k) θ(k, k), with the interval of `model.workers_table()`. That takes about
+    as long as the fit: for very large crowds, and where the model has no such table, each row of a
+    confusion matrix is taken as Dirichlet with its fitted mean and as much weight as the worker has
+    responses to tasks labelled so, and one for each class; the sum over rows as the Beta of the
+    same mean and variance. Then labels count as sure, and the interval is a little narrow.
 
     >>> import tiebreak as tb
     >>> crowd = tb.simulate.crowd(200, 6, 2, random_state=0)
@@ -54,11 +56,25 @@ def worker_accuracy(model: Any) -> WorkerAccuracy:
     mean = right @ prior
     variance = (right * (1.0 - right) / (weight + 1.0)) @ prior**2
     low, high = _beta_interval(mean, variance)
+    if _has_table(model):
+        table = model.workers_table(level=LEVEL)
+        mean = table.accuracy
+        low = table.accuracy_low
+        high = table.accuracy_high
     n_responses = counts.sum(axis=1).astype(np.int64)
     answers = np.einsum("k,wkl->wl", prior, model.confusion_)
     by_chance = answers @ prior
     verdict = _verdicts(mean, low, high, by_chance, n_responses)
     return WorkerAccuracy(mean, low, high, n_responses, by_chance, verdict)
+
+
+def _has_table(model: Any) -> bool:
+    """Whether a table of workers can be had soon, and is of the tasks that this model shows."""
+    end = vars(model).get("_warm_start")
+    crowd = model.responses_
+    return (
+        end is not None and len(end.q) == crowd.n_tasks and 0 < crowd.n_responses <= MOST_RESPONSES
+    )
 
 
 def responses_by_label(responses: Responses, label: Any) -> Floats:

@@ -19,8 +19,8 @@ from tiebreak.responses.voting import vote
 from tiebreak.responses.weights import arrange_weighted, check_length
 from tiebreak.source import NOWHERE, Source
 
-Repeats = Literal["last", "count", "error", "vote"]
-REPEATS: tuple[Repeats, ...] = ("last", "count", "error", "vote")
+Repeats = Literal["last", "count", "error", "vote", "runs"]
+REPEATS: tuple[Repeats, ...] = ("last", "count", "error", "vote", "runs")
 ROLES = ("task", "worker", "label")
 SHOWN = 3  # rows named in a message
 TOGETHER = 1 << 24  # rows whose codes lie in one array
@@ -141,7 +141,7 @@ class Builder:
         )
         if built.n_repeats and self._repeats == "vote":
             return _vote(built)
-        if built.n_repeats:
+        if built.n_repeats and self._repeats != "runs":  # these are told when they are weighed
             _report_repeats(built, self._repeats)
         return built
 

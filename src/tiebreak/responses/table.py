@@ -22,6 +22,7 @@ from tiebreak.responses.building import (
     arrange,
     sorted_classes,
 )
+from tiebreak.responses.runs import Runs
 from tiebreak.responses.weights import arrange_weighted, check_length, read_weights
 from tiebreak.source import NOWHERE, Source
 
@@ -34,7 +35,8 @@ class Responses:
     it: four bytes per response, and the order that the sweeps need. `classes` are sorted; `tasks`
     and `workers` stand in order of first appearance. A task may have no response at all. `frame`
     remembers the caller's kind of table. `weight`, (n_responses,) above 0, says how often each
-    response counts; None: once each.
+    response counts; None: once each. `runs` is what repeated runs showed, where responses have
+    been weighed by them.
     """
 
     start: Offsets
@@ -47,6 +49,7 @@ class Responses:
     frame: str = field(default="pyarrow", repr=False)
     is_class_ordered: bool = field(default=False, repr=False)  # not sorted: as a frame orders them
     weight: Floats | None = field(default=None, repr=False)
+    runs: Runs | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.start) != len(self.tasks) + 1:
@@ -117,7 +120,12 @@ class Responses:
         builder = Builder(repeats, source)
         weights = None if weight is None else read_weights(weight, source, 0)
         builder.add(task, worker, label, weight=weights)
-        return cls.from_built(builder.finish(tasks=tasks, classes=classes), frame)
+        made = cls.from_built(builder.finish(tasks=tasks, classes=classes), frame)
+        if repeats == "runs":
+            from tiebreak.responses.weighing import weigh
+
+            return weigh(made)
+        return made
 
     @classmethod
     def from_rows(

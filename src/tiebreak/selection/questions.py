@@ -36,7 +36,7 @@ TWO_WAY = 0.9  # of the two likeliest classes together, for a unit that is as go
 CAUTION = 0.6  # a yes or no counts so much less, for each unit below it
 
 
-class Plan(NamedTuple):
+class QuestionPlan(NamedTuple):
     """What would be asked about each unit, and in which order."""
 
     kind: Offsets  # (n_units,) place among the kinds
@@ -164,7 +164,7 @@ def _same_as(model: Estimator, units: OpenUnits, at: int, other: int, costs: Cos
 
 def _priced(
     model: Estimator, units: OpenUnits, kinds: Sequence[QuestionKind], costs: Costs
-) -> Plan:
+) -> QuestionPlan:
     prices = [kind.price(model, units, _one_cost(costs[kind.name])) for kind in kinds]
     return plan_questions(units, [kind.name for kind in kinds], prices)
 
@@ -173,7 +173,7 @@ def _offer(
     model: Estimator,
     units: OpenUnits,
     kinds: Sequence[QuestionKind],
-    plan: Plan,
+    plan: QuestionPlan,
     at: int,
     rng: np.random.Generator,
 ) -> Offer:
@@ -197,11 +197,13 @@ def _wants_example(units: OpenUnits, kinds: Sequence[str]) -> bool:
     return is_mixed and units.n_classes == 2 and not units.has_example().any()
 
 
-def plan_questions(units: OpenUnits, kinds: Sequence[str], prices: Sequence[Prices]) -> Plan:
+def plan_questions(
+    units: OpenUnits, kinds: Sequence[str], prices: Sequence[Prices]
+) -> QuestionPlan:
     """Take the kind that is worth most for each unit, and put the units in order."""
     if not len(units) or not prices:
         nothing = np.empty(0, dtype=np.int64)
-        return Plan(nothing, nothing, nothing.astype(float), nothing.astype(float), nothing)
+        return QuestionPlan(nothing, nothing, nothing.astype(float), nothing.astype(float), nothing)
     gain = np.stack([each.gain for each in prices])
     cost = np.stack([each.cost for each in prices])
     about = np.stack([each.about for each in prices])
@@ -216,7 +218,7 @@ def plan_questions(units: OpenUnits, kinds: Sequence[str], prices: Sequence[Pric
             np.isfinite(best), units.stake * (1.0 - units.p[:, 0] + units.p[:, 1]), best
         )
     order = np.argsort(-rank, kind="stable")
-    return Plan(
+    return QuestionPlan(
         kind,
         about[kind, every],
         gain[kind, every],

@@ -99,7 +99,7 @@ def test_every_format_has_a_small_file_and_an_own_name(form: str) -> None:
 
 
 def test_pairs_shown_the_other_way_round_are_turned_back(data: Path) -> None:
-    found = answers(read(data / "mt-bench.jsonl"))
+    found = answers(read(data / "mt-bench.jsonl", repeats="last"))
     task = "81 | alpaca vs vicuna | turn 1"
     for order in ("AB", "BA"):
         assert found[task, f"gpt-4 [order={order}]"] == "model_a"
@@ -112,7 +112,7 @@ def test_two_games_of_a_pair_are_two_orders(tmp_path: Path) -> None:
         '{"question_id": 1, "model_1": "x", "model_2": "y", "g1_winner": "model_1", '
         '"g2_winner": "tie", "judge": ["gpt-4", "pair-v2"], "turn": 1}\n'
     )
-    found = answers(read(path))
+    found = answers(read(path, repeats="last"))
     assert set(found.values()) == {"model_a", "tie"}
     assert {worker for _, worker in found} == {
         "gpt-4 | pair-v2 [order=AB]",

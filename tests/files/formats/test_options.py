@@ -219,17 +219,18 @@ class TestComposedIds:
 
 
 class TestRuns:
-    """One response per worker and task: the majority of the runs."""
+    """Runs are kept with less weight each, or settled in another way on demand."""
 
     def test_ten_runs_of_one_judge_do_not_beat_three_people(self) -> None:
         rows = [(task, "judge", "wrong", run) for task in "abcdef" for run in range(10)]
         rows += [(task, who, "right", 0) for task in "abcdef" for who in ("ann", "bob", "cat")]
         names = ("task", "worker", "label", "run")
         table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-        crowd = read(table)
-        assert crowd.n_responses == 6 * 4
-        for method in (tb.MajorityVote(), tb.DawidSkene(), tb.VariationalBayes()):
-            assert set(method.fit(crowd).labels_.best().values()) == {"right"}
+        for repeats in (None, "runs", "vote"):
+            crowd = read(table, repeats=repeats)
+            assert crowd.n_responses == 6 * 4
+            for method in (tb.MajorityVote(), tb.DawidSkene(), tb.VariationalBayes()):
+                assert set(method.fit(crowd).labels_.best().values()) == {"right"}
 
     def test_a_tie_gives_no_vote(self) -> None:
         table = {
@@ -261,11 +262,14 @@ class TestRuns:
     def test_other_ways_can_be_chosen(self, data: Path) -> None:
         assert read(data / "judges.jsonl", repeats="count").n_responses == 36
         assert read(data / "judges.jsonl").n_responses == 12
-        assert "repeats='vote'" in notes_of(data / "judges.jsonl")
+        assert "repeats='runs'" in notes_of(data / "judges.jsonl")
 
     def test_a_sample_is_a_run_beside_a_task(self) -> None:
         table = {"item": ["a", "a", "a"], "sample": [1, 2, 3], "judge": ["j"] * 3}
-        assert answers(read(table | {"label": [0, 1, 1]})) == {("a", "j"): 1}
+        crowd = read(table | {"label": [0, 1, 1]})
+        assert crowd.weight is not None
+        assert crowd.label_of_each().tolist() == [0, 1]
+        assert crowd.weight[1] == 2 * crowd.weight[0]
 
     def test_a_sample_alone_is_the_task(self) -> None:
         table = {"sample": ["a", "b"], "judge": ["j", "j"], "label": [0, 1]}
@@ -279,10 +283,16 @@ class TestRuns:
 
 
 class TestOrder:
-    """Each worker and order is a worker of its own."""
+    """Orders are runs of one worker; each is a worker of its own where repeats are not runs."""
+
+    def test_both_orders_are_runs_of_one_worker(self, data: Path) -> None:
+        found = read(data / "judges-order.csv")
+        assert list(found.workers) == ["gpt", "claude"]
+        assert found.runs is not None
+        assert found.runs.workers[0].n_both == 4
 
     def test_workers_carry_the_order(self, data: Path) -> None:
-        found = read(data / "judges-order.csv")
+        found = read(data / "judges-order.csv", repeats="last")
         assert "gpt [order=AB]" in list(found.workers)
         assert found.n_workers == 4
 
@@ -298,7 +308,8 @@ class TestOrder:
 
     def test_no_order_leaves_the_worker(self) -> None:
         table = {"task": [1, 2], "worker": ["w", "w"], "label": [0, 1], "order": ["AB", None]}
-        assert list(read(table).workers) == ["w [order=AB]", "w"]
+        assert list(read(table, repeats="last").workers) == ["w [order=AB]", "w"]
+        assert list(read(table).workers) == ["w"]
 
 
 def test_a_wide_table_has_no_column_of_labels(data: Path) -> None:

@@ -85,10 +85,18 @@ class Promptfoo:
             parts = optional(grading, "componentResults", list, place) or [grading]
             for part in parts:
                 passed = need(part, "pass", bool, place)
-                confidence = optional(part, "score", Number, place)
+                score = optional(part, "score", Number, place)
                 label = PASS if passed else FAIL
+                confidence = _confidence(score, passed=passed)
                 rows.add(place, task, _assertion(place, part), label, confidence=confidence)
             rows.add_text(task, first_text(optional(result, "vars", dict, place) or {}))
+
+
+def _confidence(score: object, *, passed: bool) -> float | None:
+    """Turn a score, which is low where an answer failed, into confidence in the verdict."""
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
+        return None
+    return float(score if passed else 1.0 - score)
 
 
 def _samples(records: Records, key: str) -> Iterator[tuple[RecordPlace, Record]]:

@@ -17,7 +17,7 @@ from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.exact_links import decode as decoding
 from tiebreak.inference.exact_links.ascents import Ascents
 from tiebreak.inference.exact_links.fit import joint_probabilities
-from tiebreak.inference.kept.open_tasks import Chains
+from tiebreak.inference.kept.open_tasks import ResponseChains
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.inference.worker_models import CrowdModel, WorkerModel
 from tiebreak.inference.worker_models.carried import CarriedStates, CarriedWorkers
@@ -31,17 +31,17 @@ from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
 
 
-class Counts(NamedTuple):
+class StreamCounts(NamedTuple):
     """What some tasks add: by worker, label and state, and by state."""
 
     of_workers: Floats  # (n_workers, n_classes, n_states)
     of_states: Floats  # (n_states,)
 
 
-class Batch(NamedTuple):
+class StreamBatch(NamedTuple):
     """Some tasks with all that is known of them, numbered from 0."""
 
-    chains: Chains  # codes are those of the stream
+    chains: ResponseChains  # codes are those of the stream
     n_former: Codes  # (n_tasks,) how many responses of each are counted already: its last ones
     n_given: Floats  # (n_tasks,) how many it has had, those that were dropped among them
     q: Floats  # (n_tasks, n_states); zeros: never visited
@@ -51,30 +51,30 @@ class Batch(NamedTuple):
     implied: Implications | None
 
 
-class Fitted(NamedTuple):
+class FittedBatch(NamedTuple):
     """Where the fit of a batch ended."""
 
     q: Floats  # (n_tasks, n_states)
     workers: Codes  # those who answered its tasks
-    before: Counts  # what the tasks added, by these workers
-    after: Counts  # what they add now
+    before: StreamCounts  # what the tasks added, by these workers
+    after: StreamCounts  # what they add now
     label: Codes
     probabilities: Floats  # (n_tasks, n_classes), calibrated
     bounds: list[float]
 
 
-class Crowd(NamedTuple):
+class StreamCrowd(NamedTuple):
     """Workers and classes as a stream has them now."""
 
     model: CrowdModel
     base: Floats  # (1, answer, class) the prior of a worker of whom nothing is known
-    counts: Counts  # of all tasks, those of the batch among them
+    counts: StreamCounts  # of all tasks, those of the batch among them
     calibration: Calibration | None
     options: ExactLinkOptions
     backend: Backend
 
 
-def fit_batch(crowd: Crowd, batch: Batch, stopping: Stopping) -> Fitted:
+def fit_batch(crowd: StreamCrowd, batch: StreamBatch, stopping: Stopping) -> FittedBatch:
     """Fit the tasks of a batch, with the counts of all others as they are."""
     n_classes = crowd.model.workers.n_classes
     worker, label = np.divmod(batch.chains.code, n_classes)
@@ -91,8 +91,8 @@ def fit_batch(crowd: Crowd, batch: Batch, stopping: Stopping) -> Fitted:
     run, decided, probabilities = fitted
     counts, totals = problem.open(run.q).tally()
     n_own = len(workers) * n_classes
-    after = Counts(_by_worker(counts[:n_own], len(workers)), totals)
-    return Fitted(run.q, workers, before, after, decided, probabilities, run.bounds)
+    after = StreamCounts(_by_worker(counts[:n_own], len(workers)), totals)
+    return FittedBatch(run.q, workers, before, after, decided, probabilities, run.bounds)
 
 
 def _numbered(worker: Codes, n_workers: int) -> tuple[Codes, Codes]:
@@ -110,7 +110,7 @@ class _Found(NamedTuple):
 
 
 def _fit_alone(
-    crowd: Crowd, batch: Batch, problem: Problem, q: Floats, stopping: Stopping
+    crowd: StreamCrowd, batch: StreamBatch, problem: Problem, q: Floats, stopping: Stopping
 ) -> _Found:
     known = vb.with_known(problem, batch.gold)
     run = vb.ascend(known, vb.clamp(q, batch.gold, problem.n_classes), **stopping._asdict())
@@ -122,7 +122,7 @@ def _fit_alone(
 
 
 def _fit_linked(
-    crowd: Crowd, batch: Batch, problem: Problem, q: Floats, stopping: Stopping
+    crowd: StreamCrowd, batch: StreamBatch, problem: Problem, q: Floats, stopping: Stopping
 ) -> _Found:
     assert batch.links is not None
     assert batch.implied is not None
@@ -140,7 +140,7 @@ def _fit_linked(
     return _Found(run, label, probabilities)
 
 
-def _lay_out(crowd: Crowd, batch: Batch, code: Codes, n_workers: int) -> ByTask:
+def _lay_out(crowd: StreamCrowd, batch: StreamBatch, code: Codes, n_workers: int) -> ByTask:
     """Lay out the responses of a batch in local codes, with kept evidence as one more response."""
     start = batch.chains.start
     weight = batch.chains.weight
@@ -156,7 +156,7 @@ def _lay_out(crowd: Crowd, batch: Batch, code: Codes, n_workers: int) -> ByTask:
     return layout.lay_out(start, code, role, n_codes, crowd.model.workers.n_states, weight)
 
 
-def _with_evidence(batch: Batch) -> Mask | None:
+def _with_evidence(batch: StreamBatch) -> Mask | None:
     """Say which tasks have evidence of responses that were dropped; None: none has."""
     if batch.evidence is None:
         return None
@@ -164,14 +164,16 @@ def _with_evidence(batch: Batch) -> Mask | None:
     return has_some if has_some.any() else None
 
 
-def count_batch(batch: Batch, n_workers: int, n_classes: int, backend: Backend) -> Counts:
+def count_batch(
+    batch: StreamBatch, n_workers: int, n_classes: int, backend: Backend
+) -> StreamCounts:
     """Return what the tasks of a batch add to the counts of all workers."""
     tasks = lay_out_votes(batch, n_workers, n_classes)
     counts, totals = backend.open(tasks, batch.q).tally()
-    return Counts(counts.reshape(n_workers, n_classes, -1), totals)
+    return StreamCounts(counts.reshape(n_workers, n_classes, -1), totals)
 
 
-def lay_out_votes(batch: Batch, n_workers: int, n_classes: int) -> ByTask:
+def lay_out_votes(batch: StreamBatch, n_workers: int, n_classes: int) -> ByTask:
     """Lay out the responses of a batch in the codes of the stream."""
     chains = batch.chains
     role = np.full(len(batch.q), FREE, dtype=np.int8)
@@ -180,7 +182,7 @@ def lay_out_votes(batch: Batch, n_workers: int, n_classes: int) -> ByTask:
     return layout.lay_out(chains.start, chains.code, role, n_codes, n_states, chains.weight)
 
 
-def _counted(crowd: Crowd, batch: Batch, tasks: ByTask, n_workers: int) -> Counts:
+def _counted(crowd: StreamCrowd, batch: StreamBatch, tasks: ByTask, n_workers: int) -> StreamCounts:
     """Return what the tasks add to the counts before the fit: their former responses, at q."""
     n_classes = crowd.model.workers.n_classes
     n_all = np.diff(batch.chains.start)
@@ -194,7 +196,7 @@ def _counted(crowd: Crowd, batch: Batch, tasks: ByTask, n_workers: int) -> Count
         n_codes = n_workers * n_classes
         tasks = layout.lay_out(start, own[is_former], tasks.role, n_codes, batch.q.shape[1], weight)
     counts, totals = crowd.backend.open(tasks, batch.q).tally()
-    return Counts(_by_worker(counts, n_workers), totals)
+    return StreamCounts(_by_worker(counts, n_workers), totals)
 
 
 def _by_worker(counts: Floats, n_workers: int) -> Floats:
@@ -202,7 +204,9 @@ def _by_worker(counts: Floats, n_workers: int) -> Floats:
     return counts.reshape(n_workers, -1, n_states) if n_workers else counts.reshape(0, 1, n_states)
 
 
-def _problem(crowd: Crowd, batch: Batch, tasks: ByTask, workers: Codes, before: Counts) -> Problem:
+def _problem(
+    crowd: StreamCrowd, batch: StreamBatch, tasks: ByTask, workers: Codes, before: StreamCounts
+) -> Problem:
     """Return the fit of the batch: the counts of all other tasks are part of the prior."""
     chosen = select_workers(crowd.model.workers, workers, crowd.base)
     others = np.maximum(crowd.counts.of_workers[workers] - before.of_workers, 0.0)
@@ -216,7 +220,7 @@ def _problem(crowd: Crowd, batch: Batch, tasks: ByTask, workers: Codes, before: 
     return Problem(tasks, states, carried, crowd.backend, 1)
 
 
-def _start(crowd: Crowd, batch: Batch, problem: Problem, workers: Codes) -> Floats:
+def _start(crowd: StreamCrowd, batch: StreamBatch, problem: Problem, workers: Codes) -> Floats:
     """Return where q starts: tasks with new responses at what these say now, the rest as it was."""
     is_new = (np.diff(batch.chains.start) > batch.n_former) | (batch.q.sum(axis=1) == 0.0)
     if not is_new.any():

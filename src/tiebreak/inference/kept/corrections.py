@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tiebreak.inference import vb
-from tiebreak.inference.kept.batches import Batch, Counts, lay_out_votes
-from tiebreak.inference.kept.open_tasks import GONE, Chains
+from tiebreak.inference.kept.batches import StreamBatch, StreamCounts, lay_out_votes
+from tiebreak.inference.kept.open_tasks import GONE, ResponseChains
 from tiebreak.kernels.layout import Codes, Floats
 
 if TYPE_CHECKING:
     from tiebreak.inference.kept.streaming import Stream
 
 
-def replace_repeats(stream: Stream, slots: Codes) -> Chains:
+def replace_repeats(stream: Stream, slots: Codes) -> ResponseChains:
     """Return the responses of slots; a new one replaces what its worker said there before."""
     tasks = stream.tasks
     chains = tasks.chains(slots)
@@ -53,14 +53,14 @@ def start_from_votes(stream: Stream) -> None:
     batch = stream.batch(np.arange(len(stream.tasks), dtype=np.int32))
     start = _votes(stream, batch)
     added = stream.count(batch._replace(q=start))
-    stream.counts = Counts(
+    stream.counts = StreamCounts(
         stream.settled.of_workers + added.of_workers, stream.settled.of_states + added.of_states
     )
     stream.tasks.q.now[:] = start
     stream.counted[:] = np.diff(batch.chains.start)
 
 
-def _votes(stream: Stream, batch: Batch) -> Floats:
+def _votes(stream: Stream, batch: StreamBatch) -> Floats:
     """Return shares of votes by state; tasks whose responses were dropped stay as they are."""
     n_classes = len(stream.classes)
     tasks = lay_out_votes(batch, len(stream.workers), n_classes)

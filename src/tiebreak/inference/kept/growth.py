@@ -11,7 +11,7 @@ from tiebreak.errors import ResponseError
 from tiebreak.ids import MISSING, Ids
 from tiebreak.inference import priors
 from tiebreak.inference.class_prior import ClassPrior, KnownShares, SubtypePrior
-from tiebreak.inference.kept.batches import Counts
+from tiebreak.inference.kept.batches import StreamCounts
 from tiebreak.inference.kept.prediction import base_prior
 from tiebreak.inference.worker_models import COMMUNITIES, N_SUBTYPES, CrowdModel, WorkerModel
 from tiebreak.inference.worker_models.coin import Coins
@@ -35,7 +35,7 @@ def add_workers(stream: Stream, n_former: int) -> None:
     stream.settled = _with_workers(stream.settled, n_new)
 
 
-def _with_workers(counts: Counts, n_new: int) -> Counts:
+def _with_workers(counts: StreamCounts, n_new: int) -> StreamCounts:
     more = np.zeros((n_new, *counts.of_workers.shape[1:]))
     return counts._replace(of_workers=np.concatenate([counts.of_workers, more]))
 
@@ -58,9 +58,9 @@ def add_classes(stream: Stream, classes: list[Hashable]) -> None:
     stream.classes = classes
 
 
-def _with_labels(counts: Counts, n_labels: int, n_states: int) -> Counts:
+def _with_labels(counts: StreamCounts, n_labels: int, n_states: int) -> StreamCounts:
     wider = np.pad(counts.of_workers, [(0, 0), (0, n_labels), (0, n_states)])
-    return Counts(wider, np.pad(counts.of_states, (0, n_states)))
+    return StreamCounts(wider, np.pad(counts.of_states, (0, n_states)))
 
 
 def _with_classes(stream: Stream, classes: list[Hashable]) -> CrowdModel:

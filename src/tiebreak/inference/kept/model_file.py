@@ -14,7 +14,7 @@ import numpy as np
 from tiebreak._version import __version__
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.files import array_folder
-from tiebreak.files.array_folder import Content, Kind
+from tiebreak.files.array_folder import FolderContent, Kind
 from tiebreak.files.atomic_write import Target
 from tiebreak.files.packed import fits
 from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
@@ -60,7 +60,7 @@ def save(
     warm = getattr(model, "_warm_start", None)
     if warm is not None:
         about["warm"] = {name: encoder.encode(getattr(warm, name), name) for name in WARM}
-    array_folder.write(target, MODEL, Content(about, encoder.arrays, encoder.ids))
+    array_folder.write(target, MODEL, FolderContent(about, encoder.arrays, encoder.ids))
 
 
 def refuse_unwritable(target: Target) -> None:
@@ -138,7 +138,7 @@ def _kept_names(model: Estimator) -> list[str]:
     return own + [name for name in INNER if vars(model).get(name) is not None]
 
 
-def _decode(content: Content) -> Estimator:
+def _decode(content: FolderContent) -> Estimator:
     about = content.about
     decoder = Decoder(content.arrays, content.ids)
     options = {name: decoder.decode(value) for name, value in about["options"].items()}

@@ -63,7 +63,7 @@ class GrowingArray:
         self.n = len(kept)
 
 
-class Chains(NamedTuple):
+class ResponseChains(NamedTuple):
     """The responses of some slots: those of the i-th are start[i] to start[i + 1]."""
 
     start: Offsets
@@ -145,7 +145,7 @@ class OpenTasks:
         if self.weight is not None:
             self.weight.extend(np.ones(len(code)) if weight is None else weight)
 
-    def chains(self, slots: Codes) -> Chains:
+    def chains(self, slots: Codes) -> ResponseChains:
         """Return the responses of these slots, the last one of each first."""
         count = self._count.now[slots]
         start = np.zeros(len(slots) + 1, dtype=np.int64)
@@ -168,7 +168,7 @@ class OpenTasks:
             response = response[kept]
             code = code[kept]
         weight = None if self.weight is None else self.weight.now[response]
-        return Chains(start, response, code, weight)
+        return ResponseChains(start, response, code, weight)
 
     def n_responses_of(self, slots: Codes | Offsets) -> Offsets:
         """Return how many responses each slot has, replaced ones too."""

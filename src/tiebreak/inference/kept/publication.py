@@ -12,7 +12,7 @@ from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.inputs import read_and_check_inputs
-from tiebreak.inference.kept.batches import Counts
+from tiebreak.inference.kept.batches import StreamCounts
 from tiebreak.inference.kept.dropping import Carried
 from tiebreak.inference.kept.open_tasks import GrowingArray
 from tiebreak.inference.kept.stream_links import LinkRows
@@ -49,8 +49,8 @@ def take_over(stream: Stream, model: VariationalBayes) -> None:
     carried = model._carried
     if carried is not None:
         of_workers = carried.counts.reshape(stream.counts.of_workers.shape)
-        stream.settled = Counts(of_workers.copy(), carried.totals.copy())
-        counts = Counts(counts.of_workers + of_workers, counts.of_states + carried.totals)
+        stream.settled = StreamCounts(of_workers.copy(), carried.totals.copy())
+        counts = StreamCounts(counts.of_workers + of_workers, counts.of_states + carried.totals)
         tasks.n_dropped.now[:] = carried.n_dropped
         _take_evidence(stream, model)
     elif model.links_ is not None and len(model.links_):

@@ -19,10 +19,10 @@ from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.inference.kept import growth
 from tiebreak.inference.kept.batches import (
-    Batch,
-    Counts,
-    Crowd,
-    Fitted,
+    FittedBatch,
+    StreamBatch,
+    StreamCounts,
+    StreamCrowd,
     count_batch,
     fit_batch,
 )
@@ -91,8 +91,8 @@ class Stream:
         self._oldest = 0  # the slot that is visited again next
         n_states = self.crowd_model.workers.n_states
         shape = (len(self.workers), len(self.classes), n_states)
-        self.counts = Counts(np.zeros(shape), np.zeros(n_states))
-        self.settled = Counts(np.zeros(shape), np.zeros(n_states))
+        self.counts = StreamCounts(np.zeros(shape), np.zeros(n_states))
+        self.settled = StreamCounts(np.zeros(shape), np.zeros(n_states))
         publication.take_over(self, model)
         self._restart_at = self._next_restart()
 
@@ -245,13 +245,13 @@ class Stream:
     def _fit(self, slots: Codes, stopping: Stopping) -> list[Told]:
         return self.fit_and_tell(slots, stopping)[1] if len(slots) else []
 
-    def fit_and_tell(self, slots: Codes, stopping: Stopping) -> tuple[Fitted, list[Told]]:
+    def fit_and_tell(self, slots: Codes, stopping: Stopping) -> tuple[FittedBatch, list[Told]]:
         """Fit these tasks; return where that ended, and labels that changed."""
         found, fitted = self._fitted(slots, stopping)
         changed = np.flatnonzero(self.tasks.told.now[found] != fitted.label)
         return fitted, self._tell(found, fitted, changed)
 
-    def _fitted(self, slots: Codes, stopping: Stopping = VISIT) -> tuple[Codes, Fitted]:
+    def _fitted(self, slots: Codes, stopping: Stopping = VISIT) -> tuple[Codes, FittedBatch]:
         """Fit a batch and put what its tasks add now in the place of what they added."""
         batch = self.batch(slots)
         fitted = fit_batch(self.crowd(), batch, stopping)
@@ -263,18 +263,18 @@ class Stream:
         self.counted[slots] = np.diff(batch.chains.start)
         return slots, fitted
 
-    def _tell(self, slots: Codes, fitted: Fitted, places: Codes | Offsets) -> list[Told]:
+    def _tell(self, slots: Codes, fitted: FittedBatch, places: Codes | Offsets) -> list[Told]:
         label = fitted.label[places]
         self.tasks.told.now[slots[places]] = label
         chance = fitted.probabilities[places, label]
         rows = zip(slots[places].tolist(), label.tolist(), chance.tolist(), strict=True)
         return [Told(self.tasks.names[s], self.classes[k], p) for s, k, p in rows]
 
-    def crowd(self) -> Crowd:
+    def crowd(self) -> StreamCrowd:
         """Return workers and classes as they are now."""
         options = self.template.link_options
         decode = options.decode if isinstance(options, ExactLinkOptions) else None
-        return Crowd(
+        return StreamCrowd(
             self.crowd_model,
             self.base,
             self.counts,
@@ -293,7 +293,7 @@ class Stream:
         """How many responses of each slot are among the counts."""
         return self.tasks.counted.now
 
-    def batch(self, slots: Codes) -> Batch:
+    def batch(self, slots: Codes) -> StreamBatch:
         """Return some tasks with all that is known of them; what was said again is settled."""
         chains = replace_repeats(self, slots)
         links = self.links.among(slots)
@@ -303,7 +303,7 @@ class Stream:
         own = np.diff(chains.start).astype(np.float64)
         if chains.weight is not None:
             own = np.diff(np.concatenate([[0.0], np.cumsum(chains.weight)])[chains.start])
-        return Batch(
+        return StreamBatch(
             chains,
             self.counted[slots],
             own + self.tasks.n_dropped.now[slots],
@@ -314,7 +314,7 @@ class Stream:
             implied,
         )
 
-    def count(self, batch: Batch) -> Counts:
+    def count(self, batch: StreamBatch) -> StreamCounts:
         """Return what the tasks of a batch add to the counts."""
         return count_batch(batch, len(self.workers), len(self.classes), self.backend)
 

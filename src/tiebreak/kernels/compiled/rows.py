@@ -60,7 +60,7 @@ class Scoring(NamedTuple):
 
 @kernel
 def score_listed(
-    at: Offsets, scoring: Scoring, responses: ResponseArrays, score: Floats, as_columns: bool
+    at: Offsets, scoring: Scoring, responses: ResponseArrays, score: Floats, as_columns: np.bool_
 ) -> None:
     """Set log_prior + Σ log_table over the responses on each listed task.
 

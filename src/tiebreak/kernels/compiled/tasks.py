@@ -50,6 +50,15 @@ from tiebreak.kernels.threads import for_each
 LINE = 64  # bytes of a line of the cache
 
 
+# Typed constants: a function that is given a plain number or bool is compiled for each value.
+IS_FREE = np.int8(FREE)
+IS_KNOWN = np.int8(KNOWN)
+IS_LINKED = np.int8(LINKED)
+IS_CHOSEN = np.int8(1)
+AS_COLUMNS = np.bool_(True)
+AS_ROWS = np.bool_(False)
+
+
 def sweep_tasks(
     q: Floats,
     u: Floats,
@@ -137,7 +146,7 @@ def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     """Return u of [eq:task-update] for every task: see `reference.score_tasks`."""
     score = np.empty((tasks.n_tasks, len(log_prior)))
     everyone = np.arange(tasks.n_tasks)
-    score_listed(everyone, _scoring(log_prior, log_table), _columns(tasks), score, False)
+    score_listed(everyone, _scoring(log_prior, log_table), _columns(tasks), score, AS_ROWS)
     return score
 
 
@@ -232,10 +241,10 @@ def _sweep(
     means = 0.0
     for first in range(low, high, size):
         last = min(first + size, high)
-        n_free = _list(FREE, role, first, last, listed)
+        n_free = _list(IS_FREE, role, first, last, listed)
         free = listed[:n_free]
         if n_free:
-            score_listed(free, alone, responses, score, True)
+            score_listed(free, alone, responses, score, AS_COLUMNS)
             if has_odds:
                 top, log_norm, mean = softmax_block_of_odds(score, n_free)
             else:
@@ -247,11 +256,11 @@ def _sweep(
             means += mean
             count_rows(free, like, responses, score, q, moved, counts, total)
         if n_free < last - first:
-            known = listed[: _list(KNOWN, role, first, last, listed)]
+            known = listed[: _list(IS_KNOWN, role, first, last, listed)]
             tops += _known_scores(known, alone, responses, q)
             count_rows(known, like, responses, workspace[:0], q, moved, counts, total)
-            linked = listed[: _list(LINKED, role, first, last, listed)]
-            score_listed(linked, scoring, responses, u, False)
+            linked = listed[: _list(IS_LINKED, role, first, last, listed)]
+            score_listed(linked, scoring, responses, u, AS_ROWS)
     for k in range(n):
         totals[k] = total[k]
         figures[0] = max(figures[0], moved[k])
@@ -285,7 +294,7 @@ def _sweep_whole_rows(
     means = 0.0
     for first in range(low, high, ROWS_PER_BLOCK):
         last = min(first + ROWS_PER_BLOCK, high)
-        free = listed[: _list(FREE, role, first, last, listed)]
+        free = listed[: _list(IS_FREE, role, first, last, listed)]
         top, log_norm, mean = sweep_rows(
             free, whole, responses, block, of_each, q, moved, counts, total
         )
@@ -293,11 +302,11 @@ def _sweep_whole_rows(
         log_norms += log_norm
         means += mean
         if len(free) < last - first:
-            known = listed[: _list(KNOWN, role, first, last, listed)]
+            known = listed[: _list(IS_KNOWN, role, first, last, listed)]
             tops += _known_scores(known, scoring, responses, q)
             count_rows(known, scoring.like, responses, block[:0], q, moved, counts, total)
-            linked = listed[: _list(LINKED, role, first, last, listed)]
-            score_listed(linked, scoring, responses, u, False)
+            linked = listed[: _list(IS_LINKED, role, first, last, listed)]
+            score_listed(linked, scoring, responses, u, AS_ROWS)
     for k in range(n):
         totals[k] = total[k]
         figures[0] = max(figures[0], moved[k])
@@ -306,7 +315,7 @@ def _sweep_whole_rows(
 
 
 @kernel
-def _list(wanted: int, role: Roles, first: int, last: int, listed: Offsets) -> int:
+def _list(wanted: np.int8, role: Roles, first: int, last: int, listed: Offsets) -> int:
     """List the tasks from first to last that have the role; return how many they are."""
     n = 0
     for i in range(first, last):
@@ -371,7 +380,7 @@ def _tally(
     total = np.zeros(q.shape[1])
     moved = np.zeros(q.shape[1])
     for first in range(low, high, TASKS_PER_BLOCK):
-        n = _list(1, chosen, first, min(first + TASKS_PER_BLOCK, high), listed)
+        n = _list(IS_CHOSEN, chosen, first, min(first + TASKS_PER_BLOCK, high), listed)
         count_rows(listed[:n], like, responses, q[:0], q, moved, counts, total)
     for k in range(len(total)):
         totals[k] = total[k]

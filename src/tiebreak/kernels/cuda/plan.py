@@ -88,7 +88,7 @@ class Segments(NamedTuple):
     n_tasks: int
 
 
-class Crowd(NamedTuple):
+class DeviceCrowd(NamedTuple):
     """Responses on the device."""
 
     n_states: int
@@ -111,7 +111,7 @@ def bytes_needed(n_responses: int, n_tasks: int, n_states: int, n_codes: int) ->
     return places + tables + 8 * n_tasks // LANES, words
 
 
-def lay_out(tasks: ByTask, n_states: int, copies: Floats | None, n_blocks_room: int) -> Crowd:
+def lay_out(tasks: ByTask, n_states: int, copies: Floats | None, n_blocks_room: int) -> DeviceCrowd:
     """Lay responses out on the device; `n_blocks_room` is a block's shared memory in bytes."""
     cp = device.cupy()
     n_codes = tasks.n_codes
@@ -132,7 +132,7 @@ def lay_out(tasks: ByTask, n_states: int, copies: Floats | None, n_blocks_room: 
     slices = _slices(tasks, sorted_, rows, bits, n_states, streams, limit - must)
     segments = _segments(tasks, sorted_, rows, copies)
     order = cp.concatenate([sorted_.order, _padded(sorted_.long_order)])
-    return Crowd(
+    return DeviceCrowd(
         n_states,
         n_codes,
         len(order),

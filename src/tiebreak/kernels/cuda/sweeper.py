@@ -131,9 +131,9 @@ class CudaSweeper:
         del self._crowd, self._q, self._scores, self._both, self._sums, self._counts, self._partial
         pool.free_all_blocks()
 
-    def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> DirichletStep:
+    def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> CudaDirichletStep:
         """Return sweeps whose parameters, Dirichlet counts, stay on the device as well."""
-        return DirichletStep(self, alpha0, beta0)
+        return CudaDirichletStep(self, alpha0, beta0)
 
     # -- what lies on the device -----------------------------------------------------------------
 
@@ -312,7 +312,7 @@ class _Counted(NamedTuple):
     n_tasks: float
 
 
-class DirichletStep:
+class CudaDirichletStep:
     """Sweeps with Dirichlet parameters that stay on the device: α of classes, β of workers.
 
     Only the bound and the largest change come back from each. Parameters are CuPy arrays, which

@@ -1,0 +1,277 @@
+"""Measure runs, orders, shared errors, rates and routing on the juries.
+
+    python experiments/08_panels/run.py [part …]
+
+Each part is kept in `results.json` as it ends; `report.py` turns that file into tables of
+docs/judges.md. The juries lie in the folder that TIEBREAK_JURIES names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import RESULTS
+
+import tiebreak as tb
+from tiebreak.panel.shared_errors import shared_errors
+from tiebreak.panel.table import gold_table, known_codes
+from tiebreak.rates import arrays
+from tiebreak.reproduce.runner import made_on
+
+HERE = Path(__file__).parent
+JURIES = ("llmbar", "rewardbench2", "tc_toxicity_zh", "tc_policy_en")
+CLASSES = {"llmbar": (0,), "rewardbench2": (0, 1, 2, 3), "tc_toxicity_zh": (0,)}
+COMMON_CLASSES = 4  # of tc_policy_en, the most frequent
+FLOOR = 1e-4
+JUDGES = 0.5
+N_DRAWS = 100
+N_GOLD = 50
+LEVEL = 0.9
+
+
+@cache
+def load(name: str, repeats: str = "runs") -> tuple[tb.Responses, tb.Gold]:
+    folder = Path(os.environ["TIEBREAK_JURIES"]) / name
+    return tb.read_responses(folder / "responses.csv", repeats=repeats), tb.read_gold(
+        folder / "gold.csv"
+    )
+
+
+@cache
+def fitted(name: str) -> Any:
+    return tb.VariationalBayes(dependence=JUDGES).fit(load(name)[0])
+
+
+def figures(model: Any, gold: Any) -> dict[str, float]:
+    return {
+        "accuracy": tb.evaluate.accuracy(model.labels_, gold),
+        "log_loss": tb.evaluate.log_loss(model.labels_, gold, floor=FLOOR),
+    }
+
+
+def runs() -> dict[str, Any]:
+    """Score every way to settle repeats, files as they are."""
+    found: dict[str, Any] = {}
+    for name in JURIES:
+        for repeats in ("last", "vote", "count", "runs"):
+            responses, gold = load(name, repeats)
+            model = tb.VariationalBayes(dependence=JUDGES).fit(responses)
+            found.setdefault(name, {})[repeats] = figures(model, gold)
+        shown = load(name)[0].runs
+        assert shown is not None
+        found[name]["run_correlation"] = shown.run_correlation
+        found[name]["order_correlation"] = shown.order_correlation
+    return found
+
+
+def position() -> dict[str, Any]:
+    """Score a term of position: llmbar with one order of each task, or of each judge and task."""
+    folder = Path(os.environ["TIEBREAK_JURIES"]) / "llmbar"
+    import pandas as pd
+
+    table = pd.read_csv(folder / "responses.csv", dtype=str)
+    gold = tb.read_gold(folder / "gold.csv")
+    found: dict[str, Any] = {}
+    for by in (["task"], ["task", "worker"]):
+        rows = []
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            group = table.groupby(by, sort=True).ngroup().to_numpy()
+            drawn = rng.choice(["12", "21"], group.max() + 1)[group]
+            one = table[table["order"] == drawn]
+            plain = one.drop(columns="order")
+            split = one.assign(worker=one["worker"] + " " + one["order"]).drop(columns="order")
+            row = {}
+            for key, each in (("none", plain), ("chosen", one), ("all split", split)):
+                model = tb.VariationalBayes(dependence=JUDGES).fit(tb.read_responses(each))
+                row[key] = figures(model, gold)
+            rows.append(row)
+        found[" and ".join(by)] = {
+            key: {what: float(np.mean([row[key][what] for row in rows])) for what in rows[0][key]}
+            for key in rows[0]
+        }
+    return found
+
+
+def family_of(worker: str, name: str) -> str:
+    if name == "llmbar":
+        return worker.split("/")[0]
+    first = re.split(r"[-_.\d:]", worker.lower())[0]
+    return "claude" if first in ("sonnet", "haiku") else first
+
+
+def groups() -> dict[str, Any]:
+    """Score one discount for all judges of a family."""
+    found: dict[str, Any] = {}
+    for name in JURIES:
+        responses, gold = load(name)
+        families = {worker: family_of(str(worker), name) for worker in responses.workers}
+        row: dict[str, Any] = {"families": len(set(families.values()))}
+        for dependence in (0.0, 0.1, 0.3, 0.6, 1.0):
+            crowd = tb.panel.share_discount(responses, families, dependence)
+            model = tb.VariationalBayes(dependence=JUDGES).fit(crowd)
+            row[str(dependence)] = figures(model, gold)
+        found[name] = row
+    return found
+
+
+def shared() -> dict[str, Any]:
+    """Count how often the intervals of 50 labels hold what all gold says."""
+    found = {}
+    for name in JURIES:
+        responses, gold = load(name)
+        task, label = known_codes(gold, responses.tasks, responses.classes)
+        whole = shared_errors(gold_table(responses, task, label))
+        hits = []
+        drawn = []
+        for seed in range(N_DRAWS):
+            rows = np.random.default_rng(seed).choice(len(task), N_GOLD, replace=False)
+            each = shared_errors(gold_table(responses, task[rows], label[rows]), whole.n_judges)
+            low, high = each.effective_interval
+            hits.append(
+                (
+                    each.interval[0] <= whole.correlation <= each.interval[1],
+                    low <= whole.effective <= high,
+                )
+            )
+            drawn.append((each.correlation, *each.interval))
+        inside = np.mean(hits, axis=0)
+        found[name] = {
+            "correlation": whole.correlation,
+            "effective": whole.effective,
+            "n_judges": whole.n_judges,
+            "drawn": np.mean(drawn, axis=0).tolist(),
+            "holds_correlation": float(inside[0]),
+            "holds_effective": float(inside[1]),
+        }
+    return found
+
+
+def rates() -> dict[str, Any]:
+    """Count how often intervals of 90 % hold the true share, on juries and simulated crowds."""
+    found: dict[str, Any] = {}
+    cases = []
+    for name in JURIES:
+        model = fitted(name)
+        task, label = known_codes(load(name)[1], model.tasks_, model.classes_)
+        truth = np.full(len(model.tasks_), -1)
+        truth[task] = label
+        common = np.argsort(-np.bincount(label))[:COMMON_CLASSES].tolist()
+        cases += [(name, model, truth == k, k) for k in CLASSES.get(name, common)]
+    for kind in (0.0, 0.5):
+        crowd = tb.simulate.crowd(1000, 6, responses_per_task=6, shared=kind, random_state=1)
+        model = tb.VariationalBayes(dependence=JUDGES).fit(crowd.responses)
+        task, label = known_codes(crowd.gold, model.tasks_, model.classes_)
+        truth = np.full(len(model.tasks_), -1)
+        truth[task] = label
+        cases.append((f"simulated, shared {kind}", model, truth == 0, 0))
+    for name, model, is_class, k in cases:
+        for how in ("50", "100", "60, unequal"):
+            hits = _coverage(model, is_class, k, how)
+            found.setdefault(name, {}).setdefault(how, []).append(hits)
+    return found
+
+
+def _coverage(model: Any, truth: Any, k: int, how: str) -> dict[str, list[float]]:
+    f = model.probabilities_[:, k]
+    said = model.labels_.label == k
+    everyone = np.ones(len(f), dtype=bool)
+    rows: dict[str, list[tuple[bool, float]]] = {}
+    for seed in range(N_DRAWS):
+        rng = np.random.default_rng(seed)
+        n = int(how.split(",")[0])
+        if how.endswith("unequal"):
+            drawn = tb.panel.sample(model, n, random_state=seed)
+            task, chance = drawn.task, drawn.probability
+        else:
+            task = rng.choice(len(f), n, replace=False).astype(np.int32)
+            chance = np.full(n, n / len(f))
+        known = arrays.known_of(task, truth[task].astype(float), chance)
+        of_all = arrays.posterior(f, known, rng)
+        each: dict[str, Any] = {
+            "ppi": arrays.prediction_powered(f, known, LEVEL, rng),
+            "gold": arrays.gold_alone(known, len(f), LEVEL, rng),
+            "posterior": arrays.posterior_rate(
+                f, everyone, known, of_all, LEVEL, rng, has_own_offset=False
+            ),
+        }
+        if len(model.classes_) == 2:
+            each["rogan-gladen"] = arrays.rogan_gladen(said, everyone, known, LEVEL, rng)
+        for method, estimate in each.items():
+            if estimate is not None:
+                hit = bool(estimate.low <= truth.mean() <= estimate.high)
+                rows.setdefault(method, []).append((hit, estimate.high - estimate.low))
+    return {method: np.mean(values, axis=0).tolist() for method, values in rows.items()}
+
+
+def routing() -> dict[str, Any]:
+    """Spend money on juries: a wrong label costs 1, a human's .1; 100 labels are known."""
+    found = {}
+    for name in JURIES:
+        responses, gold = load(name)
+        labels = gold.to_dict()
+        rows = []
+        for seed in range(6):
+            keys = list(labels)
+            drawn = np.random.default_rng(seed).choice(len(keys), 100, replace=False)
+            some = {keys[i]: labels[keys[i]] for i in drawn.tolist()}
+            model = tb.VariationalBayes(dependence=JUDGES).fit(responses, gold=some)
+            plan = tb.routing.plan(model, wrong=1.0, human=0.1)
+            done = plan.rows("done")
+            wrong = sum(
+                label != labels[task]
+                for task, label in zip(done["task"], done["label"], strict=True)
+                if task in labels
+            )
+            n = len(labels)
+            best = model.labels_.best()
+            alone = sum(best[task] != labels[task] for task in labels)
+            rows.append(
+                (
+                    plan.n_human / n,
+                    1.0 - wrong / n,
+                    (0.1 * plan.n_human + wrong + 0.1 * 100) / n,
+                    (alone + 0.1 * 100) / n,
+                )
+            )
+        mean = np.mean(rows, axis=0).tolist()
+        names = ("to_human", "accuracy", "cost", "cost_all_done")
+        found[name] = dict(zip(names, mean, strict=True)) | {"cost_three_humans": 0.3}
+    return found
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "runs": runs,
+    "position": position,
+    "groups": groups,
+    "shared": shared,
+    "routing": routing,
+    "rates": rates,
+}
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    path = HERE / RESULTS
+    kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    for name in sys.argv[1:] or PARTS:
+        kept[name] = PARTS[name]()
+        kept["made"] = made_on()
+        path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+        print(f"{name} done")
+
+
+if __name__ == "__main__":
+    main()

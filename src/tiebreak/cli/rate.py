@@ -1,0 +1,96 @@
+"""tiebreak rate: what share of tasks is of each class, with intervals that hold."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tiebreak.cli.arguments import check_files
+from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.judging import (
+    JUDGES,
+    AsJson,
+    Dependence,
+    MethodName,
+    SystemsFile,
+    fit_judges,
+)
+from tiebreak.cli.options import (
+    Classes,
+    Columns,
+    FoldLabels,
+    GoldFile,
+    Quiet,
+    Repeats,
+    ResponsesFile,
+)
+
+if TYPE_CHECKING:
+    from tiebreak.rates import RateTable
+
+
+def rate(
+    responses: ResponsesFile,
+    gold: GoldFile = None,
+    by: SystemsFile = None,
+    selection: Annotated[
+        str | None,
+        typer.Option(help="Table of task, probability: how gold was drawn.", metavar="FILE"),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Of the intervals.", metavar="X")] = 0.9,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Also write them here.", metavar="FILE")
+    ] = None,
+    method: MethodName = "vb",
+    dependence: Dependence = JUDGES,
+    columns: Columns = None,
+    repeats: Repeats = None,
+    classes: Classes = None,
+    fold_labels: FoldLabels = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate rates from judges and a few known labels: of each class, by system, and differences.
+
+    Prediction-powered inference, the model's posterior set right by gold, Rogan-Gladen for two
+    classes, gold alone and the judges' own share stand beside each other.
+    """
+    check_files((responses, gold, by, selection), (out,))
+    from tiebreak import files
+    from tiebreak import rates as room
+
+    judged = fit_judges(
+        responses,
+        method=method,
+        dependence=dependence,
+        gold=gold,
+        systems=by,
+        selection=selection,
+        columns=columns,
+        repeats=repeats,
+        classes=classes,
+        fold_labels=fold_labels,
+        quiet=quiet,
+    )
+    with working("estimating rates", quiet=quiet):
+        given = judged.given
+        found = room.estimate(
+            judged.model, systems=given.systems, selection=given.selection, level=level
+        )
+    if out:
+        files.write_table(out, rate_columns(found))
+    typer.echo(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else str(found))
+    if out and not quiet:
+        print_message(f"wrote {out}")
+
+
+def rate_columns(found: RateTable) -> dict[str, list[Any]]:
+    """Return rates as columns."""
+    names = ("system", "label", "method", "rate", "low", "high", "n_tasks", "n_known")
+    titles = ("system", "class", "method", "rate", "low", "high", "tasks", "known")
+    return {
+        title: [getattr(each, name) for each in found.rates]
+        for name, title in zip(names, titles, strict=True)
+    }

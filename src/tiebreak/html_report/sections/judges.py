@@ -1,0 +1,72 @@
+"""A panel of judges: what each is worth, and what all of them are worth together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tiebreak import charts, panel
+from tiebreak.charts import Number, number
+from tiebreak.html_report.subject import LOOK, Sentence, Subject, known, name, restricted
+from tiebreak.markup import Markup, join, tag
+from tiebreak.panel.text import sentences
+
+TITLE = "The panel"
+MOST_JUDGES = 30  # a crowd of more is no panel: the section on workers looks at it
+LEAST_SHARE = 0.2  # of the tasks, that a judge has seen in the mean
+LEAST_KNOWN = 20  # labels: with fewer nothing can be said of what judges share
+
+
+def measure(subject: Subject) -> dict[str, Any] | None:
+    """Report on workers who are few and saw many tasks, where enough labels are known."""
+    model = subject.sample
+    responses = model.responses_
+    if subject.to_score is None or not 2 <= responses.n_workers <= MOST_JUDGES:
+        return None
+    seen = responses.n_responses / max(responses.n_workers * responses.n_tasks, 1)
+    gold = subject.to_score.gold
+    codes = subject.model.tasks_.codes(gold.tasks)
+    n_known = int((codes >= 0).sum())
+    if seen < LEAST_SHARE or n_known < LEAST_KNOWN:
+        return None
+    if subject.sample is not subject.model:
+        model = restricted(subject.model, codes[codes >= 0].astype(np.int64))
+    found = panel.report(model, gold)
+    return {
+        "n_known": found.n_known,
+        "judges": [
+            {
+                "worker": name(each.worker),
+                "known": each.n_known,
+                "accuracy": known(each.accuracy),
+                "low": known(each.interval[0]),
+                "high": known(each.interval[1]),
+            }
+            for each in found.judges[: subject.limits.workers]
+        ],
+        "effective": None if found.shared is None else known(found.shared.effective),
+        "sentences": sentences(found),
+    }
+
+
+def words(found: dict[str, Any]) -> list[Sentence]:
+    """Say whether the panel is better than its best judge."""
+    answers = [each for each in found["sentences"] if each.startswith("Is the panel better")]
+    return [Sentence(each, LOOK) for each in answers]
+
+
+def show(found: dict[str, Any]) -> Markup:
+    """Show each judge on the known tasks, and what is said of all of them."""
+    rows = [
+        (
+            each["worker"],
+            number(each["accuracy"], 2),
+            Number(f"{number(each['low'], 2)} to {number(each['high'], 2)}"),
+            number(each["known"]),
+        )
+        for each in found["judges"]
+    ]
+    header = ("judge", "accuracy", "95 % interval", "known tasks")
+    said = [tag("p", each) for each in found["sentences"]]
+    return join([charts.table("Judges on the known tasks", header, rows), *said])

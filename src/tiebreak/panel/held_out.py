@@ -1,0 +1,74 @@
+"""What a model says of tasks whose known class it has not seen."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.gold import Gold
+from tiebreak.kernels.layout import Codes, Floats
+
+N_FOLDS = 4
+
+
+def blind(model: Any) -> Any:
+    """Return the model as fitted without gold: itself, or a fit to the same responses and links.
+
+    A pool, which cannot do without gold, is stood in for by the VB whose terms it weighs.
+    """
+    from tiebreak.inference import LogOpinionPool, VariationalBayes
+
+    if model.gold_ is None or not len(model.gold_):
+        return model
+    if isinstance(model, LogOpinionPool):
+        known = model.get_params()
+        same = {"dependence": known["dependence"]} if "dependence" in known else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return VariationalBayes(**same).fit(model.responses_, **_links(model))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the caller has seen the notes of this very fit
+        return _again(model).fit(model.responses_, **_links(model))
+
+
+def held_out(model: Any, task: Codes, seed: int = 0) -> Floats:
+    """Return the model's probabilities of known tasks, (n, K), with the label of each left out.
+
+    A model that saw no gold has not seen these labels either. One that did is fitted again for
+    each fold, with the gold of the others.
+    """
+    gold = model.gold_
+    if gold is None or not len(gold):
+        return np.asarray(model.probabilities_[task])
+    known = model.tasks_.codes(gold.tasks)
+    fold = np.random.default_rng(seed).permutation(len(known)) % N_FOLDS
+    out = np.asarray(model.probabilities_[task]).copy()
+    for each in range(N_FOLDS):
+        wanted = np.isin(task, known[fold == each])
+        if not wanted.any():
+            continue
+        rest = _part(gold, np.flatnonzero(fold != each))
+        if rest is None:
+            out[wanted] = blind(model).probabilities_[task[wanted]]
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted = _again(model).fit(model.responses_, **_links(model), gold=rest)
+        out[wanted] = fitted.probabilities_[task[wanted]]
+    return out
+
+
+def _again(model: Any) -> Any:
+    return type(model)(**model.get_params())
+
+
+def _links(model: Any) -> dict[str, Any]:
+    return {} if model.links_ is None else {"links": model.links_}
+
+
+def _part(gold: Gold, rows: npt.NDArray[Any]) -> Gold | None:
+    labels = list(gold.to_dict().items())
+    return Gold.from_dict(dict(labels[i] for i in rows.tolist())) if len(rows) else None

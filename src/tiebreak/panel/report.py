@@ -1,0 +1,322 @@
+"""The panel's report: how good its judges are, what they share, and what would make it better."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import beta
+
+from tiebreak import files
+from tiebreak.errors import OptionError, note
+from tiebreak.inference.estimator import require_fitted
+from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.panel.held_out import blind, held_out
+from tiebreak.panel.learning import GoldWorth, gold_worth
+from tiebreak.panel.sampling import N_TASKS, sample
+from tiebreak.panel.self_preference import SelfPreference, self_preference
+from tiebreak.panel.shared_errors import SharedErrors, shared_errors
+from tiebreak.panel.subsets import (
+    JudgeEffect,
+    SmallPanel,
+    cheapest,
+    effects,
+    scores_of,
+    smallest,
+)
+from tiebreak.panel.table import GoldTable, gold_table, known_codes, log_terms
+from tiebreak.responses import Responses
+
+N_DRAWS = 4000  # of the Bayesian bootstrap
+LEVEL = 0.95
+FEW_GOLD = 20  # below it, figures are said to be rough
+
+
+class Judge(NamedTuple):
+    """One judge on the known tasks; interval of 95 %. Its runs are those of `Responses.runs`."""
+
+    worker: Hashable
+    n_known: int
+    accuracy: float
+    interval: tuple[float, float]
+    group: str | None
+    self_agreement: float
+    run_correlation: float
+    flip_rate: float
+    first_preference: float
+
+
+class Versus(NamedTuple):
+    """The panel against the judge that gold would pick, each on tasks it was not picked by."""
+
+    best: Hashable
+    panel_accuracy: float
+    panel_interval: tuple[float, float]
+    best_accuracy: float
+    probability_better: float  # that the panel is more often right
+
+
+@dataclass(frozen=True)
+class PanelReport:
+    """What is known of a panel of judges. Without gold most of it cannot be known."""
+
+    n_tasks: int
+    n_known: int
+    judges: tuple[Judge, ...]
+    shared: SharedErrors | None = None
+    versus: Versus | None = None
+    effects: tuple[JudgeEffect, ...] = ()
+    smallest: SmallPanel | None = None
+    cheapest: SmallPanel | None = None
+    gold_worth: GoldWorth | None = None
+    self_preference: tuple[SelfPreference, ...] = ()
+    unanimous_wrong: tuple[Hashable, ...] = field(default=(), repr=False)
+    n_unanimous: int = 0
+    to_label: tuple[Hashable, ...] = field(default=(), repr=False)
+    to_label_probability: tuple[float, ...] = field(default=(), repr=False)
+    workers: tuple[Hashable, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        from tiebreak.panel.text import as_text
+
+        return as_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, text and lists; None where a number is not known."""
+        from tiebreak.panel.text import as_plain
+
+        return dict(as_plain(self))
+
+
+def report(
+    model: Any,
+    gold: Any = None,
+    *,
+    prices: Mapping[Any, float] | None = None,
+    systems: Any = None,
+    accepts: Hashable | None = None,
+    n_to_label: int = N_TASKS,
+    random_state: int = 0,
+) -> PanelReport:
+    """Report on the judges of a fitted model.
+
+    Parameters
+    ----------
+    model
+        Fitted to the judges' responses. Where it saw gold, it is fitted again with parts of that
+        left out, so that it is not praised for what it was told.
+    gold
+        Known labels; None: those of the model. Without any, accuracies and shared errors cannot be
+        seen, and the report names the tasks to label first.
+    prices
+        Of one call of each judge: what the cheapest panel is found by.
+    systems, accepts
+        Which model made the answer that each task is about, and the class that accepts it: for
+        self-preference.
+
+    Examples
+    --------
+    >>> import tiebreak as tb
+    >>> crowd = tb.simulate.crowd(300, 5, responses_per_task=5, shared=0.5, random_state=0)
+    >>> model = tb.VariationalBayes(dependence=0.5).fit(crowd.responses)
+    >>> found = report(model, crowd.gold)
+    >>> found.shared.effective < 4, found.n_known
+    (True, 300)
+    """
+    require_fitted(model)
+    responses = model.responses_
+    gold = model.gold_ if gold is None else gold
+    preferences: tuple[SelfPreference, ...] = ()
+    if systems is not None:
+        made_by = files.read_systems(systems)
+        preferences = _preferences(responses, made_by, accepts, random_state)
+    task, label = (
+        (np.empty(0, np.int32),) * 2
+        if gold is None
+        else known_codes(gold, model.tasks_, model.classes_)
+    )
+    if not len(task):
+        return _without_gold(model, preferences, n_to_label, random_state)
+    table = gold_table(responses, task, label, random_state)
+    _note_odd_gold(table)
+    unseen = blind(model)
+    confusion = np.asarray(unseen.confusion_)[:, : len(table.classes), : len(table.classes)]
+    prior = np.asarray(unseen.class_prior_)[: len(table.classes)]
+    shared = shared_errors(table, _judges_per_task(responses))
+    dependence = float(np.clip(shared.correlation, 0.05, 1.0))
+    scores = scores_of(table, log_terms(table, confusion), prior, dependence)
+    priced = None if prices is None else _prices(prices, responses)
+    return PanelReport(
+        responses.n_tasks,
+        len(table.task),
+        _judges(table, responses),
+        shared,
+        _versus(table, held_out(model, table.task, random_state), random_state),
+        effects(scores, table),
+        smallest(scores, table, None, random_state),
+        None if priced is None else cheapest(scores, table, priced, random_state),
+        gold_worth(table, confusion, prior, dependence, random_state),
+        preferences,
+        *_unanimous(table, responses),
+        workers=tuple(responses.workers),
+    )
+
+
+def _without_gold(
+    model: Any, preferences: tuple[SelfPreference, ...], n: int, seed: int
+) -> PanelReport:
+    drawn = sample(model, n, random_state=seed)
+    responses = model.responses_
+    nothing = np.zeros(responses.n_workers)
+    return PanelReport(
+        responses.n_tasks,
+        0,
+        tuple(_judge(responses, j, nothing, nothing) for j in range(responses.n_workers)),
+        self_preference=preferences,
+        to_label=tuple(model.tasks_[int(i)] for i in drawn.task),
+        to_label_probability=tuple(drawn.probability.tolist()),
+        workers=tuple(responses.workers),
+    )
+
+
+def _note_odd_gold(table: GoldTable) -> None:
+    """Say where gold cannot carry what is said of it."""
+    n_classes = len(np.unique(table.truth))
+    if n_classes == 1 and len(table.classes) > 1:
+        note(
+            "All gold is of one class: judges that always say that class look perfect, and nothing "
+            "is known of the others. Label tasks of other classes."
+        )
+    if len(table.task) < FEW_GOLD:
+        note(
+            f"With {len(table.task):,} known labels all figures are rough; 50 are enough to see "
+            "shared errors."
+        )
+
+
+def _judges_per_task(responses: Responses) -> float:
+    """Return how many judges answer a task in the mean, of those with any answer."""
+    worker = responses.code // responses.n_classes
+    task = responses.task_of_each()
+    is_new = np.ones(len(worker), dtype=bool)
+    is_new[1:] = (np.diff(worker) != 0) | (np.diff(task) != 0)
+    answered = np.count_nonzero(np.diff(responses.start))
+    return float(np.count_nonzero(is_new)) / float(max(int(answered), 1))
+
+
+def _judges(table: GoldTable, responses: Responses) -> tuple[Judge, ...]:
+    n = table.there.sum(axis=0)
+    right = n - np.nansum(table.error, axis=0)
+    rows = [_judge(responses, j, n, right) for j in range(len(table.workers))]
+    return tuple(sorted(rows, key=lambda row: (row.n_known == 0, -np.nan_to_num(row.accuracy))))
+
+
+def _judge(responses: Responses, j: int, n: Floats | Codes, right: Floats) -> Judge:
+    worker = responses.workers[j]
+    shown = None if responses.runs is None else responses.runs.of(worker)
+    known = int(n[j])
+    return Judge(
+        worker,
+        known,
+        float(right[j] / known) if known else np.nan,
+        interval_of_share(float(right[j]), float(known)),
+        None if shown is None else shown.group,
+        np.nan if shown is None else shown.self_agreement,
+        np.nan if shown is None else shown.run_correlation,
+        np.nan if shown is None else shown.flip_rate,
+        np.nan if shown is None else shown.first_preference,
+    )
+
+
+def interval_of_share(right: float, n: float, level: float = LEVEL) -> tuple[float, float]:
+    """Return the interval of a share after `right` of n, by Jeffreys' prior.
+
+    >>> [round(x, 2) for x in interval_of_share(45, 50)]
+    [0.79, 0.96]
+    """
+    tail = (1.0 - level) / 2.0
+    low = float(beta.ppf(tail, right + 0.5, n - right + 0.5)) if right > 0.0 else 0.0
+    high = float(beta.ppf(1.0 - tail, right + 0.5, n - right + 0.5)) if right < n else 1.0
+    return low, high
+
+
+def _versus(table: GoldTable, q: Floats, seed: int) -> Versus:
+    """Compare the panel with the best judge, picked for each task by the other known tasks."""
+    right = (q.argmax(axis=1) == table.truth).astype(np.float64)
+    best_right = _picked(table)
+    rng = np.random.default_rng(seed)
+    draws = rng.dirichlet(np.ones(len(right)), N_DRAWS) if len(right) <= 1000 else None
+    change = right - best_right
+    if draws is None:
+        error = float(change.std() / np.sqrt(len(change)))
+        from scipy.stats import norm
+
+        better = float(norm.sf(0.0, change.mean(), max(error, 1e-12)))
+    else:
+        mean = draws @ change
+        better = float((mean > 0.0).mean() + 0.5 * (mean == 0.0).mean())
+    n = table.there.sum(axis=0)
+    accuracy = 1.0 - np.nansum(table.error, axis=0) / np.maximum(n, 1)
+    best = int(np.argmax(np.where(n >= max(n.max() / 2.0, 1.0), accuracy, -1.0)))
+    return Versus(
+        table.workers[best],
+        float(right.mean()),
+        interval_of_share(float(right.sum()), float(len(right))),
+        float(best_right.mean()),
+        better,
+    )
+
+
+def _picked(table: GoldTable) -> Floats:
+    """Return how right the best judge is on each task, the best by all other known tasks.
+
+    Where it did not answer, the next best stands in; where nobody did, the answer is wrong.
+    """
+    there = table.there
+    error = np.where(there, table.error, 0.0)
+    n = there.sum(axis=0) - there
+    wrong = error.sum(axis=0) - error
+    # One error in two tasks is added, so that a judge with two tasks is not the best of all.
+    rate = (wrong + 1.0) / (n + 2.0)
+    best = np.argmin(np.where(there, rate, np.inf), axis=1)
+    rows = np.arange(len(best))
+    return np.where(there.any(axis=1), 1.0 - error[rows, best], 0.0)
+
+
+def _unanimous(table: GoldTable, responses: Responses) -> tuple[tuple[Hashable, ...], int]:
+    """Return tasks on which all judges say the same and gold says otherwise; how many agree."""
+    votes = np.where(table.there[:, :, None], table.share, 0.0).sum(axis=1)
+    n = table.there.sum(axis=1)
+    agree = (votes.max(axis=1) >= n - 1e-9) & (n > 1)
+    wrong = np.flatnonzero(agree & (votes.argmax(axis=1) != table.truth))
+    tasks = tuple(responses.tasks[int(table.task[i])] for i in wrong)
+    return tasks, int(np.count_nonzero(agree))
+
+
+def _preferences(
+    responses: Responses, systems: Mapping[Hashable, str], accepts: Hashable | None, seed: int
+) -> tuple[SelfPreference, ...]:
+    if accepts is None:
+        raise OptionError("Self-preference needs accepts=, the class that accepts an answer.")
+    code = int(responses.classes.codes([accepts])[0])
+    if code < 0:
+        raise OptionError.unknown("accepts", accepts, tuple(map(str, responses.classes)))
+    families = {} if responses.runs is None else responses.runs.groups()
+    return self_preference(responses, systems, families, code, seed)
+
+
+def _prices(prices: Mapping[Any, float], responses: Responses) -> Floats:
+    """Return the price of each judge; 0, and said, where none is given."""
+    names = list(responses.workers)
+    unknown = [str(name) for name in prices if name not in names]
+    if unknown:
+        raise OptionError(f"prices name no judge of the responses: {', '.join(unknown[:5])}.")
+    missing = [str(name) for name in names if name not in prices]
+    if missing:
+        note(f"{len(missing):,} judges have no price and count as free: {', '.join(missing[:5])}.")
+    found = np.array([float(prices.get(name, 0.0)) for name in names])
+    if not (np.isfinite(found).all() and (found >= 0.0).all()):
+        raise OptionError("Prices of judges must be 0 or more.")
+    return found

@@ -1,0 +1,200 @@
+"""The panel's report in words and in plain values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tiebreak.wording import counted, first_few
+
+if TYPE_CHECKING:
+    from tiebreak.panel.report import PanelReport
+
+MAX_SHOWN = 20  # judges in the text; to_dict has all
+SURE = 0.9  # a sentence says yes or no from this probability on
+
+
+def as_text(report: PanelReport) -> str:
+    """Put the report into lines."""
+    return "\n".join(line for part in _sections(report) for line in part)
+
+
+def _sections(report: PanelReport) -> Iterator[list[str]]:
+    if not report.n_known:
+        yield _no_gold(report)
+    yield _judges(report)
+    if report.shared is not None:
+        yield _shared(report)
+        yield _versus(report)
+        yield _smaller(report)
+        yield _gold(report)
+    if report.self_preference:
+        yield _preferences(report)
+
+
+def sentences(report: PanelReport) -> list[str]:
+    """Return what the report says beside its table of judges, a sentence or two each."""
+    lines = [_no_gold(report)] if not report.n_known else []
+    if report.shared is not None:
+        lines += [_shared(report), _versus(report), _smaller(report), _gold(report)]
+    if report.self_preference:
+        lines.append(_preferences(report))
+    return [line for part in lines for line in part if line]
+
+
+def _no_gold(report: PanelReport) -> list[str]:
+    return [
+        "Shared errors cannot be seen without gold: what most judges get wrong counts as right.",
+        f"Label these {len(report.to_label)} tasks, and give them as gold: "
+        f"{first_few(list(map(str, report.to_label)), 6)}",
+    ]
+
+
+def _judges(report: PanelReport) -> list[str]:
+    judges = report.judges[:MAX_SHOWN]
+    head = ["judge"]
+    columns: list[list[str]] = [[str(each.worker) for each in judges]]
+    if report.n_known:
+        head += ["accuracy", "95 %", "known"]
+        columns.append([_number(each.accuracy) for each in judges])
+        columns.append([f"{_number(a)} to {_number(b)}" for a, b in (e.interval for e in judges)])
+        columns.append([f"{each.n_known:,}" for each in judges])
+    for name, title in (
+        ("self_agreement", "agrees with itself"),
+        ("flip_rate", "flips with order"),
+        ("first_preference", "prefers first"),
+        ("group", "group"),
+    ):
+        values = [getattr(each, name) for each in judges]
+        if any(value is not None and value == value for value in values):
+            head.append(title)
+            columns.append([v or "–" if name == "group" else _number(v) for v in values])
+    widths = [max(map(len, [title, *cells])) for title, cells in zip(head, columns, strict=True)]
+    rows = [head, *map(list, zip(*columns, strict=True))]
+    lines = [
+        "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(_zip(r, widths)))
+        for r in rows
+    ]
+    more = len(report.judges) - len(judges)
+    return [line.rstrip() for line in lines] + ([f"… and {more:,} more"] if more > 0 else [])
+
+
+def _zip(cells: list[str], widths: list[int]) -> list[tuple[str, int]]:
+    return list(zip(cells, widths, strict=True))
+
+
+def _shared(report: PanelReport) -> list[str]:
+    found = report.shared
+    if found is None:
+        return []
+    low, high = found.effective_interval
+    phi_low, phi_high = found.interval
+    lines = [
+        "",
+        f"{found.n_judges:.1f} judges a task are worth {found.effective:.1f} that err apart "
+        f"({low:.1f} to {high:.1f}); errors correlate by {found.correlation:.2f} "
+        f"({phi_low:.2f} to {phi_high:.2f}).",
+        f"One more judge like these would make it {found.one_more:.2f}, "
+        f"from {found.effective:.2f}.",
+    ]
+    for group in found.clusters[:5]:
+        names = [str(report.workers[j]) for j in group]
+        lines.append(f"Errors alike beyond that: {first_few(names, 6)}.")
+    return lines
+
+
+def _versus(report: PanelReport) -> list[str]:
+    found = report.versus
+    if found is None:
+        return []
+    low, high = found.panel_interval
+    chance = found.probability_better
+    answer = "cannot be told yet"
+    if chance >= SURE:
+        answer = "yes"
+    elif chance <= 1.0 - SURE:
+        answer = "no"
+    lines = [
+        f"Is the panel better than its best judge? {answer[0].upper()}{answer[1:]}: panel "
+        f"{_number(found.panel_accuracy)} ({_number(low)} to {_number(high)}), best judge "
+        f"({found.best}) {_number(found.best_accuracy)}; probability {chance:.2f} that the panel "
+        "is better."
+    ]
+    if report.n_unanimous:
+        n_wrong = len(report.unanimous_wrong)
+        agreed = counted(report.n_unanimous, "known task")
+        line = f"All judges agree on {agreed}, of which {n_wrong:,} wrong by gold"
+        shown = first_few(list(map(str, report.unanimous_wrong)), 6)
+        lines.append(f"{line}: {shown}." if n_wrong else f"{line}.")
+    return lines
+
+
+def _smaller(report: PanelReport) -> list[str]:
+    lines = []
+    small = report.smallest
+    if small is not None:
+        names = first_few(list(map(str, small.workers)), 6)
+        lines.append(
+            f"The smallest panel about as good (log-loss {small.log_loss:.3f}, all judges "
+            f"{small.whole_log_loss:.3f} ± {small.error:.3f}): "
+            f"{counted(len(small.workers), 'judge')}, {names}."
+        )
+    cheap = report.cheapest
+    if cheap is not None and cheap.price is not None and cheap.whole_price is not None:
+        names = first_few(list(map(str, cheap.workers)), 6)
+        lines.append(
+            f"The cheapest: {cheap.price:g} a task instead of {cheap.whole_price:g} (log-loss "
+            f"{cheap.log_loss:.3f}): {names}."
+        )
+    harmful = [each for each in report.effects if each.log_loss < -each.error]
+    if harmful:
+        names = first_few([str(each.worker) for each in reversed(harmful)], 6)
+        lines.append(f"The panel is better without any one of these: {names}.")
+    return lines
+
+
+def _gold(report: PanelReport) -> list[str]:
+    found = report.gold_worth
+    if found is None:
+        return ["More gold: too few known labels to tell what more would win."]
+    if found.n_more == 0:
+        return [
+            f"More gold: {found.left_to_win:.3f} log-loss a task are left to win; "
+            f"{found.n_known:,} known labels are enough."
+        ]
+    return [
+        f"More gold: as many labels again would win about {found.next_gain:.3f} log-loss a task; "
+        f"some {found.n_more:,} more are worth buying."
+    ]
+
+
+def _preferences(report: PanelReport) -> list[str]:
+    lines = []
+    for each in report.self_preference[:MAX_SHOWN]:
+        low, high = each.interval
+        lines.append(
+            f"{each.worker} accepts answers of its own family ({each.family}) by "
+            f"{each.preference:+.2f} ({low:+.2f} to {high:+.2f}) more than other judges do."
+        )
+    return lines
+
+
+def _number(value: float) -> str:
+    return "–" if value != value else f"{value:.2f}".replace("0.", ".", 1) if value < 1 else "1.00"
+
+
+def as_plain(value: Any) -> Any:
+    """Turn named tuples, dataclasses and arrays into what JSON knows; nan becomes None."""
+    if hasattr(value, "_asdict"):
+        return {name: as_plain(each) for name, each in value._asdict().items()}
+    if hasattr(value, "__dataclass_fields__"):
+        names = value.__dataclass_fields__
+        return {name: as_plain(getattr(value, name)) for name in names}
+    if hasattr(value, "tolist"):
+        return as_plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [as_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,301 @@
+"""Honest rates: what share of tasks is of each class, by system, and how systems differ."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak import files
+from tiebreak.errors import InputError, OptionError, note
+from tiebreak.inference.estimator import require_fitted
+from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.panel.held_out import blind
+from tiebreak.panel.table import known_codes
+from tiebreak.rates import arrays
+from tiebreak.rates.arrays import KnownSample, RateEstimate
+
+ALL = "all"
+LEVEL = 0.9
+MOST_SYSTEMS = 10  # of which all pairs are compared
+FEW_GOLD = 20  # of a system, below which its interval is said to be wide
+
+METHODS = {
+    "judges": "the judges' share, uncorrected",
+    "gold": "gold alone",
+    "ppi": "prediction-powered",
+    "rogan-gladen": "Rogan-Gladen",
+    "posterior": "model's posterior, set right by gold",
+}
+
+
+class Rate(NamedTuple):
+    """The share of one class among the tasks of a system; low and high are nan without interval."""
+
+    system: str
+    label: Hashable
+    method: str
+    rate: float
+    low: float
+    high: float
+    n_tasks: int
+    n_known: int
+
+
+class Difference(NamedTuple):
+    """Rate of `left` less rate of `right`."""
+
+    left: str
+    right: str
+    label: Hashable
+    method: str
+    difference: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class RateTable:
+    """Rates by every method beside each other; `ppi` is the one to quote."""
+
+    rates: tuple[Rate, ...]
+    differences: tuple[Difference, ...] = field(default=())
+    level: float = LEVEL
+
+    def of(self, label: Hashable, system: str = ALL, method: str = "ppi") -> Rate:
+        """Return one rate."""
+        for rate in self.rates:
+            if (rate.label, rate.system, rate.method) == (label, system, method):
+                return rate
+        raise OptionError(f"There is no rate of {label!r} for {system!r} by {method!r}.")
+
+    def __str__(self) -> str:
+        from tiebreak.rates.text import as_text
+
+        return as_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return lists of plain values, None where a number is not known."""
+        from tiebreak.panel.text import as_plain
+
+        return {
+            "level": self.level,
+            "rates": as_plain(self.rates),
+            "differences": as_plain(self.differences),
+        }
+
+
+class _Setting(NamedTuple):
+    """What all classes and systems share."""
+
+    probabilities: Floats
+    label: Codes
+    task: Codes  # known ones
+    truth: Codes
+    chance: Floats
+    systems: dict[str, Mask]
+    level: float
+    n_classes: int
+
+
+def estimate(
+    model: Any,
+    gold: Any = None,
+    *,
+    systems: Any = None,
+    selection: Any = None,
+    level: float = LEVEL,
+    random_state: int = 0,
+) -> RateTable:
+    """Estimate what share of tasks is of each class, with intervals that hold.
+
+    Parameters
+    ----------
+    model
+        Fitted to the judges' responses. Where it saw gold, it is fitted again without.
+    gold
+        Known labels of a sample of the tasks; None: those of the model. Without any, only the
+        judges' own share is given, and no interval: shared errors cannot be seen.
+    systems
+        Which system each task is about (task, system): a rate for each, and their differences.
+    selection
+        With which chance each known task was drawn (task, probability), where gold is not a random
+        sample; `tiebreak.panel.sample` says it.
+    level
+        Of the intervals.
+
+    Examples
+    --------
+    >>> import tiebreak as tb
+    >>> crowd = tb.simulate.crowd(500, 5, 2, responses_per_task=5, shared=0.5, random_state=0)
+    >>> some = dict(list(crowd.gold.to_dict().items())[:60])
+    >>> rate = estimate(tb.VariationalBayes().fit(crowd.responses), some).of("c0")
+    >>> rate.low < rate.rate < rate.high
+    True
+    """
+    require_fitted(model)
+    if not 0.0 < level < 1.0:
+        raise OptionError(f"level must be between 0 and 1; got {level}.")
+    gold = model.gold_ if gold is None else gold
+    unseen = blind(model)
+    task = np.empty(0, np.int32)
+    truth = task
+    if gold is not None:
+        task, truth = known_codes(gold, unseen.tasks_, unseen.classes_)
+    setting = _Setting(
+        np.asarray(unseen.probabilities_),
+        np.asarray(unseen.labels_.label),
+        task,
+        truth,
+        _chances(selection, task, unseen.tasks_),
+        _members(systems, unseen.tasks_),
+        level,
+        len(unseen.classes_),
+    )
+    _note_gold(setting)
+    rng = np.random.default_rng(random_state)
+    rates: list[Rate] = []
+    differences: list[Difference] = []
+    for k in range(setting.n_classes):
+        found = _of_class(setting, k, rng)
+        name = unseen.classes_[k]
+        for (system, method), each in found.items():
+            n_known = int(np.count_nonzero(setting.systems[system][task]))
+            n = int(np.count_nonzero(setting.systems[system]))
+            interval = (each.low, each.high)
+            rates.append(Rate(system, name, method, each.value, *interval, n, n_known))
+        differences += _differences(found, list(setting.systems), name, level)
+    return RateTable(tuple(rates), tuple(differences), level)
+
+
+def _of_class(
+    setting: _Setting, k: int, rng: np.random.Generator
+) -> dict[tuple[str, str], RateEstimate]:
+    """Return every method's estimate for every system."""
+    f = setting.probabilities[:, k]
+    said = setting.label == k
+    y = (setting.truth == k).astype(np.float64)
+    found: dict[tuple[str, str], RateEstimate] = {}
+    known = None
+    of_all = None
+    if len(setting.task):
+        known = arrays.known_of(setting.task, y, setting.chance)
+        of_all = arrays.posterior(f, known, rng)
+    for system, members in setting.systems.items():
+        share = float(said[members].mean()) if members.any() else np.nan
+        nothing = np.empty(0)
+        found[system, "judges"] = RateEstimate(share, np.nan, np.nan, nothing)
+        own = _own(setting, y, members)
+        if known is None or of_all is None or own is None:
+            continue
+        inside, place = own
+        n = int(np.count_nonzero(members))
+        found[system, "gold"] = arrays.gold_alone(inside, n, setting.level, rng)
+        found[system, "ppi"] = arrays.prediction_powered(f[place], inside, setting.level, rng)
+        if setting.n_classes == 2:
+            rogan = arrays.rogan_gladen(said, members, known, setting.level, rng)
+            if rogan is not None:
+                found[system, "rogan-gladen"] = rogan
+        found[system, "posterior"] = arrays.posterior_rate(
+            f, members, known, of_all, setting.level, rng, has_own_offset=system != ALL
+        )
+    return found
+
+
+def _own(setting: _Setting, y: Floats, members: Mask) -> tuple[KnownSample, Codes] | None:
+    """Return the known tasks of a system, numbered among its own, and all its tasks."""
+    place = np.flatnonzero(members).astype(np.int32)
+    mine = members[setting.task]
+    if np.count_nonzero(mine) < 2:
+        return None
+    at = np.searchsorted(place, setting.task[mine]).astype(np.int32)
+    return arrays.known_of(at, y[mine], setting.chance[mine]), place
+
+
+def _differences(
+    found: dict[tuple[str, str], RateEstimate], systems: list[str], label: Hashable, level: float
+) -> list[Difference]:
+    names = [name for name in systems if name != ALL]
+    if len(names) > MOST_SYSTEMS:
+        return []
+    tail = 50.0 * (1.0 - level)
+    rows = []
+    for left, right in combinations(names, 2):
+        for method in METHODS:
+            a = found.get((left, method))
+            b = found.get((right, method))
+            if a is None or b is None:
+                continue
+            low, high = np.nan, np.nan
+            if len(a.draws) and len(b.draws):
+                low, high = np.percentile(a.draws - b.draws, [tail, 100.0 - tail]).tolist()
+            rows.append(Difference(left, right, label, method, a.value - b.value, low, high))
+    return rows
+
+
+def _members(systems: Any, tasks: Any) -> dict[str, Mask]:
+    everything = {ALL: np.ones(len(tasks), dtype=bool)}
+    if systems is None:
+        return everything
+    by_task = files.read_systems(systems)
+    code = tasks.codes(list(by_task))
+    if not (code >= 0).any():
+        raise InputError(
+            "No task of systems= (--by) is among the responses. Use the ids of tasks there."
+        )
+    away = int(np.count_nonzero(code < 0))
+    if away:
+        note(f"{away:,} tasks of systems are not among the responses; they are left out.")
+    names = list(by_task.values())
+    for name in sorted(set(names)):
+        rows = [c for c, own in zip(code.tolist(), names, strict=True) if own == name and c >= 0]
+        if not rows:
+            continue
+        if name == ALL:
+            raise InputError(f"A system cannot be called {ALL!r}, which stands for all tasks.")
+        mask = np.zeros(len(tasks), dtype=bool)
+        mask[rows] = True
+        everything[name] = mask
+    return everything
+
+
+def _chances(selection: Any, task: Codes, tasks: Any) -> Floats:
+    """Return with which chance each known task was drawn; equal where nothing is said."""
+    if selection is None:
+        return np.full(len(task), max(len(task), 1) / max(len(tasks), 1))
+    said = files.read_selection(selection)
+    code = tasks.codes(list(said))
+    by_code = np.full(len(tasks), np.nan)
+    by_code[code[code >= 0]] = np.array(list(said.values()))[code >= 0]
+    chance = by_code[task]
+    missing = np.flatnonzero(np.isnan(chance))
+    if len(missing):
+        raise InputError(
+            f"{len(missing):,} known tasks have no selection probability; the first is "
+            f"{tasks[int(task[missing[0]])]!r}. Give one for every task of gold, or none at all."
+        )
+    return np.asarray(chance)
+
+
+def _note_gold(setting: _Setting) -> None:
+    if not len(setting.task):
+        note(
+            "Without gold only the judges' own share is known, and no interval holds: judges share "
+            "errors that cannot be seen. `tiebreak panel --sample FILE` draws tasks to label."
+        )
+        return
+    if len(np.unique(setting.truth)) == 1 and setting.n_classes > 1:
+        note("All gold is of one class; intervals of the others rest on that alone.")
+    few = [
+        name
+        for name, members in setting.systems.items()
+        if np.count_nonzero(members[setting.task]) < FEW_GOLD
+    ]
+    if few:
+        note(
+            f"Fewer than {FEW_GOLD} known labels for {', '.join(few[:5])}: intervals are wide, or "
+            "missing."
+        )

@@ -1,0 +1,263 @@
+"""Weighing: responses of which a worker gave several to one task, with what each is worth.
+
+    read                                            kept
+    task a, gpt: yes yes yes no  (ρ = .7)           yes, weight 3 / 3.1; no, weight 1 / 3.1
+
+Equal answers of a worker to a task become one response with the sum of their weights, which every
+fit takes for the same: eight runs need hardly more memory than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.errors import note
+from tiebreak.ids import Ids
+from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.responses import confidence as stated
+from tiebreak.responses import position, runs
+from tiebreak.responses.runs import Runs
+from tiebreak.responses.table import Responses
+
+EQUAL = 1e-9  # weights that differ by less, as a share, are a tie
+TOLD = 0.05  # confidence that changes weights by less is not mentioned
+
+
+class Extras(NamedTuple):
+    """What a file says of each response beyond its label, in the order of the responses."""
+
+    order: Codes | None = None  # −1 where none is given
+    order_names: Sequence[str] = ()
+    confidence: Floats | None = None  # 0 to 1; nan where none is given
+    groups: Mapping[int, str] = MappingProxyType({})  # family of workers, by code
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is anything beyond the labels."""
+        return self.order is not None or self.confidence is not None or bool(self.groups)
+
+
+def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
+    """Return the responses with weights for runs, orders and stated confidence.
+
+    Where no worker answered a task twice and nothing more is known, they are returned as they are.
+
+    >>> import warnings
+    >>> rows = [("a", "gpt", "yes"), ("a", "gpt", "yes"), ("a", "ann", "no"), ("b", "ann", "no")]
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     Responses.from_rows(rows, repeats="runs").weight.round(2).tolist()
+    [1.17, 1.0, 1.0]
+    """
+    extras = extras or Extras()
+    if responses.runs is not None:  # weighed already
+        return responses
+    responses = replace(responses, n_repeats=_n_repeats(responses))
+    if not (responses.n_repeats or extras.is_given):
+        return responses
+    term = _position_term(responses, extras)
+    crowd = (responses.start, responses.code, responses.n_workers, responses.n_classes)
+    learnt = runs.learn(*crowd, extras.order)
+    slopes = None
+    by_confidence = None
+    if extras.confidence is not None and np.isfinite(extras.confidence).any():
+        slopes = stated.learn_slopes(*crowd, extras.confidence)
+        by_confidence = stated.weights(
+            responses.code, responses.n_classes, extras.confidence, slopes
+        )
+        _tell_confidence(by_confidence)
+    first = first_preference(responses, extras)
+    found = runs.summarise(learnt, responses.workers, first, extras.groups)
+    rows = tuple(
+        row._replace(
+            slope=np.nan if slopes is None else float(slopes.slope[j]),
+            position_term=bool(term[j]),
+        )
+        for j, row in enumerate(found.workers)
+    )
+    found = replace(found, workers=rows, n_repeats=responses.n_repeats)
+    _tell(responses, found, term)
+    split = replace(_split(responses, extras, term), runs=found)
+    if not responses.n_repeats and responses.weight is None and by_confidence is None:
+        return _in_order(split)  # nothing to weigh: fits stay what they were
+    return _merge_equal(split, responses.code, learnt, extras.order, by_confidence)
+
+
+def _n_repeats(responses: Responses) -> int:
+    """Return how many responses follow another of the same worker to the same task."""
+    found = 0
+    for low, high in runs.parts(responses.start, responses.n_classes):
+        here = slice(int(responses.start[low]), int(responses.start[high]))
+        task = np.repeat(np.arange(high - low), np.diff(responses.start[low : high + 1]))
+        same_worker = np.diff(responses.code[here] // responses.n_classes) == 0
+        found += int(np.count_nonzero(same_worker & (np.diff(task) == 0)))
+    return found
+
+
+def _position_term(responses: Responses, extras: Extras) -> Mask:
+    """Tell which workers are split by order."""
+    none = np.zeros(responses.n_workers, dtype=bool)
+    order = extras.order
+    if order is None or len(extras.order_names) < 2:
+        return none
+    n_classes = responses.n_classes
+    if not position.is_shared(responses.start, responses.code, n_classes, order):
+        return none
+    return position.needs_term(
+        responses.start, responses.code, responses.n_workers, n_classes, order
+    )
+
+
+def _split(responses: Responses, extras: Extras, term: Mask) -> Responses:
+    if extras.order is None or not term.any():
+        return responses
+    names = list(extras.order_names)
+    crowd = responses
+    code, workers = position.split(
+        crowd.code, extras.order, crowd.workers, crowd.n_classes, term, names
+    )
+    return replace(responses, code=code, workers=workers)
+
+
+def _in_order(responses: Responses) -> Responses:
+    """Sort the responses of each task by code, where splitting workers has changed codes."""
+    by_task = np.lexsort((responses.code, responses.task_of_each()))
+    return replace(responses, code=responses.code[by_task])
+
+
+def _merge_equal(
+    responses: Responses,
+    before: Codes,
+    learnt: runs.LearntRuns,
+    order: Codes | None,
+    by_confidence: Floats | None,
+) -> Responses:
+    """Make one response of equal answers of a worker to a task, with the sum of their weights.
+
+    `before` are the codes before workers were split. Some tasks at a time: millions of runs are
+    never there a second time.
+    """
+    start = responses.start
+    codes = []
+    weights = []
+    n_each = np.zeros(responses.n_tasks, dtype=np.int64)
+    for low, high in runs.parts(start, responses.n_classes):
+        here = slice(int(start[low]), int(start[high]))
+        weight = runs.weights(start, before, responses.n_classes, learnt, order, low, high)
+        for more in (responses.weight, by_confidence):
+            weight = weight if more is None else weight * more[here]
+        task = np.repeat(np.arange(high - low), np.diff(start[low : high + 1]))
+        by_task = np.lexsort((responses.code[here], task))
+        code = responses.code[here][by_task]
+        is_first = np.ones(len(code), dtype=bool)
+        is_first[1:] = (np.diff(task) != 0) | (np.diff(code) != 0)
+        first = np.flatnonzero(is_first)
+        codes.append(code[first])
+        weights.append(np.add.reduceat(weight[by_task], first) if len(first) else weight)
+        n_each[low:high] = np.bincount(task[first], minlength=high - low)
+    new_start = np.concatenate([[0], np.cumsum(n_each)]).astype(start.dtype)
+    empty = [responses.code[:0]]
+    return replace(
+        responses,
+        start=new_start,
+        code=np.concatenate(codes or empty),
+        weight=np.concatenate(weights or [np.empty(0)]),
+    )
+
+
+def plurality(responses: Responses) -> Responses:
+    """Return one response of each worker to each task, the one that weighs most; a tie gives none.
+
+    What measures agreement or errors of workers wants each of them once. Responses that were not
+    weighed by runs are returned as they are.
+    """
+    if responses.runs is None or responses.weight is None or not responses.n_responses:
+        return responses
+    worker = responses.worker_of_each()
+    task = responses.task_of_each()
+    is_new = np.ones(len(worker), dtype=bool)
+    is_new[1:] = (np.diff(worker) != 0) | (np.diff(task) != 0)
+    pair = np.cumsum(is_new) - 1
+    most = np.maximum.reduceat(responses.weight, np.flatnonzero(is_new))
+    is_most = responses.weight >= most[pair] * (1.0 - EQUAL)
+    kept = is_most & (np.bincount(pair[is_most])[pair] == 1)
+    n_each = np.bincount(task[kept], minlength=responses.n_tasks)
+    start = np.concatenate([[0], np.cumsum(n_each)]).astype(responses.start.dtype)
+    return replace(responses, start=start, code=responses.code[kept], weight=None)
+
+
+def first_preference(responses: Responses, extras: Extras) -> Floats:
+    """Return the share of verdicts for what was shown first, (n_workers,); nan where unknown.
+
+    Each order counts alike, so that a class that is right more often in one order does not show.
+    """
+    unknown = np.full(responses.n_workers, np.nan)
+    if extras.order is None:
+        return unknown
+    shown = first_classes(extras.order_names, responses.classes)
+    if not any(each is not None for each in shown):
+        return unknown
+    worker = responses.worker_of_each()
+    label = responses.label_of_each()
+    shares = []
+    for at, first in enumerate(shown):
+        if first is None:
+            continue
+        here = extras.order == at
+        n = np.bincount(worker[here], minlength=responses.n_workers)
+        chosen = np.bincount(worker[here & (label == first)], minlength=responses.n_workers)
+        shares.append(np.where(n > 0, chosen / np.maximum(n, 1), np.nan))
+    known = np.isfinite(shares).all(axis=0)
+    return np.where(known, np.mean(shares, axis=0), np.nan)
+
+
+def first_classes(orders: Sequence[str], classes: Ids) -> list[int | None]:
+    """Return the class that each order shows first; None where its name does not tell.
+
+    >>> first_classes(["12", "21"], Ids(["1", "2"]))
+    [0, 1]
+    >>> first_classes(["False", "True"], Ids(["A", "B", "tie"]))
+    [0, 1]
+    """
+    texts = [str(name).casefold() for name in classes]
+    swapped = {"false": 0, "0": 0, "no": 0, "original": 0, "true": 1, "yes": 1, "swapped": 1}
+    if len(texts) >= 2 and all(name.casefold() in swapped for name in orders):
+        return [swapped[name.casefold()] for name in orders]
+    found: list[int | None] = []
+    for name in orders:
+        starts = [k for k, text in enumerate(texts) if name.casefold().startswith(text)]
+        ends = [k for k, text in enumerate(texts) if text and text[-1:] == name.casefold()[:1]]
+        matches = starts or ends
+        found.append(max(matches, key=lambda k: len(texts[k])) if matches else None)
+    return found
+
+
+def _tell(responses: Responses, found: Runs, term: Mask) -> None:
+    if responses.n_repeats:
+        words = f"{responses.n_repeats:,} responses repeat a worker on a task"
+        parts = []
+        if any(row.n_repeated for row in found.workers):
+            parts.append(f"runs err together by {found.run_correlation:.2f}")
+        if any(row.n_both for row in found.workers):
+            parts.append(f"orders by {found.order_correlation:.2f}")
+        why = f" ({', '.join(parts)})" if parts else ""
+        note(f"{words}; all are kept, with less weight each{why} (repeats='runs').")
+    if term.any():
+        n = int(np.count_nonzero(term))
+        note(
+            f"{n:,} of {responses.n_workers:,} workers answer otherwise where the order is "
+            "another: each of their orders is a worker of its own."
+        )
+
+
+def _tell_confidence(weight: Floats) -> None:
+    """Say so where stated confidence changes what responses count."""
+    if weight.min() < 1.0 - TOLD or weight.max() > 1.0 + TOLD:
+        note(
+            "Column 'confidence' counts as far as it predicts agreement with others: weights from "
+            f"{weight.min():.2f} to {weight.max():.2f}. If it means something else, rename it."
+        )

@@ -1,0 +1,108 @@
+"""tiebreak panel, rate and route."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from panel.crowds import made
+
+import tiebreak as tb
+
+
+@pytest.fixture
+def jury(folder: Path) -> Path:
+    crowd = made()
+    tb.write_responses(folder / "responses.csv", crowd.responses)
+    tb.write_gold(folder / "gold.csv", tb.Gold.from_dict(crowd.some))
+    rows = [f"{task},{('old', 'new')[i % 2]}" for i, task in enumerate(crowd.gold)]
+    (folder / "systems.csv").write_text("task,system\n" + "\n".join(rows) + "\n")
+    return folder
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_panel(run: Any, jury: Path) -> None:
+    done = run("panel", "responses.csv", "--gold", "gold.csv", "--matrix", "m.csv")
+    assert done.exit_code == 0
+    assert "that err apart" in done.stdout
+    assert len(read(jury / "m.csv")) == 15
+    found = json.loads(run("panel", "responses.csv", "--gold", "gold.csv", "--json").stdout)
+    assert found["n_known"] == 80
+    assert 1.0 <= found["shared"]["effective"] <= 6.0
+
+
+def test_panel_without_gold(run: Any, jury: Path) -> None:
+    done = run("panel", "responses.csv", "--sample", "to_label.csv", "--n-sample", 20)
+    assert done.exit_code == 0
+    assert "cannot be seen without gold" in done.stdout
+    rows = read(jury / "to_label.csv")
+    assert len(rows) == 20
+    assert all(0.0 < float(row["probability"]) <= 1.0 for row in rows)
+
+
+def test_the_sample_leads_to_rates(run: Any, jury: Path) -> None:
+    run("panel", "responses.csv", "--sample", "to_label.csv", "--n-sample", 60)
+    truth = made().gold
+    drawn = {row["task"]: truth[row["task"]] for row in read(jury / "to_label.csv")}
+    tb.write_gold(jury / "known.csv", tb.Gold.from_dict(drawn))
+    done = run(
+        *("rate", "responses.csv", "--gold", "known.csv", "--selection", "to_label.csv"),
+        *("--by", "systems.csv", "-o", "rates.csv"),
+    )
+    assert done.exit_code == 0, done.output
+    rows = read(jury / "rates.csv")
+    assert {row["system"] for row in rows} == {"all", "old", "new"}
+    assert {row["method"] for row in rows} >= {"ppi", "posterior", "rogan-gladen", "gold", "judges"}
+
+
+def test_route_writes_three_lists(run: Any, jury: Path) -> None:
+    done = run("route", "responses.csv", "--judge", 0.001, "-o", "plan", "--json")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    n = [len(read(jury / "plan" / f"{name}.csv")) for name in ("done", "human", "judge")]
+    assert n == [found["done"], found["human"], found["judge"]]
+    assert sum(n) == 400
+    assert run("route", "responses.csv", "-o", "plan").exit_code == 0
+    (jury / "plan" / "done.csv").write_text("mine\n")
+    again = run("route", "responses.csv", "-o", "plan")
+    assert again.exit_code == 2
+    assert "--force" in again.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("panel", "responses.csv", "--matrix", "m.csv"),
+        ("panel", "responses.csv", "--by", "systems.csv"),
+        ("panel", "responses.csv", "--accepts", "c0"),
+        ("panel", "responses.csv", "--gold", "gold.csv", "--prices", "nobody=1"),
+        ("panel", "responses.csv", "--prices", "x=y"),
+        ("panel", "responses.csv", "--by", "systems.csv", "--accepts", "nothing"),
+        ("rate", "responses.csv", "--gold", "gold.csv", "--level", "2"),
+        ("rate", "responses.csv", "--gold", "gold.csv", "--selection", "gold.csv"),
+        ("rate", "responses.csv", "--gold", "none.csv"),
+        ("route", "responses.csv", "-o", "plan", "--human", "-1"),
+        ("route", "responses.csv", "-o", "plan", "--judge", "1", "--prices", "x=1"),
+    ],
+)
+def test_wrong_use_ends_with_two(run: Any, jury: Path, arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2, done.output
+    assert not (jury / "plan").exists() or not list((jury / "plan").glob("*.csv"))
+    assert not (jury / "m.csv").exists()
+
+
+def test_describe_with_gold_has_the_panel(run: Any, jury: Path) -> None:
+    done = run("describe", "responses.csv", "--gold", "gold.csv", "--resamples", 0)
+    assert done.exit_code == 0
+    assert "that err apart" in done.stdout
+    plain = ("describe", "responses.csv", "--resamples", 0, "--json")
+    assert "panel" not in json.loads(run(*plain).stdout)
+    assert json.loads(run(*plain, "--gold", "gold.csv").stdout)["panel"]["n_known"] == 80

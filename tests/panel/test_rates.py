@@ -1,0 +1,146 @@
+"""Honest rates: intervals that hold, by every method, also where gold is not a random sample."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from panel.crowds import made
+
+import tiebreak as tb
+from tiebreak.rates import arrays
+
+pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
+
+
+def fitted(responses: Any, gold: Any = None) -> Any:
+    return tb.VariationalBayes(dependence=0.5).fit(responses, gold=gold)
+
+
+def coverage(method: str, *, unequal: bool, n_draws: int = 200) -> float:
+    """Return how often the interval of 90 % holds the true share, over samples of gold."""
+    crowd = made(n_tasks=800, shared=0.5)
+    model = fitted(crowd.responses)
+    f = model.probabilities_[:, 0]
+    names = list(model.tasks_)
+    truth = np.array([crowd.gold[task] == model.classes_[0] for task in names], dtype=float)
+    said = model.labels_.label == 0
+    everyone = np.ones(len(f), dtype=bool)
+    hits = 0
+    for seed in range(n_draws):
+        rng = np.random.default_rng(seed)
+        if unequal:
+            drawn = tb.panel.sample(model, 60, random_state=seed)
+            task, chance = drawn.task, drawn.probability
+        else:
+            task = rng.choice(len(f), 60, replace=False).astype(np.int32)
+            chance = np.full(60, 60 / len(f))
+        known = arrays.known_of(task, truth[task], chance)
+        if method == "ppi":
+            found: Any = arrays.prediction_powered(f, known, 0.9, rng)
+        elif method == "gold":
+            found = arrays.gold_alone(known, len(f), 0.9, rng)
+        elif method == "rogan-gladen":
+            found = arrays.rogan_gladen(said, everyone, known, 0.9, rng)
+        else:
+            of_all = arrays.posterior(f, known, rng)
+            found = arrays.posterior_rate(
+                f, everyone, known, of_all, 0.9, rng, has_own_offset=False
+            )
+        hits += found.low <= truth.mean() <= found.high
+    return hits / n_draws
+
+
+@pytest.mark.parametrize("unequal", [False, True])
+@pytest.mark.parametrize("method", ["ppi", "posterior"])
+def test_intervals_hold(method: str, unequal: bool) -> None:
+    """Between .87 and .94, within two standard errors of 200 draws (.042)."""
+    assert 0.83 <= coverage(method, unequal=unequal) <= 0.98
+
+
+@pytest.mark.parametrize("method", ["gold", "rogan-gladen"])
+def test_other_intervals_hold(method: str) -> None:
+    assert coverage(method, unequal=False) >= 0.83
+
+
+def test_judges_make_the_interval_narrower() -> None:
+    crowd = made(n_tasks=2000, shared=0.2)
+    rates = tb.rates.estimate(fitted(crowd.responses), crowd.some)
+    ppi = rates.of("c0")
+    gold = rates.of("c0", method="gold")
+    assert ppi.high - ppi.low < gold.high - gold.low
+
+
+def test_all_gold_is_the_truth() -> None:
+    crowd = made(n_tasks=300, n_known=300)
+    rate = tb.rates.estimate(fitted(crowd.responses), crowd.gold).of("c0")
+    share = np.mean([label == "c0" for label in crowd.gold.values()])
+    assert rate.rate == pytest.approx(share, abs=0.01)
+    assert rate.high - rate.low < 0.02
+
+
+def test_a_model_that_saw_gold_gives_the_same_rates() -> None:
+    crowd = made()
+    blind = tb.rates.estimate(fitted(crowd.responses), crowd.some)
+    told = tb.rates.estimate(fitted(crowd.responses, crowd.some))
+    assert str(blind) == str(told)
+
+
+def test_systems_and_their_difference() -> None:
+    rng = np.random.default_rng(5)
+    systems = {i: ("old", "new")[i % 2] for i in range(2000)}
+    truth = {i: int(rng.random() < (0.5, 0.7)[i % 2]) for i in range(2000)}
+    rows = [
+        (i, f"judge {j}", int(truth[i] ^ (rng.random() < 0.2)))
+        for i in range(2000)
+        for j in range(5)
+    ]
+    known = {int(i): truth[int(i)] for i in rng.choice(2000, 300, replace=False)}
+    model = fitted(tb.Responses.from_rows(rows))
+    rates = tb.rates.estimate(model, known, systems=systems)
+    for name in ("old", "new"):
+        share = np.mean([truth[i] for i in truth if systems[i] == name])
+        rate = rates.of(1, name)
+        assert rate.low - 0.02 < share < rate.high + 0.02
+    (step,) = [d for d in rates.differences if d.label == 1 and d.method == "ppi"]
+    assert (step.left, step.right) == ("new", "old")
+    assert 0.0 < step.low < 0.2 < step.high + 0.06
+    json.dumps(rates.to_dict())
+    assert "new − old" in str(rates)
+
+
+def test_bad_input() -> None:
+    crowd = made()
+    model = fitted(crowd.responses)
+    with pytest.warns(tb.InputNote, match="no interval holds"):
+        rates = tb.rates.estimate(model)
+    assert {rate.method for rate in rates.rates} == {"judges"}
+    with pytest.raises(tb.OptionError, match="level"):
+        tb.rates.estimate(model, crowd.some, level=1.5)
+    with pytest.raises(tb.InputError, match="no selection probability"):
+        tb.rates.estimate(model, crowd.some, selection={next(iter(crowd.some)): 0.5})
+    with pytest.raises(tb.InputError, match="not above 0"):
+        tb.rates.estimate(model, crowd.some, selection=dict.fromkeys(crowd.some, 2.0))
+    with pytest.raises(tb.InputError, match="among the responses"):
+        tb.rates.estimate(model, crowd.some, systems={"nothing": "a"})
+    with pytest.raises(tb.InputError, match="'all'"):
+        tb.rates.estimate(model, crowd.some, systems=dict.fromkeys(crowd.gold, "all"))
+
+
+@pytest.mark.parametrize("n_known", [1, 5])
+def test_a_handful_of_gold_gives_wide_intervals_or_none(n_known: int) -> None:
+    crowd = made(n_known=n_known)
+    with pytest.warns(tb.InputNote, match="Fewer than 20"):
+        rates = tb.rates.estimate(fitted(crowd.responses), crowd.some)
+    wide = [rate for rate in rates.rates if rate.method == "ppi"]
+    assert all(rate.high - rate.low > 0.3 for rate in wide)
+
+
+def test_gold_of_one_class_is_not_taken_for_all() -> None:
+    crowd = made()
+    same = dict([item for item in crowd.gold.items() if item[1] == "c0"][:40])
+    with pytest.warns(tb.InputNote, match="one class"):
+        rates = tb.rates.estimate(fitted(crowd.responses), same)
+    assert rates.of("c0").low < 0.97

@@ -1,0 +1,299 @@
+"""The panel's report: accuracies, shared errors, smaller panels, and what is said without gold."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from panel.crowds import family, made
+
+import tiebreak as tb
+from tiebreak.panel.report import interval_of_share
+from tiebreak.panel.shared_errors import effective, residuals, shared_errors
+from tiebreak.panel.table import gold_table, known_codes
+
+pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
+JURIES = os.environ.get("TIEBREAK_JURIES", "")
+REAL = ("llmbar", "rewardbench2", "tc_toxicity_zh", "tc_policy_en")
+
+
+def fitted(responses: Any, gold: Any = None) -> Any:
+    return tb.VariationalBayes(dependence=0.5).fit(responses, gold=gold)
+
+
+def test_accuracies_are_counted() -> None:
+    crowd = made()
+    report = tb.panel.report(fitted(crowd.responses), crowd.some)
+    said = {
+        (crowd.responses.tasks[int(t)], crowd.responses.workers[int(w)]): crowd.responses.classes[
+            int(k)
+        ]
+        for t, w, k in zip(
+            crowd.responses.task_of_each(),
+            crowd.responses.worker_of_each(),
+            crowd.responses.label_of_each(),
+            strict=True,
+        )
+    }
+    for judge in report.judges:
+        right = [said[task, judge.worker] == label for task, label in crowd.some.items()]
+        assert judge.accuracy == pytest.approx(np.mean(right))
+        assert judge.interval[0] < judge.accuracy < judge.interval[1]
+
+
+def test_correlation_is_that_of_numpy_for_two_judges() -> None:
+    crowd = made(n_judges=2, n_known=300)
+    task, label = known_codes(crowd.some, crowd.responses.tasks, crowd.responses.classes)
+    table = gold_table(crowd.responses, task, label)
+    r = residuals(table)
+    agree = (r[:, 0] * r[:, 1]).sum()
+    spread = np.square(r).sum() / 2.0
+    assert shared_errors(table).correlation == pytest.approx(agree / spread)
+
+
+def test_errors_apart_have_no_correlation_and_shared_ones_do() -> None:
+    for shared, low, high in ((0.0, -0.1, 0.1), (0.6, 0.3, 1.0)):
+        crowd = made(n_tasks=1500, shared=shared, n_known=1500)
+        found = tb.panel.report(fitted(crowd.responses), crowd.some).shared
+        assert found is not None
+        assert low < found.correlation < high
+        assert found.interval[0] <= found.correlation <= found.interval[1]
+
+
+def test_clusters_find_the_family() -> None:
+    responses, gold = family()
+    found = tb.panel.report(fitted(responses), gold)
+    assert found.shared is not None
+    names = {found.workers[j] for j in found.shared.clusters[0]}
+    assert names == {f"gpt {j}" for j in range(4)}
+
+
+def test_the_effective_number() -> None:
+    assert effective(9, 0.0) == 9.0
+    assert effective(9, 1.0) == 1.0
+    assert effective(9, -0.2) == 9.0
+
+
+def test_a_model_is_not_praised_for_the_gold_it_was_told() -> None:
+    """Labels drawn by lot: a panel that was told them is no better on them than chance."""
+    crowd = made(n_tasks=300, n_known=150)
+    rng = np.random.default_rng(0)
+    lots = {task: ("c0", "c1")[int(rng.integers(0, 2))] for task in crowd.some}
+    report = tb.panel.report(fitted(crowd.responses, lots), lots)
+    assert report.versus is not None
+    assert 0.3 < report.versus.panel_accuracy < 0.7
+
+
+def test_a_panel_of_many_equals_is_better_than_one() -> None:
+    crowd = made(n_tasks=800, n_judges=9, shared=0.0, n_known=300)
+    report = tb.panel.report(fitted(crowd.responses), crowd.some)
+    assert report.versus is not None
+    assert report.versus.probability_better > 0.5
+    assert "Is the panel better than its best judge?" in str(report)
+
+
+def test_the_smallest_panel_leaves_out_noise() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 600)
+    rows = []
+    for i in range(600):
+        rows += [(i, f"good {j}", int(truth[i] ^ (rng.random() < 0.1))) for j in range(3)]
+        rows += [(i, f"coin {j}", int(rng.integers(0, 2))) for j in range(5)]
+    gold = dict(enumerate(truth.tolist()))
+    report = tb.panel.report(
+        fitted(tb.Responses.from_rows(rows)),
+        gold,
+        prices={f"good {j}": 1.0 for j in range(3)} | {f"coin {j}": 0.5 for j in range(5)},
+    )
+    assert report.smallest is not None
+    assert all(str(worker).startswith("good") for worker in report.smallest.workers)
+    assert report.cheapest is not None
+    assert report.cheapest.price is not None
+    assert report.cheapest.whole_price == pytest.approx(5.5)
+    assert report.cheapest.price <= 3.0
+    assert str(report.effects[0].worker).startswith("good")
+
+
+def test_unanimous_and_wrong() -> None:
+    rows = [(i, f"judge {j}", "yes") for i in range(30) for j in range(3)]
+    gold = dict.fromkeys(range(29), "yes") | {29: "no"}
+    report = tb.panel.report(fitted(tb.Responses.from_rows(rows)), gold)
+    assert report.unanimous_wrong == (29,)
+    assert report.n_unanimous == 30
+
+
+def test_self_preference() -> None:
+    rng = np.random.default_rng(2)
+    rows = []
+    systems = {}
+    for i in range(600):
+        systems[i] = ("gpt", "claude")[i % 2]
+        good = rng.random() < 0.5
+        for judge in ("gpt", "claude", "gemini"):
+            own = judge == systems[i] and judge == "gpt" and rng.random() < 0.3
+            rows.append((i, judge, "good" if own or good ^ (rng.random() < 0.1) else "bad"))
+    report = tb.panel.report(fitted(tb.Responses.from_rows(rows)), systems=systems, accepts="good")
+    found = {each.worker: each for each in report.self_preference}
+    assert found["gpt"].interval[0] > 0.05
+    assert found["claude"].interval[0] < 0.05
+    with pytest.raises(tb.OptionError, match="accepts"):
+        tb.panel.report(fitted(tb.Responses.from_rows(rows)), systems=systems)
+
+
+def test_without_gold_it_names_tasks_to_label() -> None:
+    crowd = made()
+    report = tb.panel.report(fitted(crowd.responses))
+    assert len(report.to_label) == 50
+    assert len(set(report.to_label)) == 50
+    assert "cannot be seen without gold" in str(report)
+    json.dumps(report.to_dict())
+
+
+def test_chances_of_the_sample_add_up() -> None:
+    crowd = made()
+    model = fitted(crowd.responses)
+    drawn = np.zeros(crowd.responses.n_tasks)
+    chance = np.zeros(crowd.responses.n_tasks)
+    for seed in range(400):
+        found = tb.panel.sample(model, 40, random_state=seed)
+        assert len(found.task) == 40
+        drawn[found.task] += 1.0 / 400
+        chance[found.task] = found.probability
+    seen = chance > 0
+    assert np.abs(drawn - chance)[seen].max() < 0.12
+    assert chance.sum() == pytest.approx(40, rel=0.1)
+
+
+def test_one_discount_for_a_family_needs_groups() -> None:
+    responses, _ = family(n_tasks=40)
+    with pytest.raises(tb.OptionError, match="groups"):
+        tb.panel.share_discount(responses)
+    groups = {f"gpt {j}": "gpt" for j in range(4)}
+    weighted = tb.panel.share_discount(responses, groups, 1.0)
+    assert weighted.weight is not None
+    assert weighted.weight.sum() == pytest.approx(40 * 5)
+
+
+@pytest.mark.parametrize("n", [0, 5, 50])
+def test_interval_of_a_share_covers(n: int) -> None:
+    low, high = interval_of_share(n, 50)
+    assert 0.0 <= low <= n / 50 <= high <= 1.0
+
+
+class TestBadInput:
+    """Clear words, no crash, no over-confident answer."""
+
+    def test_gold_of_one_class(self) -> None:
+        crowd = made()
+        same = {task: label for task, label in crowd.gold.items() if label == "c0"}
+        with pytest.warns(tb.InputNote, match="one class"):
+            report = tb.panel.report(fitted(crowd.responses), same)
+        assert report.shared is not None
+
+    def test_five_gold_labels(self) -> None:
+        crowd = made(n_known=5)
+        with pytest.warns(tb.InputNote, match="rough"):
+            report = tb.panel.report(fitted(crowd.responses), crowd.some)
+        assert report.shared is not None
+        assert report.shared.effective_interval[1] - report.shared.effective_interval[0] > 1.0
+        assert report.smallest is None
+        assert report.gold_worth is None
+        assert "too few" in str(report)
+
+    def test_identical_judges(self) -> None:
+        rng = np.random.default_rng(0)
+        truth = rng.integers(0, 2, 200)
+        said = truth ^ (rng.random(200) < 0.2)
+        rows = [(i, f"judge {j}", int(said[i])) for i in range(200) for j in range(5)]
+        gold = dict(enumerate(truth.tolist()))
+        report = tb.panel.report(fitted(tb.Responses.from_rows(rows)), gold)
+        assert report.shared is not None
+        assert report.shared.effective == pytest.approx(1.0, abs=0.05)
+        assert report.versus is not None
+        assert report.versus.probability_better == pytest.approx(0.5, abs=0.01)
+
+    def test_one_judge(self) -> None:
+        rows = [(i, "only", i % 2) for i in range(40)]
+        gold = {i: i % 2 for i in range(30)}
+        report = tb.panel.report(fitted(tb.Responses.from_rows(rows)), gold)
+        assert report.shared is not None
+        assert report.shared.effective == 1.0
+        assert report.judges[0].accuracy == 1.0
+        assert report.judges[0].interval[0] < 0.95
+
+    def test_a_judge_that_always_abstains(self) -> None:
+        crowd = made()
+        columns = {
+            "task": [crowd.responses.tasks[int(t)] for t in crowd.responses.task_of_each()],
+            "worker": [crowd.responses.workers[int(w)] for w in crowd.responses.worker_of_each()],
+            "label": [crowd.responses.classes[int(k)] for k in crowd.responses.label_of_each()],
+        }
+        columns["task"] += list(crowd.gold)[:20]
+        columns["worker"] += ["silent"] * 20
+        columns["label"] += [None] * 20
+        responses = tb.read_responses(columns)
+        assert "silent" in list(responses.workers)
+        report = tb.panel.report(fitted(responses), crowd.some)
+        silent = next(judge for judge in report.judges if judge.worker == "silent")
+        assert silent.n_known == 0
+        assert silent.accuracy != silent.accuracy
+        assert "silent" in str(report)
+
+    def test_gold_that_contradicts_all(self) -> None:
+        crowd = made(shared=0.0)
+        other = {"c0": "c1", "c1": "c0"}
+        turned = {task: other[label] for task, label in crowd.some.items()}
+        report = tb.panel.report(fitted(crowd.responses), turned)
+        assert all(judge.accuracy < 0.6 for judge in report.judges)
+        assert report.versus is not None
+        assert report.versus.panel_accuracy < 0.4
+
+    def test_gold_of_other_tasks_and_classes(self) -> None:
+        crowd = made()
+        known = fitted(tb.Responses.from_columns(["a"], ["w"], ["x"], tasks=["a", "b"]))
+        with pytest.raises(tb.InputError, match="No task of gold"):
+            tb.panel.report(known, {"b": "x"})
+        task = next(iter(crowd.gold))
+        report = tb.panel.report(fitted(crowd.responses), crowd.some | {task: "c9"})
+        assert report.n_known >= 80
+
+    def test_prices_of_nobody(self) -> None:
+        crowd = made()
+        with pytest.raises(tb.OptionError, match="no judge"):
+            tb.panel.report(fitted(crowd.responses), crowd.some, prices={"nobody": 1.0})
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not JURIES, reason="TIEBREAK_JURIES is not set")
+@pytest.mark.parametrize("name", REAL)
+def test_fifty_labels_show_shared_errors(name: str) -> None:
+    """φ and n_eff of all gold lie in the intervals of 50 labels, in 90 % of draws."""
+    responses = tb.read_responses(f"{JURIES}/{name}/responses.csv")
+    gold = tb.read_gold(f"{JURIES}/{name}/gold.csv")
+    task, label = known_codes(gold, responses.tasks, responses.classes)
+    whole = shared_errors(gold_table(responses, task, label))
+    hits = 0
+    for seed in range(30):
+        drawn = np.random.default_rng(seed).choice(len(task), 50, replace=False)
+        table = gold_table(responses, task[drawn], label[drawn])
+        found = shared_errors(table, whole.n_judges)
+        inside = found.interval[0] <= whole.correlation <= found.interval[1]
+        low, high = found.effective_interval
+        hits += inside and low <= whole.effective <= high
+    assert hits >= 27
+
+
+@pytest.mark.parametrize("name", ["LogOpinionPool", "Auto", "DawidSkene", "MajorityVote"])
+def test_every_estimator_can_be_reported_on(name: str) -> None:
+    crowd = made()
+    takes_gold = name in ("LogOpinionPool", "Auto")
+    gold = {"gold": crowd.some} if takes_gold else {}
+    model = getattr(tb, name)().fit(crowd.responses, **gold)
+    report = tb.panel.report(model, crowd.some)
+    assert report.versus is not None
+    assert report.versus.panel_accuracy < 1.0  # not praised for labels that it was told
+    rate = tb.rates.estimate(model, crowd.some).of("c0")
+    assert rate.low < rate.rate < rate.high

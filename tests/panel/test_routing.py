@@ -1,0 +1,83 @@
+"""Routing: every task goes where it costs least."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from panel.crowds import made
+
+import tiebreak as tb
+from tiebreak.routing.plan import _added_weight
+
+pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
+
+
+def fitted(responses: Any, gold: Any = None) -> Any:
+    return tb.VariationalBayes(dependence=0.5).fit(responses, gold=gold)
+
+
+def test_done_and_human_are_split_by_probability() -> None:
+    crowd = made()
+    model = fitted(crowd.responses)
+    plan = tb.routing.plan(model, wrong=1.0, human=0.2)
+    top = model.probabilities_.max(axis=1)
+    is_human = np.array(plan.route) == "human"
+    assert (is_human == (1.0 - top > 0.2)).all()
+    assert plan.n_judge == 0
+    assert plan.total <= plan.all_done + 1e-9
+
+
+def test_costs_are_those_of_the_routes() -> None:
+    crowd = made(n_judges=4)
+    model = fitted(crowd.responses)
+    with_judges = tb.routing.plan(model, wrong=1.0, human=0.2, judge=0.001)
+    without = tb.routing.plan(model, wrong=1.0, human=0.2)
+    assert with_judges.total <= without.total + 1e-9
+    assert with_judges.n_judge > 0
+    rows = with_judges.rows("judge")
+    assert len(rows["task"]) == with_judges.n_judge
+    assert set(rows["judge"]) <= set(model.workers_)
+    assert rows["cost"] == sorted(rows["cost"], reverse=True)
+    assert sum(len(with_judges.rows(name)["task"]) for name in tb.routing.ROUTES) == 400
+
+
+def test_only_priced_judges_are_asked() -> None:
+    crowd = made(n_judges=4)
+    model = fitted(crowd.responses)
+    name = model.workers_[1]
+    plan = tb.routing.plan(model, wrong=1.0, human=0.3, judge={name: 0.0001})
+    assert set(plan.rows("judge")["judge"]) <= {name}
+    with pytest.raises(tb.OptionError, match="no judge"):
+        tb.routing.plan(model, wrong=1.0, human=0.3, judge={"nobody": 0.1})
+
+
+def test_known_tasks_are_done() -> None:
+    crowd = made()
+    plan = tb.routing.plan(fitted(crowd.responses, crowd.some), wrong=100.0, human=0.1)
+    done = set(plan.rows("done")["task"])
+    assert set(crowd.some) <= done
+
+
+def test_one_more_run_adds_less_than_one_more_judge() -> None:
+    crowd = made().responses
+    first = _added_weight(crowd, 0, np.array([0.0]))[0]
+    later = _added_weight(crowd, 0, np.array([1.0, 1.2]))
+    assert first == 1.0
+    assert 0.0 < later[1] < later[0] < 0.3
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [
+        {"wrong": 0.0, "human": 1.0},
+        {"wrong": 1.0, "human": -1.0},
+        {"wrong": np.nan, "human": 1.0},
+        {"wrong": 1.0, "human": 1.0, "judge": -1.0},
+        {"wrong": 1.0, "human": 1.0, "human_error": 1.0},
+    ],
+)
+def test_costs_that_cannot_be_are_refused(costs: dict[str, float]) -> None:
+    with pytest.raises(tb.OptionError):
+        tb.routing.plan(fitted(made().responses), **costs)
