@@ -15,14 +15,15 @@ import numpy as np
 from tiebreak.errors import note
 from tiebreak.inference import honest, vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.exact_links.ascents import HIGHER
 from tiebreak.inference.vb import Problem, Run, Stopping
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.layout import Floats
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
 LARGEST = 200_000  # responses; above, a second look takes time that nobody asked for
 NEAR = 3.0  # nats, scaled: odds of 20 to 1
+AHEAD = 0.1  # nats, scaled: by less, one mode may have been climbed to from two sides
+KEPT = 0.5  # of the labels that were swapped: where fewer stay changed, the climb leads back
 SETTLED = 1e-2  # no q moves by more: only then is an end another mode, and not a way to this one
 
 
@@ -57,29 +58,30 @@ def find_near_mode(
 ) -> NearMode | None:
     """Return the mode with two classes swapped, where it is near or ahead and has other labels.
 
-    A climb that is cut short may be on its way back to where the fit ended; one that is ahead of it
-    cannot be, as bounds never fall. Bounds differ by what a crowd says that believes to err apart,
-    so that they are scaled as its probabilities are: [eq:design-effect].
+    A climb that is cut short may be on its way back to where the fit ended: where labels have come
+    back, or q still moves. One that is ahead of it cannot be, as bounds never fall. Bounds differ
+    by what a crowd says that believes to err apart, so that they are scaled as its probabilities
+    are: [eq:design-effect].
     """
     max_iter = run.n_sweeps // 2 - 1  # and one pass that counts what the start implies
     if problem.n_classes < 2 or max_iter < 1 or not run.converged:
         return None
     swapped = most_confused(problem, run)
+    start = _swap(problem, run.q, swapped)
     other = vb.ascend(
         problem,
-        _swap(problem, run.q, swapped),
+        start,
         tol=max(stopping.tol, SETTLED),
         max_iter=max_iter,
         accelerate=stopping.accelerate,
     )
     n_votes = honest.n_responses(problem.responses)
     mean = np.array([np.average(n_votes, weights=problem.copies)])
-    lost = run.bounds[-1] - other.bounds[-1]
-    behind = float(Calibration(dependence).scale(mean)[0]) * lost
-    differs = _labels(problem, run.q) != _labels(problem, other.q)
-    n_changed = int(differs.sum() if problem.copies is None else problem.copies[differs].sum())
-    is_ahead = lost < -HIGHER * abs(run.bounds[-1])
-    if not n_changed or not (is_ahead or (other.converged and behind <= NEAR)):
+    scale = float(Calibration(dependence).scale(mean)[0])
+    behind = scale * (run.bounds[-1] - other.bounds[-1])
+    n_swapped, n_changed = (_n_changed(problem, run.q, each) for each in (start, other.q))
+    is_near = behind <= NEAR and other.converged and n_changed >= KEPT * n_swapped
+    if not n_changed or not (is_near or behind < -AHEAD):
         return None
     return NearMode(swapped, behind, n_changed)
 
@@ -119,6 +121,10 @@ def _swap(problem: Problem, q: Floats, classes: tuple[int, int]) -> Floats:
     return by_class.reshape(q.shape)
 
 
-def _labels(problem: Problem, q: Floats) -> Codes:
-    label, _ = problem.backend.likeliest(vb.class_probabilities(problem, q))
-    return label
+def _n_changed(problem: Problem, q: Floats, other: Floats) -> int:
+    """Return how many tasks have another label in the other q."""
+    mine, yours = (
+        problem.backend.likeliest(vb.class_probabilities(problem, each))[0] for each in (q, other)
+    )
+    differs = mine != yours
+    return int(differs.sum() if problem.copies is None else problem.copies[differs].sum())
