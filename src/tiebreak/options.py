@@ -17,6 +17,8 @@ SCHEDULES = ("in-turn", "parallel", "damped")
 DECODINGS = ("joint", "marginal")
 LEARN = "learn"  # error rates that are found, not stated
 
+PROCESSOR = "processor"  # where a fit ran, if not on a device
+
 
 def option(
     default: Any, flag: str, help: str, *, words: tuple[str, ...] = (), number: str = ""

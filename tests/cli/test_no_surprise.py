@@ -286,8 +286,8 @@ def test_a_session_that_names_unknown_tasks_is_refused(
     tb.ask.Session(folder / "s.db", tb.read_responses("r.csv")).close()
     kept = sqlite3.connect(folder / "s.db")
     kept.execute(
-        "INSERT INTO events (token, run, at, who, kind, left, right)"
-        " VALUES ('t', 'r', '2026-01-01T00:00:00Z', 'me', 'same', 'zz', 'a')"
+        "INSERT INTO events (token, run, at, who, kind, left, right, question)"
+        " VALUES ('t', 'r', '2026-01-01T00:00:00Z', 'me', 'same', 'zz', 'a', 'same')"
     )
     kept.commit()
     kept.close()

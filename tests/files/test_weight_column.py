@@ -117,9 +117,10 @@ def test_runs_vote_by_weight() -> None:
         "run": [1, 2, 3, 1, 2],
         "weight": [5.0, 2.0, 1.0, 1.0, 1.0],
     }
-    voted = read(rows)
+    voted = read(rows, repeats="vote")
     assert by_response(voted) == {("a", "w", "x"): 5.0}  # b is a tie
-    assert by_response(read({**rows, "weight": [1.0, 2.0, 1.0, 2.0, 1.0]})) == {
+    other = {**rows, "weight": [1.0, 2.0, 1.0, 2.0, 1.0]}
+    assert by_response(read(other, repeats="vote")) == {
         ("a", "w", "y"): 1.5,
         ("b", "w", "x"): 2.0,
     }

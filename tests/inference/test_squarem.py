@@ -134,8 +134,9 @@ def test_fewer_sweeps_end_at_the_same_place(model: Callable[..., Estimator]) -> 
     crowd = simulate.crowd(600, 20, 3, responses_per_task=4, accuracy=0.55, random_state=3)
     gold = dict(list(crowd.gold.to_dict().items())[:30])
     for known in (None, gold):
-        plain = model(accelerate=False, max_iter=5000).fit(crowd.responses, gold=known)
-        fast = model(max_iter=5000).fit(crowd.responses, gold=known)
+        options = {"max_iter": 5000, "gold_weight": 1}
+        plain = model(accelerate=False, **options).fit(crowd.responses, gold=known)
+        fast = model(**options).fit(crowd.responses, gold=known)
         assert fast.converged_
         assert plain.converged_
         assert 2 * fast.n_iter_ < plain.n_iter_

@@ -156,7 +156,7 @@ def test_tasks_that_links_make_one_are_as_one_task(flipped: bool) -> None:
 
 def test_where_all_classes_are_known_nothing_is_open() -> None:
     crowd = simulate.crowd(60, 4, 3, responses_per_task=4, random_state=0)
-    model = tb.VariationalBayes().fit(crowd.responses, gold=crowd.gold)
+    model = tb.VariationalBayes(gold_weight=1).fit(crowd.responses, gold=crowd.gold)
     table = model.workers_table()
     assert np.allclose(table.confusion, model.confusion_)
     counts = np.zeros((4, 3, 3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tiebreak.kernels.contract import PROCESSOR
+from tiebreak.options import PROCESSOR
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:

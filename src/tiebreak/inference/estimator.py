@@ -21,11 +21,11 @@ from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks
 from tiebreak.inference.warm_start import q_from
-from tiebreak.kernels.contract import PROCESSOR
 from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.link_graph import violated
 from tiebreak.links import Links
+from tiebreak.options import PROCESSOR
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
 

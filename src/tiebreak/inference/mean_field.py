@@ -92,7 +92,8 @@ class MeanField:
             return Swept(counts, totals, step.change, step.value, 0.0)
         log_prior, _ = logs
         copies = np.flatnonzero(self.unpaid)  # no draws of their own: [eq:sampling]
-        scores[copies] -= self.unpaid[copies, None] * log_prior
+        is_open = copies[self.role[copies] == LINKED]  # known ones have no scores
+        scores[is_open] -= self.unpaid[is_open, None] * log_prior
         step = self.update(sweeper.q(), scores)
         counts, totals = sweeper.tally(sweeper.tasks.role == LINKED)
         totals = totals - self.unpaid[copies] @ sweeper.q()[copies]

@@ -10,8 +10,8 @@ from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
 from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Offsets
 from tiebreak.kernels.network import Cliques, Network, Parts
 from tiebreak.kernels.sweeper import Sweeper, SweepKernels
+from tiebreak.options import PROCESSOR
 
-PROCESSOR = "processor"
 BACKENDS = ("auto", "numpy", "numba", "cuda")
 COMPILED_ROWS = 200_000  # rows read or responses fitted; below, numba costs more than it saves
 CUDA_ROWS = 20_000_000  # responses: below, the way to the device costs more than it saves

@@ -23,10 +23,10 @@ def join_responses(old: Responses, new: Responses) -> Responses:
     What a worker says again on a task takes the place of what it said there before.
 
     >>> old = Responses.from_rows([("a", "ann", "x"), ("b", "ann", "x")])
-    >>> new = Responses.from_rows([("b", "ann", "y"), ("c", "bob", "x")])
+    >>> new = Responses.from_rows([("b", "bob", "y"), ("c", "bob", "x")])
     >>> joined = join_responses(old, new)
     >>> joined, joined.label_of_each().tolist()
-    (Responses(3 responses, 3 tasks, 2 workers, 2 classes), [0, 1, 0])
+    (Responses(4 responses, 3 tasks, 2 workers, 2 classes), [0, 0, 1, 0])
     """
     tasks = ids.merge(old.tasks, new.tasks)
     workers = ids.merge(old.workers, new.workers)
