@@ -60,6 +60,14 @@ def test_a_crowd_that_agrees_is_left_in_peace() -> None:
         assert not notes_of(crowd.responses)
 
 
+def test_where_nothing_but_the_start_names_classes_nothing_is_said() -> None:
+    responses = two_camps()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", InputNote)
+        tb.VariationalBayes(confusion_prior="uniform").fit(responses)
+    assert not [each for each in caught if SAID in str(each.message)]
+
+
 def test_the_fit_stays_as_it_is() -> None:
     responses = two_camps()
     with warnings.catch_warnings():

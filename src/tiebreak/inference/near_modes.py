@@ -24,6 +24,7 @@ LARGEST = 200_000  # responses; above, a second look takes time that nobody aske
 SHARE = 0.45  # of the sweeps of the fit: with what stands around them, less than half its time
 NEAR = 3.0  # nats, scaled: odds of 20 to 1
 AHEAD = 0.1  # nats, scaled: by less, one mode may have been climbed to from two sides
+SAME = 1e-9  # relative: bounds that are equal but for rounding
 KEPT = 0.5  # of the labels that were swapped: where fewer stay changed, the climb leads back
 SETTLED = 1e-2  # no q moves by more: only then is an end another mode, and not a way to this one
 
@@ -81,6 +82,8 @@ def find_near_mode(
     scale = float(Calibration(dependence).scale(mean)[0])
     behind = scale * (run.bounds[-1] - other.bounds[-1])
     n_swapped, n_changed = (_n_changed(problem, run.q, each) for each in (start, other.q))
+    if abs(run.bounds[-1] - other.bounds[0]) <= SAME * abs(run.bounds[-1]):
+        return None  # nothing but the start names the classes: the prior was chosen to be so
     is_near = behind <= NEAR and other.converged and n_changed >= KEPT * n_swapped
     if not n_changed or not (is_near or behind < -AHEAD):
         return None
