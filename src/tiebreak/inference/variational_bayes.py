@@ -349,10 +349,7 @@ class VariationalBayes(Estimator):
             self.n_threads or default_threads(),
             copies=patterns.copies,
             gold_weight=gold_weights.find(
-                self.gold_weight,
-                inputs.gold_codes,
-                patterns,
-                crowd.n_classes,
+                *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
                 has_links=inputs.link_codes is not None,
             ),
         )
