@@ -141,6 +141,12 @@ def worker_models(kept: dict[str, Any]) -> str:
         "Trust: six judges that err together (`shared=0.4`) and one person who errs apart, all\n"
         "right equally often; ten panels of 1,000 tasks:\n",
         trust(kept["trust"]),
+        "Silence: accuracy / log-loss without and with `saw_all=True`. Rules (`ws_`), and ten\n"
+        "simulated crowds of each kind, of 400 tasks and 8 to 12 rules that can say one class:\n",
+        silence(kept["saw_all"]),
+        "Another mode: where plain VB says that labels hang on it (nats are scaled as\n"
+        "probabilities are), and the processor time of the second look as a share of the fit's:\n",
+        near_modes(kept["near_modes"]),
     ]
     return "\n".join(parts)
 
@@ -177,6 +183,31 @@ def simulated_accuracy(rows: dict[str, Any]) -> str:
 def trust(rows: dict[str, Any]) -> str:
     head = ("", "the person alone", "VB", "`trust` 50", "`trust` 500")
     return table(head, [[name, *(f"{v:.3f}" for v in row)] for name, row in rows.items()])
+
+
+def silence(rows: dict[str, Any]) -> str:
+    def cell(of_crowd: list[dict[str, Any]], key: str) -> str:
+        accuracy, loss = (
+            np.mean([row[key][c] for row in of_crowd]) for c in ("accuracy", "log_loss")
+        )
+        return f"{accuracy:.3f} / {loss:.3f}"
+
+    body = []
+    for name, of_crowd in rows.items():
+        for model in [key for key in of_crowd[0] if f"{key} heard" in of_crowd[0]]:
+            keys = ("majority", model, f"{model} heard")
+            body.append([name, model, *(cell(of_crowd, key) for key in keys)])
+    return table(("crowd", "worker model", "majority", "VB", "with silence"), body)
+
+
+def near_modes(rows: dict[str, Any]) -> str:
+    body = []
+    for name, row in rows.items():
+        behind = row["behind"]
+        words = "" if behind is None else f"{abs(behind):.1f} {'behind' if behind > 0 else 'ahead'}"
+        changed = "" if behind is None else f"{row['labels_changed']:,} of {row['tasks']:,}"
+        body.append([NAMES.get(name, name), words, changed, f"{row['share_of_time']:.2f}"])
+    return table(("", "nats", "labels", "time"), body)
 
 
 def draw(rows: dict[str, Any]) -> None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -336,6 +338,85 @@ def _panel(n_classes: int, right: float, seed: int) -> list[float]:
     return [alone, *(tb.evaluate.accuracy(fit.labels_, gold) for fit in fits)]
 
 
+RULE_CROWDS: dict[str, tuple[tuple[float, ...], tuple[int, ...], float, float]] = {
+    # shares of classes; rules of each class; chance to fire at tasks of that class, and of others
+    "sharp": ((0.5, 0.3, 0.2), (4, 4, 4), 0.5, 0.03),
+    "uneven": ((0.4, 0.3, 0.3), (6, 4, 2), 0.4, 0.05),
+    "one class nearly silent": ((0.3, 0.3, 0.4), (5, 5, 1), 0.4, 0.03),
+    "two classes": ((0.7, 0.3), (2, 6), 0.3, 0.05),
+    "noisy": ((0.4, 0.3, 0.3), (4, 4, 4), 0.4, 0.12),
+}
+RULES = ("ws_trec", "ws_sms")
+
+
+def rule_crowd(kind: str, seed: int, n_tasks: int = 400) -> tuple[tb.Responses, tb.Gold]:
+    """Draw rules of one class each that saw every task; some tasks get no response."""
+    shares, n_rules, hit, miss = RULE_CROWDS[kind]
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(len(shares), n_tasks, p=shares)
+    own = np.repeat(np.arange(len(shares)), n_rules)
+    fires = rng.random((n_tasks, len(own))) < np.where(truth[:, None] == own, hit, miss)
+    task, rule = (each.astype(np.int32) for each in np.nonzero(fires))
+    tasks = Ids(range(n_tasks))
+    classes = Ids(range(len(shares)))
+    label = own[rule].astype(np.int32)
+    responses = tb.Responses.from_codes(task, rule, label, tasks, Ids(range(len(own))), classes)
+    return responses, tb.Gold(tasks, truth.astype(np.int32), classes, row=np.arange(n_tasks))
+
+
+def saw_all() -> dict[str, Any]:
+    """Crowds of rules, without and with silence."""
+    found: dict[str, Any] = {}
+    for name in RULES:
+        found[name] = [_heard(*load(name), ("confusion", "coin", "kinds"))]
+    for kind in RULE_CROWDS:
+        found[kind] = [_heard(*rule_crowd(kind, 100 + seed), ("confusion",)) for seed in range(10)]
+    return found
+
+
+def _heard(responses: tb.Responses, gold: tb.Gold, models: tuple[str, ...]) -> dict[str, Any]:
+    row: dict[str, Any] = {"majority": figures(tb.MajorityVote().fit(responses), gold)}
+    for name in models:
+        for key, who in (("", None), (" heard", True)):
+            model = tb.VariationalBayes(worker_model=name, saw_all=who).fit(responses)
+            row[name + key] = figures(model, gold)
+    return row
+
+
+def near_modes() -> dict[str, Any]:
+    """Where the second look of plain VB finds another mode, and what it costs (best of seven)."""
+    from tiebreak.inference import near_modes as second_look
+
+    found = {}
+    look = second_look.find_near_mode
+    for name in (*DATASETS, *JURIES):
+        responses, _ = load(name)
+        took: list[float] = []
+        ends: list[Any] = []
+
+        def timed(*given: Any, took: list[float] = took, ends: list[Any] = ends) -> Any:
+            begin = time.process_time()
+            ends.append(look(*given))
+            took.append(time.process_time() - begin)
+            return ends[-1]
+
+        whole = []
+        with mock.patch.object(second_look, "find_near_mode", timed):
+            for _ in range(7):
+                begin = time.process_time()
+                tb.VariationalBayes().fit(responses)
+                whole.append(time.process_time() - begin)
+        alone = min(each - own for each, own in zip(whole, took, strict=True))
+        end = ends[-1]
+        found[name] = {
+            "share_of_time": min(took) / alone,
+            "behind": None if end is None else end.behind,
+            "labels_changed": 0 if end is None else end.n_changed,
+            "tasks": responses.n_tasks,
+        }
+    return found
+
+
 def reliability() -> dict[str, Any]:
     """Pool the labels of the ten datasets: stated probability and share right, by tenths."""
     found = {}
@@ -367,6 +448,8 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "worker_models": worker_models,
     "trust": trust,
     "reliability": reliability,
+    "saw_all": saw_all,
+    "near_modes": near_modes,
 }
 
 

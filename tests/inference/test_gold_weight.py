@@ -163,3 +163,15 @@ def test_a_weight_that_means_nothing_is_refused(wrong: Any) -> None:
     for estimator in (tb.VariationalBayes, tb.DawidSkene):
         with pytest.raises(tb.OptionError, match="gold_weight"):
             estimator(gold_weight=wrong).fit(CROWD.responses, gold=KNOWN)
+
+
+def test_with_links_a_known_task_counts_once() -> None:
+    """A known label settles whole groups there, which are no sample of what a worker sees."""
+    crowd = tb.simulate.crowd(120, 6, 2, responses_per_task=4, random_state=1)
+    links = tb.simulate.links(crowd.gold, 60, random_state=1)
+    known = dict(list(crowd.gold.to_dict().items())[:20])
+    auto = tb.VariationalBayes().fit(crowd.responses, links=links, gold=known)
+    once = tb.VariationalBayes(gold_weight=1).fit(crowd.responses, links=links, gold=known)
+    assert (auto.probabilities_ == once.probabilities_).all()
+    heavy = tb.VariationalBayes(gold_weight=5).fit(crowd.responses, links=links, gold=known)
+    assert (heavy.probabilities_ != once.probabilities_).any()

@@ -57,6 +57,15 @@ def trusted_workers(text: str) -> dict[str, float]:
     return trust
 
 
+def workers_named(text: str) -> list[str] | bool:
+    """Read workers by name, or `all`.
+
+    >>> workers_named("rule1, rule2"), workers_named("all")
+    (['rule1', 'rule2'], True)
+    """
+    return True if text.strip() == "all" else split_list(text)
+
+
 def with_options(
     command: Callable[..., None],
     argument: str,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, number_or, trusted_workers
+from tiebreak.cli.arguments import STANDARD, check_files, number_or, trusted_workers, workers_named
 from tiebreak.cli.decisions import (
     CostLimit,
     CostMatrixFile,
@@ -51,6 +51,7 @@ OPTIONS = {  # of the command, by the estimator's name for them
     "init": "--init",
     "worker_model": "--worker-model",
     "trust": "--trust",
+    "saw_all": "--saw-all",
     "gold_weight": "--gold-weight",
     "calibrate": "--calibrate",
     "dependence": "--dependence",
@@ -122,6 +123,10 @@ def fuse(
     trust: Annotated[
         str | None,
         typer.Option(help="Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"),
+    ] = None,
+    saw_all: Annotated[
+        str | None,
+        typer.Option(help="Who saw every task, so that silence counts.", metavar="all|NAMES"),
     ] = None,
     gold_weight: Annotated[
         str | None,
@@ -212,6 +217,7 @@ def fuse(
         "init": init,
         "worker_model": worker_model,
         "trust": None if trust is None else trusted_workers(trust),
+        "saw_all": None if saw_all is None else workers_named(saw_all),
         "gold_weight": number_or(("auto",), "--gold-weight", gold_weight),
         "link_options": link_options,
         "calibrate": "none" if no_calibrate else calibrate,

@@ -12,6 +12,7 @@ worth 1 + ρ (n − 1) of them: [eq:gold-weight].
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
@@ -35,9 +36,17 @@ def require_weight(gold_weight: GoldWeight) -> None:
 
 
 def find(
-    gold_weight: GoldWeight, gold: GoldCodes | None, patterns: Patterns, n_classes: int
+    gold_weight: GoldWeight,
+    gold: GoldCodes | None,
+    patterns: Patterns,
+    n_classes: int,
+    *,
+    has_links: bool = False,
 ) -> Floats | None:
     """Return how often a known task counts, (n_workers, class); None: once for everyone.
+
+    With links "auto" is once: a known label settles whole groups of tasks, which links chose and
+    not chance, so that they are no sample of what a worker sees.
 
     >>> code = np.repeat(np.arange(4, dtype=np.int32), [51, 50, 1, 0])  # worker 0 answers 101 tasks
     >>> roles = np.zeros(102, np.int8)
@@ -45,7 +54,7 @@ def find(
     >>> find("auto", GoldCodes(code[:1], code[:1]), Patterns(tasks), 2).tolist()
     [[2.98, 2.98], [1.0, 1.0]]
     """
-    if gold is None or gold_weight == 1.0:
+    if gold is None or gold_weight == 1.0 or (has_links and gold_weight == AUTO):
         return None
     tasks = patterns.tasks
     n_workers = tasks.n_codes // n_classes
@@ -53,19 +62,30 @@ def find(
         return np.full((n_workers, n_classes), float(gold_weight))
     weight = _weight_of_each(tasks, patterns.copies)
     n_given = np.bincount(tasks.code // n_classes, weights=weight, minlength=n_workers)
-    others = np.maximum(n_given / n_classes - 1.0, 0.0)
-    return np.repeat((1.0 + SHARED * others)[:, None], n_classes, axis=1)
+    return np.repeat(of_answers(gold_weight, n_given, n_classes)[:, None], n_classes, axis=1)
+
+
+def of_answers(gold_weight: GoldWeight, n_given: npt.ArrayLike, n_classes: int) -> Floats:
+    """Return how often a known task counts for those who gave so many answers."""
+    if not isinstance(gold_weight, str):
+        return np.full(np.shape(n_given), float(gold_weight))
+    others = np.maximum(np.asarray(n_given) / n_classes - 1.0, 0.0)
+    return np.asarray(1.0 + SHARED * others)
 
 
 def weigh_known(tasks: ByTask, gold: GoldCodes, table: Floats, n_states: int) -> ByTask:
-    """Return the same tasks, with responses on known ones by the table: [eq:weighted-model]."""
+    """Return the same tasks, with responses on known ones by the table: [eq:weighted-model].
+
+    Codes after those of workers, which say who saw a task, have the last row of the table.
+    """
     n_classes = table.shape[1]
     label = np.full(tasks.n_tasks, -1, dtype=np.int32)
     label[gold.task] = gold.label
     of_each = np.repeat(label, np.diff(tasks.start))
     known = np.flatnonzero(of_each >= 0)
     weight = np.ones(len(tasks.code)) if tasks.weight is None else tasks.weight.copy()
-    weight[known] *= table[tasks.code[known] // n_classes, of_each[known]]
+    row = np.minimum(tasks.code[known] // n_classes, len(table) - 1)
+    weight[known] *= table[row, of_each[known]]
     return layout.lay_out(tasks.start, tasks.code, tasks.role, tasks.n_codes, n_states, weight)
 
 

@@ -33,7 +33,7 @@ def choose(
         return Calibration(honesty.dependence)
     tasks = evidence.tasks()
     scores = class_scores_of(plain, beliefs, tasks)
-    counted = n_responses(plain.tasks)[tasks]
+    counted = n_responses(plain.responses)[tasks]
     return calibration.fit(scores, counted, evidence.among(tasks), honesty.dependence)
 
 
@@ -67,7 +67,7 @@ def scaled_scores(
     holds. It is scaled by the mean over the unit, so that it does not matter which holds it.
     """
     scores = class_scores_of(problem, beliefs, tasks)
-    counted = n_responses(problem.tasks) if n_given is None else n_given
+    counted = n_responses(problem.responses) if n_given is None else n_given
     scale = found.scale(counted[tasks])
     log_prior = problem.states.expected_log_of_class(beliefs.alpha)
     return scale_scores(scores, scale, log_prior, pays, unit)
@@ -98,7 +98,7 @@ def probabilities(
     `n_given`, (n_tasks,), is how many responses each has had, where some were dropped.
     """
     logs = vb.expected_logs(problem, beliefs)
-    scale = found.scale(n_responses(problem.tasks) if n_given is None else n_given)
+    scale = found.scale(n_responses(problem.responses) if n_given is None else n_given)
     n_tasks = problem.tasks.n_tasks
     q = np.empty((n_tasks, problem.n_classes))
 

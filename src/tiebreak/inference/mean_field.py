@@ -250,7 +250,7 @@ def _calibrated(plain: Problem, run: Run, gold: GoldCodes | None, honesty: Hones
     found = honest.choose(plain, run.beliefs, honesty, None)
     if found is None:
         return Fit(run, run.q)
-    scale = found.scale(honest.n_responses(plain.tasks))
+    scale = found.scale(honest.n_responses(plain.responses))
     logs = np.log(np.maximum(run.q, np.finfo(np.float64).tiny))
     return Fit(run, vb.clamp(softmax(scale[:, None] * logs), gold), found)
 

@@ -122,7 +122,7 @@ def _run(
     stopping: Stopping,
     dependence: float,
 ) -> _Candidate:
-    by_class = vb.majority(problem.tasks, problem.n_classes) if start is None else start
+    by_class = vb.majority(problem.responses, problem.n_classes) if start is None else start
     q = vb.to_states(problem, by_class, seed)
     short = stopping._replace(tol=max(stopping.tol, TOLERANCE))
     run = vb.ascend(problem, q, **short._asdict())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tiebreak.errors import OptionError, note
 from tiebreak.inference.estimator import Estimator, require_tolerance
 from tiebreak.inference.gold_weights import require_weight
+from tiebreak.inference.silence import require_workers
 from tiebreak.inference.worker_models import require_model
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 
@@ -39,6 +40,7 @@ def check(model: VariationalBayes) -> None:
     require_tolerance(model.tol, model.max_iter)
     require_model(model.worker_model)
     require_weight(model.gold_weight)
+    require_workers(model.saw_all)
     if isinstance(model.init, str) and model.init not in INITS:
         raise OptionError.unknown("init", model.init, (*INITS, "an array of probabilities"))
     if isinstance(model.init, Estimator):

@@ -55,6 +55,12 @@ class Problem(NamedTuple):
     links: LinkModel | None = None
     copies: Floats | None = None  # (n_tasks,); None: one each
     gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
+    given: ByTask | None = None  # the responses alone, where tasks hold silence too
+
+    @property
+    def responses(self) -> ByTask:
+        """What workers said of each task, without their silence."""
+        return self.tasks if self.given is None else self.given
 
     @property
     def n_classes(self) -> int:

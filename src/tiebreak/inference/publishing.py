@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tiebreak.errors import note
-from tiebreak.inference import doubts, honest, vb
+from tiebreak.inference import doubts, honest, near_modes, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.link_errors.suspect import (
@@ -78,7 +78,11 @@ def publish(model: VariationalBayes, fitted: Fitted) -> None:
     if found.decoded is not None and not may_break:
         note_broken(model.violations_)
     note_uncertain(model.uncertain_groups_)
-    note_doubts(fitted, model.labels_, model.dependence)
+    has_collapsed = note_doubts(fitted, model.labels_, model.dependence)
+    is_plain = fitted.inputs.link_codes is None and fitted.inputs.gold_codes is None
+    if is_plain and not has_collapsed:
+        crowd = fitted.inputs.responses
+        near_modes.note_near_mode(problem, run, crowd, model._stopping, model.dependence)
 
 
 def label_tasks(fitted: Fitted) -> LabelCodes:
@@ -139,14 +143,18 @@ def note_broken(violations: Links | None) -> None:
         note(f"No labelling was found that breaks no link: {len(violations)} are broken.")
 
 
-def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> None:
-    """Say what may be wrong with the labels: a collapse, gold that contradicts the crowd."""
+def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
+    """Say what may be wrong with the labels: gold that contradicts the crowd, or a collapse.
+
+    Return whether one class took nearly all.
+    """
     crowd = fitted.inputs.responses
     problem = fitted.problem
     by_class = vb.class_probabilities(problem, fitted.found.run.q)
     mean_q = np.average(by_class, axis=0, weights=problem.copies)
     votes = doubts.votes_of(crowd)
-    if not doubts.note_collapse(crowd, votes, mean_q):
+    has_collapsed = doubts.note_collapse(crowd, votes, mean_q)
+    if not has_collapsed:
         doubts.note_missing_classes(crowd, votes, labels.label)
     gold = fitted.by_pattern.gold_codes
     if gold is not None and fitted.inputs.gold_codes is not None:
@@ -154,3 +162,4 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> None:
         scores = honest.scaled_scores(problem, fitted.plain, expected, gold.task)
         doubts.note_gold_against_crowd(gold, softmax(scores))
         doubts.note_workers_below_chance(crowd, fitted.inputs.gold_codes)
+    return has_collapsed

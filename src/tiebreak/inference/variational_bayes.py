@@ -12,6 +12,7 @@ from tiebreak.inference import (
     option_checks,
     priors,
     publishing,
+    silence,
     stages,
     vb,
 )
@@ -68,14 +69,17 @@ class VariationalBayes(Estimator):
     trust
         Workers who are known to be good: how many right answers to tasks of each class each of
         them starts with, such as {"ann": 50}.
+    saw_all
+        Workers who are known to have seen every task, such as rules that fire or stay silent, or
+        True for all: their silence counts as well.
     link_options
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
         `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
     gold_weight
         How often a known task counts for its workers, where a guessed one counts once. "auto": the
-        more, the more a worker answered, because guesses have errors in common [eq:gold-weight].
-        1 is the paper's VB-LC.
+        more, the more a worker answered, because guesses have errors in common [eq:gold-weight];
+        once where there are links. 1 is the paper's VB-LC.
     calibrate
         "auto": probabilities are scaled by how much errors are shared, which gold and links
         decide where there are enough of them. "votes": by `dependence` alone. "none": as the model
@@ -164,6 +168,7 @@ class VariationalBayes(Estimator):
         confusion_prior: priors.ConfusionPrior = "diagonal",
         worker_model: str = "confusion",
         trust: priors.Trust | None = None,
+        saw_all: silence.SawAllOption = None,
         gold_weight: GoldWeight = gold_weights.AUTO,
         link_options: LinkOptions | None = None,
         calibrate: str | bool = "auto",
@@ -181,6 +186,7 @@ class VariationalBayes(Estimator):
         self.confusion_prior = confusion_prior
         self.worker_model = worker_model
         self.trust = trust
+        self.saw_all = saw_all
         self.gold_weight = gold_weight
         self.link_options = link_options
         self.calibrate = calibrate
@@ -225,7 +231,8 @@ class VariationalBayes(Estimator):
         )
         crowd = inputs.responses
         warm = None if start is None else _warm_start_of(start)
-        same = warm if warm is not None and warm.is_for(crowd) else None
+        is_same = warm is not None and warm.is_for(crowd) and silence.are_alike(start, self)
+        same = warm if is_same else None
         whole = lay_out(crowd) if same is None else same.tasks
         self._keep_chosen_model(same, start)
         q = self._start_of_q(inputs, whole, start)
@@ -290,12 +297,13 @@ class VariationalBayes(Estimator):
             is_given = False
         problem = self._problem(patterns, inputs)
         if q is None:
-            q = vb.majority(problem.tasks, problem.n_classes)
+            q = vb.majority(problem.responses, problem.n_classes)
         if self.worker_model_ == COMMUNITIES and self._communities is None:
             from tiebreak.inference import communities
 
-            self._communities = communities.learn(problem, q, self._stopping).workers
-            problem = problem._replace(workers=self._communities)
+            said = silence.without_silence(problem)
+            self._communities = communities.learn(said, q, self._stopping).workers
+            problem = self._problem(patterns, inputs)
         q = vb.to_states(problem, q, self.random_state)
         return problem, Start(q, is_given, False, same, self.worker_model_)
 
@@ -320,7 +328,8 @@ class VariationalBayes(Estimator):
         if self.init == "spectral":
             from tiebreak.inference import spectral
 
-            return spectral.start(self._problem(Patterns(tasks), inputs), self.random_state)
+            said = silence.without_silence(self._problem(Patterns(tasks), inputs))
+            return spectral.start(said, self.random_state)
         return None
 
     def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
@@ -340,12 +349,13 @@ class VariationalBayes(Estimator):
             self.n_threads or default_threads(),
             copies=patterns.copies,
             gold_weight=gold_weights.find(
-                self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes
+                *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
+                has_links=inputs.link_codes is not None,
             ),
         )
         if self.worker_model_ == COMMUNITIES and self._communities is not None:
-            return problem._replace(workers=self._communities)
-        return problem
+            problem = problem._replace(workers=self._communities)
+        return silence.with_silence(problem, self.saw_all, crowd.workers, self.gold_weight)
 
     def _choose_model(
         self, patterns: Patterns, inputs: Inputs, by_pattern: Inputs, q: Floats | None

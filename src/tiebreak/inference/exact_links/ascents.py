@@ -297,7 +297,7 @@ def _uncertain(
     Bounds differ by what a crowd says that believes to err apart, so that they are scaled as its
     probabilities are: [eq:design-effect].
     """
-    n_votes = honest.n_responses(plain.tasks)
+    n_votes = honest.n_responses(plain.responses)
     scale = float(Calibration().scale(np.array([np.average(n_votes, weights=plain.copies)]))[0])
     label = vb.class_probabilities(plain, last.q).argmax(axis=1)
     size = np.bincount(groups.group)

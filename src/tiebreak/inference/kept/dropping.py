@@ -15,6 +15,7 @@ import numpy as np
 
 from tiebreak.errors import OptionError
 from tiebreak.inference import honest
+from tiebreak.inference.silence import refuse_silence
 from tiebreak.inference.stages import lay_out
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats
@@ -43,6 +44,7 @@ def require_keep(keep: str) -> None:
 
 def drop_responses(model: Fitted) -> Fitted:
     """Return the model with counts in the place of all its responses."""
+    refuse_silence(model, "A model of counts")
     crowd = model.responses_
     former = model._carried
     warm = getattr(model, "_warm_start", None)

@@ -15,10 +15,11 @@ from tiebreak.inference.class_prior import StatePrior
 from tiebreak.inference.inputs import require_memory
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.inference.worker_models.known_workers import NOTHING, KnownStates, KnownWorkers
+from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
 from tiebreak.inference.worker_models.selected import UNKNOWN, select_parameters, select_workers
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.layout import FREE, ByTask, Floats
+from tiebreak.kernels.layout import FREE, ByTask, Floats, Mask
 from tiebreak.kernels.threads import default_threads
 from tiebreak.labels import Labels
 from tiebreak.responses import Responses
@@ -42,11 +43,17 @@ class Knowledge(NamedTuple):
     states: StatePrior
     alpha: Floats
     workers: KnownWorkers
+    saw: Mask | None = None  # (n_workers,) who sees every task, so that silence counts
 
     def problem(self, tasks: ByTask, backend: str, n_threads: int | None) -> Problem:
         """Return the inference of tasks whose responses lie in the codes of the table."""
         kernels = choose_backend(backend, len(tasks.code))
-        return Problem(tasks, self.states, self.workers, kernels, n_threads or default_threads())
+        threads = n_threads or default_threads()
+        problem = Problem(tasks, self.states, self.workers, kernels, threads)
+        if self.saw is None:
+            return problem
+        heard = add_silence(tasks, self.saw, self.workers.n_classes, self.workers.n_states)
+        return problem._replace(tasks=heard, given=tasks)
 
     @property
     def beliefs(self) -> Beliefs:
@@ -112,7 +119,8 @@ def _of_variational_bayes(model: VariationalBayes) -> Knowledge:
     parameters = select_parameters(workers, model._beliefs.beta, at, base)
     table = np.ascontiguousarray(chosen.log_table(parameters, model.n_threads or default_threads()))
     known = KnownWorkers(table, workers.n_workers + 1, workers.n_classes)
-    return Knowledge(states, model._beliefs.alpha, known)
+    saw = chosen.saw if isinstance(chosen, SawAll) else None
+    return Knowledge(states, model._beliefs.alpha, known, saw)
 
 
 def base_prior(given: priors.ConfusionPrior, n_classes: int) -> Floats:

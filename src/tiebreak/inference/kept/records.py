@@ -33,6 +33,7 @@ from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.kinds import Kinds
 from tiebreak.inference.worker_models.one_class import FixedRows
+from tiebreak.inference.worker_models.saw_all import SawAll
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
@@ -46,6 +47,7 @@ RECORDS: dict[str, type[Any]] = {
         *(Calibration, LinkReport, DoubtfulLinks, ErrorRate, Tried, GridPoint),
         *(Beliefs, CrowdModel, Carried, CarriedStates, CarriedWorkers),
         *(ClassPrior, KnownShares, SubtypePrior, ConfusionMatrices, Coins, Kinds, FixedRows),
+        SawAll,
     )
 }
 

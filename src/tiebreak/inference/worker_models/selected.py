@@ -13,6 +13,7 @@ from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.kinds import Kinds
 from tiebreak.inference.worker_models.one_class import FixedRows
+from tiebreak.inference.worker_models.saw_all import SawAll
 from tiebreak.kernels.layout import Codes, Floats
 
 UNKNOWN = -1  # the code of a worker whom the model has never seen
@@ -40,6 +41,9 @@ def select_workers(model: WorkerModel, at: Codes, base: Floats) -> WorkerModel:
         assert isinstance(inner, ConfusionMatrices)
         fixed = np.concatenate([model.is_fixed, np.zeros((1, model.n_states), dtype=bool)])
         return FixedRows(inner, fixed[at])  # UNKNOWN is the last row: one who may say anything
+    if isinstance(model, SawAll):
+        inner = select_workers(model.inner, at, base)
+        return SawAll(inner, np.append(model.saw, False)[at])  # who is new may not have seen all
     if isinstance(model, CarriedWorkers):
         inner = select_workers(model.inner, at, base)
         added = np.concatenate([model.added, np.zeros_like(model.added[:1])])[at]
