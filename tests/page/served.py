@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,11 +70,11 @@ class Client:
         """Send a request on a connection of its own; keep the cookie that comes."""
         connection = http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=60)
         own = {} if self.cookie is None else {"Cookie": f"tiebreak={self.cookie}"}
-        connection.request(method, path, body=body, headers={**own, **(headers or {})})
-        got = connection.getresponse()
-        raw = got.read()
+        with closing(connection):
+            connection.request(method, path, body=body, headers={**own, **(headers or {})})
+            with connection.getresponse() as got:
+                raw = got.read()
         reply = Reply(got.status, {k.lower(): v for k, v in got.getheaders()}, "", raw)
-        connection.close()
         found = re.match(r"tiebreak=([^;]+)", reply.headers.get("set-cookie", ""))
         if found:
             self.cookie = found[1]
