@@ -90,7 +90,8 @@ def test_fifty_people_for_a_minute_on_100_000_tasks(tmp_path: Path) -> None:
 
 def killed(folder: Path, n_kills: int) -> None:
     """Kill the server again and again while three people answer; what it said is kept holds."""
-    make_job(folder, 300)
+    make_job(folder, 3_000)
+    rng = random.Random(1)
     port = free_port()
     acknowledged: list[str] = []
     stop = threading.Event()
@@ -110,6 +111,7 @@ def killed(folder: Path, n_kills: int) -> None:
                         acknowledged.append(shown.token)
                         goes_on[round_now[0]] += 1
                     page = reply.body
+                    time.sleep(rng.uniform(0.0, 0.1))
                 time.sleep(0.05)
             except (OSError, EOFError, ValueError):
                 time.sleep(0.05)
@@ -118,7 +120,6 @@ def killed(folder: Path, n_kills: int) -> None:
                     raise
                 time.sleep(0.05)
 
-    rng = random.Random(1)
     server = start(folder, "r.parquet", "--session", "s.db", port=port)
     threads = [threading.Thread(target=answer, args=(server, who)) for who in "abc"]
     for thread in threads:
