@@ -100,8 +100,8 @@ def clean_section(results: Results) -> str:
     rows = [clean_row(results, dataset, size) for dataset in DATASETS for size in SIZES]
     words = (
         "All links are right. Macro-F, then log loss. *Broken*: links that labels of hard break,\n"
-        "in all draws together. *Time*: the median time of a fit over that of the grid. Fits ran\n"
-        "side by side, and the first ones of a process also load compiled code: hence medians.\n"
+        "in all draws together. *Time*: the median processor time of a fit over that of the grid.\n"
+        "The first fits of a process also load compiled code: hence medians.\n"
     )
     return "\n".join(["## Clean links\n", words, table(head, rows)])
 

@@ -5,17 +5,15 @@ from tiebreak.files.crowdkit import from_crowdkit
 from tiebreak.files.opening import OpenTable, open_tables
 from tiebreak.files.readers import (
     Export,
-    read_class_texts,
-    read_contents,
     read_export,
     read_gold,
     read_labels,
     read_links,
     read_responses,
     read_tasks,
-    read_texts,
 )
 from tiebreak.files.task_values import read_selection, read_systems
+from tiebreak.files.texts import read_class_texts, read_contents, read_texts
 from tiebreak.files.writers import (
     refuse_unwritable_name,
     write_gold,

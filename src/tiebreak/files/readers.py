@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -12,9 +12,10 @@ from tiebreak import ids
 from tiebreak.errors import InputError, note
 from tiebreak.files import schemas
 from tiebreak.files.categories import category_order
-from tiebreak.files.columns import Schema, find_columns
-from tiebreak.files.doubts import note_odd_classes, stripped
+from tiebreak.files.columns import Schema
+from tiebreak.files.doubts import note_odd_classes
 from tiebreak.files.formats import FormatOptions, import_gold, import_options, import_table
+from tiebreak.files.loading import ColumnNames, load_table
 from tiebreak.files.multi_label import split_labels
 from tiebreak.files.packed import is_packed, read_packed
 from tiebreak.files.panel_columns import can_weigh, weigh_panel
@@ -22,16 +23,14 @@ from tiebreak.files.probability_columns import as_probabilities, read_classes
 from tiebreak.files.response_building import build, like
 from tiebreak.files.response_columns import default_repeats, find_response_columns, tell_order
 from tiebreak.files.soft_votes import has_soft_votes, read_soft_votes
-from tiebreak.files.sources import as_table, columns_table, is_column
+from tiebreak.files.sources import columns_table, is_column
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Column, Ids, as_list
+from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Labels
 from tiebreak.links import Links, Sampling, as_must, as_said
 from tiebreak.responses import Repeats, Responses
-
-ColumnNames = Mapping[str, object]
 
 
 class Export(NamedTuple):
@@ -199,7 +198,7 @@ def read_links(
     """
     if isinstance(source, Links):
         return source
-    table, found = _load(source, schemas.LINKS, columns, format, allow_empty=True)
+    table, found = load_table(source, schemas.LINKS, columns, format, allow_empty=True)
     return Links.from_columns(
         found["left"],
         found["right"],
@@ -238,7 +237,7 @@ def read_gold(
     if known is not None:
         return Gold.from_dict(known)
     unfolded = _unfolded(source, schemas.GOLD)
-    table, found = _load(unfolded, schemas.GOLD, columns, format, allow_empty=True)
+    table, found = load_table(unfolded, schemas.GOLD, columns, format, allow_empty=True)
     return Gold.from_columns(found["task"], found["label"], source=table.source)
 
 
@@ -257,7 +256,7 @@ def read_labels(
     """
     if isinstance(source, Labels):
         return source
-    table, found = _load(_unfolded(source, schemas.LABELS), schemas.LABELS, columns, format)
+    table, found = load_table(_unfolded(source, schemas.LABELS), schemas.LABELS, columns, format)
     task_code, tasks = _complete("task", found["task"], table)
     label, used = _complete("label", found["label"], table)
     _refuse_repeats(task_code, tasks, table)
@@ -284,89 +283,13 @@ def read_tasks(source: Any, *, columns: ColumnNames | None = None) -> Column:
     ['a', 'b']
     """
     if _is_table(source):
-        table, found = _load(source, schemas.TASKS, columns, None)
+        table, found = load_table(source, schemas.TASKS, columns, None)
         column = found["task"]
     else:
         column = clean("task", source)
         table = columns_table({"task": column})
     _complete("task", column, table)
     return column
-
-
-def read_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hashable, str]:
-    """Read what tasks look like: columns task and text. A task without a text is left out.
-
-    Examples
-    --------
-    >>> read_texts([("a", "A cat."), ("b", None)])
-    {'a': 'A cat.'}
-    """
-    return _texts_of(source, schemas.TEXTS, "task", columns)
-
-
-def read_contents(
-    source: Any, *, columns: ColumnNames | None = None
-) -> dict[str, dict[Hashable, str]]:
-    """Read all that a page can show of tasks: columns text, markdown, image, audio, as there are.
-
-    Examples
-    --------
-    >>> read_contents({"task": ["a", "b"], "image": ["a.png", None]})
-    {'image': {'a': 'a.png'}}
-    """
-    table, found = _load(source, schemas.CONTENTS, columns, None)
-    if len(found) == 1:
-        raise InputError(
-            f"{table.title}: nothing to show. Beside task it needs a column text, markdown, image "
-            "or audio."
-        )
-    tasks = as_list(found.pop("task"))
-    return {
-        name: {
-            task: str(value)
-            for task, value in zip(tasks, as_list(column), strict=True)
-            if task is not None and value is not None
-        }
-        for name, column in found.items()
-    }
-
-
-def read_class_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hashable, str]:
-    """Read what classes mean: columns class and text. A class without a text is left out.
-
-    Examples
-    --------
-    >>> read_class_texts([("cat", "Any feline."), ("dog", None)])
-    {'cat': 'Any feline.'}
-    """
-    return _texts_of(source, schemas.CLASS_TEXTS, "class", columns)
-
-
-def _texts_of(
-    source: Any, schema: Schema, name: str, columns: ColumnNames | None
-) -> dict[Hashable, str]:
-    _, found = _load(source, schema, columns, None)
-    rows = zip(as_list(found[name]), as_list(found["text"]), strict=True)
-    given = [(key, str(text)) for key, text in rows if text is not None]
-    texts = dict(given)
-    if len(texts) < len(given):
-        note(f"{len(given) - len(texts):,} texts are given twice: the last one of each counts.")
-    return texts
-
-
-def _load(
-    source: Any,
-    schema: Schema,
-    columns: ColumnNames | None,
-    format: str | None,
-    *,
-    allow_empty: bool = False,
-) -> tuple[Table, dict[str, Column]]:
-    """Make a table of the source and read the columns of its schema."""
-    table = as_table(source, schema.names, len(schema.needed), format)
-    positions = find_columns(table, schema, columns)
-    read = stripped(table, table.read(list(positions.values()), allow_empty=allow_empty))
-    return table, dict(zip(positions, read, strict=True))
 
 
 def _unfolded(source: Any, schema: Schema) -> Any:
