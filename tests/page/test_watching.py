@@ -13,7 +13,7 @@ from tiebreak.ask import Desk
 from tiebreak.ask.fitting import FitPoint
 from tiebreak.ask.log import Event
 from tiebreak.errors import InputError
-from tiebreak.page import watching
+from tiebreak.page import watch_view, watching
 from tiebreak.page.contents import Contents, markdown
 from tiebreak.page.room import Room
 from tiebreak.page.tokens import Tokens, clean_name
@@ -182,3 +182,12 @@ def test_a_person_settles_what_is_theirs_and_is_not_talked_out_of_the_rest(desk:
     assert desk.progress().is_soft
     assert not says("bob", 2)  # against ann only
     assert says("bob", 1, desk.job.responses.tasks[5])  # against himself
+
+
+def test_the_next_page_keeps_what_was_searched(desk: Desk) -> None:
+    room = Room(desk, Tokens(), Contents.of({}, desk.job))
+    lead = room.tokens.new_visitor("lead", is_lead=True)
+    wanted = Wanted("text", desk.job.responses.classes[2], high=0.9)
+    found = listing(desk, desk.last_fit(), wanted)._replace(n_pages=3)
+    shown = watch_view.tasks(room, lead, found, wanted)
+    assert "words=text&amp;worker=&amp;label=2&amp;low=0.0&amp;high=0.9&amp;page=1" in shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from urllib.parse import urlencode
 
 from tiebreak import charts
@@ -72,7 +71,7 @@ def tasks(room: Room, visitor: Visitor, listing: Listing, wanted: Wanted) -> Mar
         _filter(room, wanted),
         tag("p", found, role="status"),
         tag("ul", *(_task(room, visitor, each) for each in listing.rows), class_="tasks"),
-        _pages(listing, wanted),
+        _pages(room, listing, wanted),
         id="tasks",
         aria_labelledby="tasks-title",
     )
@@ -195,13 +194,13 @@ def _set_form(room: Room, visitor: Visitor, doubt: Doubt, name: str) -> Markup:
     )
 
 
-def _pages(listing: Listing, wanted: Wanted) -> Markup | None:
+def _pages(room: Room, listing: Listing, wanted: Wanted) -> Markup | None:
     if listing.n_pages < 2:
         return None
     here = min(wanted.page, listing.n_pages - 1)
     ends = [("Before", here - 1), ("Next", here + 1)]
     links = [
-        tag("li", tag("a", words, href=f"/watch?{_query(wanted, page)}#tasks"))
+        tag("li", tag("a", words, href=f"/watch?{_query(room, wanted, page)}#tasks"))
         for words, page in ends
         if 0 <= page < listing.n_pages
     ]
@@ -209,11 +208,10 @@ def _pages(listing: Listing, wanted: Wanted) -> Markup | None:
     return tag("nav", tag("ul", *links, where), aria_label="Pages of tasks")
 
 
-def _query(wanted: Wanted, page: int) -> str:
-    given = {"words": wanted.words, "worker": wanted.worker}
-    label: Hashable = wanted.label
-    if label is not None:
-        given["class"] = str(label)
+def _query(room: Room, wanted: Wanted, page: int) -> str:
+    given: dict[str, object] = {"words": wanted.words, "worker": wanted.worker}
+    if wanted.label is not None:
+        given["label"] = room.desk.job.code_of_class(wanted.label)
     return urlencode({**given, "low": wanted.low, "high": wanted.high, "page": page})
 
 
