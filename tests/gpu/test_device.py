@@ -182,7 +182,7 @@ def test_worker_models_give_the_labels_of_the_processor(worker_model: str) -> No
         for backend in ("numba", "cuda")
     ]
     share = np.mean(fits[0].labels_.label == fits[1].labels_.label)
-    assert share > 0.995
+    assert share > 0.99  # subtypes have many modes near each other, and q is float32 there
 
 
 def test_links_and_other_estimators_run_there_too() -> None:
