@@ -457,3 +457,13 @@ def test_a_sample_of_tasks_judges_no_worker() -> None:
     assert found["agreement"]["is_sample"]
     assert found["agreement"]["spam"] == []
     assert ALONE not in found["workers"]["verdicts"]
+
+
+def test_what_is_odd_about_gold_is_said_on_the_page() -> None:
+    """Gold of one class says little of judges: the section says so, and nothing is raised."""
+    crowd = tb.simulate.crowd(120, 5, 2, responses_per_task=5, random_state=0)
+    one = crowd.responses.classes[0]
+    known = {task: label for task, label in crowd.gold.to_dict().items() if label == one}
+    model = tb.VariationalBayes().fit(crowd.responses)
+    found = gather(model, truth=known)["sections"]["judges"]
+    assert any("All gold is of one class" in each for each in found["sentences"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from tiebreak import charts, panel
 from tiebreak.charts import Number, number
+from tiebreak.errors import InputNote
 from tiebreak.html_report.subject import LOOK, Sentence, Subject, known, name, restricted
 from tiebreak.markup import Markup, join, tag
 from tiebreak.panel.text import sentences
@@ -32,7 +34,9 @@ def measure(subject: Subject) -> dict[str, Any] | None:
         return None
     if subject.sample is not subject.model:
         model = restricted(subject.model, codes[codes >= 0].astype(np.int64))
-    found = panel.report(model, gold)
+    with warnings.catch_warnings(record=True) as notes:  # said on the page
+        warnings.simplefilter("always", InputNote)
+        found = panel.report(model, gold)
     return {
         "n_known": found.n_known,
         "judges": [
@@ -46,7 +50,7 @@ def measure(subject: Subject) -> dict[str, Any] | None:
             for each in found.judges[: subject.limits.workers]
         ],
         "effective": None if found.shared is None else known(found.shared.effective),
-        "sentences": sentences(found),
+        "sentences": [*(str(each.message) for each in notes), *sentences(found)],
     }
 
 
