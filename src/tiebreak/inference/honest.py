@@ -12,7 +12,7 @@ from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.kernels.threads import for_each
 
-TASKS_AT_ONCE = 1 << 17  # memory for the scores of some tasks, not of all
+TASKS_AT_ONCE = 1 << 15  # memory for the scores of some tasks, not of all
 
 
 def choose(
@@ -104,10 +104,10 @@ def probabilities(
 
     def work(piece: int) -> None:
         low = piece * TASKS_AT_ONCE
-        tasks = np.arange(low, min(low + TASKS_AT_ONCE, n_tasks), dtype=np.int32)
-        part = layout.part_of(problem.tasks, tasks, problem.n_states)
+        high = min(low + TASKS_AT_ONCE, n_tasks)
+        part = layout.slice_of(problem.tasks, low, high, problem.n_states)
         scores = vb.class_scores(problem, problem.backend.score_tasks(part, *logs))
-        q[tasks[0] : tasks[-1] + 1] = softmax(scale[tasks, None] * scores)
+        q[low:high] = softmax(scale[low:high, None] * scores)
 
     for_each(work, -(-n_tasks // TASKS_AT_ONCE), problem.n_threads)
     return q
