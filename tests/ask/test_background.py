@@ -11,7 +11,7 @@ import pytest
 import tiebreak as tb
 from tiebreak.ask import Desk, Question
 from tiebreak.ask.log import BY_HAND
-from tiebreak.errors import OptionError
+from tiebreak.errors import OptionError, TiebreakError
 from tiebreak.simulate import Crowd
 
 CLASSES = 3
@@ -95,6 +95,18 @@ def test_when_all_is_asked_it_waits_for_the_worker_and_then_ends(desk: Desk, thr
     assert desk.fits.made is not None
     labels = desk.fits.made.model.labels_.best()
     assert labels == truth
+
+
+def test_nobody_waits_for_a_worker_that_broke_off(desk: Desk) -> None:
+    ann = desk.session("ann")
+    while (question := ann.next()) is not None:
+        ann.answer(question, question.choices[0])
+    assert desk.background is not None
+    desk.background.error = MemoryError("no room")
+    with pytest.raises(TiebreakError, match="no room.*Every answer is kept"):
+        ann.next()
+    with pytest.raises(TiebreakError, match="start the server again"):
+        desk.model()
 
 
 def test_a_lease_that_is_over_shows_another_question_where_it_was_answered(

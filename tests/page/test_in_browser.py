@@ -115,7 +115,11 @@ def step(view: Any, press: Press, key: str) -> None:
     """Press a key, and wait for what comes of it."""
     view.evaluate("document.getElementById('ask').dataset.old = '1'")
     press(view, key)
-    view.wait_for_selector('#ask:not([data-old]) #asked:not(:has-text("Choosing"))')
+    try:
+        view.wait_for_selector('#ask:not([data-old]) #asked:not(:has-text("Choosing"))')
+    except Exception as error:
+        shown = view.locator("body").inner_text()
+        raise AssertionError(f"after {key!r} the page shows: {shown}") from error
 
 
 def right_key(view: Any, known: dict[str, str]) -> str:

@@ -230,8 +230,9 @@ def test_sigterm_saves(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert json.loads(out.splitlines()[-1]) == {"done": 104}
-    assert tb.load(tmp_path / "m.tbm").responses_.n_responses == 105
+    done = json.loads(out.splitlines()[-1])["done"]
+    assert done in range(99, 105)  # lines that still lay in the pipe were not taken, nor told
+    assert tb.load(tmp_path / "m.tbm").responses_.n_responses == done + 1
     assert not (tmp_path / "m.tbm.journal").exists()
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tiebreak.ask.fitting import FittedSession
 from tiebreak.ask.log import Snapshot, Subject
-from tiebreak.errors import ConvergenceWarning, InputNote
+from tiebreak.errors import ConvergenceWarning, InputNote, TiebreakError
 from tiebreak.inference import VariationalBayes
 from tiebreak.selection.offers import Offer
 
@@ -84,11 +84,20 @@ class Background:
         """Return the model that knows all answers; the worker fits it, the caller waits."""
         future: Future[VariationalBayes] = Future()
         with self._wish:
-            if self._closes or self.error is not None:
+            self.raise_if_ended()
+            if self._closes:
                 raise RuntimeError("The worker that fits has ended.")
             self._finals.append(future)
             self._wish.notify()
         return future.result()
+
+    def raise_if_ended(self) -> None:
+        """Say so where the worker broke off: nobody is to wait for what never comes."""
+        if self.error is not None:
+            raise TiebreakError(
+                f"The worker that fits has ended: {self.error!r}. Every answer is kept; start the "
+                "server again to go on."
+            ) from self.error
 
     def close(self) -> None:
         """End the worker, after the fit that it may be at."""

@@ -306,6 +306,7 @@ class Session:
             self._bring_skipped()
             question = self._first_open()
         if question is None:
+            background.raise_if_ended()
             self._nothing_left = True
             background.wake(self.who, is_short=not background.knows_all())
         return question

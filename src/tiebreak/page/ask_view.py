@@ -277,7 +277,7 @@ def _waiting() -> Markup:
         tag("p", "The model is looking at the answers. The next question comes by itself."),
         tag("p", tag("a", "Look again", href="/")),
         hx_get="/ask",
-        hx_trigger="load delay:700ms",
+        hx_trigger="load delay:700ms, every 3s",  # the second: where a look failed
         hx_target=INTO,
         hx_swap="outerHTML",
     )

@@ -11,7 +11,11 @@ from tiebreak.markup import Child, Markup, join, tag
 from tiebreak.page.tokens import Tokens, Visitor
 
 VIEWS = (("/", "Ask", False), ("/watch", "Watch", True), ("/people", "People", True))
-HTMX = '{"allowEval":false,"includeIndicatorStyles":false,"historyEnabled":false}'
+# No delay between what comes in and its buttons: a key in between would leave the page.
+HTMX = (
+    '{"allowEval":false,"includeIndicatorStyles":false,"historyEnabled":false,'
+    '"defaultSettleDelay":0}'
+)
 
 
 def document(
