@@ -103,7 +103,7 @@ def test_nobody_waits_for_a_worker_that_broke_off(desk: Desk) -> None:
         ann.answer(question, question.choices[0])
     assert desk.background is not None
     desk.background.error = MemoryError("no room")
-    with pytest.raises(TiebreakError, match="no room.*Every answer is kept"):
+    with pytest.raises(TiebreakError, match=r"no room.*Every answer is kept"):
         ann.next()
     with pytest.raises(TiebreakError, match="start the server again"):
         desk.model()
