@@ -33,10 +33,11 @@ from tiebreak.inference.estimator import Estimator, normalise, require_fitted
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.kept.dropping import Carried
 from tiebreak.inference.kept.prediction import knowledge_of
-from tiebreak.inference.problem import Problem, Stopping, TasksElsewhere
+from tiebreak.inference.problem import Beliefs, Problem, Run, Stopping, TasksElsewhere
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.stages import Start
+from tiebreak.inference.warm_start import WarmStart
 from tiebreak.inference.worker_models import AnswerCounts, CrowdModel, crowd_model, one_class
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import (
@@ -49,6 +50,7 @@ from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.kernels.threads import default_threads
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
+from tiebreak.responses import Responses
 
 WORKER_MODELS = ("confusion", "coin", "kinds")
 BACKENDS = ("auto", "numpy", "numba")
@@ -166,6 +168,7 @@ def _fit_bayes(
     model.models_tried_ = None
     labels = _publish_bayes(model, fitted)
     model._carried = _carried(problem.tasks, found.run.q, problem, units)
+    model._warm_start = _warm_start(model, units.crowd.empty(), problem, plain.beliefs, found.run)
     _note_doubts(fitted, units, model._carried, model.dependence)
     tables = vb.expected_logs(problem, found.run.beliefs)
     return Outcome(tables, found.calibration, labels.label, labels.q)
@@ -240,6 +243,21 @@ def _publish_bayes(model: VariationalBayes, fitted: Fitted) -> publishing.LabelC
         publishing.note_broken(model.violations_)
     publishing.note_uncertain(model.uncertain_groups_)
     return labels
+
+
+def _warm_start(
+    model: VariationalBayes, nobody: Responses, problem: Problem, plain: Beliefs, run: Run
+) -> WarmStart:
+    """Return where the fit ended, of no task: what responses added to workers stays."""
+    return WarmStart(
+        nobody,
+        stages.lay_out(nobody),
+        plain,
+        np.zeros((0, problem.n_states)),
+        vb.added(problem, run.beliefs),
+        model.worker_model,
+        has_patterns=False,
+    )
 
 
 def _note_doubts(fitted: Fitted, units: Units, carried: Carried, dependence: float) -> None:

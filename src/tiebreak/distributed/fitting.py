@@ -74,6 +74,7 @@ class DistributedFit:
         self.n_unsure = sum(each.n_unsure for each in written)
         self.labels_by_class: Offsets = np.sum([each.by_class for each in written], axis=0)
         self.n_responses = 0
+        self.answers: Offsets = np.zeros((0, 0), np.int64)  # (worker, class) responses
         self.n_lost = 0  # workers that died on the way
 
     def __getattr__(self, name: str) -> Any:
@@ -131,6 +132,7 @@ def fit_partitions(
         _forget(executor, units)
     made = DistributedFit(_without_tasks(model, crowd), LabelFiles(folder), written)
     made.n_responses = crowd.n_responses
+    made.answers = sums.counts
     made.n_lost = int(getattr(executor, "n_lost", 0))
     model._warn_unsettled(getattr(model, "tol", 0.0))
     output.finish(folder, _summary(made, crowd))

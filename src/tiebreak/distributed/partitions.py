@@ -308,7 +308,8 @@ def _tell(looks: list[Look | None], kept: list[Look]) -> None:
     n_empty = len(looks) - len(kept)
     if n_empty:
         note(f"{counted(n_empty, 'shard')} of {len(looks):,} empty: left out.")
-    notes = [f"{each.name}: {text}" for each in kept for text in each.notes]
+    told = ((each.name, text) for each in kept for text in each.notes)
+    notes = [text if name in text else f"{name}: {text}" for name, text in told]
     for text in notes[:SHOWN_NOTES]:
         note(text)
     if len(notes) > SHOWN_NOTES:

@@ -8,6 +8,7 @@ ids may share a hash.
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from tiebreak import ids
 from tiebreak.distributed.executor import Executor
 from tiebreak.distributed.partitions import Crowd, Look, in_classes
-from tiebreak.errors import InputError, note
+from tiebreak.errors import InputError, InputNote, note
 from tiebreak.files.atomic_write import open_folder
 from tiebreak.files.packed import read_packed, write_packed
 from tiebreak.ids import Ids
@@ -127,7 +128,7 @@ def hash_ids(names: Ids) -> Hashes:
         values = pa.array([str(name) for name in names], pa.large_string())
     if pa.types.is_integer(values.type):
         whole = values.cast(pa.int64(), safe=False).to_numpy()
-        return _mixed(np.array(whole, dtype=np.int64).view(np.uint64))
+        return _mixed(np.asarray(whole.astype(np.uint64)))
     text = values.cast(pa.large_string())
     pieces = [_hash_text(text[at : at + AT_ONCE]) for at in range(0, len(text), AT_ONCE)]
     return np.concatenate([*pieces, np.empty(0, np.uint64)])
@@ -150,7 +151,8 @@ def _hash_text(text: Any) -> Hashes:
     np.cumsum((raw.astype(np.uint64) + np.uint64(1)) * powers[:-1], out=sums[1:])
     start = offsets[:-1] - low
     end = offsets[1:] - low
-    return _mixed((sums[end] - sums[start]) * back[start] + (end - start).astype(np.uint64))
+    moved = (sums[end] - sums[start]) * back[start]
+    return _mixed(np.asarray(moved + (end - start).astype(np.uint64), dtype=np.uint64))
 
 
 def _mixed(x: Hashes) -> Hashes:
@@ -201,7 +203,7 @@ def split_partition(index: int, path: str, classes: Ids, n_parts: int, folder: s
     for part in range(n_parts):
         task = np.flatnonzero(bucket == part)
         if len(task):
-            write_packed(_piece(folder, part, index), _tasks_of(crowd, task))
+            write_packed(_piece(folder, part, index), tasks_of(crowd, task))
     return n_parts
 
 
@@ -225,7 +227,9 @@ def join_pieces(
         )
     if tasks is None:
         return None
-    built = builder.finish(tasks=tasks.values, classes=classes.values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputNote)  # told once, of all
+        built = builder.finish(tasks=tasks.values, classes=classes.values)
     made = Responses.from_built(built)
     name = f"part-{part:05d}.tb"
     write_packed(Path(out) / name, made)
@@ -243,7 +247,7 @@ def _piece(folder: str, part: int, index: int) -> Path:
     return Path(folder) / f"{part:05d}-{index:05d}.tb"
 
 
-def _tasks_of(crowd: Responses, task: npt.NDArray[Any]) -> Responses:
+def tasks_of(crowd: Responses, task: npt.NDArray[Any]) -> Responses:
     """Return the responses on some tasks."""
     length = crowd.start[task + 1] - crowd.start[task]
     end = np.cumsum(length)
