@@ -12,6 +12,7 @@ import shutil
 import zlib
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from tiebreak.kernels.layout import Swept
 from tiebreak.kernels.sweeper import Logs
 
 FINGERPRINT = "fingerprint.json"
+FIRST = "sweep-00000.npz"  # what the start implies: no sweep
 
 
 class Checkpoint:
@@ -44,10 +46,10 @@ class Checkpoint:
         if not file.is_file():
             return None
         try:
-            with np.load(file, allow_pickle=False) as kept:
+            with file.open("rb") as opened, np.load(opened, allow_pickle=False) as kept:
                 given = int(kept["given"])
                 sums = Swept(kept["counts"], kept["totals"], *map(float, kept["figures"]))
-        except (OSError, ValueError, KeyError, zlib.error) as error:
+        except (OSError, ValueError, KeyError, EOFError, zlib.error, BadZipFile) as error:
             raise FileError(
                 f"{file} is damaged ({error}). Remove it and the later ones; --resume then goes on "
                 "from the one before."
@@ -100,7 +102,7 @@ class Checkpoint:
 
 def n_sweeps_in(folder: Path) -> int:
     """Return how many sweeps a checkpoint holds."""
-    return sum(1 for _ in folder.glob("sweep-*.npz"))
+    return sum(1 for file in folder.glob("sweep-*.npz") if file != folder / FIRST)
 
 
 def _digest(tables: Logs | None) -> int:

@@ -12,6 +12,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError
 from typing import Any
 
 from tiebreak._version import __version__
@@ -34,6 +35,7 @@ class DaskExecutor:
     def __init__(self, client: Any) -> None:
         self.client = client
         self.n_lost = 0  # workers, since the beginning
+        self.n_moved = 0  # places, to workers that came later
         self._home: dict[int, str] = {}
         self._seen: set[str] = set()
         self._heard = time.monotonic()
@@ -44,58 +46,54 @@ class DaskExecutor:
     ) -> dict[int, Result]:
         """Call the task for every place on the worker of that place; return by place."""
         self._settle(arguments)
-        pending = {place: self._submit(task, place, arguments[place]) for place in arguments}
-        done: dict[int, Result] = {}
-        errors: dict[int, BaseException] = {}
-        deaths: Counter[int] = Counter()
-        while pending:
-            self._collect(pending, done, errors)
-            lost = [place for place in pending if self._home[place] not in self._seen]
-            if not lost:
-                continue
-            self._blame(task, lost, deaths, arguments)
-            for place in lost:
-                pending[place].cancel()
-            self._rehome(lost)
-            self._redo(task, lost, deaths, arguments, pending)
-        if errors:
-            raise _worded(errors[min(errors)])
-        return {place: done[place] for place in sorted(done)}
+        round_ = _Round(task, arguments)
+        self._submit(round_, list(arguments))
+        while round_.pending:
+            self._collect(round_)
+            lost = [place for place in round_.pending if self._home[place] not in self._seen]
+            if lost:
+                self._redo(round_, lost)
+        if round_.errors:
+            raise _worded(round_.errors[min(round_.errors)])
+        return {place: round_.done[place] for place in sorted(round_.done)}
 
     def everywhere(self, task: Callable[..., Any], *arguments: Any) -> None:
         """Call a task once on every worker that is there; whoever is gone needs no call."""
         with contextlib.suppress(Exception):
             self.client.run(task, *arguments, on_error="ignore")
 
-    def _submit(self, task: Callable[..., Any], place: int, arguments: tuple[Any, ...]) -> Any:
-        key = f"tiebreak-{task.__name__}-{place}-{secrets.token_hex(4)}"
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sending large graph")
-            return self.client.submit(
-                task, *arguments, key=key, workers=[self._home[place]], pure=False, retries=0
-            )
+    def _submit(self, round_: _Round, places: list[int]) -> None:
+        for place in places:
+            key = f"tiebreak-{round_.task.__name__}-{place}-{secrets.token_hex(4)}"
+            given = round_.arguments[place]
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="Sending large graph")
+                round_.pending[place] = self.client.submit(
+                    round_.task, *given, key=key, workers=[self._home[place]], pure=False
+                )
 
-    def _collect(
-        self, pending: dict[int, Any], done: dict[int, Any], errors: dict[int, BaseException]
-    ) -> None:
+    def _collect(self, round_: _Round) -> None:
         """Wait a moment; take in what is done, and see which workers are there."""
         from distributed import wait
 
-        with contextlib.suppress(TimeoutError):
+        pending = round_.pending
+        try:
             wait(list(pending.values()), timeout=POLL_S)
-        ready = [place for place, future in pending.items() if future.status == "finished"]
+        except TimeoutError:
+            pass
+        except CancelledError as error:  # by the client, once the scheduler is gone
+            raise self._scheduler_lost() from error
+        ready = {place: each for place, each in pending.items() if each.status == "finished"}
         if ready:
             with self._saying_what_is_lost():
-                found = self.client.gather(
-                    {place: pending[place] for place in ready}, errors="skip", direct=True
-                )
+                found = self.client.gather(ready, errors="skip", direct=True)
             for place, result in found.items():
-                done[place] = result
-                del pending[place]
+                round_.done[place] = result
+                pending.pop(place).release()
         for place, future in list(pending.items()):
             if future.status == "error":
-                errors[place] = future.exception()
-                del pending[place]
+                round_.errors[place] = future.exception()
+                pending.pop(place).release()
         if pending:
             self._look()
 
@@ -134,6 +132,7 @@ class DaskExecutor:
             fullest = max(sorted(load), key=lambda address: load[address])
             emptiest = min(sorted(load), key=lambda address: load[address])
             self._home[max(p for p, home in self._home.items() if home == fullest)] = emptiest
+            self.n_moved += 1
             load = self._load()
 
     def _rehome(self, lost: list[int]) -> None:
@@ -166,51 +165,41 @@ class DaskExecutor:
             time.sleep(POLL_S)
             self._look()
 
-    def _blame(
-        self,
-        task: Callable[..., Any],
-        lost: list[int],
-        deaths: Counter[int],
-        arguments: Mapping[int, tuple[Any, ...]],
-    ) -> None:
-        """Count workers that died with a place at work; refuse a place that kills them all."""
-        deaths.update(lost)
-        worst = max(lost, key=lambda place: deaths[place])
-        if deaths[worst] < MOST_DEATHS:
-            return
-        suspects = [place for place in lost if deaths[place] == deaths[worst]]
-        named = first_few([_described(arguments[place]) for place in suspects], 3)
-        raise ClusterError(
-            f"{counted(deaths[worst], 'worker')} died one after the other at {task.__name__} of "
-            f"{named}. Memory is the usual reason: cut shards smaller (tiebreak shuffle --parts), "
-            "or give workers more memory; then go on with --resume."
-        )
+    def _redo(self, round_: _Round, lost: list[int]) -> None:
+        """Give lost places to other workers, and ask again.
 
-    def _redo(
-        self,
-        task: Callable[..., Any],
-        lost: list[int],
-        deaths: Counter[int],
-        arguments: Mapping[int, tuple[Any, ...]],
-        pending: dict[int, Any],
-    ) -> None:
-        """Ask again; places that were at work in two deaths go one by one, to find who kills."""
-        suspects = [place for place in lost if deaths[place] >= MOST_DEATHS - 1]
+        Those that were at work in two deaths go one by one, so that it is found who kills.
+        """
+        round_.deaths.update(lost)
+        self._refuse_deadly(round_, lost)
         for place in lost:
-            if place not in suspects:
-                pending[place] = self._submit(task, place, arguments[place])
-        for place in suspects:
-            pending[place] = self._submit(task, place, arguments[place])
-            while pending[place].status == "pending" and self._home[place] in self._seen:
-                time.sleep(POLL_S)
-                self._look()
-            if self._home[place] not in self._seen:
-                waiting = suspects[suspects.index(place) + 1 :]
-                for other in waiting:  # these were not at work
-                    deaths[other] -= 1
-                    self._rehome([other])
-                    pending[other] = self._submit(task, other, arguments[other])
+            round_.pending.pop(place).cancel()
+        self._rehome(lost)
+        suspects = [place for place in lost if round_.deaths[place] >= MOST_DEATHS - 1]
+        self._submit(round_, [place for place in lost if place not in suspects])
+        for n, place in enumerate(suspects):
+            self._rehome([place] if self._home[place] not in self._seen else [])
+            self._submit(round_, [place])
+            while place in round_.pending and self._home[place] in self._seen:
+                self._collect(round_)
+            if place in round_.pending:  # its worker died: the others wait, and are not to blame
+                self._submit(round_, suspects[n + 1 :])
+                round_.deaths.subtract(suspects[n + 1 :])
                 return
+
+    @staticmethod
+    def _refuse_deadly(round_: _Round, lost: list[int]) -> None:
+        """Refuse a place at which every worker dies."""
+        worst = max(lost, key=lambda place: round_.deaths[place])
+        n_deaths = round_.deaths[worst]
+        if n_deaths < MOST_DEATHS:
+            return
+        raise ClusterError(
+            f"{counted(n_deaths, 'worker')} died one after the other at {round_.task.__name__} of "
+            f"{_described(round_.arguments[worst])}. Memory is the usual reason: cut shards "
+            "smaller (tiebreak shuffle --parts), or give workers more memory; then go on with "
+            "--resume."
+        )
 
     def _require_tiebreak(self) -> None:
         """Refuse a cluster on which tiebreak is missing somewhere, or of another version."""
@@ -247,12 +236,24 @@ class DaskExecutor:
             raise
         except TimeoutError:
             raise ClusterError(f"The cluster has no worker for {ALONE_S:.0f} s. {WAY_ON}") from None
-        except OSError as error:
+        except (OSError, CancelledError) as error:
             raise self._scheduler_lost() from error
 
     def _scheduler_lost(self) -> ClusterError:
         address = getattr(self.client.scheduler, "address", None) or "the cluster"
         return ClusterError(f"The scheduler at {address} is lost. {WAY_ON}")
+
+
+class _Round:
+    """What is asked in one call of `each`, and how far it is."""
+
+    def __init__(self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> None:
+        self.task = task
+        self.arguments = arguments
+        self.pending: dict[int, Any] = {}  # futures, by place
+        self.done: dict[int, Any] = {}
+        self.errors: dict[int, BaseException] = {}
+        self.deaths: Counter[int] = Counter()  # of workers, while a place was asked
 
 
 @contextlib.contextmanager
@@ -290,7 +291,7 @@ def _local(distributed: Any, address: str) -> Any:
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         memory_limit=0,  # mapped files count as memory to Dask, which would kill for them
         silence_logs=50,
     )

@@ -196,7 +196,10 @@ class Part:
         label[named.task] = named.label
         labels = Labels.from_probabilities(crowd.tasks, crowd.classes, by_class, label=label)
         file = f"labels-{self.recipe.number:05d}.parquet"
-        files.write_labels(Path(wish.folder) / file, labels, probabilities=wish.probabilities)
+        try:
+            files.write_labels(Path(wish.folder) / file, labels, probabilities=wish.probabilities)
+        except FileError as error:
+            raise FileError(f"{error} The fit is kept: go on with --resume.") from None
         assert labels.probability is not None  # made from probabilities
         n_unsure = int((labels.probability < 0.9).sum())
         each = np.bincount(label, minlength=crowd.n_classes)
