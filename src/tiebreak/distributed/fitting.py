@@ -41,7 +41,8 @@ from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions
 
-TABLES_HELD = 6  # by the driver, at once: sums, logs, beliefs, and three for extrapolation
+TABLES_HELD = 4  # by the driver: sums, logs, beliefs. Measured: 11 in all with 4 units, and
+TABLES_A_UNIT = 2  # that go out and come back at once
 DRIVER_BYTES = 300 << 20  # beside tables
 NAMED_BYTES = 200  # that a task named by links or gold takes in the driver, with five responses
 
@@ -188,14 +189,16 @@ def _require_memory(crowd: Crowd, n_named: int, n_states: int) -> None:
     n_workers = len(crowd.workers)
     n_classes = len(crowd.classes)
     table = 8 * n_workers * n_classes * n_states
-    needed = DRIVER_BYTES + TABLES_HELD * table + NAMED_BYTES * n_named
+    n_tables = TABLES_HELD + TABLES_A_UNIT * len(crowd.units)
+    needed = DRIVER_BYTES + n_tables * table + NAMED_BYTES * n_named
     limit = _memory_bytes()
     if needed <= limit:
         return
     of_named = NAMED_BYTES * n_named
     raise ResponseError(
         f"{n_workers:,} workers and {n_classes:,} classes make a table of {_size(table)} "
-        f"(workers · classes · states · 8 bytes), of which the driver holds {TABLES_HELD}; "
+        f"(workers · classes · states · 8 bytes), of which the driver holds {n_tables} "
+        f"with {len(crowd.units)} units; "
         f"{n_named:,} tasks that links and gold name take {_size(of_named)}. Together that is "
         f"{_size(needed)}, and this machine has {_size(limit)}. Start the driver on a larger "
         "machine, fit fewer workers or classes at a time, or name fewer tasks."
