@@ -78,7 +78,10 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     else:
         problem = knowledge.problem(tasks, *where_it_runs(model))
         q = honest.probabilities(problem, knowledge.beliefs, model.calibration_ or AS_IT_IS)
-    return Labels.from_probabilities(crowd.tasks, model.classes_, q, frame=crowd.frame)
+    label, top = choose_backend(where_it_runs(model)[0], len(tasks.code)).likeliest(q)
+    return Labels.from_probabilities(
+        crowd.tasks, model.classes_, q, label=label, top=top, frame=crowd.frame
+    )
 
 
 def knowledge_of(model: Estimator) -> Knowledge | None:
@@ -140,13 +143,13 @@ def in_codes_of(model: Estimator, crowd: Responses, knowledge: Knowledge | None)
     if knowledge is not None and (worker == MISSING).any():
         _note_unknown(crowd, np.flatnonzero(worker == MISSING))
     worker = np.where(worker == MISSING, n_known, worker)
-    given_worker, given_label = np.divmod(crowd.code, crowd.n_classes)
-    code = (worker[given_worker] * n_classes + label[given_label]).astype(np.int32)
+    own_code = (worker[:, None] * n_classes + label).astype(np.int32).ravel()  # by that of crowd
+    code = own_code[crowd.code]
     start = crowd.start
     weight = crowd.weight
     unknown = label == MISSING
     if unknown.any():
-        kept = ~unknown[given_label]
+        kept = ~unknown[crowd.code % crowd.n_classes]
         _note_labels(crowd, np.flatnonzero(unknown), len(kept) - int(kept.sum()))
         code = code[kept]
         weight = None if weight is None else weight[kept]
