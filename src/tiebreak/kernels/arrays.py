@@ -15,7 +15,7 @@ def entropy(q: Floats) -> float:
 
 
 def softmax(score: Floats, scale: Floats | None = None) -> Floats:
-    """Return exp(score) with rows that sum to 1; `scale` is what each row is multiplied by first."""
+    """Return exp(scale · score) with rows that sum to 1; `scale` has a number for each row."""
     if 1 < score.shape[1] <= FEW_CLASSES:
         return _softmax_by_column(score, scale)
     if scale is not None:

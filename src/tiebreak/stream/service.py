@@ -148,7 +148,7 @@ class Service:
         self.save()
 
     def save(self) -> None:
-        """Write the model file, of a fit of all open tasks where they are few; clear the journal."""
+        """Catch up, write the model file, and clear the journal."""
         if self._stream is None:
             return
         self._tell(self._stream.catch_up())
