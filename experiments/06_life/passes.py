@@ -95,7 +95,7 @@ def one_pass(config: dict[str, Any], datasets: list[str]) -> dict[str, Any]:
 
 
 def simulated(config: dict[str, Any]) -> dict[str, Any]:
-    """Stream simulated crowds, on which no constant was chosen, with restarts more or less often."""
+    """Stream simulated crowds, on which no constant was chosen, with more or fewer restarts."""
     part = config["simulated"]
     found: dict[str, Any] = {}
     for n_classes in part["classes"]:

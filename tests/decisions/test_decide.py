@@ -216,7 +216,7 @@ def test_probabilities_at_another_scale_are_those_of_another_fit() -> None:
     known = Spread(0.0, 0.0, 0.0)
     moved = Calibration(0.7, 1.0, known)
     found = accuracy._by_scale(
-        stated._replace(calibration=Calibration(0.35, 1.0, known)), np.arange(80)
+        stated._replace(calibration=Calibration(0.35, 1.0, known)), np.arange(80, dtype=np.int32)
     )
     assert found[0] == pytest.approx(stated.q.max(axis=1))
     scores = np.log(stated.q) / Calibration(0.35).scale(stated.n_responses)[:, None]

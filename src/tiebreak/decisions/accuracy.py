@@ -49,7 +49,7 @@ def estimate_accuracy(stated: Stated, level: float) -> AccuracyEstimate:
     decided = np.flatnonzero(stated.label >= 0)
     if not len(decided):
         return AccuracyEstimate(np.nan, np.nan, np.nan, level)
-    some = decided[:: -(-len(decided) // MOST_TASKS)]
+    some = decided[:: -(-len(decided) // MOST_TASKS)].astype(np.int32)
     right = _by_scale(stated, some)  # (n_scales, n_some)
     mean = right.mean(axis=1)
     of_each = (right * (1.0 - right)).mean(axis=1)

@@ -195,7 +195,7 @@ def _n_responses(model: Any) -> Floats:
     weight = np.ones(len(crowd.code)) if crowd.weight is None else crowd.weight
     n = np.diff(np.concatenate([[0.0], np.cumsum(weight)])[crowd.start])
     carried = getattr(model, "_carried", None)
-    return n if carried is None else n + carried.n_dropped
+    return n if carried is None else np.asarray(n + carried.n_dropped)
 
 
 def _of_labels(costs: CostMatrix, label: Codes, expected: Floats) -> Floats:
