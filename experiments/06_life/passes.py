@@ -153,6 +153,26 @@ def beyond(config: dict[str, Any]) -> dict[str, Any]:
     return {"fit": crowd.f_of_fit, "responses": len(crowd.rows), **found}
 
 
+def fit_of_most(config: dict[str, Any], datasets: list[str]) -> dict[str, Any]:
+    """Leave a few responses out of a fit: what any stream faces whose last restart came before."""
+    part = config["fit_of_most"]
+    found: dict[str, Any] = {}
+    for name in datasets:
+        responses, gold, _ = tb.datasets.load(name)
+        crowd = Crowd.of(responses, gold)
+        n_kept = round(part["share"] * len(crowd.rows))
+        lost = []
+        for seed in range(part["draws"]):
+            some = columns_of(in_order(crowd.rows, "random", seed)[:n_kept])
+            model = tb.VariationalBayes().fit(
+                tb.Responses.from_columns(*some, classes=crowd.classes)
+            )
+            lost.append(tb.evaluate.f_score(model.labels_, crowd.gold) - crowd.f_of_fit)
+        found[name] = lost
+        print(name, lost, flush=True)
+    return found
+
+
 def counts(datasets: list[str]) -> dict[str, Any]:
     """Fit half of a dataset, keep counts, update with the rest: macro-F against a fit of all."""
     found: dict[str, Any] = {}

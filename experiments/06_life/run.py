@@ -28,6 +28,7 @@ HERE = Path(__file__).parent
 DATASETS = list(NAMES)
 PARTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "one_pass": lambda config: passes.one_pass(config, DATASETS),
+    "fit_of_most": lambda config: passes.fit_of_most(config, DATASETS),
     "simulated": passes.simulated,
     "beyond": passes.beyond,
     "counts": lambda _: passes.counts(DATASETS),

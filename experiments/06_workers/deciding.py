@@ -23,6 +23,7 @@ DEAR = 10.0  # what missing the rarest class costs; any other error costs 1
 RATES = (0.1, 0.2, 0.3, 0.5)
 N_GOLD = 100
 N_GOLD_DRAWS = 4
+N_SHARES = 10_000  # tasks: so much do shares of classes count that are known
 N_PROMISES = 20  # simulated crowds of each kind
 DATASETS = tuple(NAMES)
 FIRST_SEED = 100
@@ -40,29 +41,63 @@ def costs() -> dict[str, Any]:
     found = {}
     for name in DATASETS:
         responses, gold = load(name)
-        model = tb.VariationalBayes().fit(responses)
-        known = gold.on(model.tasks_, model.classes_)
-        n_classes = responses.n_classes
-        rarest = int(model.class_prior_.argmin())
-        matrix = 1.0 - np.eye(n_classes)
-        matrix[rarest] *= DEAR
-        decided = model.decide(matrix)
-        q = model.probabilities_[known.task]
-        label = model.labels_.label[known.task]
-        every = np.arange(len(label))
-        found[name] = {
-            "decided": {
-                "expected": float(decided.expected_cost[known.task].mean()),
-                "realised": float(matrix[known.label, decided.decision[known.task]].mean()),
-            },
-            "argmax": {
-                "expected": float((q @ matrix)[every, label].mean()),
-                "realised": float(matrix[known.label, label].mean()),
-            },
-            "changed": float((decided.decision[known.task] != label).mean()),
-            "rarest": _of_rarest(q[:, rarest], label == rarest, known.label == rarest),
-        }
+        row = _cost(tb.VariationalBayes().fit(responses), gold, None)
+        row["unscaled"] = _cost(tb.VariationalBayes(calibrate="none").fit(responses), gold, None)
+        drawn = []
+        for some in _draws_of(gold):
+            model = tb.VariationalBayes().fit(responses, gold=some)
+            drawn.append(_realised(_cost(model, gold, some)))
+        row["gold"] = drawn
+        known = gold.on(responses.tasks, responses.classes)
+        shares = np.bincount(known.label, minlength=responses.n_classes) / len(known.label)
+        told = tb.VariationalBayes(class_prior=N_SHARES * np.maximum(shares, 1e-3))
+        row["shares"] = _cost(told.fit(responses), gold, None)
+        found[name] = row
     return found
+
+
+def _draws_of(gold: tb.Gold) -> list[tb.Gold]:
+    """Return some gold, drawn a few times."""
+    found = []
+    for seed in range(N_GOLD_DRAWS):
+        rng = np.random.default_rng(seed)
+        chosen = rng.choice(len(gold), min(N_GOLD, len(gold) // 2), replace=False)
+        classes = gold.classes.take(gold.label[chosen])
+        found.append(tb.Gold.from_columns(gold.tasks.take(chosen), classes))
+    return found
+
+
+def _realised(row: dict[str, Any]) -> list[float]:
+    return [row["decided"]["realised"], row["argmax"]["realised"]]
+
+
+def _cost(model: Any, gold: tb.Gold, given: tb.Gold | None) -> dict[str, Any]:
+    """Return what decisions and labels cost on tasks whose class the model was not told."""
+    known = gold.on(model.tasks_, model.classes_)
+    told = [] if given is None else given.on(model.tasks_, model.classes_).task
+    scored = ~np.isin(known.task, told)
+    task = known.task[scored]
+    truth = known.label[scored]
+    rarest = int(model.class_prior_.argmin())
+    matrix = 1.0 - np.eye(len(model.classes_))
+    matrix[rarest] *= DEAR
+    decided = model.decide(matrix)
+    q = model.probabilities_[task]
+    label = model.labels_.label[task]
+    every = np.arange(len(label))
+    return {
+        "decided": {
+            "expected": float(decided.expected_cost[task].mean()),
+            "realised": float(matrix[truth, decided.decision[task]].mean()),
+        },
+        "argmax": {
+            "expected": float((q @ matrix)[every, label].mean()),
+            "realised": float(matrix[truth, label].mean()),
+        },
+        "changed": float((decided.decision[task] != label).mean()),
+        "rarest": _of_rarest(q[:, rarest], label == rarest, truth == rarest),
+        "share": [float(model.class_prior_[rarest]), float((truth == rarest).mean())],
+    }
 
 
 def _of_rarest(chance: np.ndarray, is_label: np.ndarray, is_truth: np.ndarray) -> dict[str, Any]:
@@ -81,14 +116,10 @@ def abstaining() -> dict[str, Any]:
     for name in DATASETS:
         responses, gold = load(name)
         row = {"none": _abstain(tb.VariationalBayes().fit(responses), gold, None)}
-        drawn = []
-        for seed in range(N_GOLD_DRAWS):
-            rng = np.random.default_rng(seed)
-            chosen = rng.choice(len(gold), min(N_GOLD, len(gold) // 2), replace=False)
-            some = tb.Gold.from_columns(
-                gold.tasks.take(chosen), gold.classes.take(gold.label[chosen])
-            )
-            drawn.append(_abstain(tb.VariationalBayes().fit(responses, gold=some), gold, some))
+        drawn = [
+            _abstain(tb.VariationalBayes().fit(responses, gold=some), gold, some)
+            for some in _draws_of(gold)
+        ]
         row["gold"] = {
             key: np.mean([each[key] for each in drawn], axis=0).tolist() for key in drawn[0]
         }

@@ -145,6 +145,11 @@ def decisions(kept: dict[str, Any]) -> str:
         costs(kept["costs"]),
         "How probable the rarest class was → how often it came, by whether it is the label:\n",
         rarest(kept["costs"]),
+        "The share of that class, as believed and as it is; and realised cost, decided /\n"
+        "likeliest: as above, with probabilities as the model says, with the shares of classes\n"
+        "known (`class_prior=`), and with 100 known labels (in how many of four draws decisions\n"
+        "cost less). The rarest class is the one that each model believes to be:\n",
+        other_costs(kept["costs"]),
         "### Leaving tasks open\n",
         "Accuracy by the word of probabilities (in brackets what is promised, the low end of\n"
         "`estimate_accuracy`) → realised, among the tasks that are not left open, by the share\n"
@@ -204,6 +209,22 @@ def rarest(rows: dict[str, Any]) -> str:
             cells.append("–" if stated is None else f"{stated:.3f} → {came:.3f} ({n:,} tasks)")
         body.append([NAMES[name], *cells])
     return table(("", *keys), body)
+
+
+def other_costs(rows: dict[str, Any]) -> str:
+    body = []
+    for name, row in rows.items():
+        cells = [
+            f"{each['decided']['realised']:.3f} / {each['argmax']['realised']:.3f}"
+            for each in (row, row["unscaled"], row["shares"])
+        ]
+        decided, likeliest = np.mean(row["gold"], axis=0)
+        n_less = sum(one <= other for one, other in row["gold"])
+        share = f"{row['share'][0]:.2f}, {row['share'][1]:.2f}"
+        cells.append(f"{decided:.3f} / {likeliest:.3f} ({n_less})")
+        body.append([NAMES[name], share, *cells])
+    head = ("", "share", "as it is", '`calibrate="none"`', "shares known", "100 labels")
+    return table(head, body)
 
 
 def abstaining(rows: dict[str, Any], key: str) -> str:
