@@ -43,7 +43,7 @@ class Stated(NamedTuple):
 
 
 def estimate_accuracy(stated: Stated, level: float) -> AccuracyEstimate:
-    """Return the accuracy of what was decided for a class, over all scales of probabilities."""
+    """Return the accuracy of what was decided, over all scales of probabilities: [eq:promise]."""
     if not 0.0 < level < 1.0:
         raise OptionError(f"level lies between 0 and 1; got {level!r}.")
     decided = np.flatnonzero(stated.label >= 0)
