@@ -107,7 +107,7 @@ def probabilities(
         high = min(low + TASKS_AT_ONCE, n_tasks)
         part = layout.slice_of(problem.tasks, low, high, problem.n_states)
         scores = vb.class_scores(problem, problem.backend.score_tasks(part, *logs))
-        q[low:high] = softmax(scale[low:high, None] * scores)
+        q[low:high] = softmax(scores, scale[low:high])
 
     for_each(work, -(-n_tasks // TASKS_AT_ONCE), problem.n_threads)
     return q
