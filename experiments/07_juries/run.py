@@ -164,8 +164,11 @@ def work(case: Case) -> dict[str, Any]:
 
 
 def auto_sizes(dataset: str) -> list[int]:
+    sizes = CONFIG["auto"]
+    if dataset.startswith("llmbar"):
+        return list(sizes["llmbar"])
     is_jury = dataset in CONFIG["juries"] + CONFIG["simulated"]
-    return list(CONFIG["auto"]["juries" if is_jury else "crowds"])
+    return list(sizes["juries" if is_jury else "crowds"])
 
 
 def score(q: Any, rest: Any) -> dict[str, float]:

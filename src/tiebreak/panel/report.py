@@ -130,8 +130,7 @@ def report(
     gold = model.gold_ if gold is None else gold
     preferences: tuple[SelfPreference, ...] = ()
     if systems is not None:
-        made_by = files.read_systems(systems)
-        preferences = _preferences(responses, made_by, accepts, random_state)
+        preferences = preferences_of(responses, systems, accepts, random_state)
     task, label = (
         (np.empty(0, np.int32),) * 2
         if gold is None
@@ -295,16 +294,18 @@ def _unanimous(table: GoldTable, responses: Responses) -> tuple[tuple[Hashable, 
     return tasks, int(np.count_nonzero(agree))
 
 
-def _preferences(
-    responses: Responses, systems: Mapping[Hashable, str], accepts: Hashable | None, seed: int
+def preferences_of(
+    responses: Responses, systems: Any, accepts: Hashable | None, seed: int = 0
 ) -> tuple[SelfPreference, ...]:
+    """Return by how much judges prefer answers of their own family; see `report`."""
+    made_by = files.read_systems(systems)
     if accepts is None:
         raise OptionError("Self-preference needs accepts=, the class that accepts an answer.")
     code = int(responses.classes.codes([accepts])[0])
     if code < 0:
         raise OptionError.unknown("accepts", accepts, tuple(map(str, responses.classes)))
     families = {} if responses.runs is None else responses.runs.groups()
-    return self_preference(responses, systems, families, code, seed)
+    return self_preference(responses, made_by, families, code, seed)
 
 
 def _prices(prices: Mapping[Any, float], responses: Responses) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from tiebreak.panel.report import PanelReport
 
 MAX_SHOWN = 20  # judges in the text; to_dict has all
+MAX_TO_LABEL = 60  # tasks that are named
+WIDTH = 100  # characters of a line of tasks
 SURE = 0.9  # a sentence says yes or no from this probability on
 
 
@@ -35,7 +38,7 @@ def _sections(report: PanelReport) -> Iterator[list[str]]:
 
 def sentences(report: PanelReport) -> list[str]:
     """Return what the report says beside its table of judges, a sentence or two each."""
-    lines = [_no_gold(report)] if not report.n_known else []
+    lines = [[" ".join(map(str.strip, _no_gold(report)))]] if not report.n_known else []
     if report.shared is not None:
         lines += [_shared(report), _versus(report), _smaller(report), _gold(report)]
     if report.self_preference:
@@ -44,10 +47,12 @@ def sentences(report: PanelReport) -> list[str]:
 
 
 def _no_gold(report: PanelReport) -> list[str]:
+    names = list(map(str, report.to_label))
+    shown = first_few(names, MAX_TO_LABEL)
     return [
         "Shared errors cannot be seen without gold: what most judges get wrong counts as right.",
-        f"Label these {len(report.to_label)} tasks, and give them as gold: "
-        f"{first_few(list(map(str, report.to_label)), 6)}",
+        f"Label these {counted(len(names), 'task')}, and give them as gold:",
+        *textwrap.wrap(shown, WIDTH, initial_indent="  ", subsequent_indent="  "),
     ]
 
 
