@@ -93,6 +93,8 @@ def _shared(report: PanelReport) -> list[str]:
     found = report.shared
     if found is None:
         return []
+    if len(report.workers) < 2:
+        return ["", "With one judge there is nothing to share: add judges of another kind."]
     low, high = found.effective_interval
     phi_low, phi_high = found.interval
     lines = [
@@ -111,7 +113,7 @@ def _shared(report: PanelReport) -> list[str]:
 
 def _versus(report: PanelReport) -> list[str]:
     found = report.versus
-    if found is None:
+    if found is None or len(report.workers) < 2:
         return []
     low, high = found.panel_interval
     chance = found.probability_better
@@ -161,6 +163,8 @@ def _smaller(report: PanelReport) -> list[str]:
 
 def _gold(report: PanelReport) -> list[str]:
     found = report.gold_worth
+    if found is None and report.versus is None:
+        return []  # gold of one class
     if found is None:
         return ["More gold: too few known labels to tell what more would win."]
     if found.n_more == 0:
