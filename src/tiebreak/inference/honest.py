@@ -125,7 +125,7 @@ def probabilities_by(
         high = min(low + TASKS_AT_ONCE, tasks.n_tasks)
         part = layout.slice_of(tasks, low, high, len(logs[0]))
         scores = vb.by_class(backend.score_tasks(part, *logs), n_classes)
-        q[low:high] = softmax(scale[low:high, None] * scores)
+        q[low:high] = softmax(scores, scale[low:high])
 
     for_each(work, -(-tasks.n_tasks // TASKS_AT_ONCE), n_threads)
     return q
