@@ -83,6 +83,15 @@ def test_a_class_that_gold_alone_names_is_added_and_said(tmp_path: Path) -> None
     assert list(made.classes_) == ["x", "y", "z"]
 
 
+def test_gold_in_text_names_tasks_that_are_numbers(tmp_path: Path) -> None:
+    rows = [(i, f"w{i % 3}", "xy"[i % 2]) for i in range(12)]
+    folder = write(tmp_path / "in", rows[:6], rows[6:])
+    made = tb.distributed.fit(folder, tmp_path / "out", gold={"3": "x", "7": "y"})
+    found = {each["task"]: (each["label"], each["probability"]) for each in made.labels_}
+    assert found[3] == ("x", 1.0)
+    assert found[7] == ("y", 1.0)
+
+
 def test_unknown_tasks_of_links_and_gold_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", ROWS[:3], ROWS[3:])
     with pytest.raises(tb.GoldError, match="'nobody'"):

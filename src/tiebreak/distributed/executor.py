@@ -23,7 +23,7 @@ class Executor(Protocol):
 
         What has the same place is done by the same process, call after call, while that lives:
         it may hold on to what it has loaded. A process may die at any time; its places go on in
-        another, which holds nothing. Every call is brought to its end before an error is raised.
+        another, which holds nothing.
         """
 
 

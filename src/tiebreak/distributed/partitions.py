@@ -208,7 +208,7 @@ class Named(NamedTuple):
 def find_named(path: str, names: Ids, classes: Ids) -> Named:
     """Find the tasks that links or gold name in a partition, and copy their responses."""
     crowd = read_packed(path, is_checked=True)
-    found = crowd.tasks.codes(names)
+    found = codes_of(crowd.tasks, names)
     task = np.unique(found[found >= 0]).astype(np.int32)
     length = crowd.start[task + 1] - crowd.start[task]
     end = np.cumsum(length)
@@ -218,6 +218,25 @@ def find_named(path: str, names: Ids, classes: Ids) -> Named:
     code = (worker * len(classes) + label_of[label]).astype(np.int32)
     weight = None if crowd.weight is None else np.asarray(crowd.weight[at])
     return Named(task, crowd.tasks.take(task), np.asarray(length), code, weight)
+
+
+def codes_of(tasks: Ids, names: Ids) -> Codes:
+    """Return the code of each name, without a Python object for each task: there may be millions.
+
+    >>> import pyarrow as pa
+    >>> codes_of(Ids(pa.array(["a", "b"])), Ids(["b", "z"])).tolist()
+    [1, -1]
+    """
+    import pyarrow as pa
+
+    if not len(names):
+        return np.empty(0, dtype=np.int32)
+    if ids.is_arrow(tasks.values) and not ids.is_arrow(names.values):
+        try:
+            names = Ids(pa.array(list(names)))
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            return tasks.codes(names)  # of several types: slow, and right
+    return tasks.codes(names)
 
 
 def gather_named(crowd: Crowd, found: list[Named]) -> Responses:

@@ -197,6 +197,8 @@ def _as_text(values: Any) -> Any:
 
     if pa.types.is_large_string(values.type):
         return values
+    if pa.types.is_integer(values.type):
+        return values.cast(pa.large_string())
     plain = values.to_pylist()
     text = [None if value is None else str(value) for value in plain]
     return pa.array(text, pa.large_string())
