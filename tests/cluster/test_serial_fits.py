@@ -81,7 +81,9 @@ def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path)
     )
     assert_same_fit(one, made)
     if name not in ("em", "em with gold", "votes"):
-        assert made.calibration_ == pytest.approx(one.calibration_) or one.calibration_ is None
+        assert (made.calibration_ is None) == (one.calibration_ is None)
+        if one.calibration_ is not None:
+            assert made.calibration_[:2] == pytest.approx(one.calibration_[:2])
     if "links" in given:
         assert len(made.violations_) == len(one.violations_)
 

@@ -25,6 +25,7 @@ LOOK_S = 1.0  # the same between sweeps: a look costs some milliseconds
 RETURN_S = 4.0  # that a lost worker is waited for, before its places go to the others
 ALONE_S = 30.0  # that any worker at all is waited for
 SCHEDULER_S = 15.0  # without a word of the scheduler: it is lost
+FETCH_S = 4.0  # that a fetch may take at first
 MOST_DEATHS = 3  # of workers while they did one thing: that thing kills them
 WAY_ON = "Start the cluster again, and go on with --resume (resume=True)."
 
@@ -85,9 +86,7 @@ class DaskExecutor:
             raise self._scheduler_lost() from error
         ready = {place: each for place, each in pending.items() if each.status == "finished"}
         if ready:
-            with self._saying_what_is_lost():
-                found = self.client.gather(ready, errors="skip", direct=True)
-            for place, result in found.items():
+            for place, result in self._fetch(ready, round_).items():
                 round_.done[place] = result
                 pending.pop(place).release()
         for place, future in list(pending.items()):
@@ -96,6 +95,23 @@ class DaskExecutor:
                 pending.pop(place).release()
         if pending:
             self._look()
+
+    def _fetch(self, ready: dict[int, Any], round_: _Round) -> dict[int, Any]:
+        """Fetch what is done, or nothing: its worker may have died with it, and a fetch waits on.
+
+        Where the worker is slow and alive, the next try has more time.
+        """
+
+        async def fetch() -> Any:
+            return await self.client.gather(ready, errors="skip", direct=True, asynchronous=True)
+
+        try:
+            return dict(self.client.sync(fetch, callback_timeout=round_.patience_s))
+        except TimeoutError:
+            round_.patience_s *= 2.0
+            return {}
+        except (OSError, CancelledError) as error:
+            raise self._scheduler_lost() from error
 
     def _look(self) -> None:
         """See which workers there are; a scheduler that says nothing for long is lost."""
@@ -254,6 +270,7 @@ class _Round:
         self.done: dict[int, Any] = {}
         self.errors: dict[int, BaseException] = {}
         self.deaths: Counter[int] = Counter()  # of workers, while a place was asked
+        self.patience_s = FETCH_S
 
 
 @contextlib.contextmanager
