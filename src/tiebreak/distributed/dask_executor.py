@@ -20,8 +20,8 @@ from tiebreak.distributed.executor import Result
 from tiebreak.errors import ClusterError, MissingExtraError, OptionError, TiebreakError
 from tiebreak.wording import counted, first_few
 
-POLL_S = 0.25  # between looks at which workers are there, while something is to be done
-LOOK_S = 1.0  # the same between sweeps: a look costs some milliseconds
+POLL_S = 0.25  # between looks at what is done
+LOOK_S = 1.0  # between looks at which workers are there: each costs some milliseconds
 RETURN_S = 4.0  # that a lost worker is waited for, before its places go to the others
 ALONE_S = 30.0  # that any worker at all is waited for
 SCHEDULER_S = 15.0  # without a word of the scheduler: it is lost
@@ -93,7 +93,7 @@ class DaskExecutor:
             if future.status == "error":
                 round_.errors[place] = future.exception()
                 pending.pop(place).release()
-        if pending:
+        if pending and time.monotonic() - self._heard > LOOK_S:
             self._look()
 
     def _fetch(self, ready: dict[int, Any], round_: _Round) -> dict[int, Any]:
