@@ -238,7 +238,7 @@ def _judges(result: dict[str, Any]) -> str:
 rows: learning how much runs err together (as rows are read), the fit with their weights, and the
 report of `tiebreak panel` with 200 known labels.
 
-| tasks | plain fit | learning runs | fit | report | all three / plain fit | peak memory a response |
+| tasks | plain fit | learning runs | fit | report | all three / plain fit | peak a response |
 |---|---|---|---|---|---|---|
 {rows}
 """
