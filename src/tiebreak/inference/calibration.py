@@ -8,6 +8,7 @@ priors that gold and links overrule as they grow. Labels stay what they are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,16 @@ DEPENDENCE = 0.35  # ρ expected of people; chosen on ten datasets, see docs/pro
 LOGIT_SPREAD = 1.5  # of the prior on logit ρ: some tens of known labels overrule it
 LOG_SPREAD = 0.5  # of the prior on log t around 0
 LOWEST_DEPENDENCE = 1e-3
+BEND = 0.1  # the step over which the bend of the cost is measured
 TRUSTED_ERROR = 0.01  # a floor: a gold label or hard link may be wrong; .02 hid shared errors
+
+
+class Spread(NamedTuple):
+    """How far a calibration is known: the covariance of logit ρ and log t."""
+
+    dependence: float = LOGIT_SPREAD**2
+    both: float = 0.0
+    multiplier: float = LOG_SPREAD**2
 
 
 class Calibration(NamedTuple):
@@ -30,6 +40,7 @@ class Calibration(NamedTuple):
 
     dependence: float = DEPENDENCE  # ρ
     multiplier: float = 1.0  # t
+    spread: Spread = Spread()  # before any evidence: that of the priors
 
     def scale(self, n_responses: Floats) -> Floats:
         """Return by how much the scores of tasks with so many responses count.
@@ -90,7 +101,25 @@ def fit(scores: Floats, n_responses: Floats, evidence: Evidence, dependence: flo
         return float(prior / 2.0 - _log_likelihood(q, evidence))
 
     found = minimize(cost, [expected, 0.0], method="Nelder-Mead", options={"xatol": 1e-4})
-    return Calibration(float(expit(found.x[0])), float(np.exp(found.x[1])))
+    spread = _spread(cost, found.x)
+    return Calibration(float(expit(found.x[0])), float(np.exp(found.x[1])), spread)
+
+
+def _spread(cost: Callable[[Floats], float], at: Floats) -> Spread:
+    """Return the covariance by Laplace's method: the inverse of how the cost bends at its least."""
+    one = np.array([BEND, 0.0])
+    other = np.array([0.0, BEND])
+    least = cost(at)
+    first = cost(at + one) - 2.0 * least + cost(at - one)
+    second = cost(at + other) - 2.0 * least + cost(at - other)
+    apart = cost(at + one + other) - cost(at + one - other)
+    apart -= cost(at - one + other) - cost(at - one - other)
+    mixed = apart / 4.0
+    size = first * second - mixed**2
+    if first <= 0.0 or size <= 0.0:  # no bowl: the priors still hold
+        return Spread()
+    step = BEND**2 / size
+    return Spread(second * step, -mixed * step, first * step)
 
 
 def _log_likelihood(q: Floats, evidence: Evidence) -> float:

@@ -84,6 +84,7 @@ class LogOpinionPool(Estimator):
     ridge_: float
     link_report_: LinkReport | None
     uncertain_groups_: list[list[Hashable]]
+    _opinion: Opinion
 
     def __init__(
         self,
@@ -198,6 +199,7 @@ class LogOpinionPool(Estimator):
         )
         half = INTERVAL * np.sqrt(np.maximum(variance, 0.0))
         self.weight_intervals_ = np.column_stack([self.weights_ - half, self.weights_ + half])
+        self._opinion = opinion
         self.offsets_ = opinion.offset
         self.ridge_ = opinion.ridge
 
