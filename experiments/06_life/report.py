@@ -51,8 +51,8 @@ def tables(kept: dict[str, Any]) -> str:
         "How many labels are those of the fit, in the mean over the ten datasets: "
         f"{same_labels(found['one_pass'])}.\n",
         fit_of_most(found["fit_of_most"]),
-        "Simulated crowds of 4,000 responses, on which nothing was chosen, in batches of 100, with\n"
-        "restarts at a growth of half a percent (as it is) and 10 % at the least, on the way;\n"
+        "Simulated crowds of 4,000 responses, on which nothing was chosen, in batches of 100,\n"
+        "with restarts at a growth of half a percent (as it is) and 10 % at the least, on the way;\n"
         "three crowds of each kind, both orders. *Shared*: how often a task has one wrong class\n"
         "that all who err give.\n",
         simulated(found["simulated"]),

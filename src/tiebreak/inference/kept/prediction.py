@@ -66,7 +66,7 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     """Label the tasks of these responses, by workers as they are known."""
     if "labels_" not in vars(model):
         raise NotFittedError(f"{type(model).__name__} knows no workers yet. Call fit first.")
-    model = _chosen(model)
+    model = _one_model(model)
     crowd = files.read_responses(responses)
     require_memory(crowd)
     knowledge = knowledge_of(model)
@@ -88,19 +88,18 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     )
 
 
-def _chosen(model: Estimator) -> Estimator:
-    """Return the model that labels new tasks: for Auto, the one it chose."""
+def _one_model(model: Estimator) -> Estimator:
+    """Return the model that labels new tasks: for Auto, the one it used where it pooled none."""
     own = vars(model)
-    if "chosen_" not in own:
+    if "members_" not in own:
         return model
-    from tiebreak.inference.comparison import BEST
-
-    chosen: Estimator | None = own["model_"]
-    if chosen is not None or own["chosen_"] != BEST:
-        return chosen or model  # votes are all alike
+    alone: Estimator | None = own["model_"]
+    if alone is not None:
+        return alone
     raise OptionError(
-        f"Auto chose the best worker, {own['best_worker_']!r}: take that worker's labels of new "
-        "tasks, or fit VariationalBayes, which hears all of them."
+        "Auto pools several methods, and there is no one model of them that predicts. Update it "
+        "with the new responses, which fits all of them again; or fit VariationalBayes or "
+        "LogOpinionPool, which predict."
     )
 
 
@@ -135,7 +134,7 @@ def _make_knowledge(model: Estimator) -> Knowledge | None:
 
     if isinstance(model, VariationalBayes):
         return _of_variational_bayes(model)
-    if isinstance(model, MajorityVote) or "chosen_" in vars(model):  # … or Auto that chose votes
+    if isinstance(model, MajorityVote):
         return None
     n_workers, n_classes = model.confusion_.shape[:2]
     by_answer = np.ascontiguousarray(model.confusion_.transpose(0, 2, 1))
