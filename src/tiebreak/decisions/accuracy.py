@@ -35,8 +35,16 @@ class Scaling(Protocol):
         """What serves all tasks, t."""
 
     @property
-    def spread(self) -> tuple[float, float, float]:
-        """The variance of logit ρ, its covariance with log t, and the variance of that."""
+    def dependence_variance(self) -> float:
+        """Of logit ρ."""
+
+    @property
+    def multiplier_variance(self) -> float:
+        """Of log t."""
+
+    @property
+    def covariance(self) -> float:
+        """Of both."""
 
     def scale(self, n_responses: Floats) -> Floats:
         """Return by how much the scores of tasks with so many responses count."""
@@ -99,10 +107,9 @@ def _scales(found: Scaling) -> tuple[Floats, Floats]:
     """Return equally probable pairs of ρ and t, as normal as logit ρ and log t are."""
     middle = ndtri((np.arange(N_SCALES) + 0.5) / N_SCALES)
     first, second = (each.ravel() for each in np.meshgrid(middle, middle))
-    variance, both, other = found.spread
-    one = np.sqrt(variance)
-    slope = both / one if one > 0.0 else 0.0
-    rest = np.sqrt(max(other - slope**2, 0.0))
+    one = np.sqrt(found.dependence_variance)
+    slope = found.covariance / one if one > 0.0 else 0.0
+    rest = np.sqrt(max(found.multiplier_variance - slope**2, 0.0))
     rho = expit(logit(np.clip(found.dependence, 1e-9, 1.0 - 1e-9)) + one * first)
     t = found.multiplier * np.exp(slope * first + rest * second)
     return rho, t
