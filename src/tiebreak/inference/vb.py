@@ -7,6 +7,7 @@ workers, as their model has them (`worker_models/`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -171,7 +172,7 @@ def update_tasks(problem: Problem, sweeper: Sweeper, beliefs: Beliefs) -> Swept:
     if links is None:
         return sweeper.sweep(logs)
     nobody = np.empty((0, problem.n_states))
-    if (role == POOLED).all():
+    if problem.elsewhere is None and (role == POOLED).all():
         return links.sweep(sweeper, nobody, logs)
     has_scores = bool((role == LINKED).any())
     scores = np.empty((len(role), problem.n_states)) if has_scores else nobody
@@ -189,6 +190,7 @@ def ascend(
     accelerate: bool = False,
     implied: Beliefs | None = None,
     first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
+    elsewhere: Any = None,
 ) -> Run:
     """Climb the bound by turns: tasks, then beliefs; stop when no q moves by `tol`.
 
@@ -197,9 +199,10 @@ def ascend(
     `implied` is what q implies, where that is known; `first` is a step before the first sweep, and
     returns the beliefs after it.
     `accelerate` lets SQUAREM extrapolate where that is safe: towards a tolerance, without a watch
-    and without links whose model remembers more than beliefs.
+    and without links whose model remembers more than beliefs. `elsewhere` says where tasks on
+    other machines start, as a run left them; None: at the votes.
     """
-    sweeper = problem.open(np.array(q, dtype=np.float64, order="C"))
+    sweeper = problem.open(np.array(q, dtype=np.float64, order="C"), elsewhere)
     beliefs = update_beliefs(problem, *sweeper.tally()) if implied is None else implied
     value = value_of_tasks(problem, sweeper)
     bounds = [] if value is None else [bound_after_update(problem, beliefs, value)]
@@ -212,8 +215,9 @@ def ascend(
         run = _ascend_by_squarem(problem, sweeper, beliefs, stopping, step)
     else:
         run = _ascend_plainly(problem, sweeper, beliefs, tol, max_iter, watch)
+    run = run._replace(bounds=bounds + run.bounds, elsewhere=sweeper.elsewhere())
     sweeper.close()
-    return run._replace(bounds=bounds + run.bounds)
+    return run
 
 
 def _step_elsewhere(problem: Problem, sweeper: Sweeper) -> DirichletStep | None:
@@ -296,11 +300,16 @@ def confusion(problem: Problem, beliefs: Beliefs) -> Floats:
 
 def class_scores(problem: Problem, scores: Floats) -> Floats:
     """Return the score of each class: the log of the sum over its states, exponentiated."""
-    if problem.n_states == problem.n_classes:
+    return by_class(scores, problem.n_classes)
+
+
+def by_class(scores: Floats, n_classes: int) -> Floats:
+    """Return the score of each class from those of its states."""
+    n_states = scores.shape[1]
+    if n_states == n_classes:
         return scores
-    n_subtypes = problem.n_states // problem.n_classes  # -1 cannot be told of no task at all
-    by_class = scores.reshape(len(scores), problem.n_classes, n_subtypes)
-    return np.asarray(np.logaddexp.reduce(by_class, axis=2))
+    of_subtypes = scores.reshape(len(scores), n_classes, n_states // n_classes)
+    return np.asarray(np.logaddexp.reduce(of_subtypes, axis=2))
 
 
 def value_of_tasks(problem: Problem, sweeper: Sweeper) -> float | None:
@@ -316,4 +325,7 @@ def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float
     """
     of_classes = problem.states.log_evidence(beliefs.alpha)
     of_workers = problem.workers.log_evidence(beliefs.beta, problem.n_threads)
-    return of_classes + of_workers + value_of_tasks
+    bound = of_classes + of_workers + value_of_tasks
+    if problem.watch_bound is not None:
+        problem.watch_bound(bound)
+    return bound
