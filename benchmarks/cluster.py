@@ -223,8 +223,17 @@ def wide(folder: Path, n: int) -> dict[str, Any]:
     """Take 1e5 workers and 10 classes: a table of 80 MB."""
     source = shards(folder, n, 100_000, 10)
     found: dict[str, Any] = {"responses": n, "table_bytes": 8 * 100_000 * 100}
+    from distributed import Client
+    from distributed.deploy.subprocess import SubprocessCluster
+
     watch = Watch()
-    with connected("local:2") as client, tempfile.TemporaryDirectory(dir=folder) as out:
+    with (
+        SubprocessCluster(
+            host="127.0.0.1", n_workers=2, threads_per_worker=1, worker_kwargs={"memory_limit": 0}
+        ) as cluster,
+        Client(cluster) as client,
+        tempfile.TemporaryDirectory(dir=folder) as out,
+    ):
         sent: list[int] = [wire()]
         sweeps: list[float] = []
 

@@ -62,8 +62,8 @@ def main() -> None:
             "Twelve judges, 800 tasks, three classes; no constant was chosen on them.\n",
             methods(cells, SIMULATED, sizes=[50, 100]),
             "### How much each method counts in auto\n",
-            "Mean weights over the draws; the time of one comparison, on one thread of a machine that\n"
-            "had other work to do.\n",
+            "Mean weights over the draws; the time of one comparison, on one thread of a machine\n"
+            "that had other work to do.\n",
             weights_of_methods(cells),
         ]
     )

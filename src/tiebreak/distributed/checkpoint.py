@@ -111,5 +111,5 @@ def _digest(tables: Logs | None) -> int:
         return 0
     found = 0
     for each in tables:
-        found = zlib.crc32(np.ascontiguousarray(each).tobytes(), found)
+        found = zlib.crc32(np.ascontiguousarray(each).data, found)
     return found

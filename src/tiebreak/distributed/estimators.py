@@ -18,6 +18,7 @@ from tiebreak.inference import (
     DawidSkene,
     MajorityVote,
     VariationalBayes,
+    communities,
     dawid_skene,
     doubts,
     gold_weights,
@@ -38,7 +39,14 @@ from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.stages import Start
 from tiebreak.inference.warm_start import WarmStart
-from tiebreak.inference.worker_models import AnswerCounts, CrowdModel, crowd_model, one_class
+from tiebreak.inference.worker_models import (
+    COMMUNITIES,
+    N_SUBTYPES,
+    AnswerCounts,
+    CrowdModel,
+    crowd_model,
+    one_class,
+)
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import (
     COMPILED_LINKED,
@@ -52,7 +60,7 @@ from tiebreak.kernels.threads import default_threads
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
 
-WORKER_MODELS = ("confusion", "coin", "kinds")
+WORKER_MODELS = ("confusion", "coin", "kinds", "communities", "subtypes", "kinds+subtypes")
 BACKENDS = ("auto", "numpy", "numba")
 
 
@@ -62,6 +70,19 @@ class Sums(NamedTuple):
     counts: Offsets  # (n_workers, n_classes)
     given: Floats  # (n_workers,) responses, by weight
     elsewhere: TasksElsewhere
+
+
+class StartOf(NamedTuple):
+    """Where q of the driver's own tasks starts."""
+
+    tables: Logs | None  # by which tasks start; None: at the votes
+    places: Offsets  # of these tasks among all
+
+    def q(self, tasks: ByTask, n_classes: int, backend: Backend) -> Floats:
+        """Return q by class."""
+        if self.tables is None:
+            return vb.majority(tasks, n_classes)
+        return softmax(backend.score_tasks(tasks, *self.tables))
 
 
 class Outcome(NamedTuple):
@@ -93,8 +114,8 @@ def refuse_unable(estimator: Estimator, *, has_links: bool) -> None:
     option_checks.check(estimator)
     if estimator.worker_model not in WORKER_MODELS:
         raise OptionError(
-            f"worker_model={estimator.worker_model!r} starts or learns from all tasks at once, and "
-            "is fitted on one machine. Over partitions it is one of "
+            f"worker_model={estimator.worker_model!r} compares the labels of all tasks, and is "
+            "fitted on one machine. Over partitions it is one of "
             f"{', '.join(map(repr, WORKER_MODELS))}."
         )
     if estimator.saw_all:
@@ -106,6 +127,12 @@ def refuse_unable(estimator: Estimator, *, has_links: bool) -> None:
             "Mean-field links are fitted on one machine. Over partitions links are exact: leave "
             "out link_options, or give tb.ExactLinkOptions(…)."
         )
+
+
+def n_states(model: Estimator, crowd: Crowd) -> int:
+    """Return how many states a task may be in."""
+    has_subtypes = "subtypes" in getattr(model, "worker_model", "")
+    return len(crowd.classes) * (N_SUBTYPES if has_subtypes else 1)
 
 
 def add_up(units: Units, loaded: list[Loaded]) -> Sums:
@@ -126,10 +153,8 @@ def add_up(units: Units, loaded: list[Loaded]) -> Sums:
     return Sums(counts.astype(np.int64), given, elsewhere)
 
 
-def fit(
-    model: Estimator, inputs: Inputs, units: Units, sums: Sums, start: Logs | None = None
-) -> Outcome:
-    """Fit an estimator; set what it learnt. `start` are the tables by which q starts."""
+def fit(model: Estimator, inputs: Inputs, units: Units, sums: Sums, start: StartOf) -> Outcome:
+    """Fit an estimator; set what it learnt."""
     crowd = inputs.responses
     model.workers_ = crowd.workers
     model.classes_ = crowd.classes
@@ -144,12 +169,18 @@ def fit(
 
 
 def _fit_bayes(
-    model: VariationalBayes, inputs: Inputs, units: Units, sums: Sums, start: Logs | None
+    model: VariationalBayes, inputs: Inputs, units: Units, sums: Sums, start: StartOf
 ) -> Outcome:
     problem = _problem(model, inputs, units, sums)
-    q = start_of(problem.tasks, start, problem.n_classes, problem.backend)
+    q = start.q(problem.tasks, problem.n_classes, problem.backend)
+    n_subtypes = problem.n_states // problem.n_classes
+    if n_subtypes > 1:
+        q = vb.split_into_subtypes(q, n_subtypes, model.random_state, start.places)
+    if model.worker_model == COMMUNITIES:
+        model._communities = communities.learn(problem, q, model._stopping).workers
+        problem = problem._replace(workers=model._communities)
     is_alone = inputs.link_codes is None and inputs.gold_codes is None
-    is_warm = start is not None
+    is_warm = start.tables is not None
     begin = Start(q, is_warm, is_warm, None, model.worker_model)
     plain = stages.fit_plain(problem, begin, model._stopping, is_alone=is_alone)
     found = stages.fit_links_and_gold(
@@ -293,14 +324,14 @@ def _carried(tasks: ByTask, q: Floats, problem: Any, units: Units) -> Carried:
 
 
 def _fit_dawid_skene(
-    model: DawidSkene, inputs: Inputs, units: Units, sums: Sums, start: Logs | None
+    model: DawidSkene, inputs: Inputs, units: Units, sums: Sums, start: StartOf
 ) -> Outcome:
     crowd = inputs.responses
     gold = inputs.gold_codes
     n_classes = crowd.n_classes
     tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, gold, None))
     inner = _kernels(model.backend, crowd.n_responses)
-    q = np.ascontiguousarray(vb.clamp(start_of(tasks, start, n_classes, inner), gold))
+    q = np.ascontiguousarray(vb.clamp(start.q(tasks, n_classes, inner), gold))
     table = _gold_weight(model, inputs, sums, has_links=False)
     weighed = tasks
     if gold is not None and table is not None:
@@ -347,7 +378,7 @@ def _kernels(backend: str, n_responses: int, n_linked: int = 0) -> Backend:
     return choose_backend(name, n_responses, n_linked)
 
 
-def start_tables(start: Any, crowd: Crowd) -> Logs:
+def start_tables(start: Any, crowd: Crowd, model: Estimator) -> Logs:
     """Return the tables by which tasks start where a model would label them.
 
     Workers whom it has not seen count as its prior says, classes that it does not know as the
@@ -355,10 +386,11 @@ def start_tables(start: Any, crowd: Crowd) -> Logs:
     """
     require_fitted(start)
     knowledge = knowledge_of(start)
-    if knowledge is None or knowledge.workers.n_states != len(start.classes_):
+    is_split = n_states(model, crowd) > len(crowd.classes)
+    if knowledge is None or is_split or knowledge.workers.n_states != len(start.classes_):
         raise OptionError(
             "Over partitions a fit starts from a model of workers with one state a class: "
-            "VariationalBayes or DawidSkene, with worker_model 'confusion', 'coin' or 'kinds'."
+            "VariationalBayes or DawidSkene, without subtypes."
         )
     former = len(start.classes_)
     table = knowledge.workers.table.reshape(-1, former, former)
@@ -373,10 +405,3 @@ def start_tables(start: Any, crowd: Crowd) -> Logs:
         :, :, label[seen]
     ]
     return prior, mine.reshape(-1, len(label))
-
-
-def start_of(tasks: ByTask, start: Logs | None, n_classes: int, backend: Backend) -> Floats:
-    """Return where q of the driver's own tasks starts: at the votes, or by the tables."""
-    if start is None:
-        return vb.majority(tasks, n_classes)
-    return softmax(backend.score_tasks(tasks, *start))

@@ -41,7 +41,8 @@ from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions
 
-TABLES_HELD = 6  # by the driver, at once: sums, logs, beliefs, and three for extrapolation
+TABLES_HELD = 4  # by the driver: sums, logs, beliefs. Measured: 11 in all with 4 units, and
+TABLES_A_UNIT = 2  # that go out and come back at once
 DRIVER_BYTES = 300 << 20  # beside tables
 NAMED_BYTES = 200  # that a task named by links or gold takes in the driver, with five responses
 
@@ -117,16 +118,17 @@ def fit_partitions(
     work = output.prepare(folder, resume=options.resume, force=options.force)
     crowd = _look(executor, shards, known, work, options)
     named = _find_named(executor, crowd, pairs, known)
-    _require_memory(crowd, sum(len(each.task) for each in named))
+    _require_memory(crowd, sum(len(each.task) for each in named), estimators.n_states(model, crowd))
     inputs = _inputs(model, partitions.gather_named(crowd, named), pairs, known)
-    tables = None if start is None else estimators.start_tables(start, crowd)
+    tables = None if start is None else estimators.start_tables(start, crowd, model)
     fingerprint = _fingerprint(crowd, model, pairs, known, tables)
     checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=options.resume)
     recipes = _recipes(crowd, named, model, tables, work, options)
     units = Units(executor, crowd, recipes, checkpoint, options.tell)
     try:
         sums = estimators.add_up(units, units.load())
-        outcome = estimators.fit(model, inputs, units, sums, tables)
+        places = _places_of(crowd, named)
+        outcome = estimators.fit(model, inputs, units, sums, estimators.StartOf(tables, places))
         written = _write(units, named, outcome, folder, options)
     finally:
         _forget(executor, units)
@@ -182,19 +184,21 @@ def _inputs(model: Estimator, named: Any, links: Links | None, gold: Gold | None
     )
 
 
-def _require_memory(crowd: Crowd, n_named: int) -> None:
+def _require_memory(crowd: Crowd, n_named: int, n_states: int) -> None:
     """Refuse, before the work begins, what the driver cannot hold; say the arithmetic."""
     n_workers = len(crowd.workers)
     n_classes = len(crowd.classes)
-    table = 8 * n_workers * n_classes * n_classes
-    needed = DRIVER_BYTES + TABLES_HELD * table + NAMED_BYTES * n_named
+    table = 8 * n_workers * n_classes * n_states
+    n_tables = TABLES_HELD + TABLES_A_UNIT * len(crowd.units)
+    needed = DRIVER_BYTES + n_tables * table + NAMED_BYTES * n_named
     limit = _memory_bytes()
     if needed <= limit:
         return
     of_named = NAMED_BYTES * n_named
     raise ResponseError(
         f"{n_workers:,} workers and {n_classes:,} classes make a table of {_size(table)} "
-        f"(workers · classes² · 8 bytes), of which the driver holds {TABLES_HELD}; "
+        f"(workers · classes · states · 8 bytes), of which the driver holds {n_tables} "
+        f"with {len(crowd.units)} units; "
         f"{n_named:,} tasks that links and gold name take {_size(of_named)}. Together that is "
         f"{_size(needed)}, and this machine has {_size(limit)}. Start the driver on a larger "
         "machine, fit fewer workers or classes at a time, or name fewer tasks."
@@ -210,6 +214,7 @@ def _recipes(
     options: ClusterOptions,
 ) -> list[Recipe]:
     scratch = str(work / "q") if options.on_disk else None
+    before = np.cumsum([0, *(look.n_tasks for look in crowd.looks)])
     recipes = []
     for number, unit in enumerate(crowd.units):
         rows = crowd.unit_rows(number)
@@ -220,13 +225,15 @@ def _recipes(
                 crowd.looks[i].path,
                 crowd.looks[i].name,
                 crowd.classes,
-                len(crowd.classes),
+                estimators.n_states(model, crowd),
                 _places(rows, crowd.rows[i]),
                 named[i].task,
                 getattr(model, "backend", "auto"),
                 getattr(model, "n_threads", None),
                 scratch,
                 own,
+                int(before[i]),
+                getattr(model, "random_state", None),
             )
             for i in unit
         )
@@ -267,6 +274,12 @@ def _write(
     ]
     found = units.ask_each("write", [(each,) for each in wishes])
     return [written for each in found for written in each]
+
+
+def _places_of(crowd: Crowd, named: list[Named]) -> Offsets:
+    """Return where named tasks stand among all tasks."""
+    before = np.cumsum([0, *(look.n_tasks for look in crowd.looks)])
+    return np.concatenate([each.task + before[i] for i, each in enumerate(named)]).astype(np.int64)
 
 
 def _forget(executor: Executor, units: Units) -> None:

@@ -10,6 +10,7 @@ before; which process makes it changes no bit, as units add up in a fixed order.
 
 from __future__ import annotations
 
+import gc
 import secrets
 import time
 from collections.abc import Callable
@@ -35,6 +36,7 @@ class State(NamedTuple):
 
 
 START = State(VOTES, None, None)
+LARGE_TABLE = 8 << 20  # bytes
 
 
 class Progress(NamedTuple):
@@ -118,11 +120,14 @@ class Units:
         number = self.last_number + 1
         began = time.perf_counter()
         kept = None if self.checkpoint is None else self.checkpoint.recall(number, tables)
+        self.state = self.state._replace(sums=None)  # a table less, while others travel
         sums = self._add(self.ask("sweep", number, tables)) if kept is None else kept
         if kept is None and self.checkpoint is not None:
             self.checkpoint.keep(number, tables, sums)
         self.state = State(number, tables, sums)
         self.last_number = number
+        if sums.counts.nbytes > LARGE_TABLE:
+            gc.collect()  # messages that are gone lie in cycles, with their tables
         if self.tell is not None:
             lost = getattr(self.executor, "n_lost", 0)
             seconds = time.perf_counter() - began
@@ -206,6 +211,8 @@ class ClusterSweeper:
     def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
         """Sweep the units, then the driver's own tasks."""
         others = self._units.sweep(logs)
+        if not self.tasks.n_tasks:
+            return others
         return self._plus_here(others, self._here.sweep(logs, scores, counting=counting))
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:

@@ -50,6 +50,8 @@ class PartRecipe(NamedTuple):
     n_threads: int | None
     scratch: str | None  # a folder for q; None: in memory
     start: Logs | None  # tables by which q starts, in the rows of the unit; None: at the votes
+    n_before: int = 0  # tasks in earlier partitions
+    seed: int | None = None  # by which subtypes start
 
 
 class Recipe(NamedTuple):
@@ -148,11 +150,18 @@ class Part:
 
     def _votes(self) -> Floats:
         """Return shares of votes; with NumPy they cost as much as five sweeps."""
-        if not self.is_compiled:
-            return vb.majority(self.tasks, self.crowd.n_classes)
-        from tiebreak.kernels.compiled import votes
+        n_classes = self.crowd.n_classes
+        if self.is_compiled:
+            from tiebreak.kernels.compiled import votes
 
-        return votes.vote_shares(self.tasks.start, self.tasks.code, self.crowd.n_classes)
+            shares = votes.vote_shares(self.tasks.start, self.tasks.code, n_classes)
+        else:
+            shares = vb.majority(self.tasks, n_classes)
+        n_subtypes = self.recipe.n_states // n_classes
+        if n_subtypes == 1:
+            return shares
+        at = self.recipe.n_before + np.arange(len(shares))
+        return vb.split_into_subtypes(shares, n_subtypes, self.recipe.seed, at)
 
     def count_answers(self) -> Offsets:
         """Return how often each worker gave each label, (n_workers, n_classes)."""

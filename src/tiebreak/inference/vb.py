@@ -33,11 +33,14 @@ from tiebreak.kernels.layout import (
     ByTask,
     Codes,
     Floats,
+    Offsets,
     Roles,
     Swept,
 )
 from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
 from tiebreak.responses import Responses
+
+TASKS_AT_ONCE = 1 << 16  # whose subtypes are drawn together
 
 
 def roles(n_tasks: int, gold: GoldCodes | None, linked: Codes | None) -> Roles:
@@ -66,10 +69,25 @@ def to_states(problem: Problem, q: Floats, random_state: int | None = None) -> F
     return split_into_subtypes(q, problem.n_states // problem.n_classes, random_state)
 
 
-def split_into_subtypes(q: Floats, n_subtypes: int, random_state: int | None = None) -> Floats:
-    """Return q by state from q by class, with shares of subtypes drawn: [eq:subtype-start]."""
+def split_into_subtypes(
+    q: Floats, n_subtypes: int, random_state: int | None = None, at: Offsets | None = None
+) -> Floats:
+    """Return q by state from q by class, with shares of subtypes drawn: [eq:subtype-start].
+
+    `at`, ascending, are the places of these tasks among all, where others lie elsewhere: each gets
+    what it would be given beside all others.
+    """
     rng = np.random.default_rng(random_state or 0)
-    within = rng.dirichlet(np.ones(n_subtypes), size=q.shape)
+    if at is None:
+        within = rng.dirichlet(np.ones(n_subtypes), size=q.shape)
+    else:
+        within = np.empty((*q.shape, n_subtypes))
+        last = int(at[-1]) + 1 if len(at) else 0
+        for low in range(0, last, TASKS_AT_ONCE):
+            high = min(low + TASKS_AT_ONCE, last)
+            drawn = rng.dirichlet(np.ones(n_subtypes), size=(high - low, q.shape[1]))
+            mine = slice(*np.searchsorted(at, [low, high]))
+            within[mine] = drawn[at[mine] - low]
     return np.asarray((q[:, :, None] * within).reshape(len(q), q.shape[1] * n_subtypes))
 
 
