@@ -89,17 +89,14 @@ def test_a_sampler_predicts_by_the_means_of_its_draws() -> None:
     assert np.abs(found - sampler.probabilities_).mean() < 0.01
 
 
-@pytest.mark.filterwarnings("ignore:Without gold")
-def test_auto_predicts_by_the_model_it_used_and_says_what_to_do_where_it_pooled_several() -> None:
+def test_auto_predicts_by_the_model_that_counts_most() -> None:
     made = tb.simulate.crowd(300, 6, 2, responses_per_task=5, shared=0.5, random_state=0)
+    auto = tb.Auto().fit(made.responses, gold=some_gold(made, 60))
     rows = [("new", "w1", "c0"), ("new", "w2", "c1"), ("new", "w3", "c1")]
-    alone = tb.Auto().fit(made.responses)
-    plain = tb.VariationalBayes().fit(made.responses)
-    assert np.array_equal(chances(alone.predict(rows)), chances(plain.predict(rows)))
-    pooled = tb.Auto().fit(made.responses, gold=some_gold(made, 60))
-    with pytest.raises(OptionError, match=r"Auto pools several methods.* Update it"):
-        pooled.predict(rows)
-    assert len(pooled.update(rows).labels_) == 301
+    assert np.array_equal(chances(auto.predict(rows)), chances(auto.model_.predict(rows)))
+    heard = {each.name: each.weight for each in auto.members_ if each.name in ("vb", "pool")}
+    is_pool = isinstance(auto.model_, tb.LogOpinionPool)
+    assert is_pool == (heard["pool"] > heard["vb"])
 
 
 def test_a_model_that_was_not_fitted_predicts_nothing() -> None:

@@ -131,20 +131,19 @@ def summary(model: Estimator) -> dict[str, Any]:
 
 
 def _own(model: Estimator) -> Estimator:
-    """Return the model that is kept: this one, or the one it used; refuse where there is none."""
+    """Return the model that is kept: this one, or its heaviest; refuse where there is none."""
     name = type(model).__name__
     if "labels_" not in vars(model):
         raise NotFittedError(f"{name} has nothing to save yet. Call fit first.")
     if name in ESTIMATORS:
         return model
-    alone: Estimator | None = getattr(model, "model_", None)
-    if alone is not None:  # Auto, where nothing could be compared
-        note(f"{name} used {type(alone).__name__}, which is what is saved.")
-        return alone
+    chosen: Estimator | None = getattr(model, "model_", None)
+    if chosen is not None:  # Auto
+        note(f"{name} pools methods; saved is the one that counts most, {type(chosen).__name__}.")
+        return chosen
     raise OptionError(
-        f"{name} pools several methods, and there is no one model of them to keep. "
-        f"{', '.join(ESTIMATORS)} have a model file: fit one of them, or write the labels alone "
-        "with tb.write_labels."
+        f"{name} has no model to keep. {', '.join(ESTIMATORS)} do: fit one of them, or write the "
+        "labels alone with tb.write_labels."
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiebreak import files
-from tiebreak.errors import NotFittedError, OptionError, note
+from tiebreak.errors import NotFittedError, note
 from tiebreak.ids import MISSING
 from tiebreak.inference import honest, priors, vb
 from tiebreak.inference.calibration import Calibration
@@ -66,7 +66,7 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     """Label the tasks of these responses, by workers as they are known."""
     if "labels_" not in vars(model):
         raise NotFittedError(f"{type(model).__name__} knows no workers yet. Call fit first.")
-    model = _one_model(model)
+    model = _chosen(model)
     crowd = files.read_responses(responses)
     require_memory(crowd)
     knowledge = knowledge_of(model)
@@ -88,19 +88,11 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     )
 
 
-def _one_model(model: Estimator) -> Estimator:
-    """Return the model that labels new tasks: for Auto, the one it used where it pooled none."""
+def _chosen(model: Estimator) -> Estimator:
+    """Return the model that labels new tasks: for Auto, the one that counts most."""
     own = vars(model)
-    if "members_" not in own:
-        return model
-    alone: Estimator | None = own["model_"]
-    if alone is not None:
-        return alone
-    raise OptionError(
-        "Auto pools several methods, and there is no one model of them that predicts. Update it "
-        "with the new responses, which fits all of them again; or fit VariationalBayes or "
-        "LogOpinionPool, which predict."
-    )
+    chosen: Estimator = own["model_"] if "chosen_" in own else model
+    return chosen
 
 
 def _pooled(model: Any, tasks: ByTask, knowledge: Knowledge) -> Floats:
