@@ -35,6 +35,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "update": times.update,
     "predict": times.predict,
     "stream": times.stream,
+    "lines": times.lines,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -151,16 +152,14 @@ def predict(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def stream(config: dict[str, Any]) -> dict[str, Any]:
-    """Responses a second through Python; memory of a long stream; events through the command."""
+    """Responses a second through Python; memory of a long stream."""
     part = config["stream"]
     here = Path(__file__)
     long = subprocess.run(
         [sys.executable, str(here), str(part["n_events"]), str(part["n_open"])],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    found = {"python": _speed(part["n_responses"]), "long": json.loads(long.stdout)}
-    print(found, flush=True)
-    return {**found, "lines": _through_the_command(part["n_lines"])}
+    return {"python": _speed(part["n_responses"]), "long": json.loads(long.stdout)}
 
 
 def batches(n: int, seed: int, size: int = 10_000) -> Iterator[Columns]:
@@ -222,33 +221,39 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _through_the_command(n: int) -> dict[str, Any]:
+def lines(config: dict[str, Any]) -> dict[str, Any]:
     """Pipe JSON lines through `tiebreak stream`; times are of its process, saves among them."""
+    n = config["stream"]["n_lines"]
     found: dict[str, Any] = {"events": n}
     for keep in ("responses", "counts"):
         with tempfile.TemporaryDirectory() as folder:
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            command = [sys.executable, "-m", "tiebreak", "stream", "m.tbm", "--every", "10000"]
-            process = subprocess.Popen(
-                [*command, "--keep", keep, "--open-tasks", "20000", "--quiet"],
-                cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
-            assert process.stdin is not None
-            seq = 0
-            for columns in batches(n, 0):
-                lines = []
-                for task, worker, label in zip(*columns, strict=True):
-                    event = {"seq": seq, "task": task, "worker": worker, "label": label}
-                    lines.append(json.dumps(event))
-                    seq += 1
-                process.stdin.write(("\n".join(lines) + "\n").encode())
-            process.stdin.close()
-            assert process.wait() == 0
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            found[keep] = {"speed": n / taken, "mib": after.ru_maxrss / 1024}
-            print(keep, found[keep], flush=True)
+            used = _pipe(n, ["--keep", keep, "--open-tasks", "20000"], folder)
+        taken = used.ru_utime + used.ru_stime
+        found[keep] = {"speed": n / taken, "mib": used.ru_maxrss / 1024}
+        print(keep, found[keep], flush=True)
     return found
+
+
+def _pipe(n: int, options: list[str], folder: str) -> resource.struct_rusage:
+    """Run the command on n events; return what its process used."""
+    command = [sys.executable, "-m", "tiebreak", "stream", "m.tbm", "--every", "10000", "--quiet"]
+    process = subprocess.Popen(
+        [*command, *options], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    assert process.stdin is not None
+    seq = 0
+    for columns in batches(n, 0):
+        events = []
+        for task, worker, label in zip(*columns, strict=True):
+            event = {"seq": seq, "task": task, "worker": worker, "label": label}
+            events.append(json.dumps(event) + "\n")
+            seq += 1
+        process.stdin.write("".join(events).encode())
+    process.stdin.close()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used
 
 
 if __name__ == "__main__":

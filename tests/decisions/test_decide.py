@@ -14,7 +14,7 @@ from tiebreak import decisions, simulate
 from tiebreak.decisions import accuracy, votes
 from tiebreak.decisions.costs import read_cost_matrix
 from tiebreak.ids import Ids
-from tiebreak.inference.calibration import Calibration, Spread
+from tiebreak.inference.calibration import Calibration
 from tiebreak.kernels.arrays import softmax
 
 CROWD = simulate.crowd(80, 8, 3, responses_per_task=3, accuracy=(0.4, 0.8), random_state=1)
@@ -213,10 +213,9 @@ def test_shared_errors_make_further_votes_worth_less() -> None:
 def test_probabilities_at_another_scale_are_those_of_another_fit() -> None:
     other = tb.VariationalBayes(dependence=0.7).fit(CROWD.responses)
     stated = MODEL.decide().stated
-    known = Spread(0.0, 0.0, 0.0)
-    moved = Calibration(0.7, 1.0, known)
+    moved = Calibration(0.7, 1.0)
     found = accuracy._by_scale(
-        stated._replace(calibration=Calibration(0.35, 1.0, known)), np.arange(80, dtype=np.int32)
+        stated._replace(calibration=Calibration(0.35, 1.0, 0.0, 0.0)), np.arange(80, dtype=np.int32)
     )
     assert found[0] == pytest.approx(stated.q.max(axis=1))
     scores = np.log(stated.q) / Calibration(0.35).scale(stated.n_responses)[:, None]
@@ -226,7 +225,7 @@ def test_probabilities_at_another_scale_are_those_of_another_fit() -> None:
 
 def test_what_is_known_for_sure_leaves_only_chance() -> None:
     stated = MODEL.decide().stated
-    for found in (None, Calibration(0.35, 1.0, Spread(0.0, 0.0, 0.0))):
+    for found in (None, Calibration(0.35, 1.0, 0.0, 0.0)):
         estimate = accuracy.estimate_accuracy(stated._replace(calibration=found), 0.9)
         top = stated.q.max(axis=1)
         width = 1.6449 * np.sqrt((top * (1.0 - top)).mean() / 80)

@@ -89,18 +89,14 @@ def test_a_sampler_predicts_by_the_means_of_its_draws() -> None:
     assert np.abs(found - sampler.probabilities_).mean() < 0.01
 
 
-def test_auto_predicts_by_what_it_chose() -> None:
+def test_auto_predicts_by_the_model_that_counts_most() -> None:
     made = tb.simulate.crowd(300, 6, 2, responses_per_task=5, shared=0.5, random_state=0)
     auto = tb.Auto().fit(made.responses, gold=some_gold(made, 60))
     rows = [("new", "w1", "c0"), ("new", "w2", "c1"), ("new", "w3", "c1")]
-    assert auto.model_ is not None
     assert np.array_equal(chances(auto.predict(rows)), chances(auto.model_.predict(rows)))
-    auto.model_ = None
-    auto.chosen_ = "mv"
-    assert chances(auto.predict(rows)).round(3).tolist() == [[0.333, 0.667]]
-    auto.chosen_ = "best worker"
-    with pytest.raises(OptionError, match="Auto chose the best worker, 'w"):
-        auto.predict(rows)
+    heard = {each.name: each.weight for each in auto.members_ if each.name in ("vb", "pool")}
+    is_pool = isinstance(auto.model_, tb.LogOpinionPool)
+    assert is_pool == (heard["pool"] > heard["vb"])
 
 
 def test_a_model_that_was_not_fitted_predicts_nothing() -> None:

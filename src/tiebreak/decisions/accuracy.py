@@ -8,13 +8,12 @@ every scale, and its mean and quantiles follow from how probable each scale is.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
 from tiebreak.errors import OptionError
-from tiebreak.inference.calibration import Calibration
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats
 
@@ -22,6 +21,33 @@ N_SCALES = 12  # of ρ, and as many of t: quantiles of each, equally probable
 MOST_TASKS = 5_000  # more say the same of the scales
 LOWEST = 1e-300
 HALVINGS = 40
+
+
+class Scaling(Protocol):
+    """How scores became probabilities: `inference.calibration.Calibration`."""
+
+    @property
+    def dependence(self) -> float:
+        """How much errors are shared, ρ."""
+
+    @property
+    def multiplier(self) -> float:
+        """What serves all tasks, t."""
+
+    @property
+    def dependence_variance(self) -> float:
+        """Of logit ρ."""
+
+    @property
+    def multiplier_variance(self) -> float:
+        """Of log t."""
+
+    @property
+    def covariance(self) -> float:
+        """Of both."""
+
+    def scale(self, n_responses: Floats) -> Floats:
+        """Return by how much the scores of tasks with so many responses count."""
 
 
 class AccuracyEstimate(NamedTuple):
@@ -39,7 +65,7 @@ class Stated(NamedTuple):
     q: Floats  # (n_tasks, n_classes)
     label: Codes  # (n_tasks,) below 0: left open
     n_responses: Floats  # (n_tasks,)
-    calibration: Calibration | None
+    calibration: Scaling | None
 
 
 def estimate_accuracy(stated: Stated, level: float) -> AccuracyEstimate:
@@ -77,14 +103,13 @@ def _by_scale(stated: Stated, some: Codes) -> Floats:
     return right
 
 
-def _scales(found: Calibration) -> tuple[Floats, Floats]:
+def _scales(found: Scaling) -> tuple[Floats, Floats]:
     """Return equally probable pairs of ρ and t, as normal as logit ρ and log t are."""
     middle = ndtri((np.arange(N_SCALES) + 0.5) / N_SCALES)
     first, second = (each.ravel() for each in np.meshgrid(middle, middle))
-    variance, both, other = found.spread
-    one = np.sqrt(variance)
-    slope = both / one if one > 0.0 else 0.0
-    rest = np.sqrt(max(other - slope**2, 0.0))
+    one = np.sqrt(found.dependence_variance)
+    slope = found.covariance / one if one > 0.0 else 0.0
+    rest = np.sqrt(max(found.multiplier_variance - slope**2, 0.0))
     rho = expit(logit(np.clip(found.dependence, 1e-9, 1.0 - 1e-9)) + one * first)
     t = found.multiplier * np.exp(slope * first + rest * second)
     return rho, t

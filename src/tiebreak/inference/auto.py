@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
 
-from tiebreak.errors import note
+from tiebreak.errors import InputNote, note
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import (
     comparison,
@@ -38,6 +39,7 @@ from tiebreak.inference.exact_links import from_scores
 from tiebreak.inference.exact_links.from_scores import ClassScores
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.log_opinion_pool import LogOpinionPool
 from tiebreak.inference.option_checks import require_dependence, require_exact_links
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
@@ -82,8 +84,8 @@ class Auto(Estimator):
         The method that counts most; what each scored on held-out gold: accuracy with its interval,
         log-loss, how far it leads VB, and its weight.
     model_
-        The fitted `VariationalBayes` where nothing could be compared; None where methods are
-        pooled.
+        A fitted `VariationalBayes` or `LogOpinionPool`, whichever counts more: what `save` keeps,
+        and `predict` labels new tasks by.
     best_worker_
         The worker who is right most often on gold, or None without gold.
     labels_, probabilities_, violations_
@@ -103,7 +105,7 @@ class Auto(Estimator):
 
     chosen_: str
     members_: tuple[Member, ...]
-    model_: Estimator | None
+    model_: Estimator
     best_worker_: Any
 
     supports_adaptive_selection = False
@@ -181,6 +183,7 @@ class Auto(Estimator):
         of_vb = self._fit_vb(plain, by_pattern, options)
         scores = self._pooled_scores(members, of_vb, gold, plain.problem.tasks.n_tasks)
         self._publish_pooled(plain, of_vb, scores, patterns, inputs, by_pattern, options)
+        self._fit_heaviest(inputs)
         return self
 
     def _methods(
@@ -289,17 +292,30 @@ class Auto(Estimator):
     def _stopping(self) -> Stopping:
         return Stopping(self.tol, self.max_iter, self.accelerate)
 
-    def _fit_vb_alone(self, inputs: Inputs, start: Any) -> None:
-        """Fit VB to all there is, and take over what it learnt."""
-        model = VariationalBayes()
+    def _fit_model(self, name: str, inputs: Inputs, start: Any) -> Estimator:
+        """Fit the estimator of a method to all there is."""
+        model = LogOpinionPool() if name == POOL else VariationalBayes()
         shared = {
             key: value for key, value in self.get_params().items() if key in model.get_params()
         }
         model.set_params(**shared)
-        model.fit(inputs.responses, links=inputs.links, gold=inputs.gold, start=start)
+        if name not in (POOL, VB):
+            model.set_params(worker_model=name)
+        return model.fit(inputs.responses, links=inputs.links, gold=inputs.gold, start=start)
+
+    def _fit_vb_alone(self, inputs: Inputs, start: Any) -> None:
+        """Fit VB to all there is, and take over what it learnt."""
+        model = self._fit_model(VB, inputs, start)
         learnt = {key: value for key, value in vars(model).items() if key.endswith("_")}
         vars(self).update(learnt)
         self.model_ = model
+
+    def _fit_heaviest(self, inputs: Inputs) -> None:
+        """Fit the estimator that counts most: what can be saved, and predicts new tasks."""
+        with_model = [each for each in self.members_ if each.name not in (BEST, MV)]
+        name = max(with_model, key=lambda each: each.weight).name
+        with warnings.catch_warnings(action="ignore", category=InputNote):  # said already
+            self.model_ = self._fit_model(name, inputs, None)
 
     def _publish_pooled(
         self,
@@ -331,7 +347,6 @@ class Auto(Estimator):
         self.n_iter_ = of_vb.run.n_sweeps
         self.converged_ = of_vb.run.converged
         self.doubtful_links_ = publishing.doubtful_links(fitted)
-        self.model_ = None
         self._publish(inputs, *publishing.label_tasks(fitted))
         publishing.note_doubts(fitted, self.labels_, self.dependence)
 

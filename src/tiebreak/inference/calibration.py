@@ -27,20 +27,14 @@ BEND = 0.1  # the step over which the bend of the cost is measured
 TRUSTED_ERROR = 0.01  # a floor: a gold label or hard link may be wrong; .02 hid shared errors
 
 
-class Spread(NamedTuple):
-    """How far a calibration is known: the covariance of logit ρ and log t."""
-
-    dependence: float = LOGIT_SPREAD**2
-    both: float = 0.0
-    multiplier: float = LOG_SPREAD**2
-
-
 class Calibration(NamedTuple):
     """How scores become probabilities: p ∝ exp(t X / (1 + ρ (n − 1))), [eq:design-effect]."""
 
     dependence: float = DEPENDENCE  # ρ
     multiplier: float = 1.0  # t
-    spread: Spread = Spread()  # before any evidence: that of the priors
+    dependence_variance: float = LOGIT_SPREAD**2  # of logit ρ; before any evidence, the prior's
+    multiplier_variance: float = LOG_SPREAD**2  # of log t
+    covariance: float = 0.0  # of both
 
     def scale(self, n_responses: Floats) -> Floats:
         """Return by how much the scores of tasks with so many responses count.
@@ -101,12 +95,12 @@ def fit(scores: Floats, n_responses: Floats, evidence: Evidence, dependence: flo
         return float(prior / 2.0 - _log_likelihood(q, evidence))
 
     found = minimize(cost, [expected, 0.0], method="Nelder-Mead", options={"xatol": 1e-4})
-    spread = _spread(cost, found.x)
-    return Calibration(float(expit(found.x[0])), float(np.exp(found.x[1])), spread)
+    best = Calibration(float(expit(found.x[0])), float(np.exp(found.x[1])))
+    return _with_spread(best, cost, found.x)
 
 
-def _spread(cost: Callable[[Floats], float], at: Floats) -> Spread:
-    """Return the covariance by Laplace's method: the inverse of how the cost bends at its least."""
+def _with_spread(best: Calibration, cost: Callable[[Floats], float], at: Floats) -> Calibration:
+    """Say how far it is known, by Laplace's method: the inverse of how the cost bends there."""
     one = np.array([BEND, 0.0])
     other = np.array([0.0, BEND])
     least = cost(at)
@@ -117,9 +111,13 @@ def _spread(cost: Callable[[Floats], float], at: Floats) -> Spread:
     mixed = apart / 4.0
     size = first * second - mixed**2
     if first <= 0.0 or size <= 0.0:  # no bowl: the priors still hold
-        return Spread()
+        return best
     step = BEND**2 / size
-    return Spread(second * step, -mixed * step, first * step)
+    return best._replace(
+        dependence_variance=second * step,
+        multiplier_variance=first * step,
+        covariance=-mixed * step,
+    )
 
 
 def _log_likelihood(q: Floats, evidence: Evidence) -> float:

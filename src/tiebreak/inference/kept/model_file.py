@@ -131,7 +131,7 @@ def summary(model: Estimator) -> dict[str, Any]:
 
 
 def _own(model: Estimator) -> Estimator:
-    """Return the model that is kept: this one, or what it chose; refuse where there is none."""
+    """Return the model that is kept: this one, or its heaviest; refuse where there is none."""
     name = type(model).__name__
     if "labels_" not in vars(model):
         raise NotFittedError(f"{name} has nothing to save yet. Call fit first.")
@@ -139,7 +139,7 @@ def _own(model: Estimator) -> Estimator:
         return model
     chosen: Estimator | None = getattr(model, "model_", None)
     if chosen is not None:  # Auto
-        note(f"{name} chose {type(chosen).__name__}, which is what is saved.")
+        note(f"{name} pools methods; saved is the one that counts most, {type(chosen).__name__}.")
         return chosen
     raise OptionError(
         f"{name} has no model to keep. {', '.join(ESTIMATORS)} do: fit one of them, or write the "

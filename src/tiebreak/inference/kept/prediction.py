@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiebreak import files
-from tiebreak.errors import NotFittedError, OptionError, note
+from tiebreak.errors import NotFittedError, note
 from tiebreak.ids import MISSING
 from tiebreak.inference import honest, priors, vb
 from tiebreak.inference.calibration import Calibration
@@ -89,19 +89,10 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
 
 
 def _chosen(model: Estimator) -> Estimator:
-    """Return the model that labels new tasks: for Auto, the one it chose."""
+    """Return the model that labels new tasks: for Auto, the one that counts most."""
     own = vars(model)
-    if "chosen_" not in own:
-        return model
-    from tiebreak.inference.comparison import BEST
-
-    chosen: Estimator | None = own["model_"]
-    if chosen is not None or own["chosen_"] != BEST:
-        return chosen or model  # votes are all alike
-    raise OptionError(
-        f"Auto chose the best worker, {own['best_worker_']!r}: take that worker's labels of new "
-        "tasks, or fit VariationalBayes, which hears all of them."
-    )
+    chosen: Estimator = own["model_"] if "chosen_" in own else model
+    return chosen
 
 
 def _pooled(model: Any, tasks: ByTask, knowledge: Knowledge) -> Floats:
@@ -135,7 +126,7 @@ def _make_knowledge(model: Estimator) -> Knowledge | None:
 
     if isinstance(model, VariationalBayes):
         return _of_variational_bayes(model)
-    if isinstance(model, MajorityVote) or "chosen_" in vars(model):  # … or Auto that chose votes
+    if isinstance(model, MajorityVote):
         return None
     n_workers, n_classes = model.confusion_.shape[:2]
     by_answer = np.ascontiguousarray(model.confusion_.transpose(0, 2, 1))

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tiebreak.errors import InputError
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
-from tiebreak.inference.calibration import Calibration, Spread
+from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.class_prior import ClassPrior, KnownShares, SubtypePrior
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.kept.dropping import Carried
@@ -46,7 +46,7 @@ RECORDS: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
         *(Responses, Links, Gold, Labels, ExactLinkOptions, MeanFieldOptions),
-        *(Calibration, Spread, LinkReport, DoubtfulLinks, ErrorRate, Tried, GridPoint),
+        *(Calibration, LinkReport, DoubtfulLinks, ErrorRate, Tried, GridPoint),
         *(Beliefs, CrowdModel, Carried, CarriedStates, CarriedWorkers),
         *(ClassPrior, KnownShares, SubtypePrior, ConfusionMatrices, Coins, Kinds, FixedRows),
         SawAll,
