@@ -1,6 +1,6 @@
 """Fits over partitions: `python -m benchmarks.cluster FOLDER efficiency 2e7`, and so on.
 
-    efficiency N     two processes against two threads, sweeps by turns; overhead, bytes, loading
+    efficiency N [U] two processes against two threads, sweeps by turns; overhead, bytes, loading
     memory N         of the driver of two processes, and of a fit out of core; time beside in memory
     wide             1e5 workers, 10 classes: bytes and the driver's memory
 
@@ -105,11 +105,11 @@ def wire() -> int:
     return int(line.split()[9])
 
 
-def efficiency(folder: Path, n: int) -> dict[str, Any]:
+def efficiency(folder: Path, n: int, n_units: int = 4) -> dict[str, Any]:
     source = shards(folder, n)
-    found: dict[str, Any] = {"responses": n}
+    found: dict[str, Any] = {"responses": n, "units": n_units}
     with connected("local:2") as client, tempfile.TemporaryDirectory(dir=folder) as work:
-        units = open_units(DaskExecutor(client), source, Path(work), 4)
+        units = open_units(DaskExecutor(client), source, Path(work), n_units)
         began = time.perf_counter()
         units.load()
         found["load_s"] = time.perf_counter() - began
@@ -130,7 +130,7 @@ def efficiency(folder: Path, n: int) -> dict[str, Any]:
             pairs.append((middle - began, time.perf_counter() - middle))
         one, two = np.array(pairs[3:]).T
         small = shards(folder, 40_000)
-        idle = open_units(DaskExecutor(client), small, Path(work) / "small", 4)
+        idle = open_units(DaskExecutor(client), small, Path(work) / "small", n_units)
         idle.load()
         rounds = []
         for i in range(N_PAIRS):
@@ -148,7 +148,7 @@ def efficiency(folder: Path, n: int) -> dict[str, Any]:
         "overhead_median_s": float(np.median(rounds)),
         "overhead_least_s": float(min(rounds)),
         "wire_median_bytes": float(np.median(sent)),
-        "wire_over_units_and_table": float(np.median(sent)) / (4 * table),
+        "wire_over_units_and_table": float(np.median(sent)) / (n_units * table),
     }
 
 
@@ -263,13 +263,14 @@ def main(arguments: list[str]) -> None:
         return
     n = int(float(arguments[2])) if len(arguments) > 2 else 16_000_000
     before = os.getloadavg()[0]
-    found = {"efficiency": efficiency, "memory": memory, "wide": wide}[what](folder, n)
+    more = map(int, arguments[3:])
+    found = {"efficiency": efficiency, "memory": memory, "wide": wide}[what](folder, n, *more)
     found["load"] = [round(before, 1), round(os.getloadavg()[0], 1)]
     found["cores"] = os.cpu_count()
     found["date"] = datetime.date.today().isoformat()
     found["python"] = platform.python_version()
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    kept[f"{what} {n:.0e}".replace("+", "")] = found
+    kept[" ".join([what, f"{n:.0e}".replace("+", ""), *arguments[3:]])] = found
     RESULTS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
     print(json.dumps(found, indent=1))
 

@@ -30,10 +30,10 @@ ABOUT = (
 )
 PAIRS = (
     "Two processes of one thread on Dask against one process of two threads, 25 pairs, 1,000 "
-    "workers, two classes, 8 shards, 4 units:\n"
+    "workers, two classes, 8 shards:\n"
 )
 PAIRS_HEAD = (
-    "| responses | efficiency, median (quartiles) | overhead a sweep, median (least) | "
+    "| responses | units | efficiency, median (quartiles) | overhead a sweep, median (least) | "
     "wire / (units · table) | loading, in sweeps | load |"
 )
 FITS = (
@@ -56,11 +56,11 @@ def _of(what: str, found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _efficiency(rows: list[dict[str, Any]]) -> str:
-    lines = [PAIRS, PAIRS_HEAD, "|---|---|---|---|---|---|"]
+    lines = [PAIRS, PAIRS_HEAD, "|---|---|---|---|---|---|---|"]
     for row in rows:
         low, middle, high = row["efficiency_quartiles"]
         lines.append(
-            f"| {row['responses']:.0e} | {middle:.2f} ({low:.2f}–{high:.2f}) | "
+            f"| {row['responses']:.0e} | {row.get('units', 4)} | {middle:.2f} ({low:.2f}–{high:.2f}) | "
             f"{row['overhead_median_s'] * 1e3:.0f} ms ({row['overhead_least_s'] * 1e3:.0f}) | "
             f"{row['wire_over_units_and_table']:.1f} | {row['loads_in_sweeps']:.1f} | "
             f"{max(row['load']):.0f} |"
