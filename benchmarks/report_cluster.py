@@ -60,7 +60,7 @@ def _efficiency(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         low, middle, high = row["efficiency_quartiles"]
         lines.append(
-            f"| {row['responses']:.0e} | {row.get('units', 4)} | {middle:.2f} ({low:.2f}–{high:.2f}) | "
+            f"| {row['responses']:.0e} | {row['units']} | {middle:.2f} ({low:.2f}–{high:.2f}) | "
             f"{row['overhead_median_s'] * 1e3:.0f} ms ({row['overhead_least_s'] * 1e3:.0f}) | "
             f"{row['wire_over_units_and_table']:.1f} | {row['loads_in_sweeps']:.1f} | "
             f"{max(row['load']):.0f} |"

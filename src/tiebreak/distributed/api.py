@@ -72,10 +72,11 @@ def fit(
     Examples
     --------
     >>> import tempfile, tiebreak as tb
-    >>> votes = [("a", "ann", "x"), ("a", "bob", "x"), ("b", "ann", "y"), ("b", "bob", "y")]
+    >>> one = [("a", "ann", "x"), ("a", "bob", "x"), ("a", "cy", "y")]
+    >>> two = [("b", "ann", "y"), ("b", "bob", "y"), ("b", "cy", "x")]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tb.write_responses(f"{folder}/one.csv", tb.Responses.from_rows(votes[:2]))
-    ...     tb.write_responses(f"{folder}/two.csv", tb.Responses.from_rows(votes[2:]))
+    ...     tb.write_responses(f"{folder}/one.csv", tb.Responses.from_rows(one))
+    ...     tb.write_responses(f"{folder}/two.csv", tb.Responses.from_rows(two))
     ...     made = tb.distributed.fit(f"{folder}/*.csv", f"{folder}/labels")
     ...     [(each["task"], each["label"]) for each in made.labels_]
     [('a', 'x'), ('b', 'y')]
