@@ -169,7 +169,10 @@ class Ascents:
             self._model.reset(rates)
         else:
             self.setup.exact.reset()
-        return self._ascend(q, implied, stopping or self.stopping)
+        run = self._run(q, implied, stopping or self.stopping)
+        whole = run.q.copy()
+        self.setup.exact.spread(whole)
+        return End(run, whole, self.rates)
 
     def ascend_warm(self, start: Run) -> End:
         """Ascend from a fit with fewer links: the linked tasks are inferred alone first."""
@@ -177,33 +180,30 @@ class Ascents:
         alone_first = None
         if not exact.takes_everyone:
             alone_first = partial(_update_linked, self.problem, exact)
-        return self._ascend(start.q, self.implied_by(start), self.stopping, alone_first)
+        run = self._run(start.q, self.implied_by(start), self.stopping, alone_first)
+        exact.spread(run.q)
+        return End(run, run.q, self.rates)
 
     def implied_by(self, start: Run) -> Beliefs | None:
         """Return the beliefs of a run; None where known labels change what its q implies."""
         return None if len(self.setup.known.task) else start.beliefs
 
-    def _ascend(
+    def _run(
         self,
         q: Floats,
         implied: Beliefs | None,
         stopping: Stopping,
         first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
-    ) -> End:
-        exact = self.setup.exact
-        known = self.setup.known
-        q = vb.clamp(q, known, self.problem.n_classes)
-        exact.gather(q)
-        run = vb.ascend(
+    ) -> Run:
+        q = vb.clamp(q, self.setup.known, self.problem.n_classes)
+        self.setup.exact.gather(q)
+        return vb.ascend(
             self.problem,
             q,
             **stopping._asdict(),
             implied=implied,
             first=first,
         )
-        whole = run.q.copy()
-        exact.spread(whole)
-        return End(run, whole, self.rates)
 
     def of_part(self, links: LinkCodes) -> Ascents:
         """Return the same with some of the links."""

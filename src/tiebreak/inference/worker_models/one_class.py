@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiebreak.inference.worker_models.around import AroundModel
-from tiebreak.kernels.counting import count_codes
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.responses import Responses
 
@@ -68,7 +67,7 @@ def rows_to_fix(responses: Responses) -> Mask | None:
     >>> rows_to_fix(Responses.from_rows(rules)).tolist()
     [[False, True], [True, False]]
     """
-    counts = _counts(responses)
+    counts = responses.count_labels()
     class_of = one_class_voters(counts)
     voters = class_of != NOT_ONE
     n_given = counts.sum(axis=1)
@@ -78,12 +77,6 @@ def rows_to_fix(responses: Responses) -> Mask | None:
     rows = np.repeat(fixed[:, None], responses.n_classes, axis=1)
     rows[fixed, class_of[fixed]] = False
     return rows
-
-
-def _counts(responses: Responses) -> Offsets:
-    """Return how often each worker gave each label, (n_workers, n_classes)."""
-    by_code = count_codes(responses.code, responses.n_workers * responses.n_classes)
-    return by_code.reshape(-1, responses.n_classes)
 
 
 def one_class_voters(counts: Offsets) -> Codes:
