@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.inference.estimator import Estimator
-from tiebreak.selection.kinds import Prices
+from tiebreak.selection import value
+from tiebreak.selection.kinds import LAST_RESORT, Prices
 from tiebreak.selection.offers import Offer
 from tiebreak.selection.units import OpenUnits
 
@@ -16,8 +17,14 @@ class LabelOf:
     name = "label"
 
     def price(self, model: Estimator, units: OpenUnits, cost: float) -> Prices:
-        """Return the chance that the likeliest class is wrong, [eq:gold-gain]."""
-        gain = units.stake * (1.0 - units.p[:, 0])
+        """Return the chance that the likeliest class is wrong, [eq:gold-gain].
+
+        Where answers may be wrong it is what such an answer puts right, [eq:vote-gain].
+        """
+        gain = 1.0 - units.p[:, 0]
+        if units.error > 0.0:
+            gain = np.maximum(value.answer_gain(units.p, units.error), LAST_RESORT * gain)
+        gain = units.stake * gain
         return Prices(gain, units.classes[:, 0], np.full(len(units), cost))
 
     def offer(
