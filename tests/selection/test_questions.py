@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import tiebreak as tb
 from tiebreak.errors import OptionError
 from tiebreak.link_graph import OPEN
+from tiebreak.selection import value
 from tiebreak.selection.asking import task_state
 from tiebreak.selection.kinds import KINDS, LAST_RESORT, kinds_by_name
 from tiebreak.selection.kinds.same import SECOND
@@ -181,6 +182,7 @@ def test_an_example_in_doubt_is_asked_about_first_where_much_hangs_on_it() -> No
     state = state._replace(hanging=hanging)
     rows = choose_questions(model, state, 1, ("same", "label"), costs, rng)
     assert (rows[0].kind, rows[0].task) == ("label", model.tasks_[0])
+    assert rows[0].gain == pytest.approx(30.0 * 0.1 + value.answer_gain(state.q[0], 0.02))
 
 
 def test_a_group_counts_for_all_its_tasks() -> None:

@@ -31,6 +31,7 @@ class OpenUnits:
     examples: tuple[Offsets, ...]  # by class: tasks known to be of it that can be shown
     example_q: Floats | None = None  # (n_classes, n_classes) what examples of each class are
     error: float = 0.0  # how often answers are wrong
+    hanging: Floats | None = None  # (n_units,) labels of others that hang on each as an example
 
     def __len__(self) -> int:
         return len(self.task)
@@ -90,6 +91,7 @@ class OpenUnits:
             stake=self.stake[others],
             classes=self.classes[others],
             p=self.p[others],
+            hanging=None if self.hanging is None else self.hanging[others],
         )
 
 
@@ -106,11 +108,10 @@ def open_units(state: TaskState) -> OpenUnits:
     q = state.q[chosen]
     classes = np.argsort(-q, axis=1, kind="stable")
     stake = np.asarray(state.settled.at_stake()[chosen], dtype=np.float64)
-    if state.hanging is not None:
-        stake = stake + state.hanging[chosen]
     p = np.take_along_axis(q, classes, axis=1)
     example_q = _beliefs_of(examples, state.q) if state.error > 0.0 else None
-    return OpenUnits(chosen, stake, classes, p, examples, example_q, state.error)
+    hanging = None if state.hanging is None else state.hanging[chosen]
+    return OpenUnits(chosen, stake, classes, p, examples, example_q, state.error, hanging)
 
 
 def _beliefs_of(examples: Sequence[Offsets], q: Floats) -> Floats:
