@@ -58,7 +58,7 @@ reproduction: $(VENV)/.dev-ready ## Make docs/reproduction.md and its figures fr
 	@$(BIN)/python experiments/00_paper/report.py
 
 lock: ## Renew requirements/*.txt from pyproject.toml; needs uv
-	$(LOCK) --group build --extra plot --extra page --group test --group check --output-file requirements/dev.txt
+	$(LOCK) --group build --extra plot --extra page --extra dask --group test --group check --output-file requirements/dev.txt
 	$(LOCK) --group build --constraints requirements/dev.txt --output-file requirements/run.txt
 	$(LOCK) --group build --group bench --output-file requirements/bench.txt
 

@@ -20,6 +20,7 @@ EVERY = {
     "linked_sweep": "benchmarks.scale.linked_sweep",
     "fewer_sweeps": "benchmarks.scale.fewer_sweeps",
     "jury": "benchmarks.scale.jury",
+    "judges": "benchmarks.scale.judges",
     "asking": "benchmarks.scale.asking",
 }
 

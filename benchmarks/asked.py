@@ -38,6 +38,12 @@ EVERY = (
         at_most=2.5,
     ),
     Asked(
+        "judges",
+        "runs, fit and report of judges beside a plain fit",
+        lambda r: max(row["times_a_plain_fit"] for row in r["rows"]),
+        at_most=10,
+    ),
+    Asked(
         "asking",
         "a refit after 20 answers beside the first fit",
         lambda r: max(row["refit_share"] for row in r["rows"]),

@@ -30,6 +30,7 @@ def write() -> None:
         ("must_component", _must_component),
         ("fewer_sweeps", _fewer_sweeps),
         ("jury", _jury),
+        ("judges", _judges),
         ("asking", _asking),
     ):
         path = RESULTS / f"{name}.json"
@@ -219,6 +220,27 @@ for all equal ones. Labels agree on {result["same_labels"]:.2%} of the tasks, pr
 | and finding equal rows ({result["collapsing_seconds"]:.2f} s) and giving each task the \
 probabilities of its row ({result["spreading_seconds"]:.2f} s) | {in_all["ours_seconds"]:.2f} s | \
 {in_all["theirs_seconds"]:.1f} s | {in_all["ratio"]:.1f} × |
+"""
+
+
+def _judges(result: dict[str, Any]) -> str:
+    rows = "\n".join(
+        f"| {row['tasks']:,} | {row['plain_fit_seconds']:.2f} s | "
+        f"{row['learning_runs_seconds']:.2f} s | {row['fit_seconds']:.2f} s | "
+        f"{row['report_seconds']:.2f} s | {row['times_a_plain_fit']:.1f} × | "
+        f"{row['peak_bytes_a_response']['reading and learning runs']:.0f} bytes |"
+        for row in result["rows"]
+    )
+    first = result["rows"][0]
+    return f"""## Judges with runs
+
+{first["judges"]} judges, {first["runs"]} runs of each on every task. Beside a plain fit of the same
+rows: learning how much runs err together (as rows are read), the fit with their weights, and the
+report of `tiebreak panel` with 200 known labels.
+
+| tasks | plain fit | learning runs | fit | report | all three / plain fit | peak a response |
+|---|---|---|---|---|---|---|
+{rows}
 """
 
 

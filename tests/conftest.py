@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ DATA = "TIEBREAK_DATA"
 JURIES = "TIEBREAK_JURIES"
 IS_DATA = ("tiebreak", "data")  # travels with every report, also from a worker of xdist
 IS_BROWSER = ("tiebreak", "browser")
+IS_DASK = ("tiebreak", "dask")
+HAS_DASK = importlib.util.find_spec("distributed") is not None
 
 # What `make quick` runs, beside the examples in docstrings: every room, nothing that compiles.
 QUICK = {
@@ -78,6 +81,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             missing = browser.what_is_missing(needs_axe="axe" in marker.args)
             if missing is not None:
                 item.add_marker(pytest.mark.skip(reason=missing))
+        if item.get_closest_marker("dask") is not None:
+            item.user_properties.append(IS_DASK)
+            if not HAS_DASK:
+                item.add_marker(pytest.mark.skip(reason="the extra dask is not installed"))
         if item.get_closest_marker("data") is None:
             continue
         item.user_properties.append(IS_DATA)
@@ -99,6 +106,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ran, skipped = _counts(terminalreporter, IS_BROWSER)
     missing = browser.what_is_missing(needs_axe=True) or "playwright, chromium and axe-core found"
     terminalreporter.line(f"browser tests: {ran} ran, {skipped} skipped ({missing})")
+    ran, skipped = _counts(terminalreporter, IS_DASK)
+    found = "found" if HAS_DASK else "the extra dask is not installed"
+    terminalreporter.line(f"dask tests: {ran} ran, {skipped} skipped ({found})")
     ran, skipped = _counts(terminalreporter, IS_DATA)
     is_set = ", ".join(
         f"{name} is {'set' if os.environ.get(name) else 'not set'}" for name in (DATA, JURIES)

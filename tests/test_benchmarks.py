@@ -20,3 +20,8 @@ def test_benchmarks_of_sweeps_run_on_the_code_of_today(monkeypatch: pytest.Monke
     found = jury.measure(20_000)
     assert found["rows"] <= 3**5
     assert found["same_labels"] == 1.0
+    judges = importlib.import_module("benchmarks.scale.judges")
+    monkeypatch.setattr(judges, "WARM", 300)
+    found = judges.measure(400)
+    assert found["responses"] == 400 * 9 * 8
+    assert 1.0 < found["effective_judges"] <= 9.0

@@ -35,12 +35,14 @@ PUBLIC = {
     *("LogOpinionPool", "Auto", "load"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
-    *("agreement", "ask", "datasets", "decisions", "errors", "evaluate", "html_report"),
+    *("agreement", "ask", "datasets", "decisions", "distributed", "errors", "evaluate"),
+    "html_report",
     *("selection", "simulate", "theory"),
     *("panel", "rates", "routing"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
     *(
+        "ClusterError",
         "FileError",
         "SessionError",
         "NotFittedError",

@@ -63,7 +63,7 @@ def load(name: str) -> Dataset:
 
 
 def model(**options: Any) -> Any:
-    return tb.VariationalBayes(backend="numba", n_threads=1, gold_weight=1, **options)
+    return tb.VariationalBayes(backend="numba", n_threads=1, **options)
 
 
 class Checkpoint(NamedTuple):

@@ -130,14 +130,15 @@ def random_links(case: Case) -> Row:
 
 
 def gold_alone(case: Case) -> Row:
-    """Give 1, 5 and 20 % of gold, and no links."""
+    """Give 1, 5 and 20 % of gold, and no links; as one response each, or by the default weight."""
+    options = {"gold_weight": 1} if case.method == "gold_as_one" else {}
     data = load(case.dataset)
     items = list(data.gold.to_dict().items())
     order = np.random.default_rng(case.seed).permutation(len(items))
     row: Row = {}
     for share in (0.01, 0.05, 0.2):
         given = dict(items[at] for at in order[: max(1, round(share * len(items)))])
-        row[f"{share}"] = data.score(model().fit(data.responses, gold=given))
+        row[f"{share}"] = data.score(model(**options).fit(data.responses, gold=given))
     return row
 
 
@@ -208,6 +209,7 @@ WORK = {
     "random": random_links,
     "random_before": random_links,
     "gold": gold_alone,
+    "gold_as_one": gold_alone,
     "gold_before": gold_alone,
     "inverted": inverted,
     "links": simulated_links,

@@ -9,41 +9,35 @@ datasets lie in the folder that TIEBREAK_DATA names.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parent))
 
-from common import NAMES, RESULTS
+import deciding
+from common import RESULTS
+from deciding import DATASETS, load
 
 import tiebreak as tb
-from tiebreak.decisions import votes as planning
-from tiebreak.decisions.costs import read_cost_matrix
 from tiebreak.ids import Ids
 from tiebreak.inference.worker_summary.table import beta_interval
 from tiebreak.reproduce.runner import made_on
 
 HERE = Path(__file__).parent
-DATASETS = tuple(NAMES)
 N_CROWDS = 40
 FIRST_SEED = 100  # constants were chosen on crowds 0 to 39
 N_GIBBS = 40  # of them, with Gibbs sampling
 SETTINGS = ((2, 3), (2, 10), (4, 5))  # classes, votes a task
 MANY = 5  # crowds of many workers
-DEAR = 10.0  # what missing the rarest class costs; any other error costs 1
-RATES = (0.1, 0.2, 0.3, 0.5)
 LEVEL = 0.9
 FEW_DRAWS = {"n_chains": 2, "n_warmup": 100, "n_draws": 200}  # on the ten datasets
-N_GOLD = 100
-N_GOLD_DRAWS = 4
 
 
 class Drawn(NamedTuple):
@@ -52,12 +46,6 @@ class Drawn(NamedTuple):
     responses: tb.Responses
     share: np.ndarray  # of classes
     confusion: np.ndarray  # (worker, truth, answer), in the order of `responses.workers`
-
-
-@cache
-def load(name: str) -> tuple[tb.Responses, tb.Gold]:
-    folder = Path(os.environ["TIEBREAK_DATA"]) / name
-    return tb.read_responses(folder / "responses.csv"), tb.read_gold(folder / "gold.csv")
 
 
 def draw(n_tasks: int, n_workers: int, n_classes: int, n_votes: int, seed: int) -> Drawn:
@@ -209,120 +197,6 @@ def _scores(model: Any, gold: tb.Gold) -> dict[str, float]:
     }
 
 
-def costs() -> dict[str, Any]:
-    """Missing the rarest class costs ten: expected and realised cost, beside the likeliest."""
-    found = {}
-    for name in DATASETS:
-        responses, gold = load(name)
-        model = tb.VariationalBayes().fit(responses)
-        known = gold.on(model.tasks_, model.classes_)
-        n_classes = responses.n_classes
-        rarest = int(model.class_prior_.argmin())
-        matrix = 1.0 - np.eye(n_classes)
-        matrix[rarest] *= DEAR
-        decided = model.decide(matrix)
-        q = model.probabilities_[known.task]
-        label = model.labels_.label[known.task]
-        every = np.arange(len(label))
-        found[name] = {
-            "decided": {
-                "expected": float(decided.expected_cost[known.task].mean()),
-                "realised": float(matrix[known.label, decided.decision[known.task]].mean()),
-            },
-            "argmax": {
-                "expected": float((q @ matrix)[every, label].mean()),
-                "realised": float(matrix[known.label, label].mean()),
-            },
-            "changed": float((decided.decision[known.task] != label).mean()),
-        }
-    return found
-
-
-def abstaining() -> dict[str, Any]:
-    """Leave some tasks open: promised and realised accuracy of the rest, without and with gold."""
-    found = {}
-    for name in DATASETS:
-        responses, gold = load(name)
-        row = {"none": _abstain(tb.VariationalBayes().fit(responses), gold, None)}
-        drawn = []
-        for seed in range(N_GOLD_DRAWS):
-            rng = np.random.default_rng(seed)
-            chosen = rng.choice(len(gold), min(N_GOLD, len(gold) // 2), replace=False)
-            some = tb.Gold.from_columns(
-                gold.tasks.take(chosen), gold.classes.take(gold.label[chosen])
-            )
-            drawn.append(_abstain(tb.VariationalBayes().fit(responses, gold=some), gold, some))
-        row["gold"] = {
-            key: np.mean([each[key] for each in drawn], axis=0).tolist() for key in drawn[0]
-        }
-        found[name] = row
-    return found
-
-
-def _abstain(model: Any, gold: tb.Gold, given: tb.Gold | None) -> dict[str, Any]:
-    """Score the tasks whose class is known but was not told to the model."""
-    known = gold.on(model.tasks_, model.classes_)
-    truth = np.full(len(model.tasks_), -1)
-    truth[known.task] = known.label
-    if given is not None:
-        truth[given.on(model.tasks_, model.classes_).task] = -1
-    found: dict[str, Any] = {
-        "ece10": tb.evaluate.calibration_error(model.labels_, gold, 10, given=given)
-    }
-    for rate in (0.0, *RATES):
-        decided = model.decide(abstain_rate=rate)
-        kept = ~decided.is_open & (truth >= 0)
-        right = decided.costs.label[decided.decision[kept]] == truth[kept]
-        found[f"{rate:g}"] = [float(decided.probability[kept].mean()), float(right.mean())]
-    return found
-
-
-def more_votes() -> dict[str, Any]:
-    """Fit to half of the votes: what two more were expected to do, and what they did."""
-    found = {}
-    for name in DATASETS:
-        responses, gold = load(name)
-        task = responses.task_of_each()
-        worker = responses.worker_of_each()
-        rng = np.random.default_rng(0)
-        order = np.lexsort((rng.random(len(task)), task))
-        rank = np.empty(len(task), dtype=int)
-        n_votes = np.diff(responses.start)
-        rank[order] = np.arange(len(task)) - np.repeat(responses.start[:-1], n_votes)
-        n_first = max(1, int(np.median(n_votes)) // 2)
-        before, after = (
-            tb.VariationalBayes().fit(_part(responses, rank < n)) for n in (n_first, n_first + 2)
-        )
-        sequence = np.full((responses.n_tasks, 2), -1, dtype=np.int32)
-        for more in (0, 1):
-            chosen = rank == n_first + more
-            sequence[task[chosen], more] = worker[chosen]
-        matrix = read_cost_matrix(None, before.classes_)
-        planned = planning._costs_after(
-            before, matrix, np.arange(responses.n_tasks), sequence
-        ).mean(axis=0)
-        found[name] = {
-            "votes": n_first,
-            "now": float(planned[0]),
-            "planned": float(planned[2]),
-            "came": float(after.decide().expected_cost.mean()),
-            "wrong_now": 1.0 - tb.evaluate.accuracy(before.labels_, gold),
-            "wrong_after": 1.0 - tb.evaluate.accuracy(after.labels_, gold),
-        }
-    return found
-
-
-def _part(responses: tb.Responses, chosen: np.ndarray) -> tb.Responses:
-    return tb.Responses.from_codes(
-        responses.task_of_each()[chosen],
-        responses.worker_of_each()[chosen],
-        responses.label_of_each()[chosen],
-        responses.tasks,
-        responses.workers,
-        responses.classes,
-    )
-
-
 def _means(rows: list[dict[str, float]]) -> dict[str, float]:
     return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
 
@@ -331,9 +205,10 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "coverage": coverage,
     "many_workers": many_workers,
     "datasets": datasets,
-    "costs": costs,
-    "abstaining": abstaining,
-    "more_votes": more_votes,
+    "costs": deciding.costs,
+    "abstaining": deciding.abstaining,
+    "promises": deciding.promises,
+    "more_votes": deciding.more_votes,
 }
 
 

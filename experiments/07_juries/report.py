@@ -29,9 +29,16 @@ TITLES = {
     "pool": "pool",
     "auto": "auto",
 }
-RIVALS = ("mv", "vb_once", "best", "pool")  # auto is compared with the best of these
+RIVALS = ("mv", "vb_once", "vb", "best", "pool")  # auto is compared with the best of these
 JURIES = {name: name.replace("llmbar_six", "llmbar, six judges") for name in CONFIG["juries"]}
+MEMBERS = ("vb", "pool", "best worker", "mv")
 SIX = "llmbar_six"  # a part of a jury: not in the mean
+SIMULATED = {
+    "sim_apart": "each errs alone",
+    "sim_together": "errors shared on half of the tasks",
+    "sim_star": "… and one judge is right on .92",
+    "sim_herd": "eleven are wrong together on .45, one judge is not",
+}
 
 
 def main() -> None:
@@ -51,8 +58,11 @@ def main() -> None:
             methods(cells, JURIES),
             "### Auto on crowds, 50 gold labels\n",
             methods(cells, NAMES, sizes=[50]),
-            "### What auto chose\n",
-            chosen(cells),
+            "### Simulated juries\n",
+            "Twelve judges, 800 tasks, three classes; no constant was chosen on them.\n",
+            methods(cells, SIMULATED, sizes=[50, 100]),
+            "### How much each method counts in auto\n",
+            weights_of_methods(cells),
         ]
     )
     page = PAGE.read_text("utf-8")
@@ -136,18 +146,23 @@ def means(cells: Cells, names: dict[str, str], sizes: list[int]) -> list[list[st
     return rows
 
 
-def chosen(cells: Cells) -> str:
+def weights_of_methods(cells: Cells) -> str:
     rows = []
-    for key, cell in cells.cells.items():
-        if "auto" in cell:
-            dataset, size = key.rsplit(" ", 1)
-            found = cell["auto"]["chosen"]
-            named = ", ".join(
-                f"{name} {n}" for name, n in sorted(found.items(), key=lambda p: -p[1])
-            )
-            title = {**NAMES, **JURIES}[dataset]
-            rows.append([title, size, named, f"{cell['auto']['seconds']:.1f} s"])
-    return table(["", "gold", "chosen, of the draws", "time of the comparison"], rows)
+    titles = {**JURIES, **NAMES, **SIMULATED}
+    for dataset, title in titles.items():
+        for size in CONFIG["sizes"]:
+            found = cells.cells.get(f"{dataset} {size}", {}).get("auto")
+            if found is None:
+                continue
+            named = dict(found["weights"])
+            plain = [f"{named.pop(name, 0.0):.2f}" for name in MEMBERS]
+            other = "–"
+            if named:
+                ((name, weight),) = named.items()
+                other = f"{weight:.2f} ({name})"
+            rows.append([title, str(size), *plain, other, f"{found['seconds']:.1f} s"])
+    head = ["", "gold", "VB", "pool", "best worker", "votes", "other worker model", "time"]
+    return table(head, rows)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,8 @@ def load(name: str) -> Loaded:
     import tiebreak as tb
 
     root = Path(os.environ["TIEBREAK_JURIES" if name in CONFIG["juries"] else "TIEBREAK_DATA"])
+    if name in CONFIG["simulated"]:
+        return prepare(*simulated(name))
     folder = root / name.removesuffix("_six")
     gold = tb.read_gold(folder / "gold.csv")
     with warnings.catch_warnings(action="ignore"):
@@ -63,7 +65,11 @@ def load(name: str) -> Loaded:
             responses = tb.Responses.from_rows(last_rows(folder, only_six=name == "llmbar_six"))
         else:
             responses = tb.read_responses(folder / "responses.csv")
-    responses = responses.with_classes(gold.classes)
+    return prepare(responses.with_classes(gold.classes), gold)
+
+
+def prepare(responses: Any, gold: Any) -> Loaded:
+    """Fit plain VB, and the worker model with the highest bound."""
     known = gold.on(responses.tasks, responses.classes)
     answered = np.diff(responses.start)[known.task] > 0
     truth = GoldCodes(known.task[answered], known.label[answered])
@@ -72,7 +78,36 @@ def load(name: str) -> Loaded:
     patterns = Patterns(stages.lay_out(responses))
     plain = auto._plain(patterns, inputs, "confusion")
     other = auto._other_model(patterns, inputs)
-    return Loaded(responses, truth, plain, auto._terms(plain), other)
+    terms = opinion_weights.make_terms(plain.problem, plain.run.beliefs, DEPENDENCE)
+    return Loaded(responses, truth, plain, terms, other)
+
+
+def simulated(name: str) -> tuple[Any, Any]:
+    """Make a jury of 12 on 800 tasks of three classes.
+
+    *apart*: each errs alone. *together*: on half of the tasks all who err give the same wrong
+    label. *star*: so too, and one judge is right on .92 of the tasks, alone. *herd*: on 45 % of
+    the tasks eleven judges give the same wrong label, and one judge does not.
+    """
+    import tiebreak as tb
+
+    rng = np.random.default_rng(7)
+    n_tasks = 800
+    truth = rng.integers(0, 3, n_tasks)
+    wrong = (truth + rng.integers(1, 3, n_tasks)) % 3
+    together = rng.random(n_tasks) < {"sim_apart": 0.0, "sim_herd": 1.0}.get(name, 0.5)
+    herd = rng.random(n_tasks) < 0.45
+    rows = []
+    for judge in range(12):
+        is_star = judge == 0 and name in ("sim_star", "sim_herd")
+        right = rng.random(n_tasks) < (0.92 if is_star else rng.uniform(0.6, 0.8))
+        if name == "sim_herd" and not is_star:
+            right = np.where(rng.random(n_tasks) < 0.1, right, ~herd)
+        own = (truth + rng.integers(1, 3, n_tasks)) % 3
+        said = np.where(right, truth, np.where(together & (not is_star), wrong, own))
+        rows += [(f"t{i}", f"j{judge}", f"c{k}") for i, k in enumerate(said.tolist())]
+    labels = {f"t{i}": f"c{k}" for i, k in enumerate(truth.tolist())}
+    return tb.Responses.from_rows(rows), tb.Gold.from_dict(labels)
 
 
 def estimator() -> Any:
@@ -122,18 +157,18 @@ def work(case: Case) -> dict[str, Any]:
             found[name] = score(method(loaded, gold), rest)
         if case.size in auto_sizes(case.dataset):
             start = time.perf_counter()
-            chosen = choose(loaded, gold)
+            q, weights = by_auto(loaded, gold)
             seconds = time.perf_counter() - start
-            named = {"mv": "votes", "best worker": "best"}.get(chosen, chosen)
-            by_name = found.get(named) or score(by_vb(loaded.other[1], gold), rest)
-            found["auto"] = {**by_name, "chosen": chosen, "seconds": round(seconds, 2)}
+            found["auto"] = {**score(q, rest), "weights": weights, "seconds": round(seconds, 2)}
     return {**case._asdict(), "found": found}
 
 
 def auto_sizes(dataset: str) -> list[int]:
     sizes = CONFIG["auto"]
-    of = sizes["juries" if dataset in CONFIG["juries"] else "crowds"]
-    return list(sizes["llmbar"] if dataset.startswith("llmbar") else of)
+    if dataset.startswith("llmbar"):
+        return list(sizes["llmbar"])
+    is_jury = dataset in CONFIG["juries"] + CONFIG["simulated"]
+    return list(sizes["juries" if is_jury else "crowds"])
 
 
 def score(q: Any, rest: Any) -> dict[str, float]:
@@ -191,10 +226,15 @@ METHODS = {
 }
 
 
-def choose(loaded: Loaded, gold: Any) -> str:
+def by_auto(loaded: Loaded, gold: Any) -> tuple[Any, dict[str, float]]:
+    """Do what `Auto.fit` does after plain fits; also return how much each method counts."""
     auto = estimator()
-    auto._compare(loaded.plain, loaded.terms, loaded.other, gold)
-    return str(auto.chosen_)
+    members = auto._methods(loaded.plain, loaded.other, gold)
+    auto._weigh(members, gold)
+    everything = np.arange(loaded.responses.n_tasks, dtype=np.int32)
+    of_vb = by_vb(loaded.plain, gold)
+    scores = auto._pooled_scores(members, of_vb, gold, len(everything))
+    return softmax(scores), {each.name: round(each.weight, 4) for each in auto.members_}
 
 
 def cell_of(case: Case) -> str:
@@ -202,14 +242,17 @@ def cell_of(case: Case) -> str:
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Keep the figures of every draw by method; of auto, what it chose and how long that took."""
+    """Keep the figures of every draw by method; of auto, mean weights and how long it took."""
     kept: dict[str, Any] = {}
     for name in rows[0]["found"]:
         of_method = [row["found"][name] for row in rows]
         kept[name] = {key: [each[key] for each in of_method] for key in ("accuracy", "log_loss")}
         if name == "auto":
-            chosen = [each["chosen"] for each in of_method]
-            kept[name]["chosen"] = {each: chosen.count(each) for each in sorted(set(chosen))}
+            names = of_method[0]["weights"]
+            kept[name]["weights"] = {
+                each: round(float(np.mean([row["weights"][each] for row in of_method])), 3)
+                for each in names
+            }
             kept[name]["seconds"] = float(np.median([each["seconds"] for each in of_method]))
     return kept
 

@@ -56,6 +56,9 @@ def tables(kept: dict[str, Any]) -> str:
         "draws of gold; *unequal* is the sample that `tiebreak panel --sample` draws. Means over "
         "classes; of tc_policy_en the four most frequent.\n",
         rates(kept["rates"]),
+        "The constants of *ppi* were adjusted on those draws. The same on 300 draws of gold that "
+        "chose nothing, and on ten simulated juries of each kind, 30 draws each:\n",
+        rates(kept["rates_other"]),
         "### Money\n",
         "A wrong label costs 1, a human's .1 and is right; 100 labels are known and paid for. "
         "Cost a task, six draws.\n",

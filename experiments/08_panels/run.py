@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,11 @@ JUDGES = 0.5
 N_DRAWS = 100
 N_GOLD = 50
 LEVEL = 0.9
+GOLD_DRAWS = ("50", "100", "60, unequal")
+FIRST_OTHER = 1000  # draws of gold from here on have chosen no constant
+N_OTHER = 300
+N_SIMULATED = 10  # juries of each kind
+N_EACH = 30  # draws of gold of each
 
 
 @cache
@@ -161,35 +166,69 @@ def shared() -> dict[str, Any]:
 
 def rates() -> dict[str, Any]:
     """Count how often intervals of 90 % hold the true share, on juries and simulated crowds."""
+    cases = jury_cases()
+    for shared in (0.0, 0.5):
+        cases.append((f"simulated, shared {shared}", *simulated_case(shared, 1)))
     found: dict[str, Any] = {}
-    cases = []
-    for name in JURIES:
-        model = fitted(name)
-        task, label = known_codes(load(name)[1], model.tasks_, model.classes_)
-        truth = np.full(len(model.tasks_), -1)
-        truth[task] = label
-        common = np.argsort(-np.bincount(label))[:COMMON_CLASSES].tolist()
-        cases += [(name, model, truth == k, k) for k in CLASSES.get(name, common)]
-    for kind in (0.0, 0.5):
-        crowd = tb.simulate.crowd(1000, 6, responses_per_task=6, shared=kind, random_state=1)
-        model = tb.VariationalBayes(dependence=JUDGES).fit(crowd.responses)
-        task, label = known_codes(crowd.gold, model.tasks_, model.classes_)
-        truth = np.full(len(model.tasks_), -1)
-        truth[task] = label
-        cases.append((f"simulated, shared {kind}", model, truth == 0, 0))
     for name, model, is_class, k in cases:
-        for how in ("50", "100", "60, unequal"):
-            hits = _coverage(model, is_class, k, how)
+        for how in GOLD_DRAWS:
+            hits = _coverage(model, is_class, k, how, range(N_DRAWS))
             found.setdefault(name, {}).setdefault(how, []).append(hits)
     return found
 
 
-def _coverage(model: Any, truth: Any, k: int, how: str) -> dict[str, list[float]]:
+def rates_other() -> dict[str, Any]:
+    """Do so on draws that no constant was chosen on, and on juries simulated anew."""
+    found: dict[str, Any] = {}
+    for name, model, is_class, k in jury_cases():
+        for how in GOLD_DRAWS:
+            seeds = range(FIRST_OTHER, FIRST_OTHER + N_OTHER)
+            hits = _coverage(model, is_class, k, how, seeds)
+            found.setdefault(name, {}).setdefault(how, []).append(hits)
+    for shared in (0.0, 0.3, 0.6):
+        for number in range(N_SIMULATED):
+            model, is_class, k = simulated_case(shared, 100 + number)
+            first = FIRST_OTHER + number * N_EACH
+            for how in GOLD_DRAWS:
+                hits = _coverage(model, is_class, k, how, range(first, first + N_EACH))
+                key = f"simulated, shared {shared}"
+                found.setdefault(key, {}).setdefault(how, []).append(hits)
+    return found
+
+
+def jury_cases() -> list[tuple[str, Any, Any, int]]:
+    """Return the juries with a class each: model, which tasks are of the class, its code."""
+    cases = []
+    for name in JURIES:
+        model = fitted(name)
+        truth = known_truth(model, load(name)[1])
+        common = np.argsort(-np.bincount(truth[truth >= 0]))[:COMMON_CLASSES].tolist()
+        cases += [(name, model, truth == k, k) for k in CLASSES.get(name, common)]
+    return cases
+
+
+def simulated_case(shared: float, seed: int) -> tuple[Any, Any, int]:
+    crowd = tb.simulate.crowd(1000, 6, responses_per_task=6, shared=shared, random_state=seed)
+    model = tb.VariationalBayes(dependence=JUDGES).fit(crowd.responses)
+    return model, known_truth(model, crowd.gold) == 0, 0
+
+
+def known_truth(model: Any, gold: Any) -> Any:
+    """Return the class of each task; −1 where it is not known."""
+    task, label = known_codes(gold, model.tasks_, model.classes_)
+    truth = np.full(len(model.tasks_), -1)
+    truth[task] = label
+    return truth
+
+
+def _coverage(
+    model: Any, truth: Any, k: int, how: str, seeds: Iterable[int]
+) -> dict[str, list[float]]:
     f = model.probabilities_[:, k]
     said = model.labels_.label == k
     everyone = np.ones(len(f), dtype=bool)
     rows: dict[str, list[tuple[bool, float]]] = {}
-    for seed in range(N_DRAWS):
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         n = int(how.split(",")[0])
         if how.endswith("unequal"):
@@ -259,6 +298,7 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "shared": shared,
     "routing": routing,
     "rates": rates,
+    "rates_other": rates_other,
 }
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ask,
         datasets,
         decisions,
+        distributed,
         errors,
         evaluate,
         html_report,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         theory,
     )
     from tiebreak.errors import (
+        ClusterError,
         ConvergenceWarning,
         FileError,
         GoldError,
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Auto",
+    "ClusterError",
     "ConvergenceWarning",
     "DawidSkene",
     "ExactLinkOptions",
@@ -104,6 +107,7 @@ __all__ = [
     "ask",
     "datasets",
     "decisions",
+    "distributed",
     "errors",
     "evaluate",
     "from_crowdkit",
@@ -132,6 +136,7 @@ _MODULES = (
     "ask",
     "datasets",
     "decisions",
+    "distributed",
     "errors",
     "evaluate",
     "html_report",

@@ -8,6 +8,7 @@
     ├── OptionError           an argument is out of range or unknown
     ├── FileError             a file is missing, unreadable or not writable
     │   └── SessionError      answers cannot be kept: a full disk, another job's session
+    ├── ClusterError          a cluster cannot do the work: lost, or not set up
     ├── NotFittedError        a result was asked for before `fit`
     └── MissingExtraError     an optional dependency is not installed
 
@@ -59,6 +60,10 @@ class FileError(TiebreakError, OSError):
 
 class SessionError(FileError):
     """Answers cannot be read from, or kept in, the file of a session."""
+
+
+class ClusterError(TiebreakError, RuntimeError):
+    """A cluster cannot do the work: it is lost, or not set up for it."""
 
 
 class NotFittedError(TiebreakError, AttributeError):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import tiebreak as tb
 from tiebreak.ask import Desk, Question
+from tiebreak.ask.console import Conversation
+from tiebreak.ask.keys import PipedKeys
 from tiebreak.ask.log import BY_HAND
 from tiebreak.errors import OptionError, TiebreakError
 from tiebreak.simulate import Crowd
@@ -95,6 +100,35 @@ def test_when_all_is_asked_it_waits_for_the_worker_and_then_ends(desk: Desk, thr
     assert desk.fits.made is not None
     labels = desk.fits.made.model.labels_.best()
     assert labels == truth
+
+
+def test_in_the_terminal_questions_go_on_while_a_fit_runs(
+    tmp_path: Path, three: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_fit = threading.Event()
+    fit = tb.VariationalBayes.fit
+    n_fits = 0
+
+    def wait_and_fit(*arguments: Any, **options: Any) -> Any:
+        nonlocal n_fits
+        n_fits += 1
+        if n_fits > 1:
+            assert may_fit.wait(60)
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(tb.VariationalBayes, "fit", wait_and_fit)
+    out = io.StringIO()
+    who = str(three.responses.workers[0])
+    with Desk(
+        tmp_path / "s.db", three.responses, background=True, only=who, random_state=0,
+        kinds=("label", "vote"), costs="time",
+    ) as desk, desk.session(who) as session:  # fmt: skip
+        keys = PipedKeys(io.StringIO("1" * 30))
+        Conversation(session, keys, Console(file=out, width=80)).run()
+        assert session.progress().asked == 30
+        may_fit.set()
+        assert desk.model().labels_.best().keys() == three.gold.to_dict().keys()
+    assert "Question 30" in out.getvalue()
 
 
 def test_nobody_waits_for_a_worker_that_broke_off(desk: Desk) -> None:

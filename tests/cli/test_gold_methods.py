@@ -37,7 +37,7 @@ def test_auto_says_what_each_method_scored(run: Any, jury: Path) -> None:
     assert "with 50 gold labels: " in found.stderr
     assert "VB ." in found.stderr
     assert "best worker ." in found.stderr
-    assert " is used" in found.stderr
+    assert "; pooled, they count ." in found.stderr
 
 
 def test_the_scores_of_auto_are_in_the_json_summary(run: Any, jury: Path) -> None:

@@ -44,6 +44,7 @@ def test_fold_labels_joins_them_under_the_most_frequent_form(run: Run, write: Wr
     assert "Cat" not in done.stdout
     assert "2 classes" in done.stderr
     assert "joined" in told(done)
+    assert "--fold-labels" not in told(done)  # what was done is not asked for
 
 
 def test_fold_labels_folds_gold_too(run: Run, write: Write) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,49 @@ def test_panel_without_gold(run: Any, jury: Path) -> None:
     rows = read(jury / "to_label.csv")
     assert len(rows) == 20
     assert all(0.0 < float(row["probability"]) <= 1.0 for row in rows)
+
+
+def test_panel_without_gold_says_what_to_label_and_the_command_gives_the_same_tasks(
+    run: Any, jury: Path
+) -> None:
+    """From no gold to a report with gold, by what is printed alone."""
+    done = run("panel", "responses.csv")
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Shared errors cannot be seen without gold")
+    assert lines[1] == "Label these 50 tasks, and give them as gold:"
+    end = next(i for i, line in enumerate(lines) if i > 1 and not line.startswith("  "))
+    named = " ".join(lines[2:end]).replace(",", " ").split()
+    assert len(named) == 50
+    (command,) = [line for line in lines if line.startswith("These tasks as a table: ")]
+    words = shlex.split(command.partition(": ")[2])
+    assert words == [
+        *("tiebreak", "select", "responses.csv", "--kinds", "label", "-n", "50"),
+        *("-o", "to_label.csv"),
+    ]
+    assert run(*words[1:]).exit_code == 0
+    asked = [row["task"] for row in read(jury / "to_label.csv")]
+    assert asked == named
+    assert json.loads(run("panel", "responses.csv", "--json").stdout)["to_label"] == named
+    truth = made().gold
+    tb.write_gold(jury / "known.csv", tb.Gold.from_dict({task: truth[task] for task in asked}))
+    after = run("panel", "responses.csv", "--gold", "known.csv")
+    assert after.exit_code == 0, after.output
+    assert "that err apart" in after.stdout
+    assert "These tasks as a table" not in after.stdout
+
+
+def test_the_command_of_a_panel_without_gold_names_the_columns(run: Any, jury: Path) -> None:
+    text = (jury / "responses.csv").read_text("utf-8")
+    (jury / "my verdicts.csv").write_text(text.replace("label", "verdict_x", 1), "utf-8")
+    given = ("--columns", "label=verdict_x", "--n-sample", "7")
+    done = run("panel", "my verdicts.csv", *given)
+    assert done.exit_code == 0, done.output
+    (command,) = [line for line in done.stdout.splitlines() if "as a table" in line]
+    words = shlex.split(command.partition(": ")[2])
+    assert words[2:5] == ["my verdicts.csv", "--columns", "label=verdict_x"]
+    assert run(*words[1:]).exit_code == 0
+    assert len(read(jury / "to_label.csv")) == 7
 
 
 def test_the_sample_leads_to_rates(run: Any, jury: Path) -> None:
@@ -106,3 +150,23 @@ def test_describe_with_gold_has_the_panel(run: Any, jury: Path) -> None:
     plain = ("describe", "responses.csv", "--resamples", 0, "--json")
     assert "panel" not in json.loads(run(*plain).stdout)
     assert json.loads(run(*plain, "--gold", "gold.csv").stdout)["panel"]["n_known"] == 80
+
+
+def test_the_report_shows_self_preference(run: Any, jury: Path) -> None:
+    """The page has it where it is known who made the answers, with gold and without."""
+    rows = read(jury / "responses.csv")
+    names = sorted({row["worker"] for row in rows})
+    tasks = sorted({row["task"] for row in rows})
+    lines = [f"{task},{names[i % 2]}" for i, task in enumerate(tasks)]
+    (jury / "made_by.csv").write_text("task,system\n" + "\n".join(lines) + "\n")
+    given = ("--by", "made_by.csv", "--accepts", rows[0]["label"], "--force")
+    for gold in ((), ("--gold", "gold.csv")):
+        done = run("report", "responses.csv", *gold, *given, "-o", "page.html")
+        assert done.exit_code == 0, done.output
+        found = json.loads((jury / "page.json").read_text("utf-8"))["sections"]["judges"]
+        assert sorted(each["worker"] for each in found["self_preference"]) == names[:2]
+        assert "Self-preference" in (jury / "page.html").read_text("utf-8")
+        assert bool(found["judges"]) == bool(gold)
+    for wrong in (given[:2], given[2:], ("--by", "made_by.csv", "--accepts", "nothing")):
+        done = run("report", "responses.csv", *wrong, "-o", "page.html", "--force")
+        assert done.exit_code == 2, wrong

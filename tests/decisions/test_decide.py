@@ -11,9 +11,11 @@ import pytest
 
 import tiebreak as tb
 from tiebreak import decisions, simulate
-from tiebreak.decisions import votes
+from tiebreak.decisions import accuracy, votes
 from tiebreak.decisions.costs import read_cost_matrix
 from tiebreak.ids import Ids
+from tiebreak.inference.calibration import Calibration
+from tiebreak.kernels.arrays import softmax
 
 CROWD = simulate.crowd(80, 8, 3, responses_per_task=3, accuracy=(0.4, 0.8), random_state=1)
 MODEL = tb.VariationalBayes().fit(CROWD.responses)
@@ -203,3 +205,69 @@ def test_shared_errors_make_further_votes_worth_less() -> None:
     second = votes._costs_after(together, costs, tasks, sequence).sum(axis=0)
     assert first[0] == pytest.approx(second[0])
     assert (first[1:] < second[1:]).all()
+
+
+# How many are right
+
+
+def test_probabilities_at_another_scale_are_those_of_another_fit() -> None:
+    other = tb.VariationalBayes(dependence=0.7).fit(CROWD.responses)
+    stated = MODEL.decide().stated
+    moved = Calibration(0.7, 1.0)
+    found = accuracy._by_scale(
+        stated._replace(calibration=Calibration(0.35, 1.0, 0.0, 0.0)), np.arange(80, dtype=np.int32)
+    )
+    assert found[0] == pytest.approx(stated.q.max(axis=1))
+    scores = np.log(stated.q) / Calibration(0.35).scale(stated.n_responses)[:, None]
+    again = softmax(scores, moved.scale(stated.n_responses))
+    assert again == pytest.approx(other.probabilities_)
+
+
+def test_what_is_known_for_sure_leaves_only_chance() -> None:
+    stated = MODEL.decide().stated
+    for found in (None, Calibration(0.35, 1.0, 0.0, 0.0)):
+        estimate = accuracy.estimate_accuracy(stated._replace(calibration=found), 0.9)
+        top = stated.q.max(axis=1)
+        width = 1.6449 * np.sqrt((top * (1.0 - top)).mean() / 80)
+        assert estimate.expected == pytest.approx(top.mean())
+        assert estimate.low == pytest.approx(top.mean() - width, abs=1e-3)
+        assert estimate.high == pytest.approx(top.mean() + width, abs=1e-3)
+
+
+def test_gold_narrows_what_is_promised() -> None:
+    made = simulate.crowd(1000, 20, 2, responses_per_task=5, shared=0.3, random_state=4)
+    widths = []
+    for n in (0, 30, 300):
+        known = dict(list(made.gold.to_dict().items())[:n])
+        model = tb.VariationalBayes().fit(made.responses, gold=known or None)
+        found = model.decide(abstain_rate=0.2).estimate_accuracy()
+        assert 0.0 < found.low < found.expected < found.high <= 1.0
+        widths.append(found.high - found.low)
+    assert widths[0] > 1.3 * widths[1] > 1.6 * widths[2]
+
+
+def test_promises_hold_as_often_as_they_say() -> None:
+    held = []
+    for seed in range(30):
+        shared = (0.0, 0.2, 0.4)[seed % 3]
+        made = simulate.crowd(
+            400, 15, 2, responses_per_task=5, accuracy=(0.5, 0.9), shared=shared, random_state=seed
+        )
+        known = dict(list(made.gold.to_dict().items())[:60])
+        model = tb.VariationalBayes().fit(made.responses, gold=known)
+        found = model.decide(abstain_rate=0.2).estimate_accuracy()
+        decided = model.decide(abstain_rate=0.2)
+        right = [
+            made.gold.to_dict()[task] == label
+            for task, label in decided.best().items()
+            if label != "abstain"
+        ]
+        held.append(np.mean(right) >= found.low)
+    assert np.mean(held) >= 0.85  # 0.95 is meant
+
+
+def test_a_level_that_is_none_is_refused_and_nothing_decided_has_no_accuracy() -> None:
+    with pytest.raises(tb.OptionError, match="level lies between 0 and 1"):
+        MODEL.decide().estimate_accuracy(1.0)
+    nothing = MODEL.decide(np.column_stack([COSTS, np.zeros(3)])).estimate_accuracy()
+    assert np.isnan(nothing.expected)

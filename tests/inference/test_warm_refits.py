@@ -244,6 +244,7 @@ def test_what_plain_vb_expects_is_found_once_and_changes_nothing(
 
     monkeypatch.setattr(vb, "_expected_logs", listens)
     third = tb.VariationalBayes(**options).fit(made.responses, links=links, gold=gold, start=second)
+    assert second._warm_start.plain is not None
     plain = second._warm_start.plain.beta
     assert not any(beta is plain for beta in asked)
     assert third._warm_start.plain_logs is kept

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tiebreak.ids import coder_for, encode, encoding
-from tiebreak.kernels.contract import COMPILED_ROWS
+from tiebreak.kernels.contract import COMPILED_INTAKE
 
 texts = st.text(max_size=20) | st.sampled_from(["", "12345678", "123456789", "1234567812345678"])
 wholes = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 40)
@@ -26,7 +26,7 @@ def expected(values: list[Any]) -> tuple[list[int], list[Any]]:
 
 def coded(batches: list[pa.Array]) -> tuple[list[int], list[Any]]:
     """Code batch by batch, as where there are many rows."""
-    coder = coder_for(batches[0], COMPILED_ROWS)
+    coder = coder_for(batches[0], COMPILED_INTAKE)
     codes = [code for batch in batches for code in coder.add(batch).tolist()]
     assert len(coder) == len(coder.names())
     return codes, list(coder.names())
@@ -55,7 +55,7 @@ def test_whole_numbers_are_coded_as_by_a_dictionary(batches: list[list[Any]]) ->
 )
 def test_ids_keep_their_type(kind: pa.DataType) -> None:
     column = pa.array([100, 7, 100, 0], pa.int64()).cast(kind)
-    coder = coder_for(column, COMPILED_ROWS)
+    coder = coder_for(column, COMPILED_INTAKE)
     assert coder.add(column).tolist() == [0, 1, 0, 2]
     assert coder.names().values.type == kind
     assert coder.names().values.equals(column.take([0, 1, 3]))
@@ -87,7 +87,7 @@ def test_many_texts_make_the_table_grow(template: str) -> None:
 
 def test_pieces_of_a_long_column_share_their_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "BATCH", 1000)
-    column = pa.array([f"w{i % 37}" if i % 11 else None for i in range(COMPILED_ROWS)])
+    column = pa.array([f"w{i % 37}" if i % 11 else None for i in range(COMPILED_INTAKE)])
     codes, names = encode(column)
     plain = column.dictionary_encode()
     assert np.array_equal(codes, plain.indices.fill_null(-1).to_numpy())

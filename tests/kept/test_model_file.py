@@ -16,7 +16,7 @@ import pytest
 from kept.crowds import WORKER_MODELS, crowd, rows_of, some_gold
 
 import tiebreak as tb
-from tiebreak.errors import FileError, InputError, NotFittedError, OptionError
+from tiebreak.errors import FileError, InputError, InputNote, NotFittedError, OptionError
 from tiebreak.files import array_folder
 from tiebreak.inference.kept import model_file
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
@@ -48,16 +48,21 @@ def models() -> list[Any]:
         *(tb.DawidSkene(), tb.DawidSkene(worker_model="coin"), tb.MajorityVote()),
         tb.VariationalBayes(trust={"w1": 20.0}, confusion_prior=(4.0, 1.0), calibrate="none"),
         tb.VariationalBayes(class_prior=[2.0, 1.0, 1.0], confusion_prior=np.eye(3) * 3 + 1),
+        tb.GibbsSampler(n_draws=60, n_warmup=30),
+        tb.LogOpinionPool(),
     ]
 
 
-@pytest.mark.filterwarnings("ignore:.*not seen by the model")
+@pytest.mark.filterwarnings("ignore:.*not seen by the model", "ignore:The chains")
 @pytest.mark.parametrize("keep", ["responses", "counts"])
 @pytest.mark.parametrize("model", models(), ids=repr)
 def test_predictions_are_the_same_bits_as_before_saving(
     tmp_path: Path, model: Any, keep: str
 ) -> None:
-    model.fit(crowd().responses)
+    made = crowd()
+    model.fit(
+        made.responses, gold=some_gold(made, 30) if isinstance(model, tb.LogOpinionPool) else None
+    )
     before = model.predict(NEW)
     model.save(tmp_path / "m.tbm", keep=keep)
     back = tb.load(tmp_path / "m.tbm")
@@ -66,6 +71,32 @@ def test_predictions_are_the_same_bits_as_before_saving(
     assert np.array_equal(after.probabilities, before.probabilities)
     assert after.best() == before.best()
     assert back.responses_.n_responses == (480 if keep == "responses" else 0)
+
+
+def test_a_sampler_and_a_pool_live_on(tmp_path: Path) -> None:
+    made = crowd()
+    rows = rows_of(made.responses)
+    known = some_gold(made, 30)
+    sampler = tb.GibbsSampler(n_draws=200, random_state=3).fit(rows[:-80])
+    pool = tb.LogOpinionPool().fit(rows[:-80], gold=known)
+    for model in (sampler, pool):
+        model.save(tmp_path / "m.tbm")
+        back = tb.load(tmp_path / "m.tbm")
+        if model is sampler:
+            assert str(back.workers_table()) == str(model.workers_table())
+        back.update(rows[-80:])
+        assert back.responses_.n_responses == len(rows)
+        assert back.labels_.best() == model.update(rows[-80:]).labels_.best()
+
+
+def test_auto_saves_the_model_that_counts_most(tmp_path: Path) -> None:
+    made = crowd()
+    auto = tb.Auto().fit(made.responses, gold=some_gold(made, 40))
+    with pytest.warns(InputNote, match="Auto pools methods; saved is the one that counts most"):
+        auto.save(tmp_path / "m.tbm")
+    back = tb.load(tmp_path / "m.tbm")
+    assert type(back).__name__ == type(auto.model_).__name__
+    assert back.labels_.best() == auto.model_.labels_.best()
 
 
 @pytest.mark.parametrize("options", LINK_OPTIONS, ids=repr)

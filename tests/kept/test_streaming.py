@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kept.crowds import WORKER_MODELS, Row, crowd, rows_of, shuffled, some_gold
+from kept.crowds import WORKER_MODELS, Row, assert_equal, crowd, rows_of, shuffled, some_gold
 
 import tiebreak as tb
 from tiebreak.errors import GoldError, LinkError, ResponseError
@@ -187,6 +187,21 @@ def test_a_question_is_answered_with_what_is_known_now() -> None:
     assert stream.ask("nowhere") is None
 
 
+def test_a_stream_that_has_caught_up_has_the_labels_of_a_fit() -> None:
+    rows = shuffled(crowd().responses)
+    stream = run(tb.VariationalBayes().fit(rows[:100]), rows[100:], 7)
+    stream.catch_up()
+    assert_equal(to_model(stream), tb.VariationalBayes().fit(rows), within=1e-4)
+    assert stream.catch_up() == []
+
+
+def test_a_stream_to_which_nothing_came_stays_where_its_model_is() -> None:
+    model = tb.VariationalBayes(init="spectral", random_state=0).fit(crowd().responses)
+    stream = Stream(model)
+    assert stream.catch_up() == []
+    assert_equal(to_model(stream), model, within=1e-4)
+
+
 # Figures
 
 
@@ -212,7 +227,7 @@ def test_one_pass_over_real_crowds_is_as_good_as_a_fit(data_dir: Path, order: st
         first = tb.Responses.from_columns(*columns(rows[:size]), classes=list(responses.classes))
         stream = run(tb.VariationalBayes().fit(first), rows[size:], size)
         on_the_way = tb.evaluate.f_score(to_model(stream).labels_, gold)
-        stream.restart()  # as `tiebreak stream` does when events end
+        stream.catch_up()  # as `tiebreak stream` does before it saves
         once = tb.evaluate.f_score(to_model(stream).labels_, gold)
         whole = tb.evaluate.f_score(tb.VariationalBayes().fit(responses).labels_, gold)
         lost.append(whole - once)

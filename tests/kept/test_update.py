@@ -15,6 +15,7 @@ from kept.crowds import WORKER_MODELS, Row, assert_equal, crowd, rows_of, shuffl
 
 import tiebreak as tb
 from tiebreak.errors import GoldError, InputNote, LinkError, NotFittedError, OptionError
+from tiebreak.inference.kept import local_update
 from tiebreak.inference.kept.joining import join_responses
 from tiebreak.options import ExactLinkOptions
 
@@ -41,6 +42,52 @@ def test_updates_end_where_a_fit_of_everything_does(name: str) -> None:
     start = tb.VariationalBayes(**model.get_params()).fit(rows[:200]).update(rows[200:350])
     model.update(rows[350:])
     assert_equal(model, model_of(name).fit(rows, start=start))
+
+
+FEW = {
+    "on new tasks": [(f"n{i // 4}", f"w{1 + (5 * i) % 9}", f"c{i % 3}") for i in range(12)],
+    "on old tasks": [("t003", f"w{i}", "c1") for i in range(1, 10)],
+    "by new workers": [(f"t{i // 3:03}", f"x{i % 3}", f"c{i % 2}") for i in range(3, 30)],
+}
+
+
+@pytest.mark.parametrize("with_gold", [False, True])
+@pytest.mark.parametrize("few", FEW)
+@pytest.mark.parametrize("name", WORKER_MODELS)
+def test_a_few_responses_end_where_a_fit_of_everything_does(
+    name: str, few: str, with_gold: bool
+) -> None:
+    made = crowd(400)
+    rows = rows_of(made.responses)
+    gold = {"n0": "c1", **some_gold(made, 10)} if with_gold and few == "on new tasks" else None
+    start = model_of(name).fit(rows)
+    model = copy.copy(start).update(FEW[few], gold=gold)
+    joined = join_responses(start.responses_, tb.Responses.from_rows(FEW[few]))
+    assert_equal(model, model_of(name).fit(joined, gold=gold, start=start))
+
+
+def test_a_few_responses_settle_before_all_tasks_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tb.simulate.crowd(
+        4000, 40, 4, responses_per_task=5, accuracy=(0.25, 0.5), random_state=0
+    )
+    rows = rows_of(made.responses)
+    start = tb.VariationalBayes(max_iter=5000).fit(rows[:-50])
+    local = copy.copy(start).update(rows[-50:])
+    monkeypatch.setattr(local_update, "LARGEST_SHARE", 0.0)
+    whole = copy.copy(start).update(rows[-50:])
+    assert_equal(local, whole, within=1e-4)
+    assert local.n_iter_ < 0.7 * whole.n_iter_
+
+
+def test_tasks_with_equal_responses_still_start_alike() -> None:
+    made = tb.simulate.crowd(12_000, 3, 2, responses_per_task=3, random_state=0)
+    start = model_of().fit(made.responses)
+    assert start._warm_start.has_patterns
+    rows = [(f"n{i}", f"w{j}", f"c{(i >> j) % 2}") for i in range(8) for j in (1, 2, 3)]
+    model = copy.copy(start).update(rows)
+    assert model._warm_start.has_patterns
+    joined = join_responses(start.responses_, tb.Responses.from_rows(rows))
+    assert_equal(model, model_of().fit(joined, start=start))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -143,4 +144,50 @@ def test_gold_of_one_class_is_not_taken_for_all() -> None:
     same = dict([item for item in crowd.gold.items() if item[1] == "c0"][:40])
     with pytest.warns(tb.InputNote, match="one class"):
         rates = tb.rates.estimate(fitted(crowd.responses), same)
-    assert rates.of("c0").low < 0.97
+    assert rates.of("c0").low == 0.0
+    assert rates.of("c0").high == 1.0
+    assert {rate.method for rate in rates.rates} == {"judges", "ppi"}
+
+
+def test_a_random_sample_of_one_class_says_that_the_other_is_rare() -> None:
+    """Known tasks that look like all to the judges are taken at their word."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (i, f"j{j}", "bad" if rng.random() < 0.02 else "good") for i in range(400) for j in "ab"
+    ]
+    known = {int(i): "good" for i in rng.choice(400, 50, replace=False)}
+    found = tb.rates.estimate(fitted(tb.Responses.from_rows(rows)), known).of("good")
+    assert 0.9 < found.low < found.high == 1.0
+
+
+def test_gold_that_is_no_random_sample_is_said_and_chances_set_it_right() -> None:
+    crowd = made(n_tasks=800)
+    model = fitted(crowd.responses)
+    rng = np.random.default_rng(99)  # not that of the crowd, whose classes it would draw again
+    said = np.asarray(model.labels_.label)
+    chance = np.where(said == 0, 0.3, 0.06)
+    drawn = np.flatnonzero(rng.random(800) < chance)
+    known = {model.tasks_[int(i)]: crowd.gold[model.tasks_[int(i)]] for i in drawn}
+    with pytest.warns(tb.InputNote, match="not like all tasks: judges call .* of them 'c"):
+        tb.rates.estimate(model, known)
+    selection = {model.tasks_[int(i)]: float(chance[i]) for i in drawn}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="Known tasks are not like")
+        tb.rates.estimate(model, known, selection=selection)
+        for seed in range(40):
+            some = np.random.default_rng(seed).choice(list(crowd.gold), 60, replace=False)
+            tb.rates.estimate(model, {task: crowd.gold[task] for task in some})
+
+
+def test_rogan_gladen_needs_judges_who_have_to_do_with_the_truth() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.random(2000) < 0.3
+    everyone = np.ones(2000, dtype=bool)
+    task = rng.choice(2000, 100, replace=False).astype(np.int32)
+    known = arrays.known_of(task, truth[task].astype(float), np.full(100, 0.05))
+    guesses = rng.random(2000) < 0.5
+    assert arrays.rogan_gladen(guesses, everyone, known, 0.9, rng) is None
+    turned = arrays.rogan_gladen(~truth ^ (rng.random(2000) < 0.2), everyone, known, 0.9, rng)
+    assert turned is not None, "who says the opposite says much"
+    assert turned.low < 0.3 < turned.high
+    assert turned.high - turned.low < 0.4

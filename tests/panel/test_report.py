@@ -202,6 +202,18 @@ class TestBadInput:
         assert report.smallest is None
         assert report.gold_worth is None
         assert "too few" in str(report)
+        assert "better without" not in str(report), "five labels do not show who harms"
+
+    def test_gold_of_one_class_answers_no_question_about_all(self) -> None:
+        crowd = made()
+        one = {task: label for task, label in crowd.gold.items() if label == "c0"}
+        with pytest.warns(tb.InputNote, match="cannot be told"):
+            report = tb.panel.report(fitted(crowd.responses), one)
+        assert report.versus is None
+        assert report.smallest is None
+        assert report.effects == ()
+        assert "Is the panel better" not in str(report)
+        assert report.judges[0].n_known > 0
 
     def test_identical_judges(self) -> None:
         rng = np.random.default_rng(0)
@@ -223,6 +235,8 @@ class TestBadInput:
         assert report.shared.effective == 1.0
         assert report.judges[0].accuracy == 1.0
         assert report.judges[0].interval[0] < 0.95
+        assert "nothing to share" in str(report)
+        assert "One more judge like these" not in str(report)
 
     def test_a_judge_that_always_abstains(self) -> None:
         crowd = made()
@@ -241,6 +255,8 @@ class TestBadInput:
         assert silent.n_known == 0
         assert silent.accuracy != silent.accuracy
         assert "silent" in str(report)
+        assert report.smallest is not None
+        assert "silent" not in report.smallest.workers
 
     def test_gold_that_contradicts_all(self) -> None:
         crowd = made(shared=0.0)

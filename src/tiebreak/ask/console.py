@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.panel import Panel
@@ -19,6 +20,9 @@ from tiebreak.ask.session import Session
 LONG = 2_000  # characters of a text that are shown unless all are asked for
 FEW = 5  # workers named a label
 EARLIER = 9  # answers that can be undone by one key
+LOOK_AGAIN = 0.05  # seconds, while the worker chooses
+
+T = TypeVar("T")
 
 OPENING = (
     "The questions that put most labels right come first; one key answers.\n"
@@ -67,7 +71,7 @@ class Conversation:
         """Hold the conversation."""
         self._out.print(OPENING)
         self._replay()
-        waiting = self._session.contradiction()
+        waiting = self._in_turn(self._session.contradiction)
         if waiting is not None:
             self._settle(waiting)
         while self._goes_on and (question := self._next()) is not None:
@@ -87,12 +91,32 @@ class Conversation:
             with self._out.status("reading the answers") as status:
                 for done, of in self._session.replay():
                     status.update(f"fitting as before: {done:,} of {of:,}")
+        if self._session.desk.background is not None:
+            with self._out.status("fitting"):
+                self._session.desk.start()
+
+    def _in_turn(self, do: Callable[..., T], *arguments: Any) -> T:
+        """Do something with the session while the worker that may fit beside it does not."""
+        with self._session.desk.lock:
+            return do(*arguments)
+
+    def _change(self, do: Callable[..., T], *arguments: Any) -> T:
+        """Record something, and let the worker know."""
+        made = self._in_turn(do, *arguments)
+        if self._session.desk.background is not None:
+            self._session.desk.background.wake(self._session.who)
+        return made
 
     def _next(self) -> Question | None:
-        if not self._out.is_terminal:
-            return self._session.next()
         with self._out.status("choosing questions"):
-            return self._session.next()
+            question, is_waiting = self._in_turn(self._look)
+            while is_waiting:
+                time.sleep(LOOK_AGAIN)
+                question, is_waiting = self._in_turn(self._look)
+        return question
+
+    def _look(self) -> tuple[Question | None, bool]:
+        return self._session.next(), self._session.is_waiting()
 
     def _read_choice(self, choices: Choices) -> str:
         """Return the next key that answers or commands; a long number has several keys."""
@@ -120,17 +144,17 @@ class Conversation:
 
     def _answer(self, question: Question) -> None:
         says = answer_of(choices_of(question), self._key)
-        answer = self._session.answer(question, says)
+        answer = self._change(self._session.answer, question, says)
         self._out.print(f"  {printable(str(answer.says))}", style="bold")
         if answer.contradiction is not None:
             self._settle(answer.contradiction)
 
     def _skip(self, question: Question) -> None:
-        self._session.skip(question)
+        self._in_turn(self._session.skip, question)
         self._out.print("  skipped")
 
     def _undo(self, _: Question) -> None:
-        undone = self._session.undo()
+        undone = self._change(self._session.undo)
         self._out.print("  nothing to undo" if undone is None else f"  undone: {written(undone)}")
 
     def _help(self, _: Question) -> None:
@@ -154,18 +178,20 @@ class Conversation:
         self._out.print(f"u undo this answer   {undo_one}k keep all: answers may then be wrong")
         key = self._read(["u", "k", *numbers, "q"])
         if key == "k":
-            self._session.keep(found.answer)
+            self._change(self._session.keep, found.answer)
             self._out.print("  kept")
         elif key == "q":
             self._goes_on = False
         else:
-            undone = self._session.undo(found.answer if key == "u" else earlier[int(key) - 1])
+            which = found.answer if key == "u" else earlier[int(key) - 1]
+            undone = self._change(self._session.undo, which)
             self._out.print(f"  undone: {written(undone)}" if undone else "")
 
     def _show(self, question: Question, *, whole: bool = False) -> None:
         self._keys.forget()  # a key struck before this is seen answers nothing
         self._out.print()
-        self._out.print(status_line(self._session.progress(), question.gain), style="bold")
+        progress = self._in_turn(self._session.progress)
+        self._out.print(status_line(progress, question.gain), style="bold")
         self._out.print(_panel(question.left, question.left_text, whole=whole))
         if question.right is not None:
             self._out.print(_panel(question.right, question.right_text, whole=whole))

@@ -59,6 +59,9 @@ class Desk:
         Whether a worker thread fits the model and chooses questions ahead, so that `next` and
         `progress` never wait for it: for a server. Hold `desk.lock` while a session or the desk is
         used then; `model` alone waits for the worker, and must be called without it.
+    only
+        The one person that all questions are for. Questions that are chosen ahead are for anybody
+        without it, so that votes cannot be asked for, nor costs be as long as somebody takes.
 
     Examples
     --------
@@ -93,6 +96,7 @@ class Desk:
         lease: float = LEASE,
         fit_inside: bool = True,
         background: bool = False,
+        only: str | None = None,
     ) -> None:
         _check_options(budget, target, batch, stop_when_worth_less_than)
         self.kinds = _kinds(kinds, strategy)
@@ -121,8 +125,9 @@ class Desk:
         self.fits = Fits(self.job, self.record, link_error)
         self.lock = threading.RLock()
         self.background: Background | None = None
+        self._only = only
         if background:
-            self._refuse_votes()
+            self._refuse_votes_of_anybody()
             self.background = Background(self)
 
     def start(self) -> None:
@@ -236,8 +241,12 @@ class Desk:
         return self._offers(fit, n, self.costs(who))
 
     def offers_by(self, fit: FittedSession, n: int) -> list[Offer]:
-        """Choose n questions for anybody by a fit."""
-        return self._offers(fit, n, self._costs)
+        """Choose n questions by a fit, for anybody or for the only one."""
+        if self._only is None:
+            return self._offers(fit, n, self._costs)
+        with self.lock:
+            costs = self.costs(self._only)
+        return self._offers(fit, n, costs)
 
     def subject(self, offer: Offer) -> Subject:
         """Return what an offer would ask about, as the file has it."""
@@ -293,8 +302,8 @@ class Desk:
     ) -> None:
         self.close()
 
-    def _refuse_votes(self) -> None:
-        if "vote" in self.kinds or self._is_timed:
+    def _refuse_votes_of_anybody(self) -> None:
+        if self._only is None and ("vote" in self.kinds or self._is_timed):
             raise OptionError(
                 "Questions that are chosen ahead are for anybody: kinds can be same, label and is "
                 "there, and costs must be numbers. Votes, and costs by time, are for "

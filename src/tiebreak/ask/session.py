@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self, cast
 
 from tiebreak.ask.background import Background
@@ -256,12 +255,7 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _said(self, question: Question, says: Hashable) -> Said:
@@ -290,8 +284,8 @@ class Session:
             return None
         if self._desk.background is not None:
             return self._choose_of(self._desk.background)
-        if self._desk.needs_fit():
-            self._queue.clear()  # enough is known to choose better ones
+        if self._desk.needs_fit():  # enough is known to choose better ones
+            self._queue.clear()
         question = self._first_open() or self._first_of_new_batches()
         if question is None:
             self._bring_skipped()

@@ -95,8 +95,10 @@ def ask(
     if STANDARD in reads:
         raise OptionError("Standard input is for keys here, so no file can be '-'. Name the file.")
     check_files((*reads, session), (links_out, labels_out, out))
-    from tiebreak.ask import Session
+    from tiebreak.ask import Desk
 
+    # Keys from a pipe come at once: fits are made in turn then, and the same keys give the same.
+    has_a_person = sys.stdin.isatty()
     with working("reading", quiet=quiet):
         shown = None if texts else texts_of_export(responses, question)
         given = read_inputs(
@@ -109,7 +111,7 @@ def ask(
             columns=columns,
             choices=format_choices(question),
         )
-        opened = Session(
+        desk = Desk(
             session,
             given.responses,
             links=given.links,
@@ -119,7 +121,6 @@ def ask(
             strategy=strategy,
             budget=budget,
             target=target,
-            who=who,
             random_state=seed,
             batch=batch,
             link_error=error_rate(link_error),
@@ -128,8 +129,10 @@ def ask(
             stop_when_worth_less_than=stop_when_worth_less_than,
             wording=wording,
             class_texts=class_texts,
+            background=has_a_person,
+            only=who,
         )
-    with opened:
+    with desk, desk.session(who) as opened:
         _converse(opened, session)
         _write(opened, links_out, labels_out, out)
 
@@ -145,14 +148,16 @@ def _converse(session: Session, name: str) -> None:
     except KeyboardInterrupt:
         _print_kept(session, name)
         raise
-    progress = session.progress()
-    if progress.finished is not None:
-        print_message(WHY[progress.finished])
+    with session.desk.lock:
+        finished = session.progress().finished
+    if finished is not None:
+        print_message(WHY[finished])
     _print_kept(session, name)
 
 
 def _print_kept(session: Session, name: str) -> None:
-    kept = counted(len(session.answers()), "answer")
+    with session.desk.lock:
+        kept = counted(len(session.answers()), "answer")
     print_message(f"{kept} kept in {name}; the same command goes on from there.")
 
 
@@ -162,11 +167,13 @@ def _write(
     """Write the answers as links and known labels, and the labels that follow from them."""
     from tiebreak import files
 
+    empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
+    with session.desk.lock:
+        links = empty | session.links().columns() if links_out else empty
+        known = session.labels().to_dict() if labels_out else {}
     if links_out:
-        empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
-        files.write_table(links_out, empty | session.links().columns())
+        files.write_table(links_out, links)
     if labels_out:
-        known = session.labels().to_dict()
         files.write_table(labels_out, {"task": list(known), "label": list(known.values())})
     if out:
         files.write_labels(out, session.model().labels_)

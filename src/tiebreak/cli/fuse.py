@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files, number_or, trusted_workers, workers_named
+from tiebreak.cli.cluster import (
+    FuseWish,
+    fuse_partitions,
+    refuse_unused,
+    require_folder,
+    takes_cluster_options,
+)
 from tiebreak.cli.decisions import (
     CostLimit,
     CostMatrixFile,
@@ -73,6 +80,7 @@ WorkerModelName = Literal[
 
 @takes_link_options
 @takes_import_options
+@takes_cluster_options
 def fuse(
     responses: ResponsesFile,
     links: LinksFile = None,
@@ -176,6 +184,7 @@ def fuse(
     ] = None,
     seed: Seed = None,
     fold_labels: FoldLabels = False,
+    partitions: Any = None,
     force: Force = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Summary as JSON on stdout; needs -o.")
@@ -187,7 +196,8 @@ def fuse(
     Files are CSV, TSV, Parquet or JSON, or what annotation tools write; labels come with their
     probability. Labels that the file says are true are used as gold.
     """
-    out = out or STANDARD
+    are_partitions = partitions.are_given
+    out = require_folder(out) if are_partitions else out or STANDARD
     if as_json and out == STANDARD:
         raise typer.BadParameter(
             "--json writes the summary to stdout, where the labels go. Name a file with -o."
@@ -207,7 +217,11 @@ def fuse(
         )
     refuse_without_costs(cost_matrix, expert_list, cost_limit, vote_plan)
     tables = (workers, worker_summary, doubtful, expert_list, vote_plan)
-    check_files((responses, links, gold, tasks, cost_matrix), (out, *tables))
+    reads = (links, gold, tasks, cost_matrix)
+    if are_partitions:
+        check_files(reads, tables)
+    else:
+        check_files((responses, *reads), (out, *tables))
     refuse_model_name(save)
     from tiebreak import files
     from tiebreak.inference import cost
@@ -232,6 +246,24 @@ def fuse(
         "random_state": seed,
     }
     estimator = build_estimator(method, chosen)
+    if are_partitions:
+        not_there = {
+            "--tasks": tasks,
+            "--worker-summary": worker_summary,
+            "--cost-matrix": cost_matrix,
+            "--classes": classes,
+            "--fold-labels": fold_labels,
+            "--format": imports.form,
+            "--link-sampling": link_sampling,
+            **{f"--{name.replace('_', '-')}": given for name, given in imports.choices.items()},
+        }
+        refuse_unused("A fit of shards", not_there)
+        wish = FuseWish(
+            *(method, responses, out, links, gold, columns, repeats, probabilities),
+            *(workers, doubtful, save, force, as_json, quiet),
+        )
+        fuse_partitions(estimator, partitions, wish)
+        return
     shows_bar = method == "gibbs" and not quiet and is_terminal()
     if shows_bar:
         estimator.set_params(progress=True)

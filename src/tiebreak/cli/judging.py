@@ -25,6 +25,9 @@ SystemsFile = Annotated[
     str | None,
     typer.Option("--by", help="Table of task, system: what each task is about.", metavar="FILE"),
 ]
+Accepts = Annotated[
+    str | None, typer.Option(help="The class that accepts an answer, with --by.", metavar="CLASS")
+]
 Prices = Annotated[
     str | None, typer.Option(help="What one call of a judge costs.", metavar="JUDGE=X,…")
 ]
@@ -53,6 +56,14 @@ def fit_judges(
         given = read_inputs(responses, **tables)
         model = estimator.fit(given.responses, links=given.links, gold=given.gold)
     return Judged(model, given)
+
+
+def require_both(by: str | None, accepts: str | None) -> None:
+    """Refuse --by without --accepts, and the other way round: self-preference needs both."""
+    if accepts is not None and by is None:
+        raise typer.BadParameter("--accepts needs --by FILE, which says who made each answer.")
+    if by is not None and accepts is None:
+        raise typer.BadParameter("--by needs --accepts CLASS, the class that accepts an answer.")
 
 
 def read_prices(option: str, text: str | None) -> dict[Any, float] | None:

@@ -5,6 +5,7 @@ Each stands here once: the same name and help everywhere.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
@@ -14,7 +15,7 @@ import typer
 from tiebreak.cli.arguments import split_list, split_pairs
 from tiebreak.cli.imports import open_with_responses
 from tiebreak.cli.link_options import error_flag
-from tiebreak.errors import note
+from tiebreak.errors import InputNote, note
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
@@ -124,12 +125,15 @@ def read_inputs(
     names["truth"] = truth
     names |= {"systems": systems, "selection": selection}
     source, opened = open_with_responses(responses, columns, names, form, choices or {})
-    export: Export = source.read(
-        files.read_export,
-        repeats=repeats,
-        tasks=read_if_given(opened, "tasks", files.read_tasks),
-        classes=None if classes is None else split_list(classes),
-    )
+    with warnings.catch_warnings():
+        if fold_labels:  # is what that note would say to do
+            warnings.filterwarnings("ignore", "Labels .* differ only", InputNote)
+        export: Export = source.read(
+            files.read_export,
+            repeats=repeats,
+            tasks=read_if_given(opened, "tasks", files.read_tasks),
+            classes=None if classes is None else split_list(classes),
+        )
     known = read_if_given(opened, "gold", files.read_gold)
     if known is not None and export.gold is not None:
         note(f"--gold is used; the {len(export.gold):,} known labels in {responses} are not.")

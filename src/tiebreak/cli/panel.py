@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from tiebreak.cli.arguments import check_files
 from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.judging import (
     JUDGES,
+    Accepts,
     AsJson,
     Dependence,
     MethodName,
@@ -18,6 +20,7 @@ from tiebreak.cli.judging import (
     SystemsFile,
     fit_judges,
     read_prices,
+    require_both,
 )
 from tiebreak.cli.options import (
     Classes,
@@ -31,6 +34,7 @@ from tiebreak.cli.options import (
 from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:
+    from tiebreak.cli.options import InputTables
     from tiebreak.panel import PanelReport
 
 
@@ -38,9 +42,7 @@ def panel(
     responses: ResponsesFile,
     gold: GoldFile = None,
     by: SystemsFile = None,
-    accepts: Annotated[
-        str | None, typer.Option(help="The class that accepts an answer, with --by.")
-    ] = None,
+    accepts: Accepts = None,
     prices: Prices = None,
     sample: Annotated[
         str | None,
@@ -64,13 +66,11 @@ def panel(
 ) -> None:
     """Report on a panel of judges: accuracies, shared errors, its best and smallest part.
 
-    Without gold, shared errors cannot be seen: the report says which tasks to label.
+    Without gold, shared errors cannot be seen: the report says which tasks to label, and how to
+    get them as a table.
     """
     check_files((responses, gold, by), (sample, matrix))
-    if accepts is not None and by is None:
-        raise typer.BadParameter("--accepts needs --by FILE, which says who made each answer.")
-    if by is not None and accepts is None:
-        raise typer.BadParameter("--by needs --accepts CLASS, the class that accepts an answer.")
+    require_both(by, accepts)
     priced = read_prices("--prices", prices)
     from tiebreak import files
     from tiebreak import panel as room
@@ -96,6 +96,11 @@ def panel(
             n_to_label=n_sample,
         )
         drawn = room.sample(judged.model, n_sample) if sample else None
+        command = None
+        if not found.n_known and not sample:
+            found = with_most_useful(found, judged.given, n_sample)
+            is_plain = repeats is None and classes is None and not fold_labels
+            command = select_command(responses, columns, n_sample) if is_plain else None
     with files.together():
         if sample and drawn is not None:
             tasks = [judged.model.tasks_[int(i)] for i in drawn.task]
@@ -103,9 +108,42 @@ def panel(
         if matrix:
             files.write_table(matrix, matrix_columns(found))
     typer.echo(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else str(found))
+    if command is not None and not as_json:
+        typer.echo(f"These tasks as a table: {command}")
+        typer.echo(
+            "They are where the panel is most in doubt. For rates and accuracies that hold for all "
+            "tasks, label a sample: --sample to_label.csv"
+        )
     written = [name for name in (sample, matrix) if name]
     if written and not quiet:
         print_message(f"wrote {', '.join(written)}")
+
+
+def with_most_useful(found: PanelReport, given: InputTables, n: int) -> PanelReport:
+    """Return the report with the tasks to label that `tiebreak select --kinds label` chooses."""
+    from dataclasses import replace
+
+    from tiebreak import selection
+    from tiebreak.inference import VariationalBayes
+    from tiebreak.options import ExactLinkOptions
+
+    if given.responses.n_classes < 2:
+        return found
+    model = VariationalBayes(link_options=ExactLinkOptions()).fit(given.responses)
+    chosen = selection.questions(model, n, ("label",))
+    return replace(found, to_label=tuple(row.task for row in chosen), to_label_probability=())
+
+
+def select_command(responses: str, columns: str | None, n: int) -> str:
+    """Return the command that writes the most useful tasks to label.
+
+    >>> select_command("my verdicts.csv", None, 50)
+    "tiebreak select 'my verdicts.csv' --kinds label -n 50 -o to_label.csv"
+    """
+    given = ["tiebreak", "select", responses]
+    if columns is not None:
+        given += ["--columns", columns]
+    return shlex.join([*given, "--kinds", "label", "-n", str(n), "-o", "to_label.csv"])
 
 
 def matrix_columns(found: PanelReport) -> dict[str, list[Any]]:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
+from tiebreak.cli.cluster import (
+    predict_partitions,
+    refuse_unused,
+    require_folder,
+    takes_cluster_options,
+)
 from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.models import ModelFile
 from tiebreak.cli.options import (
@@ -24,6 +30,7 @@ from tiebreak.wording import counted
 SURE = 0.9  # labels below this probability are counted in the summary
 
 
+@takes_cluster_options
 def predict(
     model: ModelFile,
     responses: ResponsesFile,
@@ -38,6 +45,7 @@ def predict(
     ] = False,
     columns: Columns = None,
     repeats: Repeats = None,
+    partitions: Any = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Summary as JSON on stdout; needs -o.")
     ] = False,
@@ -47,6 +55,17 @@ def predict(
 
     Links may join new tasks to each other and to tasks of the model.
     """
+    if partitions.are_given:
+        refuse_unused(
+            "A prediction of shards",
+            {"--links": links, "--tasks": tasks, "--json": as_json, **partitions.only_of_fits()},
+        )
+        n_tasks = predict_partitions(
+            model, responses, require_folder(out), partitions, probabilities, columns, repeats
+        )
+        if not quiet:
+            print_message(f"{counted(n_tasks, 'task')} labelled; wrote {out}")
+        return
     out = out or STANDARD
     if as_json and out == STANDARD:
         raise typer.BadParameter(

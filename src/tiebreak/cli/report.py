@@ -11,6 +11,7 @@ from tiebreak.cli.arguments import STANDARD, check_files
 from tiebreak.cli.errors import print_message, stages
 from tiebreak.cli.fuse import WorkerModelName
 from tiebreak.cli.imports import FormatName, Question, format_choices, texts_of_export
+from tiebreak.cli.judging import Accepts, SystemsFile, require_both
 from tiebreak.cli.link_options import flags_of, takes_link_options
 from tiebreak.cli.options import (
     Classes,
@@ -45,6 +46,8 @@ def report(
     texts: Annotated[
         str | None, typer.Option(help="Table of task, text: what to show.", metavar="FILE")
     ] = None,
+    by: SystemsFile = None,
+    accepts: Accepts = None,
     tasks: TasksFile = None,
     columns: Columns = None,
     repeats: Repeats = None,
@@ -72,12 +75,13 @@ def report(
     if not links and (link_options or on_contradiction):
         unused = flags_of(link_options) if link_options else ["--on-contradiction"]
         raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
+    require_both(by, accepts)
     from tiebreak import html_report
     from tiebreak.html_report.writing import refuse_foreign, targets
     from tiebreak.inference import VariationalBayes, cost
 
     page, numbers = targets(out)
-    reads = (responses, links, gold, truth, texts, tasks)
+    reads = (responses, links, gold, truth, texts, tasks, by)
     check_files(reads, (str(page), str(numbers)), are_tables=False)
     if not force:
         refuse_foreign(page, numbers)
@@ -92,6 +96,7 @@ def report(
             tasks=tasks,
             texts=texts,
             truth=truth,
+            systems=by,
             columns=columns,
             repeats=repeats,
             classes=classes,
@@ -114,6 +119,8 @@ def report(
             truth=given.truth,
             texts=given.texts if texts else shown,
             source="standard input" if responses == STANDARD else Path(responses).name,
+            systems=given.systems,
+            accepts=accepts,
             overwrite=force,
             watch=tell,
         )

@@ -107,21 +107,22 @@ def _as_dict(found: Any) -> dict[str, Any] | None:
 
 
 def describe_members(members: dict[str, dict[str, Any]], n_gold: int) -> str:
-    """Say what each member of --method auto scored on held-out gold, the chosen one first.
+    """Say what each member of --method auto scored on held-out gold, and how much it counts.
 
-    >>> scored = {"accuracy": 0.8, "interval": (0.67, 0.89), "is_chosen": True}
-    >>> describe_members({"pool": scored}, 50)
-    'with 50 gold labels: pool .80 ± .11; pool is used'
+    >>> pool = {"accuracy": 0.8, "interval": (0.67, 0.89), "weight": 0.7}
+    >>> votes = {"accuracy": 0.76, "interval": (0.63, 0.86), "weight": 0.3}
+    >>> describe_members({"mv": votes, "pool": pool}, 50)
+    'with 50 gold labels: pool .80 ± .11, votes .76 ± .11; pooled, they count .70, .30'
     """
     parts = []
-    chosen = ""
-    for name, each in sorted(members.items(), key=lambda pair: not pair[1]["is_chosen"]):
+    weights = []
+    for name, each in sorted(members.items(), key=lambda pair: -pair[1]["weight"]):
         title = MEMBER_TITLES.get(name, f"VB with {name}")
         low, high = each["interval"]
         parts.append(f"{title} {_short(each['accuracy'])} ± {_short((high - low) / 2.0)}")
-        if each["is_chosen"]:
-            chosen = title
-    return f"with {counted(n_gold, 'gold label')}: {', '.join(parts)}; {chosen} is used"
+        weights.append(_short(each["weight"]))
+    counts = f"pooled, they count {', '.join(weights)}"
+    return f"with {counted(n_gold, 'gold label')}: {', '.join(parts)}; {counts}"
 
 
 def _short(share: float) -> str:

@@ -1,15 +1,18 @@
 """Decisions: what to do with probabilities when mistakes have a price.
 
 - `costs`: what each decision costs, by the true class
+- `accuracy`: how many decisions are right, and how far that is known
 - `decide`: the decision of least expected cost for each task, and who should look at which first
 - `votes`: how many more votes until the expected cost is below a limit, on which tasks, by whom
 """
 
+from tiebreak.decisions.accuracy import AccuracyEstimate
 from tiebreak.decisions.costs import CostMatrix, read_cost_matrix
 from tiebreak.decisions.decide import Decisions, decide
 from tiebreak.decisions.votes import PlannedVote, VotePlan, plan_votes
 
 __all__ = [
+    "AccuracyEstimate",
     "CostMatrix",
     "Decisions",
     "PlannedVote",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.decisions.accuracy import AccuracyEstimate, Stated, estimate_accuracy
 from tiebreak.decisions.costs import NO_LABEL, CostMatrix, read_cost_matrix
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.frames import as_frame, as_html, as_text
@@ -33,6 +34,7 @@ class Decisions:
     saving: Floats  # (n_tasks,)
     argmax_cost: float  # expected cost of taking the likeliest class of each task
     probability: Floats  # (n_tasks,) of the class decided for; nan where none is
+    stated: Stated = field(repr=False)  # what it was decided on
     frame: str = field(default="pyarrow", repr=False)
 
     def __len__(self) -> int:
@@ -85,9 +87,29 @@ class Decisions:
 
     @property
     def expected_accuracy(self) -> float:
-        """The share of right labels that is expected among the tasks that get a class."""
+        """The share of right labels among the tasks that get a class, probabilities at their word.
+
+        `estimate_accuracy` says how far to trust it.
+        """
         decided = self.probability[~self.is_open]
         return float(decided.mean()) if len(decided) else float("nan")
+
+    def estimate_accuracy(self, level: float = 0.9) -> AccuracyEstimate:
+        """Return the share of right labels among the tasks that get a class, with an interval.
+
+        How much workers err together is known the better the more gold there was, and not at all
+        without: `low` is what can be promised.
+
+        Examples
+        --------
+        >>> import tiebreak as tb
+        >>> crowd = tb.simulate.crowd(300, 10, 2, responses_per_task=5, random_state=0)
+        >>> decided = tb.VariationalBayes().fit(crowd.responses).decide(abstain_rate=0.2)
+        >>> found = decided.estimate_accuracy()
+        >>> found.low < found.expected < found.high
+        True
+        """
+        return estimate_accuracy(self.stated, level)
 
     def best(self) -> dict[Hashable, str]:
         """Return a mapping of task to decision."""
@@ -162,8 +184,18 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
         np.maximum(least - costs.of_knowing(q), 0.0),
         float(likeliest.sum()),
         stated,
+        Stated(q, label, _n_responses(model), model.calibration_),
         model.responses_.frame,
     )
+
+
+def _n_responses(model: Any) -> Floats:
+    """Return the number of responses of each task, by weight, those that were dropped too."""
+    crowd = model.responses_
+    weight = np.ones(len(crowd.code)) if crowd.weight is None else crowd.weight
+    n = np.diff(np.concatenate([[0.0], np.cumsum(weight)])[crowd.start])
+    carried = getattr(model, "_carried", None)
+    return n if carried is None else np.asarray(n + carried.n_dropped)
 
 
 def _of_labels(costs: CostMatrix, label: Codes, expected: Floats) -> Floats:

@@ -12,6 +12,7 @@ from tiebreak.files.table import Table
 from tiebreak.ids import Column, Ids, is_arrow
 from tiebreak.ids.folding import variants
 from tiebreak.responses import Responses
+from tiebreak.wording import counted
 
 NOTHING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "#n/a"})
 MANY_CLASSES = 50
@@ -53,7 +54,8 @@ def stripped(table: Table, columns: Iterable[Column]) -> list[Column]:
     made = [_strip(column) for column in found]
     n_changed = sum(n for _, n in made)
     if n_changed:
-        note(f"{table.title}: spaces around {n_changed:,} ids and labels were left out.")
+        values = counted(n_changed, "value")
+        note(f"{table.title}: spaces around {values} (ids, labels) were left out.")
     return [column for column, _ in made]
 
 

@@ -16,7 +16,7 @@ from tiebreak.source import Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LARGE = 1_000_000  # rows; a smaller file is read at once
+LARGE = 3_000_000  # rows; a smaller file is read at once
 BATCH = 1 << 20  # rows of a piece
 TIDY = 16  # pieces
 SHORT = 4  # bytes per row; with fewer, the file keeps a dictionary of its texts

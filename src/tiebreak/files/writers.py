@@ -67,16 +67,24 @@ def write_labels(
     write_table(target, columns, format=format)
 
 
-def write_workers(target: Target, model: WithWorkers, *, format: str | None = None) -> None:
+def write_workers(
+    target: Target,
+    model: WithWorkers,
+    *,
+    format: str | None = None,
+    counts: npt.NDArray[np.int64] | None = None,
+) -> None:
     """Write how probably each worker gives each answer to each true class.
 
     One row per worker, truth and answer; `responses` is how often the worker gave that answer.
+    `counts`, (n_workers, n_classes), says so where the responses are not with the model.
     """
     confusion = model.confusion_
     classes = model.classes_
     worker, truth, answer = np.indices(confusion.shape).reshape(3, -1)
-    counts = np.zeros(confusion.shape[:2], dtype=np.int64)
-    counts[:, classes.codes(model.responses_.classes)] = _count_answers(model.responses_)
+    if counts is None:
+        counts = np.zeros(confusion.shape[:2], dtype=np.int64)
+        counts[:, classes.codes(model.responses_.classes)] = _count_answers(model.responses_)
     columns = {
         "worker": model.workers_.take(worker),
         "truth": classes.take(truth),

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from datetime import UTC, datetime
 from typing import Any
 
+from tiebreak import files
 from tiebreak._version import __version__
 from tiebreak.ask.job import read_texts
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.html_report.sections import SECTIONS
-from tiebreak.html_report.subject import Limits, Subject, agreement_of, sampled
+from tiebreak.html_report.subject import (
+    JudgedSystems,
+    Limits,
+    Subject,
+    agreement_of,
+    sampled,
+)
 from tiebreak.inference.estimator import Estimator
 from tiebreak.markup import clip
 from tiebreak.plots.calibration_curve import labels_to_score
@@ -28,6 +35,8 @@ def gather(
     truth: Any = None,
     texts: Any = None,
     source: str | None = None,
+    systems: Any = None,
+    accepts: Hashable | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Measure a fitted model: the dictionary that `report.json` holds and the page is made from.
@@ -41,15 +50,24 @@ def gather(
         What tasks look like: a mapping of task to text, or a table of task, text.
     source
         What the responses are called in the title.
+    systems, accepts
+        Which model made the answer that each task is about, and the class that accepts it: for
+        the self-preference of judges.
     watch
         Called with the name of each step, before it.
     """
-    subject = look_at(model, truth, texts, source, watch)
+    subject = look_at(model, truth, texts, source, watch, systems, accepts)
     return measure(subject, watch)
 
 
 def look_at(
-    model: Estimator, truth: Any, texts: Any, source: str | None, watch: Watch | None
+    model: Estimator,
+    truth: Any,
+    texts: Any,
+    source: str | None,
+    watch: Watch | None,
+    systems: Any = None,
+    accepts: Hashable | None = None,
 ) -> Subject:
     """Read what is known beside the model."""
     if not isinstance(model, Estimator):
@@ -67,7 +85,21 @@ def look_at(
         sample,
         agreement_of(sample.responses_),
         Limits(),
+        _judged(model, systems, accepts),
     )
+
+
+def _judged(model: Estimator, systems: Any, accepts: Hashable | None) -> JudgedSystems | None:
+    if systems is None and accepts is None:
+        return None
+    if systems is None or accepts is None:
+        raise OptionError(
+            "Self-preference needs both systems=, which says who made each answer, and accepts=, "
+            "the class that accepts one."
+        )
+    if model.classes_.codes([accepts])[0] < 0:
+        raise OptionError.unknown("accepts", accepts, tuple(map(str, model.classes_)))
+    return JudgedSystems(files.read_systems(systems), accepts)
 
 
 def measure(subject: Subject, watch: Watch | None = None) -> dict[str, Any]:

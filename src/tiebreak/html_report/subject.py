@@ -55,6 +55,13 @@ class Limits(NamedTuple):
         return Limits(*(max(limit // 2, 1) for limit in self))
 
 
+class JudgedSystems(NamedTuple):
+    """Which model made the answer that each task is about, and the class that accepts it."""
+
+    systems: Mapping[Hashable, str]
+    accepts: Hashable
+
+
 class Subject(NamedTuple):
     """What sections measure."""
 
@@ -65,6 +72,7 @@ class Subject(NamedTuple):
     sample: Estimator  # the model on some tasks, where there are very many
     agreement: AgreementReport | None  # of the sample; None: no task has two responses
     limits: Limits
+    judged: JudgedSystems | None = None
 
     def text(self, task: int) -> str | None:
         """Return the text of a task, cut to a length that can be read."""

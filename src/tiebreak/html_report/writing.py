@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ def write(
     truth: Any = None,
     texts: Any = None,
     source: str | None = None,
+    systems: Any = None,
+    accepts: Hashable | None = None,
     overwrite: bool = False,
     watch: Watch | None = None,
 ) -> tuple[Path, Path]:
@@ -46,6 +49,9 @@ def write(
         What tasks look like: a mapping of task to text, or a table of task, text.
     source
         What the responses are called in the title.
+    systems, accepts
+        Which model made the answer that each task is about (a table of task, system), and the
+        class that accepts an answer: for the self-preference of judges.
     overwrite
         Whether files that no report was written to before may be overwritten.
     watch
@@ -58,7 +64,8 @@ def write(
     page, numbers = targets(path)
     if not overwrite:
         refuse_foreign(page, numbers)
-    found, text = make_page(look_at(model, truth, texts, source, watch), watch)
+    subject = look_at(model, truth, texts, source, watch, systems, accepts)
+    found, text = make_page(subject, watch)
     with together():
         with open_target(page) as out:
             out.write(text)

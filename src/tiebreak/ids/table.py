@@ -87,6 +87,13 @@ class Ids(Sequence[Hashable]):
         found = (index.get(value, MISSING) for value in plain)
         return np.fromiter(found, dtype=np.int32, count=len(plain))
 
+    def _with(self, more: list[Hashable]) -> Ids:
+        """Return these and more, which are new; an index that is there serves on."""
+        made = Ids((*self, *more))
+        if self._index is not None:
+            made._index = self._index | {name: len(self) + i for i, name in enumerate(more)}
+        return made
+
     def take(self, codes: npt.NDArray[Any]) -> Column:
         """Return the column of names for codes: an Arrow array or a list."""
         if is_arrow(self.values):
@@ -118,7 +125,7 @@ def merge(first: Ids, others: Ids) -> Ids:
         return first
     extra = others.take(new)
     if not is_arrow(first.values):
-        return Ids((*first, *as_list(extra)))
+        return first._with(as_list(extra))
     import pyarrow as pa
 
     try:

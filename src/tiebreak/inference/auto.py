@@ -1,36 +1,49 @@
-"""Auto: the method that foretells gold best."""
+"""Auto: methods pooled by how well they foretell gold."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
 
-from tiebreak.errors import note
+from tiebreak.errors import InputNote, note
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import (
     comparison,
     gold_weights,
+    honest,
     model_choice,
     opinion_weights,
     priors,
     publishing,
+    stacking,
     stages,
     vb,
 )
 from tiebreak.inference.best_worker import BestWorker
-from tiebreak.inference.calibration import DEPENDENCE, Honesty
-from tiebreak.inference.comparison import BEST, LEAST_GOLD, MV, POOL, VB, Member, Plain
+from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
+from tiebreak.inference.comparison import (
+    BEST,
+    LEAST_GOLD,
+    MV,
+    POOL,
+    VB,
+    Foretell,
+    Member,
+    Plain,
+)
 from tiebreak.inference.estimator import Estimator, require_tolerance
+from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.exact_links import from_scores
 from tiebreak.inference.exact_links.from_scores import ClassScores
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.log_opinion_pool import LogOpinionPool
-from tiebreak.inference.opinion_weights import Terms
 from tiebreak.inference.option_checks import require_dependence, require_exact_links
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
+from tiebreak.inference.results import Fit
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.vb import Problem, Stopping
 from tiebreak.inference.worker_models import PLAIN, crowd_model
@@ -46,12 +59,13 @@ MOST_FOR_MODELS = 2_000_000  # responses: with more, other worker models are not
 
 
 class Auto(Estimator):
-    """Let gold choose: VB with gold, another worker model, the pool, the best worker or votes.
+    """Let gold weigh methods: VB with gold, another worker model, the pool, the best worker, votes.
 
-    Each foretells folds of gold from the others. VB with gold is kept unless another's log-loss is
-    lower by more than one standard error of the difference, task by task [eq:auto]. What is chosen
-    is then fitted with all gold and links. `members_` says what each scored. Without gold, or with
-    fewer than ten labels or one class of them, nothing can be compared: it is VB, with a note.
+    Each foretells folds of gold from the others. The better it does, the more it counts in the
+    probabilities, which are a logarithmic pool of all [eq:stack]; VB with gold counts most until
+    gold says otherwise. Each is then fitted with all gold, and links join what they say.
+    `members_` says what each scored and counts. Without gold, or with fewer than ten labels or one
+    class of them, nothing can be compared: it is VB, with a note.
 
     Parameters
     ----------
@@ -62,20 +76,22 @@ class Auto(Estimator):
     tol, max_iter, accelerate, backend, n_threads
         As in `VariationalBayes`.
     random_state
-        Deals gold into folds, and seeds the worker models that draw.
+        Deals gold into folds, and seeds the worker models and weights that are drawn.
 
     Attributes
     ----------
     chosen_, members_
-        The name of the method that was fitted; what each scored on held-out gold: accuracy with
-        its interval, log-loss, and how far it leads VB.
+        The method that counts most; what each scored on held-out gold: accuracy with its interval,
+        log-loss, how far it leads VB, and its weight.
     model_
-        The fitted estimator: a `VariationalBayes` or a `LogOpinionPool`; None for the best worker
-        and for votes.
+        A fitted `VariationalBayes` or `LogOpinionPool`, whichever counts more: what `save` keeps,
+        and `predict` labels new tasks by.
     best_worker_
         The worker who is right most often on gold, or None without gold.
-    labels_, probabilities_, confusion_, class_prior_, violations_
+    labels_, probabilities_, violations_
         As in `VariationalBayes`.
+    confusion_, class_prior_
+        As VB with gold has them.
 
     Examples
     --------
@@ -89,7 +105,7 @@ class Auto(Estimator):
 
     chosen_: str
     members_: tuple[Member, ...]
-    model_: Estimator | None
+    model_: Estimator
     best_worker_: Any
 
     supports_adaptive_selection = False
@@ -134,7 +150,7 @@ class Auto(Estimator):
     def fit(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Self:
-        """Compare on gold, then fit what was chosen; `start` serves that fit, if it is VB's."""
+        """Compare on gold, then fit all methods; `start` serves where it is VB alone."""
         require_tolerance(self.tol, self.max_iter)
         require_dependence(self.dependence)
         require_weight(self.gold_weight)
@@ -154,28 +170,27 @@ class Auto(Estimator):
         if known is None:
             note("Without gold nothing can be compared: VariationalBayes is used.")
         if known is None or not _can_compare(inputs, known):
-            self._fit_estimator(VB, inputs, start)
+            self._fit_vb_alone(inputs, start)
             return self
         patterns = stages.patterns_of(inputs, stages.lay_out(inputs.responses), None)
         by_pattern = stages.to_patterns(inputs, patterns)
+        gold = _gold_of(by_pattern)
         plain = self._plain(patterns, inputs, PLAIN)
-        other = self._other_model(patterns, inputs)
-        self._compare(plain, self._terms(plain), other, _gold_of(by_pattern))
-        best = BestWorker.of(plain.problem.tasks, plain.shares, _gold_of(by_pattern))
+        members = self._methods(plain, self._other_model(patterns, inputs), gold)
+        self._weigh(members, gold)
+        best = BestWorker.of(plain.problem.tasks, plain.shares, gold)
         self.best_worker_ = inputs.responses.workers[int(best.order[0])]
-        if self.chosen_ in (BEST, MV):
-            self._fit_scores(plain, best, patterns, inputs, by_pattern, options)
-        else:
-            self._fit_estimator(self.chosen_, inputs, start)
+        of_vb = self._fit_vb(plain, by_pattern, options)
+        scores = self._pooled_scores(members, of_vb, gold, plain.problem.tasks.n_tasks)
+        self._publish_pooled(plain, of_vb, scores, patterns, inputs, by_pattern, options)
+        self._fit_heaviest(inputs)
         return self
 
-    def _terms(self, plain: Plain) -> Terms:
-        return opinion_weights.make_terms(plain.problem, plain.run.beliefs, self.dependence)
-
-    def _compare(
-        self, plain: Plain, terms: Terms, other: tuple[str, Plain] | None, gold: GoldCodes
-    ) -> None:
-        """Foretell gold by each member, and choose."""
+    def _methods(
+        self, plain: Plain, other: tuple[str, Plain] | None, gold: GoldCodes
+    ) -> dict[str, Foretell]:
+        """Return what is compared."""
+        terms = opinion_weights.make_terms(plain.problem, plain.run.beliefs, self.dependence)
         plain = self._with_weight(plain, gold)
         trial = self._stopping._replace(tol=max(TRIAL, self.tol))
         honesty = Honesty("auto", self.dependence)
@@ -188,15 +203,48 @@ class Auto(Estimator):
         if other is not None:
             name, of_model = other
             members[name] = comparison.by_vb(self._with_weight(of_model, gold), trial, honesty)
-        found = comparison.compare(members, gold, self.random_state)
-        self.chosen_ = comparison.choose(found)
-        self.members_ = tuple(each._replace(is_chosen=each.name == self.chosen_) for each in found)
+        return members
 
-    def _with_weight(self, plain: Plain, gold: GoldCodes) -> Plain:
+    def _weigh(self, members: dict[str, Foretell], gold: GoldCodes) -> None:
+        """Foretell gold by each member, and say how much it counts."""
+        self.members_ = tuple(comparison.compare(members, gold, self.random_state))
+        self.chosen_ = max(self.members_, key=lambda each: each.weight).name
+
+    def _fit_vb(self, plain: Plain, inputs: Inputs, options: ExactLinkOptions) -> Fit:
+        """Fit VB to all gold and, if there are any, links, which teach it what workers are like.
+
+        The probabilities are those of each task alone: links join them after methods are pooled.
+        """
+        gold = _gold_of(inputs)
+        links = inputs.link_codes
+        honesty = Honesty("auto", self.dependence)
+        run = plain.run
+        if links is None or inputs.implied is None:
+            problem = self._with_weight(plain, gold).problem
+            return exact_links.fit_gold(problem, run, run.beliefs, gold, self._stopping, honesty)
+        problem = self._with_weight(plain, gold, has_links=True).problem
+        given = (links, inputs.implied, gold, options, self._stopping, honesty)
+        found = exact_links.fit(problem, run, run.beliefs, *given)
+        scale = found.calibration or Calibration(self.dependence)
+        return found._replace(q=honest.probabilities(problem, found.run.beliefs, scale))
+
+    def _pooled_scores(
+        self, members: dict[str, Foretell], of_vb: Fit, gold: GoldCodes, n_tasks: int
+    ) -> Floats:
+        """Return log p of all tasks by the pool of methods, (n_tasks, n_classes)."""
+        everything = np.arange(n_tasks, dtype=np.int32)
+        scores = np.zeros_like(of_vb.q)
+        for each in self.members_:
+            q = of_vb.q if each.name == VB else members[each.name](gold, everything)
+            scores += each.weight * stacking.log_shares(q)
+        return scores
+
+    def _with_weight(self, plain: Plain, gold: GoldCodes, *, has_links: bool = False) -> Plain:
         """Return the problem in which known tasks count as often as they should."""
         problem = plain.problem
         patterns = Patterns(problem.tasks, problem.copies)
-        table = gold_weights.find(self.gold_weight, gold, patterns, problem.n_classes)
+        n_classes = problem.n_classes
+        table = gold_weights.find(self.gold_weight, gold, patterns, n_classes, has_links=has_links)
         return plain._replace(problem=problem._replace(gold_weight=table))
 
     def _other_model(self, patterns: Patterns, inputs: Inputs) -> tuple[str, Plain] | None:
@@ -244,55 +292,61 @@ class Auto(Estimator):
     def _stopping(self) -> Stopping:
         return Stopping(self.tol, self.max_iter, self.accelerate)
 
-    def _fit_estimator(self, name: str, inputs: Inputs, start: Any) -> None:
-        """Fit an estimator to all there is, and take over what it learnt."""
-        chosen = LogOpinionPool() if name == POOL else VariationalBayes()
+    def _fit_model(self, name: str, inputs: Inputs, start: Any) -> Estimator:
+        """Fit the estimator of a method to all there is."""
+        model = LogOpinionPool() if name == POOL else VariationalBayes()
         shared = {
-            key: value for key, value in self.get_params().items() if key in chosen.get_params()
+            key: value for key, value in self.get_params().items() if key in model.get_params()
         }
-        chosen.set_params(**shared)
+        model.set_params(**shared)
         if name not in (POOL, VB):
-            chosen.set_params(worker_model=name)
-        chosen.fit(inputs.responses, links=inputs.links, gold=inputs.gold, start=start)
-        learnt = {key: value for key, value in vars(chosen).items() if key.endswith("_")}
-        vars(self).update(learnt)
-        self.model_ = chosen
+            model.set_params(worker_model=name)
+        return model.fit(inputs.responses, links=inputs.links, gold=inputs.gold, start=start)
 
-    def _fit_scores(
+    def _fit_vb_alone(self, inputs: Inputs, start: Any) -> None:
+        """Fit VB to all there is, and take over what it learnt."""
+        model = self._fit_model(VB, inputs, start)
+        learnt = {key: value for key, value in vars(model).items() if key.endswith("_")}
+        vars(self).update(learnt)
+        self.model_ = model
+
+    def _fit_heaviest(self, inputs: Inputs) -> None:
+        """Fit the estimator that counts most: what can be saved, and predicts new tasks."""
+        with_model = [each for each in self.members_ if each.name not in (BEST, MV)]
+        name = max(with_model, key=lambda each: each.weight).name
+        with warnings.catch_warnings(action="ignore", category=InputNote):  # said already
+            self.model_ = self._fit_model(name, inputs, None)
+
+    def _publish_pooled(
         self,
         plain: Plain,
-        best: BestWorker,
+        of_vb: Fit,
+        scores: Floats,
         patterns: Patterns,
         inputs: Inputs,
         by_pattern: Inputs,
         options: ExactLinkOptions,
     ) -> None:
-        """Publish the best worker's labels, or votes; links join them as ever."""
+        """Join the pooled scores by links, and publish labels and probabilities."""
         problem, run = plain
         gold = _gold_of(by_pattern)
-        of_prior = np.zeros(problem.n_classes)
-        scores: Floats
-        if self.chosen_ == BEST:
-            of_prior = best.log_shares
-            scores = best.scores() - of_prior
-        else:
-            scores = comparison.vote_scores(plain, gold, self.dependence)
-        given = ClassScores(scores, of_prior)
+        of_prior = np.log(plain.shares)
+        given = ClassScores(scores - of_prior, of_prior)
         links = by_pattern.link_codes
-        if links is None or by_pattern.implied is None or problem.n_classes < 2:
+        if links is None or by_pattern.implied is None:
             found = from_scores.infer_alone(run, given, gold)
         else:
             found = from_scores.infer_linked(
                 problem, run, given, links, by_pattern.implied, gold, options, self._stopping
             )
         fitted = Fitted(inputs, by_pattern, problem, patterns, run.beliefs, found)
-        self.class_prior_ = problem.states.mean(run.beliefs.alpha)
-        self.confusion_ = vb.confusion(problem, run.beliefs)
-        self.bounds_ = run.bounds
-        self.n_iter_ = run.n_sweeps
-        self.converged_ = run.converged
+        beliefs = of_vb.run.beliefs
+        self.class_prior_ = problem.states.mean(beliefs.alpha)
+        self.confusion_ = vb.confusion(problem, beliefs)
+        self.bounds_ = of_vb.run.bounds
+        self.n_iter_ = of_vb.run.n_sweeps
+        self.converged_ = of_vb.run.converged
         self.doubtful_links_ = publishing.doubtful_links(fitted)
-        self.model_ = None
         self._publish(inputs, *publishing.label_tasks(fitted))
         publishing.note_doubts(fitted, self.labels_, self.dependence)
 

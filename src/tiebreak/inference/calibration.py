@@ -8,6 +8,7 @@ priors that gold and links overrule as they grow. Labels stay what they are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ DEPENDENCE = 0.35  # ρ expected of people; chosen on ten datasets, see docs/pro
 LOGIT_SPREAD = 1.5  # of the prior on logit ρ: some tens of known labels overrule it
 LOG_SPREAD = 0.5  # of the prior on log t around 0
 LOWEST_DEPENDENCE = 1e-3
+BEND = 0.1  # the step over which the bend of the cost is measured
 TRUSTED_ERROR = 0.01  # a floor: a gold label or hard link may be wrong; .02 hid shared errors
 
 
@@ -32,6 +34,9 @@ class Calibration(NamedTuple):
 
     dependence: float = DEPENDENCE  # ρ
     multiplier: float = 1.0  # t
+    dependence_variance: float = LOGIT_SPREAD**2  # of logit ρ; before any evidence, the prior's
+    multiplier_variance: float = LOG_SPREAD**2  # of log t
+    covariance: float = 0.0  # of both
 
     def scale(self, n_responses: Floats) -> Floats:
         """Return by how much the scores of tasks with so many responses count.
@@ -92,11 +97,34 @@ def fit(
 
     def cost(x: Point) -> float:
         prior = ((x[0] - expected) / LOGIT_SPREAD) ** 2 + (x[1] / LOG_SPREAD) ** 2
-        found = Calibration(float(expit(x[0])), float(np.exp(x[1])))
-        return prior / 2.0 - backend.calibration_log_likelihood(data, *found)
+        dependence = float(expit(x[0]))
+        multiplier = float(np.exp(x[1]))
+        return prior / 2.0 - backend.calibration_log_likelihood(data, dependence, multiplier)
 
-    best = minimise(cost, (expected, 0.0))
-    return Calibration(float(expit(best[0])), float(np.exp(best[1])))
+    x = minimise(cost, (expected, 0.0))
+    best = Calibration(float(expit(x[0])), float(np.exp(x[1])))
+    return _with_spread(best, cost, x)
+
+
+def _with_spread(best: Calibration, cost: Callable[[Point], float], at: Point) -> Calibration:
+    """Say how far it is known, by Laplace's method: the inverse of how the cost bends there."""
+
+    def beside(one: int, other: int) -> float:
+        return cost((at[0] + one * BEND, at[1] + other * BEND))
+
+    least = cost(at)
+    first = beside(1, 0) - 2.0 * least + beside(-1, 0)
+    second = beside(0, 1) - 2.0 * least + beside(0, -1)
+    mixed = (beside(1, 1) - beside(1, -1) - (beside(-1, 1) - beside(-1, -1))) / 4.0
+    size = first * second - mixed**2
+    if first <= 0.0 or size <= 0.0:  # no bowl: the priors still hold
+        return best
+    step = BEND**2 / size
+    return best._replace(
+        dependence_variance=second * step,
+        multiplier_variance=first * step,
+        covariance=-mixed * step,
+    )
 
 
 def _data_of(scores: Floats, n_responses: Floats, evidence: Evidence) -> CalibrationData:

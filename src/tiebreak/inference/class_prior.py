@@ -168,7 +168,8 @@ def to_classes(states: StatePrior, values: Floats) -> Floats:
     n_classes = states.n_classes
     if values.shape[1] == n_classes:
         return values
-    return np.asarray(values.reshape(len(values), n_classes, -1).sum(axis=2))
+    n_subtypes = values.shape[1] // n_classes  # -1 cannot be told of no task at all
+    return np.asarray(values.reshape(len(values), n_classes, n_subtypes).sum(axis=2))
 
 
 def within_classes(states: StatePrior, parameters: Floats) -> Floats:

@@ -50,7 +50,7 @@ def learn(problem: Problem, q: Floats, stopping: Stopping) -> Learnt:
     kinds = problem.workers
     assert isinstance(kinds, Kinds)  # as the model of this name is made
     settled = vb.ascend(problem, q, **stopping._replace(tol=TOLERANCE)._asdict())
-    found = [_learn(problem, starting(kinds, n), settled.q, stopping) for n in N_COMMUNITIES]
+    found = [_learn(problem, starting(kinds, n), settled, stopping) for n in N_COMMUNITIES]
     return max(found, key=lambda each: each.run.bounds[-1])
 
 
@@ -64,14 +64,14 @@ def starting(kinds: Kinds, n_communities: int) -> Kinds:
     return kinds._replace(priors=priors, weight=np.full(n_communities, 1.0 / n_communities))
 
 
-def _learn(problem: Problem, start: Kinds, q: Floats, stopping: Stopping) -> Learnt:
+def _learn(problem: Problem, start: Kinds, settled: Run, stopping: Stopping) -> Learnt:
     few = stopping._replace(max_iter=min(N_SWEEPS, stopping.max_iter), accelerate=False)
     workers = start
+    run = settled
     bounds: list[float] = []
     for _ in range(N_ROUNDS):
         now = problem._replace(workers=workers)
-        run = vb.ascend(now, q, **few._asdict())
-        q = run.q
+        run = vb.ascend(now, run.q, **few._asdict(), elsewhere=run.elsewhere)
         bounds += run.bounds
         if len(bounds) > len(run.bounds) and bounds[-1] - bounds[-len(run.bounds) - 1] < GAIN:
             break

@@ -2,6 +2,7 @@
 
 Every member sees the responses and four fifths of gold, and foretells the rest: majority vote, VB
 with gold, the worker model that fits the responses best, the log opinion pool, the best worker.
+The better it does, the more it counts: see `stacking`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import calibration, honest, opinion_weights, vb
+from tiebreak.inference import calibration, honest, opinion_weights, stacking, vb
 from tiebreak.inference.best_worker import BestWorker
-from tiebreak.inference.calibration import TRUSTED_ERROR, Evidence, Honesty
+from tiebreak.inference.calibration import Evidence, Honesty
 from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.folds import deal
 from tiebreak.inference.vb import Problem, Run, Stopping
@@ -23,13 +24,17 @@ from tiebreak.kernels.layout import Codes, Floats
 
 N_FOLDS = 5
 LEAST_GOLD = 10  # known tasks: with fewer nothing is compared
-VOTE = 1.5  # log-odds of one vote before gold calibrates it: right four times of five, or so
 Z = 1.959964  # 95 %
 
 MV = "mv"
 VB = "vb"
 POOL = "pool"
 BEST = "best worker"
+
+# The Dirichlet prior of the weights of methods; others have the last count. Chosen among counts of
+# ¼ to 3 on draws 0 to 5 of gold; little hangs on it, see docs/juries-results.md.
+COUNTS = {VB: 2.0, POOL: 1.0}
+COUNT_OF_OTHERS = 0.5
 
 
 class Member(NamedTuple):
@@ -41,7 +46,8 @@ class Member(NamedTuple):
     log_loss: float
     lead: float  # mean log-loss of VB with gold less this one's: above 0 is better than VB
     lead_error: float  # standard error of the lead, over tasks
-    is_chosen: bool = False
+    weight: float = 0.0  # how much it counts, of 1
+    is_chosen: bool = False  # whether it counts most
 
 
 class Plain(NamedTuple):
@@ -62,38 +68,46 @@ Foretell = Callable[[GoldCodes, Codes], Floats]  # known tasks, asked tasks: pro
 def compare(
     members: dict[str, Foretell], gold: GoldCodes, random_state: int | None
 ) -> list[Member]:
-    """Foretell each fold of gold from the others, by every member."""
+    """Foretell each fold of gold from the others, by every member, and weigh the members."""
     fold = deal(gold.label, N_FOLDS, random_state)
-    right = {name: np.zeros(len(fold)) for name in members}
-    loss = {name: np.zeros(len(fold)) for name in members}
-    for number in range(N_FOLDS):
+    foretold = {name: _foretold(each, gold, fold) for name, each in members.items()}
+    prior = np.array([COUNTS.get(name, COUNT_OF_OTHERS) for name in members])
+    stacked = np.stack(list(foretold.values()))
+    weights = stacking.weigh(stacked, gold.label, prior, random_state).tolist()
+    most = max(weights)
+    of_vb = _log_losses(foretold[VB], gold.label)
+    return [
+        _member(name, foretold[name], gold.label, of_vb)._replace(
+            weight=weight, is_chosen=weight == most
+        )
+        for name, weight in zip(members, weights, strict=True)
+    ]
+
+
+def _foretold(foretell: Foretell, gold: GoldCodes, fold: Codes) -> Floats:
+    """Return what a member says of each fold of gold, (n_known, n_classes), from the others."""
+    parts = []
+    for number in np.unique(fold):
         asked = fold == number
-        if not asked.any():
-            continue
         known = GoldCodes(gold.task[~asked], gold.label[~asked])
-        label = gold.label[asked]
-        for name, foretell in members.items():
-            q = foretell(known, gold.task[asked])
-            share = q[np.arange(len(label)), label]
-            loss[name][asked] = -np.log(np.maximum(share, TRUSTED_ERROR))
-            right[name][asked] = q.argmax(axis=1) == label
-    return [_member(name, right[name], loss[name], loss[VB]) for name in members]
+        parts.append(foretell(known, gold.task[asked]))
+    by_fold = np.concatenate(parts)
+    found = np.empty_like(by_fold)
+    found[np.argsort(fold, kind="stable")] = by_fold
+    return found
 
 
-def choose(found: list[Member]) -> str:
-    """Keep VB with gold unless another leads by more than one standard error: [eq:auto]."""
-    ahead = [each for each in found if each.name != VB and each.lead > each.lead_error]
-    if not ahead:
-        return VB
-    return max(ahead, key=lambda each: each.lead).name
+def _log_losses(q: Floats, label: Codes) -> Floats:
+    return -stacking.log_shares(q)[np.arange(len(label)), label]
 
 
-def _member(name: str, right: Floats, loss: Floats, of_vb: Floats) -> Member:
+def _member(name: str, q: Floats, label: Codes, of_vb: Floats) -> Member:
+    loss = _log_losses(q, label)
     lead = of_vb - loss
     error = float(lead.std(ddof=1) / np.sqrt(len(lead))) if len(lead) > 1 else np.inf
-    accuracy = float(right.mean())
+    accuracy = float((q.argmax(axis=1) == label).mean())
     mean = float(loss.mean())
-    return Member(name, accuracy, wilson(accuracy, len(right)), mean, float(lead.mean()), error)
+    return Member(name, accuracy, wilson(accuracy, len(label)), mean, float(lead.mean()), error)
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:
@@ -146,7 +160,7 @@ def vote_scores(plain: Plain, known: GoldCodes, dependence: float) -> Floats:
     tasks = plain.problem.tasks
     counted = honest.n_responses(tasks)
     votes = vb.majority(tasks, plain.problem.n_classes) * counted[:, None]
-    scores = VOTE * (votes - votes.mean(axis=1, keepdims=True))
+    scores = opinion_weights.VOTE * (votes - votes.mean(axis=1, keepdims=True))
     places = np.arange(len(known.task), dtype=np.int32)
     evidence = Evidence(None, np.empty(0), GoldCodes(places, known.label))
     found = calibration.fit(scores[known.task], counted[known.task], evidence, dependence)

@@ -18,13 +18,15 @@ from tiebreak.inference.estimator import (
 )
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.problem import Stopping
 from tiebreak.inference.response_patterns import Patterns
-from tiebreak.inference.squarem import Parameters, Sweep
+from tiebreak.inference.squarem import Climb, Parameters, Sweep
 from tiebreak.inference.worker_models import require_model
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels.contract import Backend, choose_backend, where
 from tiebreak.kernels.layout import KNOWN, ByTask, Floats
+from tiebreak.kernels.sweeper import Sweeper
 from tiebreak.kernels.threads import default_threads
 
 Pool = Callable[[Floats], Floats]  # makes counts equal that share a parameter
@@ -69,24 +71,34 @@ def maximise(
     each row of `tasks` counts; None is one each. `pool` says which counts share a parameter.
     """
     sweeper = backend.open(tasks, np.array(q, dtype=np.float64, order="C"), n_threads, copies)
-    likelihoods: list[float] = []
-
-    def sweep(at: Parameters) -> Sweep:
-        estimates = _normalised(*at)
-        swept = sweeper.sweep(_logs(estimates))
-        likelihoods.append(swept.log_norm)
-        bound = swept.log_norm + _log_prior(estimates, smoothing)
-        return Sweep(estimate(swept.counts, swept.totals, smoothing, pool), bound, swept.change)
-
-    may_extrapolate = accelerate and tol > 0.0 and smoothing > 0.0
-    start = estimate(*sweeper.tally(), smoothing, pool)
-    climbed = squarem.climb(sweep, start, tol=tol, max_iter=max_iter, extrapolate=may_extrapolate)
+    stopping = Stopping(tol, max_iter, accelerate)
+    climbed, likelihoods = climb(sweeper, smoothing, stopping, pool)
     estimates = Estimates(*climbed.implied)
     q = sweeper.q()
     sweeper.close()
     likelihoods.append(log_likelihood(tasks, q, backend, estimates, copies))
-    last = likelihoods[-1] + _log_prior(estimates, smoothing)
+    last = likelihoods[-1] + log_prior(estimates, smoothing)
     return EmRun(q, estimates, likelihoods, [*climbed.bounds, last], climbed.converged)
+
+
+def climb(
+    sweeper: Sweeper, smoothing: float, stopping: Stopping, pool: Pool = ConfusionMatrices.pool
+) -> tuple[Climb, list[float]]:
+    """Sweep to the end; return also the log-likelihood where each sweep started."""
+    likelihoods: list[float] = []
+
+    def sweep(at: Parameters) -> Sweep:
+        estimates = _normalised(*at)
+        swept = sweeper.sweep(expected_logs(estimates))
+        likelihoods.append(swept.log_norm)
+        bound = swept.log_norm + log_prior(estimates, smoothing)
+        return Sweep(estimate(swept.counts, swept.totals, smoothing, pool), bound, swept.change)
+
+    tol, max_iter, accelerate = stopping
+    may_extrapolate = accelerate and tol > 0.0 and smoothing > 0.0
+    start = estimate(*sweeper.tally(), smoothing, pool)
+    climbed = squarem.climb(sweep, start, tol=tol, max_iter=max_iter, extrapolate=may_extrapolate)
+    return climbed, likelihoods
 
 
 def estimate(
@@ -108,14 +120,14 @@ def log_likelihood(
     tasks: ByTask, q: Floats, backend: Backend, estimates: Estimates, copies: Floats | None = None
 ) -> float:
     """Return the log-likelihood of the responses (and of known labels): [eq:ds-likelihood]."""
-    score = backend.score_tasks(tasks, *_logs(estimates))
+    score = backend.score_tasks(tasks, *expected_logs(estimates))
     known = tasks.role == KNOWN
     of_task = np.logaddexp.reduce(score, axis=1)
     of_task[known] = score[known, q[known].argmax(axis=1)]
     return float(of_task.sum() if copies is None else of_task @ copies)
 
 
-def _logs(estimates: Estimates) -> tuple[Floats, Floats]:
+def expected_logs(estimates: Estimates) -> tuple[Floats, Floats]:
     """Return log π and log θ as [code, truth]; an impossible answer is −∞, never skipped."""
     n_classes = len(estimates.class_prior)
     table = np.ascontiguousarray(estimates.confusion.transpose(0, 2, 1)).reshape(-1, n_classes)
@@ -123,7 +135,8 @@ def _logs(estimates: Estimates) -> tuple[Floats, Floats]:
         return np.log(estimates.class_prior), np.log(table)
 
 
-def _log_prior(estimates: Estimates, smoothing: float) -> float:
+def log_prior(estimates: Estimates, smoothing: float) -> float:
+    """Return the log of the prior that smoothing is, up to a constant."""
     if smoothing == 0.0:
         return 0.0
     logs = np.log(estimates.class_prior).sum() + np.log(estimates.confusion).sum()

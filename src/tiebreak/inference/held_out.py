@@ -40,8 +40,7 @@ def choose(
         Whether the fit with gold started from workers as known labels alone show them.
     """
     evidence = Evidence(None, np.empty(0), gold)
-    n_tasks = plain.tasks.n_tasks if plain.copies is None else plain.copies.sum()
-    if honesty.mode != "auto" or len(gold.task) < max(N_FOLDS, LEAST_SHARE * n_tasks):
+    if honesty.mode != "auto" or len(gold.task) < max(N_FOLDS, LEAST_SHARE * plain.n_tasks):
         return honest.choose(plain, beliefs, honesty, evidence)
     scores = _scores(plain, beliefs, gold, from_gold=from_gold)
     n_responses = honest.n_responses(plain.responses)[gold.task]

@@ -9,6 +9,7 @@ from tiebreak.inference.calibration import Calibration, Evidence, Honesty
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.contract import SweepBackend
 from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.kernels.threads import for_each
@@ -52,6 +53,14 @@ def _of_each_task(tasks: ByTask) -> Floats:
         return np.diff(tasks.start).astype(np.float64)
     sums = np.concatenate([[0.0], np.cumsum(tasks.weight)])
     return np.asarray(np.diff(sums[tasks.start]))
+
+
+def mean_responses(problem: Problem) -> float:
+    """Return how many responses a task has on average, by weight."""
+    here = n_responses(problem.responses)
+    if problem.elsewhere is None:
+        return float(np.average(here, weights=problem.copies))
+    return float((here.sum() + problem.elsewhere.n_responses) / problem.n_tasks)
 
 
 def class_scores_of(
@@ -117,17 +126,25 @@ def probabilities(
     """
     logs = vb.expected_logs(problem, beliefs) if logs is None else logs
     scale = found.scale(n_responses(problem.responses) if n_given is None else n_given)
-    if problem.n_states == problem.n_classes:
-        return problem.backend.scaled_probabilities(problem.tasks, *logs, scale, problem.n_threads)
-    n_tasks = problem.tasks.n_tasks
-    q = np.empty((n_tasks, problem.n_classes))
+    return probabilities_by(
+        logs, problem.tasks, scale, problem.n_classes, problem.backend, problem.n_threads
+    )
+
+
+def probabilities_by(
+    logs: Logs, tasks: ByTask, scale: Floats, n_classes: int, backend: SweepBackend, n_threads: int
+) -> Floats:
+    """Return the probability of each class by expected logs, the scores of each task scaled."""
+    if len(logs[0]) == n_classes:
+        return backend.scaled_probabilities(tasks, *logs, scale, n_threads)
+    q = np.empty((tasks.n_tasks, n_classes))
 
     def work(piece: int) -> None:
         low = piece * TASKS_AT_ONCE
-        high = min(low + TASKS_AT_ONCE, n_tasks)
-        part = layout.slice_of(problem.tasks, low, high, problem.n_states)
-        scores = vb.class_scores(problem, problem.backend.score_tasks(part, *logs))
-        q[low:high] = softmax(scale[low:high, None] * scores)
+        high = min(low + TASKS_AT_ONCE, tasks.n_tasks)
+        part = layout.slice_of(tasks, low, high, len(logs[0]))
+        scores = vb.by_class(backend.score_tasks(part, *logs), n_classes)
+        q[low:high] = softmax(scores, scale[low:high])
 
-    for_each(work, -(-n_tasks // TASKS_AT_ONCE), problem.n_threads)
+    for_each(work, -(-tasks.n_tasks // TASKS_AT_ONCE), n_threads)
     return q

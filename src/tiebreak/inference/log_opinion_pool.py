@@ -34,11 +34,11 @@ from tiebreak.wording import counted
 class LogOpinionPool(Estimator):
     """Weigh workers by gold: for LLM judges and others who err together.
 
-    Plain VB says what each response means; what it counts for is learnt from known labels, one
-    weight per worker, which may be 0 or negative, and one offset per class, by log-loss with a
-    ridge that cross-validation on gold chooses: [eq:opinion-pool]. Links join the probabilities as
-    in `VariationalBayes`. Needs gold, from some 25 labels on; without it errors that workers share
-    cannot be seen.
+    Plain VB says what responses mean; how much that counts, and how much each worker's own word
+    counts beside it, is learnt from known labels: one weight per worker, which may be 0 or
+    negative, and one offset per class, by log-loss with a ridge that cross-validation on gold
+    chooses: [eq:opinion-pool]. Links join the probabilities as in `VariationalBayes`. Needs gold,
+    from some 25 labels on; without it errors that workers share cannot be seen.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ class LogOpinionPool(Estimator):
     labels_, probabilities_
         The labels; (n_tasks, n_classes), in the order of `tasks_` and `classes_`.
     weights_, weight_intervals_
-        (n_workers,) how much a worker's word counts; (n_workers, 2) where it lies with 95 %.
-        1 would be VB's, as if workers erred apart.
+        (n_workers,) how much a worker's word counts, the share of VB's term and the vote that gold
+        adds; (n_workers, 2) where it lies with 95 %. 1 is a full word, as if workers erred apart.
     offsets_, ridge_
         (n_classes,) what speaks for each class before any response; the penalty that was chosen.
     confusion_, class_prior_
@@ -84,6 +84,7 @@ class LogOpinionPool(Estimator):
     ridge_: float
     link_report_: LinkReport | None
     uncertain_groups_: list[list[Hashable]]
+    _opinion: Opinion
 
     def __init__(
         self,
@@ -198,6 +199,7 @@ class LogOpinionPool(Estimator):
         )
         half = INTERVAL * np.sqrt(np.maximum(variance, 0.0))
         self.weight_intervals_ = np.column_stack([self.weights_ - half, self.weights_ + half])
+        self._opinion = opinion
         self.offsets_ = opinion.offset
         self.ridge_ = opinion.ridge
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 from tiebreak.inference.class_prior import StatePrior
 from tiebreak.inference.worker_models import WorkerModel
@@ -40,6 +41,13 @@ class LinkModel(Protocol):
         """Return the linked tasks' part of the bound; None before joint beliefs exist."""
 
 
+class TasksElsewhere(NamedTuple):
+    """Tasks on other machines: without links, and none of them known."""
+
+    n_tasks: int
+    n_responses: float  # by weight
+
+
 class Problem(NamedTuple):
     """Everything that stays fixed while a model is fitted.
 
@@ -56,11 +64,19 @@ class Problem(NamedTuple):
     copies: Floats | None = None  # (n_tasks,); None: one each
     gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
     given: ByTask | None = None  # the responses alone, where tasks hold silence too
+    elsewhere: TasksElsewhere | None = None  # beside `tasks`; None: all tasks are here
+    watch_bound: Callable[[float], None] | None = None  # told the bound after each update
 
     @property
     def responses(self) -> ByTask:
         """What workers said of each task, without their silence."""
         return self.tasks if self.given is None else self.given
+
+    @property
+    def n_tasks(self) -> float:
+        """How many tasks there are, copies and those elsewhere too."""
+        n_here = self.tasks.n_tasks if self.copies is None else float(self.copies.sum())
+        return n_here if self.elsewhere is None else n_here + self.elsewhere.n_tasks
 
     @property
     def n_classes(self) -> int:
@@ -72,9 +88,12 @@ class Problem(NamedTuple):
         """How many states a task may be in: columns of q."""
         return self.workers.n_states
 
-    def open(self, q: Floats) -> Sweeper:
-        """Open a sweeper on a start of q, which it then owns."""
-        return self.backend.open(self.tasks, q, self.n_threads, self.copies)
+    def open(self, q: Floats, elsewhere: Any = None) -> Sweeper:
+        """Open a sweeper on a start of q, which it then owns; `elsewhere` as in `Run`."""
+        sweeper = self.backend.open(self.tasks, q, self.n_threads, self.copies)
+        if elsewhere is not None:
+            sweeper.go_to(elsewhere)
+        return sweeper
 
 
 class Beliefs(NamedTuple):
@@ -105,6 +124,7 @@ class Run(NamedTuple):
     n_sweeps: int
     converged: bool
     cycled: bool = False  # q alternates between two states (simultaneous updates only)
+    elsewhere: Any = None  # where q of tasks on other machines stands; None: at the votes
 
 
 class Stopping(NamedTuple):

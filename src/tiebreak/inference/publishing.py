@@ -158,10 +158,16 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
     has_collapsed = doubts.note_collapse(crowd, votes, mean_q)
     if not has_collapsed:
         doubts.note_missing_classes(crowd, votes, labels.label)
-    gold = fitted.by_pattern.gold_codes
-    if gold is not None and fitted.inputs.gold_codes is not None:
-        expected = Calibration(dependence)
-        scores = honest.scaled_scores(problem, fitted.plain, expected, gold.task)
-        doubts.note_gold_against_crowd(gold, softmax(scores))
-        doubts.note_workers_below_chance(crowd, fitted.inputs.gold_codes)
+    note_gold(fitted, dependence)
     return has_collapsed
+
+
+def note_gold(fitted: Fitted, dependence: float) -> None:
+    """Say so where gold contradicts the crowd, or workers are worse than chance on it."""
+    gold = fitted.by_pattern.gold_codes
+    if gold is None or fitted.inputs.gold_codes is None:
+        return
+    expected = Calibration(dependence)
+    scores = honest.scaled_scores(fitted.problem, fitted.plain, expected, gold.task)
+    doubts.note_gold_against_crowd(gold, softmax(scores))
+    doubts.note_workers_below_chance(fitted.inputs.responses, fitted.inputs.gold_codes)

@@ -62,9 +62,10 @@ def fit_plain(problem: Problem, start: Start, stopping: Stopping, *, is_alone: b
     end of an earlier model, with what plain VB believed there where it saw these responses.
     """
     q = start.q
-    if start.is_given and not is_alone and start.warm is not None:
-        implied = start.warm.implied(problem, start.worker_model)
-        return PlainFit(Run(q, implied, [], 0, converged=True), start.warm.plain_beliefs())
+    warm = start.warm
+    if start.is_given and not is_alone and warm is not None and warm.plain is not None:
+        implied = warm.implied(problem, start.worker_model)
+        return PlainFit(Run(q, implied, [], 0, converged=True), warm.plain_beliefs())
     if start.is_given and not is_alone and not start.is_warm:
         implied = vb.implied_beliefs(problem, q)
         return PlainFit(Run(q, implied, [], 0, converged=True), PlainBeliefs(*implied))

@@ -7,6 +7,7 @@ workers, as their model has them (`worker_models/`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +34,14 @@ from tiebreak.kernels.layout import (
     ByTask,
     Codes,
     Floats,
+    Offsets,
     Roles,
     Swept,
 )
 from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
 from tiebreak.responses import Responses
+
+TASKS_AT_ONCE = 1 << 16  # whose subtypes are drawn together
 
 
 def roles(n_tasks: int, gold: GoldCodes | None, linked: Codes | None) -> Roles:
@@ -66,10 +70,25 @@ def to_states(problem: Problem, q: Floats, random_state: int | None = None) -> F
     return split_into_subtypes(q, problem.n_states // problem.n_classes, random_state)
 
 
-def split_into_subtypes(q: Floats, n_subtypes: int, random_state: int | None = None) -> Floats:
-    """Return q by state from q by class, with shares of subtypes drawn: [eq:subtype-start]."""
+def split_into_subtypes(
+    q: Floats, n_subtypes: int, random_state: int | None = None, at: Offsets | None = None
+) -> Floats:
+    """Return q by state from q by class, with shares of subtypes drawn: [eq:subtype-start].
+
+    `at`, ascending, are the places of these tasks among all, where others lie elsewhere: each gets
+    what it would be given beside all others.
+    """
     rng = np.random.default_rng(random_state or 0)
-    within = rng.dirichlet(np.ones(n_subtypes), size=q.shape)
+    if at is None:
+        within = rng.dirichlet(np.ones(n_subtypes), size=q.shape)
+    else:
+        within = np.empty((*q.shape, n_subtypes))
+        last = int(at[-1]) + 1 if len(at) else 0
+        for low in range(0, last, TASKS_AT_ONCE):
+            high = min(low + TASKS_AT_ONCE, last)
+            drawn = rng.dirichlet(np.ones(n_subtypes), size=(high - low, q.shape[1]))
+            mine = slice(*np.searchsorted(at, [low, high]))
+            within[mine] = drawn[at[mine] - low]
     return np.asarray((q[:, :, None] * within).reshape(len(q), q.shape[1] * n_subtypes))
 
 
@@ -190,7 +209,7 @@ def update_tasks(problem: Problem, sweeper: Sweeper, beliefs: Beliefs) -> Swept:
     if links is None:
         return sweeper.sweep(logs)
     nobody = np.empty((0, problem.n_states))
-    if (role == POOLED).all():
+    if problem.elsewhere is None and (role == POOLED).all():
         return links.sweep(sweeper, nobody, logs)
     has_scores = bool((role == LINKED).any())
     scores = np.empty((len(role), problem.n_states)) if has_scores else nobody
@@ -208,6 +227,7 @@ def ascend(
     accelerate: bool = False,
     implied: Beliefs | None = None,
     first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
+    elsewhere: Any = None,
 ) -> Run:
     """Climb the bound by turns: tasks, then beliefs; stop when no q moves by `tol`.
 
@@ -216,9 +236,10 @@ def ascend(
     `implied` is what q implies, where that is known; `first` is a step before the first sweep, and
     returns the beliefs after it.
     `accelerate` lets SQUAREM extrapolate where that is safe: towards a tolerance, without a watch
-    and without links whose model remembers more than beliefs.
+    and without links whose model remembers more than beliefs. `elsewhere` says where tasks on
+    other machines start, as a run left them; None: at the votes.
     """
-    sweeper = problem.open(np.array(q, dtype=np.float64, order="C"))
+    sweeper = problem.open(np.array(q, dtype=np.float64, order="C"), elsewhere)
     beliefs = update_beliefs(problem, *sweeper.tally()) if implied is None else implied
     value = value_of_tasks(problem, sweeper)
     bounds = [] if value is None else [bound_after_update(problem, beliefs, value)]
@@ -231,8 +252,9 @@ def ascend(
         run = _ascend_by_squarem(problem, sweeper, beliefs, stopping, step)
     else:
         run = _ascend_plainly(problem, sweeper, beliefs, tol, max_iter, watch)
+    run = run._replace(bounds=bounds + run.bounds, elsewhere=sweeper.elsewhere())
     sweeper.close()
-    return run._replace(bounds=bounds + run.bounds)
+    return run
 
 
 def _step_elsewhere(problem: Problem, sweeper: Sweeper) -> DirichletStep | None:
@@ -314,11 +336,16 @@ def confusion(problem: Problem, beliefs: Beliefs) -> Floats:
 
 def class_scores(problem: Problem, scores: Floats) -> Floats:
     """Return the score of each class: the log of the sum over its states, exponentiated."""
-    if problem.n_states == problem.n_classes:
+    return by_class(scores, problem.n_classes)
+
+
+def by_class(scores: Floats, n_classes: int) -> Floats:
+    """Return the score of each class from those of its states."""
+    n_states = scores.shape[1]
+    if n_states == n_classes:
         return scores
-    n_subtypes = problem.n_states // problem.n_classes  # -1 cannot be told of no task at all
-    by_class = scores.reshape(len(scores), problem.n_classes, n_subtypes)
-    return np.asarray(np.logaddexp.reduce(by_class, axis=2))
+    of_subtypes = scores.reshape(len(scores), n_classes, n_states // n_classes)
+    return np.asarray(np.logaddexp.reduce(of_subtypes, axis=2))
 
 
 def value_of_tasks(problem: Problem, sweeper: Sweeper) -> float | None:
@@ -334,4 +361,7 @@ def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float
     """
     of_classes = problem.states.log_evidence(beliefs.alpha)
     of_workers = problem.workers.log_evidence(beliefs.beta, problem.n_threads)
-    return of_classes + of_workers + value_of_tasks
+    bound = of_classes + of_workers + value_of_tasks
+    if problem.watch_bound is not None:
+        problem.watch_bound(bound)
+    return bound

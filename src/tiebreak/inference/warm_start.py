@@ -22,7 +22,7 @@ class WarmStart(NamedTuple):
 
     responses: Responses
     tasks: ByTask  # how they lie
-    plain: Beliefs  # of plain VB, which has seen neither links nor labels
+    plain: Beliefs | None  # of plain VB, which has seen neither links nor labels; None: not run
     q: Floats  # (n_tasks, n_states) where the ascent ended
     added: tuple[Floats, Floats]  # what q adds to the priors of workers and classes
     worker_model: str
@@ -31,6 +31,7 @@ class WarmStart(NamedTuple):
 
     def plain_beliefs(self) -> PlainBeliefs:
         """Return what plain VB believed, with what it expects where that is kept."""
+        assert self.plain is not None  # it was run
         beliefs = PlainBeliefs(*self.plain)
         beliefs.logs = self.plain_logs
         return beliefs

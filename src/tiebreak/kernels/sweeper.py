@@ -41,6 +41,12 @@ class Sweeper(Protocol):
     def close(self) -> None:
         """Give back what the sweeper holds."""
 
+    def elsewhere(self) -> Any:
+        """Return where q of tasks on other machines stands; None: all tasks are here."""
+
+    def go_to(self, elsewhere: Any) -> None:
+        """Put q of tasks on other machines to where `elsewhere` said that it stood."""
+
     def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> DirichletStep | None:
         """Return sweeps that keep Dirichlet parameters where q is; None: they are kept here.
 
@@ -83,7 +89,18 @@ class SweepKernels(Protocol):
         """Return Σ weight · q by code and Σ q over tasks, of the chosen tasks."""
 
 
-class HostSweeper:
+class AllHere:
+    """Part of a sweeper whose tasks are all on this machine."""
+
+    def elsewhere(self) -> None:
+        """No task is elsewhere."""
+        return
+
+    def go_to(self, elsewhere: Any) -> None:
+        """No task is elsewhere: all start where q does."""
+
+
+class HostSweeper(AllHere):
     """A sweeper in this process's memory, on the kernels of one backend.
 
     `copies` says for how many tasks each row of `tasks` counts, where equal response patterns were

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,8 +130,7 @@ def report(
     gold = model.gold_ if gold is None else gold
     preferences: tuple[SelfPreference, ...] = ()
     if systems is not None:
-        made_by = files.read_systems(systems)
-        preferences = _preferences(responses, made_by, accepts, random_state)
+        preferences = preferences_of(responses, systems, accepts, random_state)
     task, label = (
         (np.empty(0, np.int32),) * 2
         if gold is None
@@ -148,19 +147,29 @@ def report(
     dependence = float(np.clip(shared.correlation, 0.05, 1.0))
     scores = scores_of(table, log_terms(table, confusion), prior, dependence)
     priced = None if prices is None else _prices(prices, responses)
-    return PanelReport(
+    found = PanelReport(
         responses.n_tasks,
         len(table.task),
         _judges(table, responses),
         shared,
-        _versus(table, held_out(model, table.task, random_state), random_state),
-        effects(scores, table),
-        smallest(scores, table, None, random_state),
-        None if priced is None else cheapest(scores, table, priced, random_state),
-        gold_worth(table, confusion, prior, dependence, random_state),
+        None,
+        (),
+        None,
+        None,
+        None,
         preferences,
         *_unanimous(table, responses),
         workers=tuple(responses.workers),
+    )
+    if _has_one_class(table):
+        return found  # what is best for one class may be worst for the others
+    return replace(
+        found,
+        versus=_versus(table, held_out(model, table.task, random_state), random_state),
+        effects=effects(scores, table) if len(table.task) >= FEW_GOLD else (),
+        smallest=smallest(scores, table, None, random_state),
+        cheapest=None if priced is None else cheapest(scores, table, priced, random_state),
+        gold_worth=gold_worth(table, confusion, prior, dependence, random_state),
     )
 
 
@@ -183,17 +192,21 @@ def _without_gold(
 
 def _note_odd_gold(table: GoldTable) -> None:
     """Say where gold cannot carry what is said of it."""
-    n_classes = len(np.unique(table.truth))
-    if n_classes == 1 and len(table.classes) > 1:
+    if _has_one_class(table):
         note(
             "All gold is of one class: judges that always say that class look perfect, and nothing "
-            "is known of the others. Label tasks of other classes."
+            "is known of the others. Whether the panel is better than its best judge, and what a "
+            "smaller one would do, cannot be told. Label tasks of other classes."
         )
     if len(table.task) < FEW_GOLD:
         note(
             f"With {len(table.task):,} known labels all figures are rough; 50 are enough to see "
             "shared errors."
         )
+
+
+def _has_one_class(table: GoldTable) -> bool:
+    return len(np.unique(table.truth)) == 1 and len(table.classes) > 1
 
 
 def _judges_per_task(responses: Responses) -> float:
@@ -295,16 +308,18 @@ def _unanimous(table: GoldTable, responses: Responses) -> tuple[tuple[Hashable, 
     return tasks, int(np.count_nonzero(agree))
 
 
-def _preferences(
-    responses: Responses, systems: Mapping[Hashable, str], accepts: Hashable | None, seed: int
+def preferences_of(
+    responses: Responses, systems: Any, accepts: Hashable | None, seed: int = 0
 ) -> tuple[SelfPreference, ...]:
+    """Return by how much judges prefer answers of their own family; see `report`."""
+    made_by = files.read_systems(systems)
     if accepts is None:
         raise OptionError("Self-preference needs accepts=, the class that accepts an answer.")
     code = int(responses.classes.codes([accepts])[0])
     if code < 0:
         raise OptionError.unknown("accepts", accepts, tuple(map(str, responses.classes)))
     families = {} if responses.runs is None else responses.runs.groups()
-    return self_preference(responses, systems, families, code, seed)
+    return self_preference(responses, made_by, families, code, seed)
 
 
 def _prices(prices: Mapping[Any, float], responses: Responses) -> Floats:

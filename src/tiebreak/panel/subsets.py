@@ -23,6 +23,8 @@ N_FOLDS = 5
 MOST_JUDGES = 12  # of a path: after five nothing is gained on real panels
 MOST_TASKS = 1000
 LOSS_FLOOR = 1e-4
+LARGE = 1e9  # a loss that no judge has
+TIE = 1e-12  # log-losses no further apart are equal
 
 
 class JudgeEffect(NamedTuple):
@@ -142,7 +144,7 @@ def smallest(
     whole = scores.losses(np.ones(n_judges, dtype=bool))
     change = loss - whole[:, None]
     error = change.std(axis=0, ddof=1) / np.sqrt(n)
-    good = np.flatnonzero(change.mean(axis=0) <= error)
+    good = np.flatnonzero(change.mean(axis=0) <= error + TIE)
     path = _path(scores, np.arange(n), longest, divisor)
     if not len(good):
         return None
@@ -170,12 +172,14 @@ def _path(scores: Scores, rows: Rows, longest: int, prices: Floats | None) -> li
     members = np.zeros(n_judges, dtype=bool)
     now = float(scores.losses(members)[rows].mean())
     path: list[int] = []
+    answers = scores.weight[rows].sum(axis=0) > 0.0  # who is silent neither helps nor harms: last
     for _ in range(longest):
         loss = scores.added(members, rows)
         gain = now - loss
         if prices is not None:
             # A gain per price; where nothing gains, what harms least.
             gain = np.where(gain > 0.0, gain / np.maximum(prices, 1e-12), gain)
+        gain = np.where(answers, gain, -LARGE)
         j = int(np.argmax(np.where(members, -np.inf, gain)))
         path.append(j)
         members[j] = True

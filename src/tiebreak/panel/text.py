@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from tiebreak.panel.report import PanelReport
 
 MAX_SHOWN = 20  # judges in the text; to_dict has all
+MAX_TO_LABEL = 60  # tasks that are named
+WIDTH = 100  # characters of a line of tasks
 SURE = 0.9  # a sentence says yes or no from this probability on
 
 
@@ -35,7 +38,7 @@ def _sections(report: PanelReport) -> Iterator[list[str]]:
 
 def sentences(report: PanelReport) -> list[str]:
     """Return what the report says beside its table of judges, a sentence or two each."""
-    lines = [_no_gold(report)] if not report.n_known else []
+    lines = [[" ".join(map(str.strip, _no_gold(report)))]] if not report.n_known else []
     if report.shared is not None:
         lines += [_shared(report), _versus(report), _smaller(report), _gold(report)]
     if report.self_preference:
@@ -44,10 +47,12 @@ def sentences(report: PanelReport) -> list[str]:
 
 
 def _no_gold(report: PanelReport) -> list[str]:
+    names = list(map(str, report.to_label))
+    shown = first_few(names, MAX_TO_LABEL)
     return [
         "Shared errors cannot be seen without gold: what most judges get wrong counts as right.",
-        f"Label these {len(report.to_label)} tasks, and give them as gold: "
-        f"{first_few(list(map(str, report.to_label)), 6)}",
+        f"Label these {counted(len(names), 'task')}, and give them as gold:",
+        *textwrap.wrap(shown, WIDTH, initial_indent="  ", subsequent_indent="  "),
     ]
 
 
@@ -88,6 +93,8 @@ def _shared(report: PanelReport) -> list[str]:
     found = report.shared
     if found is None:
         return []
+    if len(report.workers) < 2:
+        return ["", "With one judge there is nothing to share: add judges of another kind."]
     low, high = found.effective_interval
     phi_low, phi_high = found.interval
     lines = [
@@ -106,7 +113,7 @@ def _shared(report: PanelReport) -> list[str]:
 
 def _versus(report: PanelReport) -> list[str]:
     found = report.versus
-    if found is None:
+    if found is None or len(report.workers) < 2:
         return []
     low, high = found.panel_interval
     chance = found.probability_better
@@ -156,6 +163,8 @@ def _smaller(report: PanelReport) -> list[str]:
 
 def _gold(report: PanelReport) -> list[str]:
     found = report.gold_worth
+    if found is None and report.versus is None:
+        return []  # gold of one class
     if found is None:
         return ["More gold: too few known labels to tell what more would win."]
     if found.n_more == 0:

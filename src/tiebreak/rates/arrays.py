@@ -130,7 +130,8 @@ def rogan_gladen(
 
     `said` tells which tasks the judges call of the class, `members` whose rate is asked.
     Sensitivity and specificity are those of all known tasks: judges are taken to err alike on every
-    system. None where gold lacks one of the two classes.
+    system. None where gold lacks one of the two classes, or does not show that what judges say has
+    to do with it: the divisor may then be 0. It may be negative, where judges say the opposite.
     """
     positive = known.y > 0.5
     if not (positive.any() and (~positive).any()):
@@ -145,9 +146,13 @@ def rogan_gladen(
     sensitivity = rng.beta(counts[0] + 0.5, counts[1] + 0.5, N_DRAWS)
     specificity = rng.beta(counts[2] + 0.5, counts[3] + 0.5, N_DRAWS)
     share = float(said[members].mean())  # of these very tasks: nothing is uncertain about it
-    power = np.maximum(sensitivity + specificity - 1.0, EDGE)
-    draws = np.clip((share + specificity - 1.0) / power, 0.0, 1.0)
+    power = sensitivity + specificity - 1.0
     tail = 50.0 * (1.0 - level)
+    least, most = np.percentile(power, [tail, 100.0 - tail])
+    if least <= 0.0 <= most:
+        return None
+    power = np.maximum(power, EDGE) if least > 0.0 else np.minimum(power, -EDGE)
+    draws = np.clip((share + specificity - 1.0) / power, 0.0, 1.0)
     low, value, high = np.percentile(draws, [tail, 50.0, 100.0 - tail])
     return RateEstimate(float(value), float(low), float(high), draws)
 

@@ -23,6 +23,8 @@ LEVEL = 0.9
 MOST_SYSTEMS = 10  # of which all pairs are compared
 FEW_GOLD = 20  # of a system, below which its interval is said to be wide
 
+UNLIKE = 3.3  # standard errors: known tasks so far from all are no random sample, 1,000 to 1
+
 METHODS = {
     "judges": "the judges' share, uncorrected",
     "gold": "gold alone",
@@ -156,11 +158,16 @@ def estimate(
         len(unseen.classes_),
     )
     _note_gold(setting)
+    unlike = _unlike_all(setting)
+    if unlike is not None:
+        _note_unlike(unlike, unseen.classes_, _has_one_class(setting))
     rng = np.random.default_rng(random_state)
     rates: list[Rate] = []
     differences: list[Difference] = []
     for k in range(setting.n_classes):
         found = _of_class(setting, k, rng)
+        if unlike is not None and _has_one_class(setting):
+            found = _nothing_known(found, rng)
         name = unseen.classes_[k]
         for (system, method), each in found.items():
             n_known = int(np.count_nonzero(setting.systems[system][task]))
@@ -287,7 +294,7 @@ def _note_gold(setting: _Setting) -> None:
             "errors that cannot be seen. `tiebreak panel --sample FILE` draws tasks to label."
         )
         return
-    if len(np.unique(setting.truth)) == 1 and setting.n_classes > 1:
+    if _has_one_class(setting):
         note("All gold is of one class; intervals of the others rest on that alone.")
     few = [
         name
@@ -299,3 +306,61 @@ def _note_gold(setting: _Setting) -> None:
             f"Fewer than {FEW_GOLD} known labels for {', '.join(few[:5])}: intervals are wide, or "
             "missing."
         )
+
+
+def _has_one_class(setting: _Setting) -> bool:
+    return len(np.unique(setting.truth)) == 1 and setting.n_classes > 1
+
+
+class _Unlike(NamedTuple):
+    """A class that judges give to known tasks far more, or less, often than to all."""
+
+    label: int
+    of_known: float
+    of_all: float
+
+
+def _unlike_all(setting: _Setting) -> _Unlike | None:
+    """Compare what judges say of known tasks with what they say of all; None: about the same.
+
+    It needs no truth: a random sample of tasks looks like all of them to any judge.
+    """
+    n = len(setting.task)
+    n_tasks = len(setting.label)
+    if n < 2 or n >= n_tasks:
+        return None
+    weight = 1.0 / setting.chance
+    on_known = setting.label[setting.task]
+    share = np.bincount(on_known, weights=weight, minlength=setting.n_classes) / weight.sum()
+    of_all = np.bincount(setting.label, minlength=setting.n_classes) / n_tasks
+    even = weight.sum() ** 2 / np.square(weight).sum()
+    smoothed = (of_all * n_tasks + 0.5) / (n_tasks + 1.0)
+    expected = smoothed * (1.0 - smoothed) / even
+    # Where weights go with what judges say, what is seen may vary more than that.
+    said = np.arange(setting.n_classes) == on_known[:, None]
+    seen = np.square(weight[:, None] * (said - share)).sum(axis=0) / weight.sum() ** 2
+    error = np.sqrt(np.maximum(expected, seen) * (1.0 - n / n_tasks))
+    away = np.abs(share - of_all) / np.maximum(error, 1.0 / (2.0 * n))
+    k = int(away.argmax())
+    return _Unlike(k, float(share[k]), float(of_all[k])) if away[k] > UNLIKE else None
+
+
+def _nothing_known(
+    found: dict[tuple[str, str], RateEstimate], rng: np.random.Generator
+) -> dict[tuple[str, str], RateEstimate]:
+    """Keep the judges' own share; ppi says the same, and that it may be anything."""
+    kept = {key: each for key, each in found.items() if key[1] == "judges"}
+    for system in [system for system, method in found if method == "ppi"]:
+        share = kept[system, "judges"].value
+        kept[system, "ppi"] = RateEstimate(share, 0.0, 1.0, rng.random(arrays.N_DRAWS))
+    return kept
+
+
+def _note_unlike(found: _Unlike, classes: Any, has_one_class: bool) -> None:
+    nothing = " As gold has one class too, nothing is known: intervals are 0 to 1."
+    end = nothing if has_one_class else ""
+    note(
+        f"Known tasks are not like all tasks: judges call {found.of_known:.0%} of them "
+        f"{classes[found.label]!r}, and {found.of_all:.0%} of all. Intervals hold for a random "
+        f"sample; else say with which chance each task was drawn (--selection).{end}"
+    )

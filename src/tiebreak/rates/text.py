@@ -37,7 +37,8 @@ def as_text(rates: RateTable) -> str:
         table = [["difference", "class", "ppi"]]
         table += [[f"{d.left} − {d.right}", str(d.label), _signed(d)] for d in steps]
         lines += _aligned(table)
-    lines.append(f"Intervals of {rates.level:.0%}; quote ppi.")
+    if "ppi" in methods:
+        lines.append(f"Intervals of {rates.level:.0%}; quote ppi.")
     return "\n".join(lines)
 
 

@@ -151,13 +151,17 @@ def _merge_equal(
         for more in (responses.weight, by_confidence):
             weight = weight if more is None else weight * more[here]
         task = np.repeat(np.arange(high - low), np.diff(start[low : high + 1]))
-        by_task = np.lexsort((responses.code[here], task))
-        code = responses.code[here][by_task]
+        code = responses.code[here]
+        is_next = np.diff(task) != 0
+        if (~is_next & (np.diff(code) < 0)).any():  # splitting workers has changed codes
+            by_task = np.lexsort((code, task))
+            code = code[by_task]
+            weight = weight[by_task]
         is_first = np.ones(len(code), dtype=bool)
-        is_first[1:] = (np.diff(task) != 0) | (np.diff(code) != 0)
+        is_first[1:] = is_next | (np.diff(code) != 0)
         first = np.flatnonzero(is_first)
         codes.append(code[first])
-        weights.append(np.add.reduceat(weight[by_task], first) if len(first) else weight)
+        weights.append(np.add.reduceat(weight, first) if len(first) else weight)
         n_each[low:high] = np.bincount(task[first], minlength=high - low)
     new_start = np.concatenate([[0], np.cumsum(n_each)]).astype(start.dtype)
     empty = [responses.code[:0]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from tiebreak.inference import VariationalBayes
 from tiebreak.inference.kept import model_file
 from tiebreak.inference.kept.dropping import require_keep
 from tiebreak.inference.kept.publication import publish
-from tiebreak.inference.kept.streaming import LARGEST_RESTART, Stream, Told
+from tiebreak.inference.kept.streaming import Stream, Told
 from tiebreak.responses import Responses
 from tiebreak.stream.events import Ask, Event, KnownClass, Link, Response, read_event
 from tiebreak.stream.journal import Journal
@@ -143,19 +143,15 @@ class Service:
             self.save()
 
     def end(self) -> None:
-        """Let all that is left count, fit all open tasks once more where they are few, and save."""
+        """Let all that is left count, and save."""
         self.flush()
-        stream = self._stream
-        if stream is None:
-            return
-        if self._n_since_save and stream.tasks.n_responses <= LARGEST_RESTART:
-            self._tell(stream.restart())
         self.save()
 
     def save(self) -> None:
-        """Write the model file; the journal starts anew."""
+        """Catch up, write the model file, and clear the journal."""
         if self._stream is None:
             return
+        self._tell(self._stream.catch_up())
         model, changed = publish(self._stream)
         self._tell(changed)  # first: what is saved counts as told
         self._write(json.dumps({"done": self.seq}))
@@ -241,7 +237,7 @@ class Service:
         """Refuse ids of another kind than the model has: 7 and "7" would be two tasks."""
         if self._stream is None:
             return
-        kinds = self._stream.id_kinds()
+        kinds = _id_kinds(self._stream)
         for name, kind in kinds.items():
             value: Hashable = getattr(event, name, None)
             if value is not None and kind is not None and isinstance(value, str) != kind:
@@ -269,3 +265,15 @@ class Service:
         self.tally = self.tally._replace(broken=self.tally.broken + 1)
         where = f"line {number}" if number else "the journal"
         self._report(f"{where}: {error} Left out.")
+
+
+def _id_kinds(stream: Stream) -> dict[str, bool | None]:
+    """Say of the ids of events whether they are text here; None: there are none yet."""
+    task = _is_text(stream.tasks.names)
+    label = _is_text(stream.classes)
+    worker = _is_text(stream.workers)
+    return {"task": task, "left": task, "right": task, "worker": worker, "label": label}
+
+
+def _is_text(names: Sequence[Hashable]) -> bool | None:
+    return isinstance(names[0], str) if len(names) else None

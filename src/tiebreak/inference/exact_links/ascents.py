@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -163,13 +163,17 @@ class Ascents:
         implied: Beliefs | None = None,
         rates: Rates | None = None,
         stopping: Stopping | None = None,
+        elsewhere: Any = None,
     ) -> End:
-        """Ascend from q; `implied` is where beliefs start: None, at what q and gold imply."""
+        """Ascend from q; `implied` is where beliefs start: None, at what q and gold imply.
+
+        `elsewhere` is that of the run from which q comes.
+        """
         if self._model is not None:
             self._model.reset(rates)
         else:
             self.setup.exact.reset()
-        run = self._run(q, implied, stopping or self.stopping)
+        run = self._run(q, implied, stopping or self.stopping, elsewhere=elsewhere)
         whole = run.q.copy()
         self.setup.exact.spread(whole)
         return End(run, whole, self.rates)
@@ -180,7 +184,9 @@ class Ascents:
         alone_first = None
         if not exact.takes_everyone:
             alone_first = partial(_update_linked, self.problem, exact)
-        run = self._run(start.q, self.implied_by(start), self.stopping, alone_first)
+        run = self._run(
+            start.q, self.implied_by(start), self.stopping, alone_first, start.elsewhere
+        )
         exact.spread(run.q)
         return End(run, run.q, self.rates)
 
@@ -194,6 +200,7 @@ class Ascents:
         implied: Beliefs | None,
         stopping: Stopping,
         first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
+        elsewhere: Any = None,
     ) -> Run:
         q = vb.clamp(q, self.setup.known, self.problem.n_classes)
         self.setup.exact.gather(q)
@@ -203,6 +210,7 @@ class Ascents:
             **stopping._asdict(),
             implied=implied,
             first=first,
+            elsewhere=elsewhere,
         )
 
     def of_part(self, links: LinkCodes) -> Ascents:
@@ -227,24 +235,26 @@ def best_mode(
     sure = starts.sureness(classes)
     groups = starts.linked_groups(ascents.links, ascents.implied, sure, known)
     against = gold is not None and starts.contradicts(classes, gold)
+    there = start.elsewhere
     if not groups.needs_starts and not against:
-        return ascents.ascend(start.q, ascents.implied_by(start)), ()
+        return ascents.ascend(start.q, ascents.implied_by(start), elsewhere=there), ()
     trial = ascents.stopping._replace(
         tol=max(starts.TRIAL_TOL, ascents.stopping.tol),
         max_iter=min(starts.TRIAL_SWEEPS, ascents.stopping.max_iter),
     )
-    ends = [ascents.ascend(start.q, ascents.implied_by(start), stopping=trial)]
+    again = partial(ascents.ascend, stopping=trial, elsewhere=there)
+    ends = [again(start.q, ascents.implied_by(start))]
     if against:
         of_gold = vb.beliefs_of_known(plain, start.q, known)
-        ends.append(ascents.ascend(start.q, of_gold, stopping=trial))
+        ends.append(again(start.q, of_gold))
     if groups.needs_starts:
         surest = starts.at_surest(classes, groups, sure)
-        ends.append(ascents.ascend(_with_classes(plain, start.q, surest), stopping=trial))
+        ends.append(again(_with_classes(plain, start.q, surest)))
         ends.append(_sure_first(ascents, start, sure, trial))
     best = max(ends, key=lambda end: end.bound)
     if groups.needs_starts:
         best = _with_swaps(ascents, best, classes, groups, ends, trial)
-    last = ascents.ascend(best.q, best.run.beliefs, best.rates)
+    last = ascents.ascend(best.q, best.run.beliefs, best.rates, elsewhere=best.run.elsewhere)
     return last, _uncertain(plain, last, ends, groups)
 
 
@@ -254,8 +264,12 @@ def _sure_first(ascents: Ascents, start: Run, sure: Floats, trial: Stopping) -> 
     end = End(start, start.q, None)
     for links in starts.in_parts(ascents.links, sure):
         part = ascents.of_part(links)
-        end = part.ascend(end.q, part.implied_by(end.run), end.rates, few)
-    return ascents.ascend(end.q, ascents.implied_by(end.run), end.rates, trial)
+        end = part.ascend(
+            end.q, part.implied_by(end.run), end.rates, few, elsewhere=end.run.elsewhere
+        )
+    return ascents.ascend(
+        end.q, ascents.implied_by(end.run), end.rates, trial, elsewhere=end.run.elsewhere
+    )
 
 
 def _with_swaps(
@@ -278,7 +292,7 @@ def _with_swaps(
         for pair in pairs:
             tried.add(pair)
             q = _with_classes(plain, best.q, starts.swapped(classes, groups, *pair))
-            end = ascents.ascend(q, None, best.rates, few)
+            end = ascents.ascend(q, None, best.rates, few, elsewhere=best.run.elsewhere)
             ends.append(end)
             if end.bound > best.bound + HIGHER * abs(best.bound):
                 best = end
@@ -297,8 +311,7 @@ def _uncertain(
     Bounds differ by what a crowd says that believes to err apart, so that they are scaled as its
     probabilities are: [eq:design-effect].
     """
-    n_votes = honest.n_responses(plain.responses)
-    scale = float(Calibration().scale(np.array([np.average(n_votes, weights=plain.copies)]))[0])
+    scale = float(Calibration().scale(np.array([honest.mean_responses(plain)]))[0])
     label = vb.class_probabilities(plain, last.q).argmax(axis=1)
     size = np.bincount(groups.group)
     is_uncertain = np.zeros(len(size), dtype=bool)

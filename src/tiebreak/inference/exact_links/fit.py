@@ -61,7 +61,7 @@ def fit(
     if is_warm:
         best = ascents.ascend_warm(start)
     elif is_given:
-        best = ascents.ascend(start.q, ascents.implied_by(start))
+        best = ascents.ascend(start.q, ascents.implied_by(start), elsewhere=start.elsewhere)
     else:
         best, suspects = best_mode(ascents, start, gold)
     exact = ascents.setup.exact
@@ -127,11 +127,13 @@ def fit_gold(
     """
     problem = vb.with_known(plain, gold)
     q = vb.clamp(start.q, gold, plain.n_classes)
-    run = vb.ascend(problem, q, **stopping._asdict())
+    run = vb.ascend(problem, q, **stopping._asdict(), elsewhere=start.elsewhere)
     from_gold = False
     if starts.contradicts(vb.class_probabilities(plain, start.q), gold) and not is_warm:
         of_gold = vb.beliefs_of_known(plain, start.q, gold)
-        other = vb.ascend(problem, q, **stopping._asdict(), implied=of_gold)
+        other = vb.ascend(
+            problem, q, **stopping._asdict(), implied=of_gold, elsewhere=start.elsewhere
+        )
         if other.bounds[-1] > run.bounds[-1] + HIGHER * abs(run.bounds[-1]):
             run = other
             from_gold = True

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak import inference
 from tiebreak._version import __version__
-from tiebreak.errors import NotFittedError, OptionError
+from tiebreak.errors import NotFittedError, OptionError, note
 from tiebreak.files import array_folder
 from tiebreak.files.array_folder import FolderContent, Kind
 from tiebreak.files.atomic_write import Target
 from tiebreak.files.packed import fits
-from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.dropping import drop_responses, require_keep
 from tiebreak.inference.kept.records import Decoder, Encoder
@@ -27,10 +27,14 @@ from tiebreak.responses import Responses
 
 SUFFIX = ".tbm"
 MODEL = Kind("tiebreak model", 1, "Fit it again: tiebreak fuse RESPONSES --save MODEL.tbm")
-ESTIMATORS: dict[str, type[Estimator]] = {
-    each.__name__: each for each in (VariationalBayes, DawidSkene, MajorityVote)
-}
-INNER = ("_communities", "_crowd_model", "_beliefs", "_carried")  # beside what ends in _
+ESTIMATORS = ("VariationalBayes", "DawidSkene", "MajorityVote", "GibbsSampler", "LogOpinionPool")
+INNER = (
+    "_communities",
+    "_crowd_model",
+    "_beliefs",
+    "_opinion",
+    "_carried",
+)  # beside what ends in _
 WARM = ("plain", "q", "added", "worker_model", "has_patterns")  # of a warm start
 
 
@@ -39,7 +43,7 @@ def save(
 ) -> None:
     """Write a fitted model; `more` is what a stream says of itself."""
     require_keep(keep)
-    _require_own(model)
+    model = _own(model)
     if keep == "counts":
         model = drop_responses(model)
     encoder = Encoder()
@@ -126,11 +130,21 @@ def summary(model: Estimator) -> dict[str, Any]:
     }
 
 
-def _require_own(model: Estimator) -> None:
-    if type(model).__name__ not in ESTIMATORS:
-        raise OptionError(f"{type(model).__name__} has no model file.")
+def _own(model: Estimator) -> Estimator:
+    """Return the model that is kept: this one, or its heaviest; refuse where there is none."""
+    name = type(model).__name__
     if "labels_" not in vars(model):
-        raise NotFittedError(f"{type(model).__name__} has nothing to save yet. Call fit first.")
+        raise NotFittedError(f"{name} has nothing to save yet. Call fit first.")
+    if name in ESTIMATORS:
+        return model
+    chosen: Estimator | None = getattr(model, "model_", None)
+    if chosen is not None:  # Auto
+        note(f"{name} pools methods; saved is the one that counts most, {type(chosen).__name__}.")
+        return chosen
+    raise OptionError(
+        f"{name} has no model to keep. {', '.join(ESTIMATORS)} do: fit one of them, or write the "
+        "labels alone with tb.write_labels."
+    )
 
 
 def _kept_names(model: Estimator) -> list[str]:
@@ -142,7 +156,9 @@ def _decode(content: FolderContent) -> Estimator:
     about = content.about
     decoder = Decoder(content.arrays, content.ids)
     options = {name: decoder.decode(value) for name, value in about["options"].items()}
-    model = ESTIMATORS[about["estimator"]](**options)
+    if about["estimator"] not in ESTIMATORS:
+        raise ValueError(f"it holds a {about['estimator']}, which is none of ours")
+    model: Estimator = getattr(inference, about["estimator"])(**options)
     crowd: Responses = decoder.decode(about["responses"])
     if not fits(crowd.start, crowd.code, crowd.n_tasks, crowd.n_workers, crowd.n_classes):
         raise ValueError("its responses do not fit its ids")

@@ -18,6 +18,7 @@ from tiebreak.inference.worker_models.known_workers import NOTHING, KnownStates,
 from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
 from tiebreak.inference.worker_models.selected import UNKNOWN, select_parameters, select_workers
 from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Floats, Mask
 from tiebreak.kernels.threads import default_threads
@@ -65,6 +66,7 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     """Label the tasks of these responses, by workers as they are known."""
     if "labels_" not in vars(model):
         raise NotFittedError(f"{type(model).__name__} knows no workers yet. Call fit first.")
+    model = _chosen(model)
     crowd = files.read_responses(responses)
     require_memory(crowd)
     knowledge = knowledge_of(model)
@@ -75,10 +77,36 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
         return predict_linked(model, crowd, tasks, links)
     if knowledge is None:
         q = vb.majority(tasks, len(model.classes_))
+    elif "_opinion" in vars(model):
+        q = _pooled(model, tasks, knowledge)
     else:
         problem = knowledge.problem(tasks, *where_it_runs(model))
         q = honest.probabilities(problem, knowledge.beliefs, model.calibration_ or AS_IT_IS)
-    return Labels.from_probabilities(crowd.tasks, model.classes_, q, frame=crowd.frame)
+    label, top = choose_backend(where_it_runs(model)[0], len(tasks.code)).likeliest(q)
+    return Labels.from_probabilities(
+        crowd.tasks, model.classes_, q, label=label, top=top, frame=crowd.frame
+    )
+
+
+def _chosen(model: Estimator) -> Estimator:
+    """Return the model that labels new tasks: for Auto, the one that counts most."""
+    own = vars(model)
+    chosen: Estimator = own["model_"] if "chosen_" in own else model
+    return chosen
+
+
+def _pooled(model: Any, tasks: ByTask, knowledge: Knowledge) -> Floats:
+    """Return what a log opinion pool says: [eq:opinion-pool], with no weight learnt of the new."""
+    from tiebreak.inference.opinion_weights import Terms
+
+    table = knowledge.workers.table
+    scale = Calibration(model.dependence).scale(honest.n_responses(tasks))
+    centred = table - table.mean(axis=1, keepdims=True)
+    opinion = model._opinion
+    terms = Terms(tasks, centred, scale, model.class_prior_)
+    backend = choose_backend(model.backend, len(tasks.code))
+    of_all = opinion._replace(extra=np.append(opinion.extra, 0.0))
+    return softmax(terms.scores(of_all, backend) + opinion.offset)
 
 
 def knowledge_of(model: Estimator) -> Knowledge | None:
@@ -93,17 +121,21 @@ def knowledge_of(model: Estimator) -> Knowledge | None:
 
 def _make_knowledge(model: Estimator) -> Knowledge | None:
     from tiebreak.inference.dawid_skene import DawidSkene
+    from tiebreak.inference.majority_vote import MajorityVote
     from tiebreak.inference.variational_bayes import VariationalBayes
 
     if isinstance(model, VariationalBayes):
         return _of_variational_bayes(model)
-    if not isinstance(model, DawidSkene):
+    if isinstance(model, MajorityVote):
         return None
     n_workers, n_classes = model.confusion_.shape[:2]
     by_answer = np.ascontiguousarray(model.confusion_.transpose(0, 2, 1))
-    even = np.full((1, n_classes, n_classes), 1.0 / n_classes)  # who was never seen says nothing
+    unseen = np.full((1, n_classes, n_classes), 1.0 / n_classes)  # who was never seen says nothing
+    if not isinstance(model, DawidSkene):  # … but what the prior says, where there is one
+        prior = base_prior(vars(model)["confusion_prior"], n_classes)
+        unseen = prior / prior.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
-        logs = np.log(np.concatenate([by_answer, even]))
+        logs = np.log(np.concatenate([by_answer, unseen]))
         shares = np.log(model.class_prior_)
     table = np.maximum(logs, IMPOSSIBLE).reshape(-1, n_classes)
     workers = KnownWorkers(table, n_workers + 1, n_classes)
@@ -140,13 +172,13 @@ def in_codes_of(model: Estimator, crowd: Responses, knowledge: Knowledge | None)
     if knowledge is not None and (worker == MISSING).any():
         _note_unknown(crowd, np.flatnonzero(worker == MISSING))
     worker = np.where(worker == MISSING, n_known, worker)
-    given_worker, given_label = np.divmod(crowd.code, crowd.n_classes)
-    code = (worker[given_worker] * n_classes + label[given_label]).astype(np.int32)
+    own_code = (worker[:, None] * n_classes + label).astype(np.int32).ravel()  # by that of crowd
+    code = own_code[crowd.code]
     start = crowd.start
     weight = crowd.weight
     unknown = label == MISSING
     if unknown.any():
-        kept = ~unknown[given_label]
+        kept = ~unknown[crowd.code % crowd.n_classes]
         _note_labels(crowd, np.flatnonzero(unknown), len(kept) - int(kept.sum()))
         code = code[kept]
         weight = None if weight is None else weight[kept]

@@ -1,6 +1,7 @@
 """Records as plain data: what a model holds, as JSON beside arrays and ids; and back.
 
-Only the classes in RECORDS are ever made from a file, by their fields: nothing in a file is code.
+Only the classes in RECORDS and HOMES are ever made from a file, by their fields: nothing in a file
+is code.
 
     Calibration(0.35, 1.0)   {"is": "Calibration", "fields": {"dependence": 0.35, …}}
     an array                 {"array": "q"}, and the array by that name
@@ -10,6 +11,7 @@ Only the classes in RECORDS are ever made from a file, by their fields: nothing 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,6 +52,23 @@ RECORDS: dict[str, type[Any]] = {
         SawAll,
     )
 }
+HOMES = {  # of records that few models hold: loaded when one is met
+    "Opinion": "tiebreak.inference.opinion_weights",
+    "PosteriorMoments": "tiebreak.inference.gibbs.chains",
+}
+
+
+def record_named(name: str) -> type[Any]:
+    """Return the class of a record by its name; KeyError: there is none."""
+    if name in HOMES:
+        found: type[Any] = getattr(importlib.import_module(HOMES[name]), name)
+        return found
+    return RECORDS[name]
+
+
+def _is_record(value: object) -> bool:
+    name = type(value).__name__
+    return (name in RECORDS or name in HOMES) and type(value) is record_named(name)
 
 
 class Encoder:
@@ -70,7 +89,7 @@ class Encoder:
             return {"array": self._keep(self.arrays, value, name)}
         if isinstance(value, Ids):
             return {"ids": self._keep(self.ids, value, name)}
-        if type(value).__name__ in RECORDS and type(value) is RECORDS[type(value).__name__]:
+        if _is_record(value):
             return self._encode_record(value, name)
         if isinstance(value, Source):
             return {"source": value.name}  # lines of a file that may be gone are not kept
@@ -115,7 +134,7 @@ class Decoder:
         if not isinstance(plain, dict):
             return plain
         if "is" in plain:
-            record = RECORDS[plain["is"]]
+            record = record_named(plain["is"])
             known = set(_fields(record))
             parts = {name: self.decode(v) for name, v in plain["fields"].items() if name in known}
             return record(**parts)

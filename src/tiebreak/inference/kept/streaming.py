@@ -89,6 +89,7 @@ class Stream:
         self.n_seen = 0  # responses of this process
         self._restart_at = 0.0  # responses at which all open tasks start from votes again
         self._oldest = 0  # the slot that is visited again next
+        self._is_behind = False  # whether something came since `catch_up`
         n_states = self.crowd_model.workers.n_states
         shape = (len(self.workers), len(self.classes), n_states)
         self.counts = StreamCounts(np.zeros(shape), np.zeros(n_states))
@@ -206,6 +207,7 @@ class Stream:
         n_new = 0
         told: list[Told] = []
         if len(slots):
+            self._is_behind = True
             touched = self.links.tied_to(slots, len(self.tasks))
             self.tasks.touched.now[np.unique(slots)] = self.n_batches
             n_new = int((self.tasks.n_responses_of(touched) - self.counted[touched]).sum())
@@ -223,6 +225,19 @@ class Stream:
         self._restart_at = self._next_restart()
         start_from_votes(self)
         return self.visit_all(stopping)
+
+    def catch_up(self) -> list[Told]:
+        """Fit all open tasks, from their votes, if something came since; return what changed.
+
+        Which mode a fit ends in hangs on the votes it starts from, all of them: on a crowd with
+        several near modes the last few responses can choose. So whoever publishes a stream, or
+        ends one, catches up first; then labels are those of a fit.
+        """
+        if not self._is_behind or self.tasks.n_responses > LARGEST_RESTART:
+            return []
+        self._is_behind = False
+        model = self.template
+        return self.restart(Stopping(model.tol, model.max_iter, accelerate=True))
 
     def _next_restart(self) -> float:
         n = self.tasks.n_responses
@@ -343,13 +358,6 @@ class Stream:
         found, fitted = self._fitted(slots)
         return self._tell(found, fitted, slots)
 
-    def id_kinds(self) -> dict[str, bool | None]:
-        """Say of the ids of events whether they are text here; None: there are none yet."""
-        task = _is_text(self.tasks.names)
-        label = _is_text(self.classes)
-        worker = _is_text(self.workers)
-        return {"task": task, "left": task, "right": task, "worker": worker, "label": label}
-
     # What a stream that goes on elsewhere needs to know
 
     def notes(self) -> dict[str, Any]:
@@ -388,7 +396,3 @@ class Stream:
         self.settled.of_states[:] += added.of_states
         self.links.renumber(self.tasks.keep(kept))
         self._oldest = 0
-
-
-def _is_text(names: Sequence[Hashable]) -> bool | None:
-    return isinstance(names[0], str) if len(names) else None

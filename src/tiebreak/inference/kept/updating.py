@@ -1,6 +1,7 @@
 """Updates: a model goes on with more responses, links and gold.
 
-Where responses are kept, an update is a fit of everything together that starts from the model.
+Where responses are kept, an update is a fit of everything together that starts from the model;
+without links the tasks that are touched settle first (`local_update`).
 Where only counts are kept, the tasks that have responses are fitted with the counts as their prior.
 """
 
@@ -19,6 +20,7 @@ from tiebreak.ids import Ids
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.dropping import drop_responses
 from tiebreak.inference.kept.joining import join_gold, join_links, join_responses
+from tiebreak.inference.kept.local_update import start_of
 from tiebreak.inference.kept.publication import to_model
 from tiebreak.inference.kept.streaming import Stream
 from tiebreak.inference.majority_vote import MajorityVote
@@ -57,7 +59,9 @@ def _fit_all(
 ) -> Estimator:
     """Fit everything together, from where the model is."""
     crowd = model.responses_ if new is None else join_responses(model.responses_, new)
-    given = {"links": join_links(model.links_, links), "gold": join_gold(model.gold_, gold)}
+    pairs = join_links(model.links_, links)
+    known = join_gold(model.gold_, gold)
+    given: dict[str, Any] = {"links": pairs, "gold": known}
     if isinstance(model, MajorityVote):
         return copy.copy(model).fit(crowd, **given)
     if not isinstance(model, VariationalBayes):
@@ -68,7 +72,10 @@ def _fit_all(
     made.set_params(
         worker_model=chosen, confusion_prior=_by_worker(model), init=_init(options["init"])
     )
-    made.fit(crowd, **given, start=model)
+    start = model
+    if new is not None and pairs is None:
+        start = start_of(model, crowd, new, known)
+    made.fit(crowd, **given, start=start)
     made.models_tried_ = model.models_tried_
     return made.set_params(**options)
 

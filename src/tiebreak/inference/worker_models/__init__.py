@@ -23,7 +23,7 @@ from tiebreak.inference.class_prior import ClassPrior, KnownShares, StatePrior, 
 from tiebreak.inference.priors import ConfusionPrior, Trust
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.one_class import FixedRows, rows_to_fix
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.responses import Responses
 
 if TYPE_CHECKING:
@@ -71,13 +71,32 @@ class CrowdModel(NamedTuple):
     workers: WorkerModel
 
 
+class AnswerCounts(NamedTuple):
+    """What a model must know of responses that lie on other machines."""
+
+    counts: Offsets  # (n_workers, n_classes) how often each worker gave each label
+    fixed: Mask | None  # rows that are not learnt, as of `one_class.rows_to_fix`
+
+
 class Given(NamedTuple):
     """What a model is made from."""
 
     confusion: ConfusionPrior
     of_class: Floats  # (n_classes,)
-    responses: Responses
+    responses: Responses  # where answers are given, workers and classes alone
     trust: Trust | None = None
+    answers: AnswerCounts | None = None  # None: as the responses say
+
+    def rows_to_fix(self) -> Mask | None:
+        """Return the rows of one-class voters that are not learnt; None where there are none."""
+        return rows_to_fix(self.responses) if self.answers is None else self.answers.fixed
+
+    def n_answers(self) -> Offsets:
+        """Return how often each label was given, (n_classes,)."""
+        if self.answers is not None:
+            return np.asarray(self.answers.counts.sum(axis=0))
+        n_classes = self.responses.n_classes
+        return np.bincount(self.responses.code % n_classes, minlength=n_classes)
 
     def prior(self) -> Floats:
         """Return the prior of confusions, (n_workers or 1, answer, class), with what is trusted."""
@@ -96,7 +115,7 @@ Maker = Callable[[Given], CrowdModel]
 
 def _confusion(given: Given) -> CrowdModel:
     workers = ConfusionMatrices(given.prior(), given.responses.n_workers)
-    fixed = rows_to_fix(given.responses)
+    fixed = given.rows_to_fix()
     if fixed is not None:
         return CrowdModel(KnownShares(given.of_class), FixedRows(workers, fixed))
     return CrowdModel(ClassPrior(given.of_class), workers)
@@ -133,7 +152,7 @@ def _three_kinds(given: Given) -> Kinds:
         raise OptionError(
             "Kinds of workers share one prior: confusion_prior cannot differ by worker."
         )
-    share = np.bincount(responses.code % responses.n_classes, minlength=responses.n_classes)
+    share = given.n_answers()
     kinds = three_kinds(prior[0], share / max(share.sum(), 1))
     weight = np.full(len(kinds), 1.0 / len(kinds))
     trusted = None if given.trust is None else given.trusted()
@@ -168,6 +187,7 @@ def crowd_model(
     of_class: Floats,
     responses: Responses,
     trust: Trust | None = None,
+    answers: AnswerCounts | None = None,
 ) -> CrowdModel:
     """Make the model of a name, with the priors that the user gave."""
-    return MODELS[name](Given(prior, of_class, responses, trust))
+    return MODELS[name](Given(prior, of_class, responses, trust, answers))

@@ -67,16 +67,31 @@ def rows_to_fix(responses: Responses) -> Mask | None:
     >>> rows_to_fix(Responses.from_rows(rules)).tolist()
     [[False, True], [True, False]]
     """
-    counts = responses.count_labels()
-    class_of = one_class_voters(counts)
-    voters = class_of != NOT_ONE
-    n_given = counts.sum(axis=1)
-    if n_given[voters].sum() <= MOST * n_given.sum():
+    counts = count_answers(responses)
+    if not is_of_rules(counts):
         return None
-    fixed = voters & ~_is_contradicted(responses, class_of)
-    rows = np.repeat(fixed[:, None], responses.n_classes, axis=1)
+    return rows_of_rules(counts, *count_agreement(responses))
+
+
+def is_of_rules(counts: Offsets) -> bool:
+    """Say whether most responses come from one-class voters."""
+    voters = one_class_voters(counts) != NOT_ONE
+    n_given = counts.sum(axis=1)
+    return bool(n_given[voters].sum() > MOST * n_given.sum())
+
+
+def rows_of_rules(counts: Offsets, agree: Floats, asked: Floats) -> Mask:
+    """Say which rows are not learnt in a crowd of rules, from what was counted."""
+    class_of = one_class_voters(counts)
+    fixed = (class_of != NOT_ONE) & ~_is_contradicted(counts, agree, asked, class_of)
+    rows = np.repeat(fixed[:, None], counts.shape[1], axis=1)
     rows[fixed, class_of[fixed]] = False
     return rows
+
+
+def count_answers(responses: Responses) -> Offsets:
+    """Return how often each worker gave each label, (n_workers, n_classes)."""
+    return responses.count_labels()
 
 
 def one_class_voters(counts: Offsets) -> Codes:
@@ -92,11 +107,8 @@ def one_class_voters(counts: Offsets) -> Codes:
     return np.where(is_one & (by_chance < CHANCE), class_of, NOT_ONE).astype(np.int32)
 
 
-def _is_contradicted(responses: Responses, class_of: Codes) -> Mask:
-    """Say of which workers the others on their tasks agree no more than by chance.
-
-    Where nobody else answered a worker's tasks, nobody contradicts.
-    """
+def count_agreement(responses: Responses) -> tuple[Floats, Floats]:
+    """Count by worker the others' responses on their tasks: those that agree, and all of them."""
     task = responses.task_of_each()
     worker = responses.worker_of_each()
     label = responses.label_of_each()
@@ -106,7 +118,15 @@ def _is_contradicted(responses: Responses, class_of: Codes) -> Mask:
     n_others = np.diff(responses.start)[task] - 1
     agree = np.bincount(worker, weights=votes[cells] - 1, minlength=responses.n_workers)
     asked = np.bincount(worker, weights=n_others, minlength=responses.n_workers)
-    share = np.bincount(label, minlength=n_classes) / max(len(label), 1)
+    return np.asarray(agree, np.float64), np.asarray(asked, np.float64)
+
+
+def _is_contradicted(counts: Offsets, agree: Floats, asked: Floats, class_of: Codes) -> Mask:
+    """Say of which workers the others on their tasks agree no more than by chance.
+
+    Where nobody else answered a worker's tasks, nobody contradicts.
+    """
+    share = counts.sum(axis=0) / max(counts.sum(), 1)
     by_chance = share[np.maximum(class_of, 0)]
     found = (agree + by_chance) / (asked + 1.0)
     return np.asarray((asked > 0) & (found < by_chance + LIFT * (1.0 - by_chance)))

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from tiebreak.kernels.cuda import device, plan
 from tiebreak.kernels.cuda.plan import COUNT, ONE, PADS, SCORE, Span
 from tiebreak.kernels.layout import FREE, ByTask, Floats, Mask, Swept
-from tiebreak.kernels.sweeper import Logs
+from tiebreak.kernels.sweeper import AllHere, Logs
 
 IMPOSSIBLE = -3e3  # for a log of zero: float32 still tells other states apart beside it
 FREE_SPAN = 0
@@ -18,7 +18,7 @@ KNOWN_SPAN = 1
 EVERYONE = (0, 1, 2)
 
 
-class CudaSweeper:
+class CudaSweeper(AllHere):
     """Owns responses and q on the device; a `Sweeper`.
 
     `copies` says for how many tasks each row of `tasks` counts; None: one each.

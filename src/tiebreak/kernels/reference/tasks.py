@@ -75,7 +75,7 @@ def scaled_probabilities(
     tasks: ByTask, log_prior: Floats, log_table: Floats, scale: Floats, n_threads: int = 1
 ) -> Floats:
     """Return softmax(scale_i · u_i), (n_tasks, n_classes): [eq:design-effect]."""
-    return softmax(scale[:, None] * score_tasks(tasks, log_prior, log_table))
+    return softmax(score_tasks(tasks, log_prior, log_table), scale)
 
 
 def likeliest(q: Floats) -> tuple[Codes, Floats]:

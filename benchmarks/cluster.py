@@ -1,0 +1,278 @@
+"""Fits over partitions: `python -m benchmarks.cluster FOLDER efficiency 2e7`, and so on.
+
+    efficiency N     two processes against two threads, sweeps by turns; overhead, bytes, loading
+    memory N         of the driver of two processes, and of a fit out of core; time beside in memory
+    wide             1e5 workers, 10 classes: bytes and the driver's memory
+
+FOLDER takes the shards (8 bytes a response). Results go to benchmarks/results/cluster.json. Wall
+times depend on what else the machine does, so that the load is kept with each.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import tiebreak as tb
+from tiebreak.distributed.dask_executor import DaskExecutor, connected
+from tiebreak.distributed.fitting import ClusterOptions, _find_named, _look, _recipes
+from tiebreak.distributed.sources import find_shards
+from tiebreak.distributed.sweeper import Units
+from tiebreak.ids import Ids
+from tiebreak.inference import vb
+from tiebreak.kernels import compiled
+from tiebreak.responses import Responses
+
+RESULTS = Path(__file__).parent / "results" / "cluster.json"
+N_SHARDS = 8
+A_TASK = 5
+N_PAIRS = 25
+
+
+def shards(folder: Path, n: int, n_workers: int = 1000, n_classes: int = 2) -> Path:
+    """Write packed shards of a drawn crowd, once."""
+    name = f"{n:.0e}-{n_workers}-{n_classes}".replace("+", "")
+    target = folder / name
+    if (target / "done").exists():
+        return target
+    target.mkdir(parents=True, exist_ok=True)
+    n_tasks = n // A_TASK // N_SHARDS
+    classes = Ids(pa.array([f"c{k}" for k in range(n_classes)]))
+    workers = Ids(pa.array([f"w{w}" for w in range(n_workers)]))
+    for i in range(N_SHARDS):
+        rng = np.random.default_rng(i)
+        truth = rng.integers(0, n_classes, n_tasks, dtype=np.int32)
+        worker = rng.integers(0, n_workers, (n_tasks, A_TASK), dtype=np.int32)
+        right = rng.random((n_tasks, A_TASK), dtype=np.float32) < 0.55 + 0.4 * worker / n_workers
+        other = rng.integers(1, max(n_classes, 2), (n_tasks, A_TASK), dtype=np.int32)
+        label = np.where(right, truth[:, None], (truth[:, None] + other) % n_classes)
+        code = np.sort(worker * n_classes + label.astype(np.int32), axis=1).ravel()
+        start = np.arange(0, n_tasks * A_TASK + 1, A_TASK, dtype=np.int64)
+        tasks = Ids(pa.array(np.arange(i * n_tasks, (i + 1) * n_tasks)))
+        part = Responses(start, code.astype(np.int32), tasks, workers, classes)
+        tb.write_responses(target / f"part-{i:02d}.tb", part)
+    (target / "done").write_text("")
+    return target
+
+
+def open_units(executor: Any, source: Path, work: Path, n_units: int, **options: Any) -> Units:
+    """Load the units of a fit, as a fit does."""
+    given = ClusterOptions(n_units=n_units, **options)
+    crowd = _look(executor, find_shards(sorted(source.glob("*.tb"))), None, work, given)
+    named = _find_named(executor, crowd, None, None)
+    recipes = _recipes(crowd, named, tb.VariationalBayes(), None, work, given)
+    return Units(executor, crowd, recipes)
+
+
+def whole(source: Path) -> Responses:
+    """Return all shards as one table in memory."""
+    parts = [tb.read_responses(each) for each in sorted(source.glob("*.tb"))]
+    lengths = np.concatenate([np.diff(part.start) for part in parts])
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    code = np.concatenate([part.code for part in parts])
+    tasks = Ids(pa.array(np.arange(len(lengths))))
+    return Responses(start, code, tasks, parts[0].workers, parts[0].classes)
+
+
+def some_tables(crowd: Any, n_classes: int) -> Callable[[int], Any]:
+    """Return tables that differ from sweep to sweep."""
+
+    def tables(i: int) -> Any:
+        rng = np.random.default_rng(i)
+        n = len(crowd.workers) * n_classes
+        table = np.log(rng.dirichlet(np.ones(n_classes), n) + 0.1)
+        return np.log(np.full(n_classes, 1 / n_classes)), table
+
+    return tables
+
+
+def wire() -> int:
+    """Return bytes sent over the loopback so far, by everyone on this machine."""
+    line = next(x for x in Path("/proc/net/dev").read_text().splitlines() if "lo:" in x)
+    return int(line.split()[9])
+
+
+def efficiency(folder: Path, n: int) -> dict[str, Any]:
+    source = shards(folder, n)
+    found: dict[str, Any] = {"responses": n}
+    with connected("local:2") as client, tempfile.TemporaryDirectory(dir=folder) as work:
+        units = open_units(DaskExecutor(client), source, Path(work), 4)
+        began = time.perf_counter()
+        units.load()
+        found["load_s"] = time.perf_counter() - began
+        crowd = whole(source)
+        tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
+        sweeper = compiled.open(tasks, vb.majority(tasks, 2), 2)
+        tables = some_tables(crowd, 2)
+        pairs = []
+        sent = []
+        for i in range(N_PAIRS + 3):
+            given = tables(i)
+            began = time.perf_counter()
+            sweeper.sweep(given)
+            middle = time.perf_counter()
+            before = wire()
+            units.sweep(given)
+            sent.append(wire() - before)
+            pairs.append((middle - began, time.perf_counter() - middle))
+        one, two = np.array(pairs[3:]).T
+        small = shards(folder, 40_000)
+        idle = open_units(DaskExecutor(client), small, Path(work) / "small", 4)
+        idle.load()
+        rounds = []
+        for i in range(N_PAIRS):
+            began = time.perf_counter()
+            idle.sweep(tables(i))
+            rounds.append(time.perf_counter() - began)
+    table = 8 * len(crowd.workers) * 4
+    ratio = np.quantile(one / two, [0.25, 0.5, 0.75])
+    return found | {
+        "efficiency_quartiles": ratio.tolist(),
+        "efficiency_of_minima": float(one.min() / two.min()),
+        "one_process_s": float(np.median(one)),
+        "two_processes_s": float(np.median(two)),
+        "loads_in_sweeps": found["load_s"] / float(np.median(two)),
+        "overhead_median_s": float(np.median(rounds)),
+        "overhead_least_s": float(min(rounds)),
+        "wire_median_bytes": float(np.median(sent)),
+        "wire_over_units_and_table": float(np.median(sent)) / (4 * table),
+    }
+
+
+class Watch(threading.Thread):
+    """Samples the anonymous memory of this process, or the whole."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.most = {"RssAnon": 0, "VmRSS": 0}
+        self.go = True
+
+    def run(self) -> None:
+        while self.go:
+            for line in Path("/proc/self/status").read_text().splitlines():
+                name, _, value = line.partition(":")
+                if name in self.most:
+                    self.most[name] = max(self.most[name], int(value.split()[0]) * 1024)
+            time.sleep(0.02)
+
+
+def memory(folder: Path, n: int) -> dict[str, Any]:
+    """Measure fits in processes of their own."""
+    source = shards(folder, n)
+    found: dict[str, Any] = {"responses": n}
+    ways = ("out_of_core", "in_memory", "driver") if n <= 200_000_000 else ("out_of_core",)
+    for way in ways:
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.cluster", str(folder), way, str(source)],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        found[way] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def one_fit(way: str, source: Path, folder: Path) -> dict[str, Any]:
+    watch = Watch()
+    model = tb.VariationalBayes(tol=0.0, max_iter=15)
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        files = sorted(source.glob("*.tb"))
+        sweeps: list[float] = []
+        began = time.perf_counter()
+        if way == "in_memory":
+            crowd = whole(source)
+            watch.start()
+            began = time.perf_counter()
+            made = model.fit(crowd)
+            tb.write_labels(f"{out}/labels.parquet", made.labels_)
+        elif way == "out_of_core":
+            watch.start()
+            made = tb.distributed.fit(
+                files, f"{out}/l", estimator=model, progress=lambda p: sweeps.append(p.seconds)
+            )
+        else:
+            with connected("local:2") as client:
+                watch.start()
+                made = tb.distributed.fit(
+                    files, f"{out}/l", estimator=model, client=client,
+                    progress=lambda p: sweeps.append(p.seconds),
+                )  # fmt: skip
+        took = time.perf_counter() - began
+    watch.go = False
+    return {
+        "seconds": took,
+        "sweeps": made.n_iter_,
+        "sweep_median_s": float(np.median(sweeps)) if sweeps else None,
+        "anonymous_bytes": watch.most["RssAnon"],
+        "resident_bytes": watch.most["VmRSS"],
+    }
+
+
+def wide(folder: Path, n: int) -> dict[str, Any]:
+    """Take 1e5 workers and 10 classes: a table of 80 MB."""
+    source = shards(folder, n, 100_000, 10)
+    found: dict[str, Any] = {"responses": n, "table_bytes": 8 * 100_000 * 100}
+    from distributed import Client
+    from distributed.deploy.subprocess import SubprocessCluster
+
+    watch = Watch()
+    with (
+        SubprocessCluster(
+            host="127.0.0.1", n_workers=2, threads_per_worker=1, worker_kwargs={"memory_limit": 0}
+        ) as cluster,
+        Client(cluster) as client,
+        tempfile.TemporaryDirectory(dir=folder) as out,
+    ):
+        sent: list[int] = [wire()]
+        sweeps: list[float] = []
+
+        def tell(progress: Any) -> None:
+            sent.append(wire())
+            sweeps.append(progress.seconds)
+
+        watch.start()
+        tb.distributed.fit(
+            sorted(source.glob("*.tb")), f"{out}/l", client=client, units=4, progress=tell,
+            estimator=tb.VariationalBayes(tol=0.0, max_iter=6),
+        )  # fmt: skip
+    watch.go = False
+    return found | {
+        "sweep_median_s": float(np.median(sweeps)),
+        "wire_median_bytes": float(np.median(np.diff(sent)[1:])),
+        "driver_anonymous_bytes": watch.most["RssAnon"],
+        "driver_resident_bytes": watch.most["VmRSS"],
+    }
+
+
+def main(arguments: list[str]) -> None:
+    folder = Path(arguments[0])
+    what = arguments[1]
+    if what in ("out_of_core", "in_memory", "driver"):
+        print(json.dumps(one_fit(what, Path(arguments[2]), folder)))
+        return
+    n = int(float(arguments[2])) if len(arguments) > 2 else 16_000_000
+    before = os.getloadavg()[0]
+    found = {"efficiency": efficiency, "memory": memory, "wide": wide}[what](folder, n)
+    found["load"] = [round(before, 1), round(os.getloadavg()[0], 1)]
+    found["cores"] = os.cpu_count()
+    found["date"] = datetime.date.today().isoformat()
+    found["python"] = platform.python_version()
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    kept[f"{what} {n:.0e}".replace("+", "")] = found
+    RESULTS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

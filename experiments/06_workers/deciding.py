@@ -1,0 +1,230 @@
+"""Decisions on the ten datasets and on simulated crowds: costs, promises, more votes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import NAMES
+
+import tiebreak as tb
+from tiebreak.decisions import votes as planning
+from tiebreak.decisions.accuracy import estimate_accuracy
+from tiebreak.decisions.costs import read_cost_matrix
+
+DEAR = 10.0  # what missing the rarest class costs; any other error costs 1
+RATES = (0.1, 0.2, 0.3, 0.5)
+N_GOLD = 100
+N_GOLD_DRAWS = 4
+N_SHARES = 10_000  # tasks: so much do shares of classes count that are known
+N_PROMISES = 20  # simulated crowds of each kind
+DATASETS = tuple(NAMES)
+FIRST_SEED = 100
+LEVEL = 0.9
+
+
+@cache
+def load(name: str) -> tuple[tb.Responses, tb.Gold]:
+    folder = Path(os.environ["TIEBREAK_DATA"]) / name
+    return tb.read_responses(folder / "responses.csv"), tb.read_gold(folder / "gold.csv")
+
+
+def costs() -> dict[str, Any]:
+    """Missing the rarest class costs ten: expected and realised cost, beside the likeliest."""
+    found = {}
+    for name in DATASETS:
+        responses, gold = load(name)
+        row = _cost(tb.VariationalBayes().fit(responses), gold, None)
+        row["unscaled"] = _cost(tb.VariationalBayes(calibrate="none").fit(responses), gold, None)
+        drawn = []
+        for some in _draws_of(gold):
+            model = tb.VariationalBayes().fit(responses, gold=some)
+            drawn.append(_realised(_cost(model, gold, some)))
+        row["gold"] = drawn
+        known = gold.on(responses.tasks, responses.classes)
+        shares = np.bincount(known.label, minlength=responses.n_classes) / len(known.label)
+        told = tb.VariationalBayes(class_prior=N_SHARES * np.maximum(shares, 1e-3))
+        row["shares"] = _cost(told.fit(responses), gold, None)
+        found[name] = row
+    return found
+
+
+def _draws_of(gold: tb.Gold) -> list[tb.Gold]:
+    """Return some gold, drawn a few times."""
+    found = []
+    for seed in range(N_GOLD_DRAWS):
+        rng = np.random.default_rng(seed)
+        chosen = rng.choice(len(gold), min(N_GOLD, len(gold) // 2), replace=False)
+        classes = gold.classes.take(gold.label[chosen])
+        found.append(tb.Gold.from_columns(gold.tasks.take(chosen), classes))
+    return found
+
+
+def _realised(row: dict[str, Any]) -> list[float]:
+    return [row["decided"]["realised"], row["argmax"]["realised"]]
+
+
+def _cost(model: Any, gold: tb.Gold, given: tb.Gold | None) -> dict[str, Any]:
+    """Return what decisions and labels cost on tasks whose class the model was not told."""
+    known = gold.on(model.tasks_, model.classes_)
+    told = [] if given is None else given.on(model.tasks_, model.classes_).task
+    scored = ~np.isin(known.task, told)
+    task = known.task[scored]
+    truth = known.label[scored]
+    rarest = int(model.class_prior_.argmin())
+    matrix = 1.0 - np.eye(len(model.classes_))
+    matrix[rarest] *= DEAR
+    decided = model.decide(matrix)
+    q = model.probabilities_[task]
+    label = model.labels_.label[task]
+    every = np.arange(len(label))
+    return {
+        "decided": {
+            "expected": float(decided.expected_cost[task].mean()),
+            "realised": float(matrix[truth, decided.decision[task]].mean()),
+        },
+        "argmax": {
+            "expected": float((q @ matrix)[every, label].mean()),
+            "realised": float(matrix[truth, label].mean()),
+        },
+        "changed": float((decided.decision[task] != label).mean()),
+        "rarest": _of_rarest(q[:, rarest], label == rarest, truth == rarest),
+        "share": [float(model.class_prior_[rarest]), float((truth == rarest).mean())],
+    }
+
+
+def _of_rarest(chance: np.ndarray, is_label: np.ndarray, is_truth: np.ndarray) -> dict[str, Any]:
+    """Say how probable the rarest class was, and how often it came, by whether it is the label."""
+    found = {}
+    for name, chosen in (("labelled so", is_label), ("labelled otherwise", ~is_label)):
+        stated = float(chance[chosen].mean()) if chosen.any() else np.nan
+        came = float(is_truth[chosen].mean()) if chosen.any() else np.nan
+        found[name] = [stated, came, int(chosen.sum())]
+    return found
+
+
+def abstaining() -> dict[str, Any]:
+    """Leave some tasks open: promised and realised accuracy of the rest, without and with gold."""
+    found = {}
+    for name in DATASETS:
+        responses, gold = load(name)
+        row = {"none": _abstain(tb.VariationalBayes().fit(responses), gold, None)}
+        drawn = [
+            _abstain(tb.VariationalBayes().fit(responses, gold=some), gold, some)
+            for some in _draws_of(gold)
+        ]
+        row["gold"] = {
+            key: np.mean([each[key] for each in drawn], axis=0).tolist() for key in drawn[0]
+        }
+        found[name] = row
+    return found
+
+
+def _abstain(model: Any, gold: tb.Gold, given: tb.Gold | None) -> dict[str, Any]:
+    """Score the tasks whose class is known but was not told to the model."""
+    known = gold.on(model.tasks_, model.classes_)
+    truth = np.full(len(model.tasks_), -1)
+    truth[known.task] = known.label
+    if given is not None:
+        truth[given.on(model.tasks_, model.classes_).task] = -1
+    found: dict[str, Any] = {
+        "ece10": tb.evaluate.calibration_error(model.labels_, gold, 10, given=given)
+    }
+    for rate in (0.0, *RATES):
+        found[f"{rate:g}"] = _promise(model.decide(abstain_rate=rate), truth)
+    return found
+
+
+def _promise(decided: Any, truth: np.ndarray) -> list[float]:
+    """Return accuracy by the word of probabilities, its interval, and as it came out."""
+    scored = np.where(truth >= 0, decided.stated.label, -1)
+    kept = scored >= 0
+    if not kept.any():
+        return [np.nan] * 4
+    found = estimate_accuracy(decided.stated._replace(label=scored), LEVEL)
+    stated = float(decided.probability[kept].mean())
+    return [stated, found.low, found.high, float((scored == truth)[kept].mean())]
+
+
+def promises() -> dict[str, Any]:
+    """Promised and realised accuracy on simulated crowds, by how much is known."""
+    found = {}
+    for n_classes in (2, 4):
+        for shared in (0.0, 0.3):
+            for n_gold in (0, 50, 200):
+                drawn = [
+                    _promises_of(n_classes, shared, n_gold, seed)
+                    for seed in range(FIRST_SEED, FIRST_SEED + N_PROMISES)
+                ]
+                key = f"K={n_classes}, shared {shared:g}, gold {n_gold}"
+                found[key] = np.concatenate(drawn).tolist()
+                print(key, np.mean(found[key], axis=0), flush=True)
+    return found
+
+
+def _promises_of(n_classes: int, shared: float, n_gold: int, seed: int) -> np.ndarray:
+    made = tb.simulate.crowd(
+        1000, 30, n_classes, responses_per_task=5, accuracy=(0.4, 0.9), shared=shared,
+        random_state=seed,
+    )  # fmt: skip
+    known = dict(list(made.gold.to_dict().items())[:n_gold])
+    model = tb.VariationalBayes().fit(made.responses, gold=known or None)
+    place = made.gold.on(model.tasks_, model.classes_)
+    truth = np.full(len(model.tasks_), -1)
+    truth[place.task] = place.label
+    if known:
+        truth[model.tasks_.codes(list(known))] = -1
+    return np.array([_promise(model.decide(abstain_rate=rate), truth) for rate in (0.0, 0.2, 0.5)])
+
+
+def more_votes() -> dict[str, Any]:
+    """Fit to half of the votes: what two more were expected to do, and what they did."""
+    found = {}
+    for name in DATASETS:
+        responses, gold = load(name)
+        task = responses.task_of_each()
+        worker = responses.worker_of_each()
+        rng = np.random.default_rng(0)
+        order = np.lexsort((rng.random(len(task)), task))
+        rank = np.empty(len(task), dtype=int)
+        n_votes = np.diff(responses.start)
+        rank[order] = np.arange(len(task)) - np.repeat(responses.start[:-1], n_votes)
+        n_first = max(1, int(np.median(n_votes)) // 2)
+        before, after = (
+            tb.VariationalBayes().fit(_part(responses, rank < n)) for n in (n_first, n_first + 2)
+        )
+        sequence = np.full((responses.n_tasks, 2), -1, dtype=np.int32)
+        for more in (0, 1):
+            chosen = rank == n_first + more
+            sequence[task[chosen], more] = worker[chosen]
+        matrix = read_cost_matrix(None, before.classes_)
+        planned = planning._costs_after(
+            before, matrix, np.arange(responses.n_tasks), sequence
+        ).mean(axis=0)
+        found[name] = {
+            "votes": n_first,
+            "now": float(planned[0]),
+            "planned": float(planned[2]),
+            "came": float(after.decide().expected_cost.mean()),
+            "wrong_now": 1.0 - tb.evaluate.accuracy(before.labels_, gold),
+            "wrong_after": 1.0 - tb.evaluate.accuracy(after.labels_, gold),
+        }
+    return found
+
+
+def _part(responses: tb.Responses, chosen: np.ndarray) -> tb.Responses:
+    return tb.Responses.from_codes(
+        responses.task_of_each()[chosen],
+        responses.worker_of_each()[chosen],
+        responses.label_of_each()[chosen],
+        responses.tasks,
+        responses.workers,
+        responses.classes,
+    )

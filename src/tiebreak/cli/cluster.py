@@ -1,0 +1,229 @@
+"""Options of commands that work on partitions: on a cluster, or out of core on this machine."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from tiebreak.cli.arguments import STANDARD, option_parameter, split_pairs, with_options
+from tiebreak.cli.errors import is_terminal, print_message, stages
+from tiebreak.cli.summary import describe, summarise
+from tiebreak.wording import counted
+
+if TYPE_CHECKING:
+    from tiebreak.distributed import DistributedFit, Executor, Progress
+    from tiebreak.inference.estimator import Estimator
+
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", help="Fit shards on Dask: tcp://HOST:8786, or local:N.", metavar="ADDRESS"
+    ),
+]
+OutOfCore = Annotated[
+    bool, typer.Option("--out-of-core", help="Fit shards one by one, mapped from the disk.")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Of shards: go on where a fit was broken off.")
+]
+UnitCount = Annotated[
+    int | None,
+    typer.Option("--units", help="Of shards: runs that are added up apart.", metavar="N", min=1),
+]
+PAUSE = 10.0  # seconds between lines about progress, in a pipe
+PARAMETER = "partitions"  # of a command: what it gets is built from the options above
+
+
+class Partitions(NamedTuple):
+    """What was chosen about partitions."""
+
+    cluster: str | None
+    out_of_core: bool
+    resume: bool = False
+    units: int | None = None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether the command works on partitions at all."""
+        if self.cluster is not None and self.out_of_core:
+            raise typer.BadParameter("--cluster and --out-of-core exclude each other.")
+        chosen = self.cluster is not None or self.out_of_core
+        if not chosen and (self.resume or self.units):
+            raise typer.BadParameter("--resume and --units need --cluster or --out-of-core.")
+        return chosen
+
+    def only_of_fits(self) -> dict[str, Any]:
+        """Return the options that only a fit has."""
+        return {"--resume": self.resume, "--units": self.units}
+
+    @contextmanager
+    def executor(self) -> Iterator[Executor | None]:
+        """Give what does the work; None: this process."""
+        if self.cluster is None:
+            yield None
+            return
+        from tiebreak.distributed.dask_executor import DaskExecutor, connected
+
+        with connected(self.cluster) as client:
+            yield DaskExecutor(client)
+
+
+def takes_cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options about partitions; it gets what they say as `partitions`."""
+    made = [
+        option_parameter("cluster", ClusterAddress),
+        option_parameter("out_of_core", OutOfCore, default=False),
+        option_parameter("resume", Resume, default=False),
+        option_parameter("units", UnitCount),
+    ]
+    return with_options(command, PARAMETER, made, Partitions)
+
+
+def refuse_unused(where: str, unused: dict[str, Any]) -> None:
+    """Refuse options that partitions do not have."""
+    given = [flag for flag, value in unused.items() if value]
+    if given:
+        raise typer.BadParameter(f"{where} has no {', '.join(given)}. Leave it out.")
+
+
+def require_folder(out: str | None) -> str:
+    """Return the folder that labels of partitions go into."""
+    if out is None or out == STANDARD:
+        raise typer.BadParameter("Labels of shards go into a folder: name it with -o FOLDER.")
+    return out
+
+
+def columns_given(columns: str | None) -> dict[str, str] | None:
+    """Read --columns."""
+    return None if columns is None else split_pairs("--columns", columns)
+
+
+class FuseWish(NamedTuple):
+    """What `fuse` was asked to do with partitions."""
+
+    method: str
+    source: str
+    out: str
+    links: Any
+    gold: Any
+    columns: str | None
+    repeats: Any
+    probabilities: bool
+    workers: str | None
+    doubtful: str | None
+    save: str | None
+    force: bool
+    as_json: bool
+    quiet: bool
+
+
+def fuse_partitions(estimator: Estimator, chosen: Partitions, wish: FuseWish) -> None:
+    """Fit partitions and say what came out."""
+    from tiebreak import distributed, files
+
+    with stages(quiet=wish.quiet) as tell, chosen.executor() as executor:
+        tell("looking at shards")
+        made = distributed.fit(
+            wish.source,
+            wish.out,
+            estimator=estimator,
+            links=None if wish.links is None else files.read_links(wish.links),
+            gold=None if wish.gold is None else files.read_gold(wish.gold),
+            resume=chosen.resume,
+            force=wish.force,
+            units=chosen.units,
+            probabilities=wish.probabilities,
+            columns=columns_given(wish.columns),
+            repeats=wish.repeats,
+            progress=_told_now_and_then(tell),
+            executor=executor,
+        )
+    _write_tables(made, wish)
+    summary = _summarise(made, wish.method)
+    if wish.as_json:
+        more = {"out": wish.out, "workers_out": wish.workers, "saved": wish.save}
+        typer.echo(json.dumps(summary | more))
+    if not wish.quiet:
+        print_message(describe(summary))
+        if made.n_lost:
+            print_message(f"{counted(made.n_lost, 'worker')} lost on the way; nothing is missing")
+        written = [name for name in (wish.out, wish.workers, wish.doubtful, wish.save) if name]
+        print_message(f"wrote {', '.join(written)}")
+
+
+def _told_now_and_then(tell: Callable[[str], None]) -> Callable[[Progress], None]:
+    """Return what tells progress: on a terminal each sweep, in a pipe every few seconds."""
+    last = -PAUSE
+
+    def told(progress: Progress) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if is_terminal() or now - last >= PAUSE:
+            last = now
+            tell(describe_progress(progress))
+
+    return told
+
+
+def describe_progress(progress: Progress) -> str:
+    """Say how far a fit is."""
+    parts = [f"sweep {progress.n_sweeps:,}"]
+    if progress.bound is not None:
+        parts.append(f"bound {progress.bound:,.1f}")
+    parts.append(f"{progress.rate:.3g} responses/s")
+    if progress.n_lost:
+        parts.append(f"{counted(progress.n_lost, 'worker')} lost")
+    return ", ".join(parts)
+
+
+def _write_tables(made: DistributedFit, wish: FuseWish) -> None:
+    from tiebreak import files
+    from tiebreak.cli.fuse import doubtful_columns
+
+    with files.together():
+        if wish.workers:
+            files.write_workers(wish.workers, made.model, counts=made.answers)
+        if wish.doubtful:
+            files.write_table(wish.doubtful, doubtful_columns(made.model))
+    if wish.save:
+        made.save(wish.save)
+
+
+def _summarise(made: DistributedFit, method: str) -> dict[str, Any]:
+    return summarise(method, made.model) | {
+        "responses": made.n_responses,
+        "tasks": made.n_tasks,
+        "labels_below_0.9": made.n_unsure,
+        "workers_lost": made.n_lost,
+    }
+
+
+def predict_partitions(
+    model: str,
+    source: str,
+    out: str,
+    chosen: Partitions,
+    probabilities: bool,
+    columns: str | None,
+    repeats: Any,
+) -> int:
+    """Label the tasks of shards by a model; return how many there are."""
+    from tiebreak import distributed
+    from tiebreak.inference.kept import model_file
+
+    with chosen.executor() as executor:
+        made = distributed.predict(
+            model_file.load(model),
+            source,
+            out,
+            probabilities=probabilities,
+            columns=columns_given(columns),
+            repeats=repeats,
+            executor=executor,
+        )
+    return int(made.dataset().count_rows())

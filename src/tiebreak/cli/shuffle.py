@@ -1,0 +1,47 @@
+"""tiebreak shuffle: bring the responses of each task into one shard."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tiebreak.cli.cluster import ClusterAddress, Partitions, columns_given
+from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.options import Columns, Quiet, Repeats
+from tiebreak.wording import counted
+
+
+def shuffle(
+    shards: Annotated[
+        list[str],
+        typer.Argument(help="Packed folders, tables, globs or folders of them.", metavar="SHARDS"),
+    ],
+    out: Annotated[
+        str, typer.Option("-o", "--out", help="Folder for the new shards.", metavar="FOLDER")
+    ],
+    parts: Annotated[
+        int | None, typer.Option(help="How many. [as many as now]", metavar="N", min=1)
+    ] = None,
+    columns: Columns = None,
+    repeats: Repeats = None,
+    cluster: ClusterAddress = None,
+    quiet: Quiet = False,
+) -> None:
+    """Bring the responses of each task into one shard, out of core.
+
+    `tiebreak fuse FOLDER --cluster …` needs that. The new shards are packed.
+    """
+    from tiebreak import distributed
+
+    with working("shuffling", quiet=quiet), Partitions(cluster, False).executor() as executor:
+        made = distributed.shuffle(
+            list(shards),
+            out,
+            parts=parts,
+            columns=columns_given(columns),
+            repeats=repeats,
+            executor=executor,
+        )
+    if not quiet:
+        print_message(f"wrote {counted(len(made), 'shard')} into {out}")

@@ -1,0 +1,35 @@
+"""Many machines: the same fit over partitions, on a cluster or out of core on one machine.
+
+sources       which folders or files are the partitions
+partitions    what is in each, and how ids join them
+spread        tasks in several partitions: found, refused, brought together
+executor      where work is done: `Serial`, or `dask_executor`
+units         in other processes: partitions that are held, swept, added up
+sweeper       on the driver: tables go out, sums come back
+checkpoint    what each sweep gave, on the disk
+estimators    the fits of one machine on such a sweeper
+output        the folder of labels
+fitting       the whole, in its order
+"""
+
+from __future__ import annotations
+
+from tiebreak.distributed.api import fit as fit
+from tiebreak.distributed.api import predict as predict
+from tiebreak.distributed.api import shuffle as shuffle
+from tiebreak.distributed.executor import Executor as Executor
+from tiebreak.distributed.executor import Serial as Serial
+from tiebreak.distributed.fitting import DistributedFit as DistributedFit
+from tiebreak.distributed.output import LabelFiles as LabelFiles
+from tiebreak.distributed.sweeper import Progress as Progress
+
+__all__ = [
+    "DistributedFit",
+    "Executor",
+    "LabelFiles",
+    "Progress",
+    "Serial",
+    "fit",
+    "predict",
+    "shuffle",
+]

@@ -1,0 +1,37 @@
+"""Executors: where the work on partitions is done.
+
+The one seam between a fit and an engine is `each`. `Serial` does one after the other in this
+process: partitions are mapped into memory, so that it is the way to fit more than memory holds, and
+the oracle of every other executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Executor(Protocol):
+    """Does a task with each of several arguments."""
+
+    def each(
+        self, task: Callable[..., Result], arguments: Mapping[int, tuple[Any, ...]]
+    ) -> dict[int, Result]:
+        """Call task(*arguments[place]) for every place; return what came out, by place.
+
+        What has the same place is done by the same process, call after call, while that lives:
+        it may hold on to what it has loaded. A process may die at any time; its places go on in
+        another, which holds nothing. Every call is brought to its end before an error is raised.
+        """
+
+
+class Serial:
+    """One place after the other, in this process."""
+
+    def each(
+        self, task: Callable[..., Result], arguments: Mapping[int, tuple[Any, ...]]
+    ) -> dict[int, Result]:
+        """Call the task for every place, in their order."""
+        return {place: task(*arguments[place]) for place in sorted(arguments)}

@@ -1,0 +1,316 @@
+"""Partitions: folders of packed responses, looked at where they lie and joined by ids.
+
+A task lies in one partition; workers and classes may be in all. Responses keep the codes of their
+partition. What joins them is small: for each partition the row of each of its workers among all.
+
+    part 0: workers ann, bob      part 1: workers bob, cy      all: ann, bob, cy
+    rows    [0, 1]                rows    [1, 2]
+"""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak import ids
+from tiebreak.distributed.sources import ReadOptions, Shard, read_shard
+from tiebreak.errors import FileError, InputError, InputNote, TiebreakError, note
+from tiebreak.files.array_folder import ABOUT
+from tiebreak.files.packed import read_packed, write_packed
+from tiebreak.ids import Ids
+from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.responses import Responses
+from tiebreak.wording import counted
+
+SHOWN_NOTES = 5
+
+
+class Look(NamedTuple):
+    """What is known of a partition without its responses."""
+
+    path: str  # the packed folder
+    name: str  # as the caller gave it
+    n_tasks: int
+    n_responses: int
+    workers: Ids
+    classes: Ids
+    is_class_ordered: bool
+    span: tuple[Any, Any] | None  # the first and the last task id, where ids have an order
+    seal: int  # of what the folder says of itself, checksums included
+    notes: tuple[str, ...] = ()
+
+
+class Crowd(NamedTuple):
+    """Partitions, joined: who is in which, and in which unit each lies."""
+
+    looks: list[Look]
+    workers: Ids  # in order of first appearance
+    classes: Ids
+    rows: list[Codes]  # by partition: the row of each of its workers among all
+    units: list[range]  # runs of neighbouring partitions
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks there are."""
+        return sum(look.n_tasks for look in self.looks)
+
+    @property
+    def n_responses(self) -> int:
+        """How many responses there are."""
+        return sum(look.n_responses for look in self.looks)
+
+    def unit_rows(self, unit: int) -> Codes:
+        """Return the rows of the workers of a unit, ascending."""
+        return np.unique(np.concatenate([self.rows[i] for i in self.units[unit]]))
+
+    def empty(self) -> Responses:
+        """Return responses with all workers and classes, and no task."""
+        nobody = Ids(read_packed(self.looks[0].path, is_checked=True).tasks.values[:0])
+        start = np.zeros(1, dtype=np.int64)
+        ordered = self.looks[0].is_class_ordered
+        return Responses(
+            start,
+            np.zeros(0, dtype=np.int32),
+            nobody,
+            self.workers,
+            self.classes,
+            is_class_ordered=ordered,
+        )
+
+
+def look(index: int, shard: Shard, options: ReadOptions, folder: str) -> Look | None:
+    """Check a partition, packed first where it is a table; None: there is nothing in it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", InputNote)
+        try:
+            path = shard.path if shard.is_packed else _pack(index, shard, options, folder)
+            found = None if path is None else _look(index, shard, path)
+        except TiebreakError as error:
+            raise type(error)(f"Partition {index} ({shard.path}): {error}") from None
+        except OSError as error:
+            reason = error.strerror or error
+            raise FileError(f"Partition {index} ({shard.path}) cannot be read: {reason}.") from None
+    notes = tuple(str(each.message) for each in caught if issubclass(each.category, InputNote))
+    return None if found is None else found._replace(notes=notes)
+
+
+def _pack(index: int, shard: Shard, options: ReadOptions, folder: str) -> str | None:
+    """Pack a table, unless an earlier run has done so; the stamp says of which table it is."""
+    stamp = zlib.crc32(repr((shard, options)).encode())
+    target = Path(folder) / f"part-{index:05d}-{stamp:08x}.tb"
+    if not (target / ABOUT).is_file():
+        responses = read_shard(shard, options)
+        if responses is None:
+            return None
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_packed(target, responses)
+    return str(target)
+
+
+def _look(index: int, shard: Shard, path: str) -> Look | None:
+    crowd = read_packed(path)
+    if not crowd.n_tasks:
+        return None
+    seal = zlib.crc32((Path(path) / ABOUT).read_bytes())
+    return Look(
+        path,
+        shard.path,
+        crowd.n_tasks,
+        crowd.n_responses,
+        crowd.workers,
+        crowd.classes,
+        crowd.is_class_ordered,
+        _span(crowd.tasks),
+        seal,
+    )
+
+
+def _span(tasks: Ids) -> tuple[Any, Any] | None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not ids.is_arrow(tasks.values):
+        return None
+    try:
+        found = pc.min_max(tasks.values)
+    except pa.ArrowNotImplementedError:
+        return None
+    return found["min"].as_py(), found["max"].as_py()
+
+
+def join(looks: list[Look | None], more_classes: Ids | None, n_units: int | None) -> Crowd:
+    """Join partitions in their order: workers as they first appear, classes sorted."""
+    kept = [each for each in looks if each is not None]
+    _tell(looks, kept)
+    if not kept:
+        raise InputError("There is no response in any of the partitions.")
+    for each in kept:
+        _require_type(each, kept[0])
+    classes = _join_classes(kept, more_classes)
+    workers = kept[0].workers
+    for each in kept[1:]:
+        workers = ids.merge(workers, each.workers)
+    rows = [workers.codes(each.workers) for each in kept]
+    sizes = [each.n_responses for each in kept]
+    light = [each._replace(workers=Ids(()), notes=()) for each in kept]  # the driver stays small
+    return Crowd(light, workers, classes, rows, cut_units(sizes, n_units))
+
+
+UNIT_RESPONSES = 25_000_000  # a sweep of so many takes ten times what a message costs
+LEAST_UNITS = 4
+MOST_UNITS = 256
+
+
+def cut_units(sizes: list[int], n_units: int | None = None) -> list[range]:
+    """Cut partitions into runs of about as many responses; by the input alone, never by workers.
+
+    >>> cut_units([5, 5, 10, 10], 3)
+    [range(0, 2), range(2, 3), range(3, 4)]
+    """
+    total = max(sum(sizes), 1)
+    wanted = n_units or min(MOST_UNITS, max(LEAST_UNITS, total // UNIT_RESPONSES))
+    wanted = min(wanted, len(sizes))
+    ends = np.cumsum(sizes)
+    cuts = [0]
+    for unit in range(1, wanted):
+        at = int(np.searchsorted(ends, total * unit / wanted - 0.5))
+        lowest = cuts[-1] + 1
+        highest = len(sizes) - (wanted - unit)  # every unit gets a partition
+        cuts.append(min(max(at + 1, lowest), highest))
+    return [range(low, high) for low, high in zip(cuts, [*cuts[1:], len(sizes)], strict=True)]
+
+
+def in_classes(read: Responses, classes: Ids) -> Responses:
+    """Return a partition's responses in the classes of all; as they are where these are equal."""
+    if read.classes == classes:
+        return read
+    label_of = classes.codes(read.classes)
+    worker, label = np.divmod(np.asarray(read.code, dtype=np.int64), read.n_classes)
+    code = (worker * len(classes) + label_of[label]).astype(np.int32)
+    return Responses(read.start, code, read.tasks, read.workers, classes, weight=read.weight)
+
+
+class Named(NamedTuple):
+    """Tasks of a partition that links or gold name, with their responses in its own codes."""
+
+    task: Codes  # ascending
+    names: Any  # their ids
+    length: npt.NDArray[np.int64]  # responses of each
+    code: Codes  # in the classes of all
+    weight: Floats | None
+
+
+def find_named(path: str, names: Ids, classes: Ids) -> Named:
+    """Find the tasks that links or gold name in a partition, and copy their responses."""
+    crowd = read_packed(path, is_checked=True)
+    found = crowd.tasks.codes(names)
+    task = np.unique(found[found >= 0]).astype(np.int32)
+    length = crowd.start[task + 1] - crowd.start[task]
+    end = np.cumsum(length)
+    at = np.repeat(crowd.start[task] - (end - length), length) + np.arange(int(length.sum()))
+    worker, label = np.divmod(np.asarray(crowd.code[at], dtype=np.int64), crowd.n_classes)
+    label_of = classes.codes(crowd.classes)
+    code = (worker * len(classes) + label_of[label]).astype(np.int32)
+    weight = None if crowd.weight is None else np.asarray(crowd.weight[at])
+    return Named(task, crowd.tasks.take(task), np.asarray(length), code, weight)
+
+
+def gather_named(crowd: Crowd, found: list[Named]) -> Responses:
+    """Return responses of all named tasks, in the order of partitions and of tasks in them."""
+    n_classes = len(crowd.classes)
+    codes = [
+        crowd.rows[i][each.code // n_classes] * np.int32(n_classes) + each.code % n_classes
+        for i, each in enumerate(found)
+    ]
+    length = np.concatenate([each.length for each in found])
+    start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    code = np.concatenate(codes).astype(np.int32)
+    has_weights = any(each.weight is not None for each in found)
+    weight = None
+    if has_weights:
+        ones = (np.ones(len(each.code)) if each.weight is None else each.weight for each in found)
+        weight = np.concatenate(list(ones))
+    start, code, weight = _sorted_within(start, code, weight)
+    tasks = _joined([each.names for each in found])
+    ordered = crowd.looks[0].is_class_ordered
+    return Responses(
+        start, code, tasks, crowd.workers, crowd.classes, is_class_ordered=ordered, weight=weight
+    )
+
+
+def _sorted_within(start: Any, code: Codes, weight: Floats | None) -> tuple[Any, Codes, Any]:
+    """Sort the responses of each task by code, as they would lie in one table."""
+    task = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    order = np.lexsort((code, task))
+    return start, code[order], None if weight is None else weight[order]
+
+
+def _joined(columns: list[Any]) -> Ids:
+    import pyarrow as pa
+
+    if all(ids.is_arrow(column) for column in columns):
+        widest = next((c for c in columns if len(c)), columns[0])
+        return Ids(pa.concat_arrays([column.cast(widest.type) for column in columns]))
+    return Ids([name for column in columns for name in ids.as_list(column)])
+
+
+def _join_classes(looks: list[Look], more: Ids | None) -> Ids:
+    first = looks[0]
+    classes = first.classes
+    for each in looks[1:]:
+        classes = ids.merge(classes, each.classes)
+    differ = [each for each in looks if each.classes != first.classes]
+    if differ:
+        note(
+            f"The classes of {counted(len(differ), 'shard')} differ from those of {first.name}: "
+            f"all {len(classes)} are used everywhere."
+        )
+    keeps_order = first.is_class_ordered and not differ
+    if more is not None:
+        known = len(classes)
+        classes = ids.merge(classes, more)
+        if len(classes) > known:
+            unseen = ", ".join(str(name) for name in classes[known:])
+            note(f"No worker used {unseen}, which gold names: added to the classes.")
+    return classes if keeps_order else ids.sort(classes)[0]
+
+
+def _require_type(look: Look, first: Look) -> None:
+    """Refuse partitions whose ids cannot be compared: text in one, numbers in another."""
+    for what, mine, others in (
+        ("worker ids", look.workers, first.workers),
+        ("labels", look.classes, first.classes),
+    ):
+        if not len(mine) or not len(others):
+            continue  # tasks that nobody answered
+        if isinstance(mine[0], str) != isinstance(others[0], str):
+            kinds = [type(each[0]).__name__ for each in (others, mine)]
+            raise InputError(
+                f"The {what} of {first.name} are of type {kinds[0]}, those of {look.name} of type "
+                f"{kinds[1]}. Write all shards with one type, for instance text."
+            )
+    spans = (first.span, look.span)
+    is_text = {isinstance(span[0], str) for span in spans if span is not None}
+    if len(is_text) > 1:
+        raise InputError(
+            f"The task ids of {first.name} and {look.name} differ in type. Write all shards with "
+            "one type, for instance text."
+        )
+
+
+def _tell(looks: list[Look | None], kept: list[Look]) -> None:
+    """Say what was found: empty shards, and what was dropped, merged or guessed in others."""
+    n_empty = len(looks) - len(kept)
+    if n_empty:
+        note(f"{counted(n_empty, 'shard')} of {len(looks):,} empty: left out.")
+    told = ((each.name, text) for each in kept for text in each.notes)
+    notes = [text if name in text else f"{name}: {text}" for name, text in told]
+    for text in notes[:SHOWN_NOTES]:
+        note(text)
+    if len(notes) > SHOWN_NOTES:
+        note(f"There are {len(notes) - SHOWN_NOTES:,} more notes like these on other shards.")

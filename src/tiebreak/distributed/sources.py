@@ -1,0 +1,161 @@
+"""Sources: which folders or files are the partitions of a fit."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import gzip
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tiebreak import files
+from tiebreak.errors import FileError, InputError
+from tiebreak.files.packed import is_packed
+from tiebreak.responses import Responses
+
+TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".gz")
+
+
+class Shard(NamedTuple):
+    """A partition as it was given: a folder of packed responses, or a table to pack."""
+
+    path: str
+    is_packed: bool
+    stamp: str = ""  # size and time of a table: another stamp is another table
+
+
+class ReadOptions(NamedTuple):
+    """How tables are read: as `read_responses` takes it."""
+
+    columns: dict[str, str] | None = None
+    repeats: Any = None
+
+
+def find_shards(source: Any) -> list[Shard]:
+    """Return the partitions that a path, a glob, a folder or a list of them names, in order.
+
+    A name with a scheme, such as s3://bucket/shards/*.parquet, is read with pyarrow's file systems.
+    """
+    given = source if isinstance(source, list | tuple) else [source]
+    found = [shard for each in given for shard in _shards_of(os.fspath(each))]
+    if not found:
+        raise FileError(f"{_named(given)} holds no shards: no packed folders, no tables.")
+    paths = [shard.path for shard in found]
+    twice = (
+        {path for path in paths if paths.count(path) > 1} if len(set(paths)) < len(paths) else ()
+    )
+    if twice:
+        raise InputError(f"{min(twice)} is named twice. Name each shard once.")
+    return found
+
+
+def read_shard(shard: Shard, options: ReadOptions) -> Responses | None:
+    """Read a table of responses; None where it has no row at all."""
+    table = _open_remote(shard.path) if "://" in shard.path else shard.path
+    if _is_empty(table):
+        return None
+    return files.read_responses(table, columns=options.columns, repeats=options.repeats)
+
+
+def _shards_of(name: str) -> list[Shard]:
+    if "://" in name:
+        return _remote_shards(name)
+    path = Path(name)
+    if path.is_dir() and not is_packed(name):
+        inside = sorted(
+            str(each) for each in path.iterdir() if not each.name.startswith((".", "_"))
+        )
+        return [_local(each) for each in inside if is_packed(each) or each.endswith(TABLES)]
+    if path.exists():
+        return [_local(name)]
+    found = sorted(glob.glob(name))  # noqa: PTH207 - a pattern may begin at the root
+    if not found:
+        raise FileError(f"There is no {name}: no file, no folder, and no pattern that fits any.")
+    return [_local(each) for each in found]
+
+
+def _local(path: str) -> Shard:
+    whole = os.path.realpath(path)
+    if is_packed(path):
+        return Shard(whole, True)
+    status = Path(whole).stat()
+    return Shard(whole, False, f"{status.st_size}-{status.st_mtime_ns}")
+
+
+def _remote_shards(name: str) -> list[Shard]:
+    """List what a URI names; a star in its last part stands for any text."""
+    from pyarrow import fs
+
+    scheme, _, _ = name.partition("://")
+    folder, _, pattern = name.rpartition("/")
+    has_pattern = any(sign in pattern for sign in "*?[")
+    system, path = _filesystem(folder if has_pattern else name)
+    info = system.get_file_info(path)
+    if info.type == fs.FileType.File:
+        listed = [info]
+    else:
+        listed = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    chosen = [
+        each
+        for each in listed
+        if each.type == fs.FileType.File
+        and (fnmatch.fnmatch(each.base_name, pattern) if has_pattern else _is_table(each.base_name))
+    ]
+    return [
+        Shard(f"{scheme}://{each.path}", False, f"{each.size}-{each.mtime_ns}")
+        for each in sorted(chosen, key=lambda each: each.path)
+    ]
+
+
+def _open_remote(uri: str) -> Any:
+    """Open a table on a file system of pyarrow."""
+    import pyarrow.parquet as pq
+
+    system, path = _filesystem(uri)
+    try:
+        if path.endswith(".parquet"):
+            return pq.read_table(path, filesystem=system)
+        return system.open_input_file(path)
+    except OSError as error:
+        raise FileError(f"{uri} cannot be read: {error}") from None
+
+
+def _filesystem(uri: str) -> tuple[Any, str]:
+    import pyarrow as pa
+    from pyarrow import fs
+
+    try:
+        return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise FileError(f"{uri} cannot be reached: {error}") from None
+
+
+def _is_table(name: str) -> bool:
+    return name.endswith(TABLES) and not name.startswith((".", "_"))
+
+
+def _is_empty(table: Any) -> bool:
+    """Tell whether a table has a header at most."""
+    if hasattr(table, "num_rows"):
+        return int(table.num_rows) == 0
+    if not isinstance(table, str):
+        return bool(table.size() == 0)
+    if table.endswith(".parquet"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return int(pq.read_metadata(table).num_rows) == 0
+        except (pa.ArrowException, OSError):
+            return False  # the reader says what is wrong with it
+    opener = gzip.open if table.endswith(".gz") else open
+    with opener(table, "rb") as lines:
+        filled = (line for line in lines if line.strip())
+        next(filled, None)  # the header
+        return next(filled, None) is None
+
+
+def _named(given: Iterable[Any]) -> str:
+    return ", ".join(str(each) for each in given)

@@ -1,0 +1,259 @@
+"""Tasks that are spread over partitions: found, refused, and brought together by a shuffle.
+
+Spans of ids that do not overlap prove that no task is spread, at no cost. Else every task gets a
+64-bit hash; hashes that two partitions share are looked up, and their ids compared: two different
+ids may share a hash.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak import ids
+from tiebreak.distributed.executor import Executor
+from tiebreak.distributed.partitions import Crowd, Look, in_classes
+from tiebreak.errors import InputError, InputNote, note
+from tiebreak.files.atomic_write import open_folder
+from tiebreak.files.packed import read_packed, write_packed
+from tiebreak.ids import Ids
+from tiebreak.responses import Builder, Responses
+from tiebreak.wording import counted
+
+Hashes = npt.NDArray[np.uint64]
+
+AT_ONCE = 1 << 18  # ids hashed together: their bytes take eight times as much memory
+BUCKET_TASKS = 1 << 22  # hashes compared at a time
+MULTIPLIER = 0x9E3779B97F4A7C15  # odd, so that it has an inverse: see `_hash_text`
+INVERSE = pow(MULTIPLIER, -1, 2**64)
+SHOWN = 3
+
+
+def require_apart(executor: Executor, crowd: Crowd, folder: Path) -> None:
+    """Refuse tasks that lie in several partitions, with the command that brings them together."""
+    if _spans_are_apart(crowd.looks) or len(crowd.looks) < 2:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    given = {i: (i, look.path, str(folder)) for i, look in enumerate(crowd.looks)}
+    executor.each(write_hashes, given)
+    n_buckets = max(1, crowd.n_tasks // BUCKET_TASKS)
+    n_parts = len(crowd.looks)
+    shared = executor.each(
+        shared_hashes, {b: (b, n_buckets, n_parts, str(folder)) for b in range(n_buckets)}
+    )
+    hashes = np.concatenate([shared[b] for b in range(n_buckets)])
+    if len(hashes):
+        _compare_ids(executor, crowd, hashes)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_hashes(index: int, path: str, folder: str) -> int:
+    """Write the hashes of a partition's tasks, sorted; return how many."""
+    found = np.sort(hash_ids(read_packed(path, is_checked=True).tasks))
+    np.save(Path(folder) / f"hashes-{index:05d}.npy", found)
+    return len(found)
+
+
+def shared_hashes(bucket: int, n_buckets: int, n_parts: int, folder: str) -> Hashes:
+    """Return the hashes of a bucket that several partitions have."""
+    low = np.uint64(bucket * 2**64 // n_buckets)
+    high = (bucket + 1) * 2**64 // n_buckets
+    pieces = []
+    for index in range(n_parts):
+        found = np.load(Path(folder) / f"hashes-{index:05d}.npy", mmap_mode="r")
+        end = len(found) if high == 2**64 else int(np.searchsorted(found, np.uint64(high)))
+        pieces.append(np.asarray(found[int(np.searchsorted(found, low)) : end]))
+    together = np.sort(np.concatenate(pieces))
+    return np.unique(together[1:][together[1:] == together[:-1]])
+
+
+def ids_with(path: str, hashes: Hashes) -> list[Any]:
+    """Return the ids of a partition's tasks that have one of these hashes."""
+    tasks = read_packed(path, is_checked=True).tasks
+    at = np.flatnonzero(np.isin(hash_ids(tasks), hashes))
+    return ids.as_list(tasks.take(at))
+
+
+def _compare_ids(executor: Executor, crowd: Crowd, hashes: Hashes) -> None:
+    """Refuse ids that several partitions have; equal hashes of different ids are no harm."""
+    some = hashes[:1000]
+    found = executor.each(ids_with, {i: (look.path, some) for i, look in enumerate(crowd.looks)})
+    first: dict[Any, int] = {}
+    twice: dict[Any, tuple[int, int]] = {}
+    for i in range(len(crowd.looks)):
+        for name in found[i]:
+            if name in first:
+                twice.setdefault(name, (first[name], i))
+            else:
+                first[name] = i
+    if not twice:
+        return
+    shown = "; ".join(
+        f"{name!r} in {crowd.looks[a].name} and {crowd.looks[b].name}"
+        for name, (a, b) in list(twice.items())[:SHOWN]
+    )
+    n = f"at least {len(twice):,}" if len(hashes) > len(some) else f"{len(twice):,}"
+    is_one = "task has" if n == "1" else "tasks have"
+    raise InputError(
+        f"{n} {is_one} responses in several shards: {shown}.\n"
+        "Bring each task together first: tiebreak shuffle SHARDS -o FOLDER"
+    )
+
+
+def _spans_are_apart(looks: list[Look]) -> bool:
+    spans = [look.span for look in looks]
+    if any(span is None for span in spans):
+        return False
+    ordered = sorted(span for span in spans if span is not None)
+    return all(one[1] < other[0] for one, other in pairwise(ordered))
+
+
+def hash_ids(names: Ids) -> Hashes:
+    """Return a 64-bit hash of each id: the same on every machine, in every run.
+
+    >>> hash_ids(Ids(["a", "b", "a"])).tolist()[0] == hash_ids(Ids(["a"])).tolist()[0]
+    True
+    """
+    import pyarrow as pa
+
+    values: Any = names.values
+    if not ids.is_arrow(values):
+        values = pa.array([str(name) for name in names], pa.large_string())
+    if pa.types.is_integer(values.type):
+        whole = values.cast(pa.int64(), safe=False).to_numpy()
+        return _mixed(np.asarray(whole.astype(np.uint64)))
+    text = values.cast(pa.large_string())
+    pieces = [_hash_text(text[at : at + AT_ONCE]) for at in range(0, len(text), AT_ONCE)]
+    return np.concatenate([*pieces, np.empty(0, np.uint64)])
+
+
+def _hash_text(text: Any) -> Hashes:
+    """Return Σ byte · m^place of each text, wrapped at 64 bits, without a loop over texts.
+
+    With powers of one multiplier m over all bytes side by side, the sum of a text that starts at s
+    is too large by m^s, which the inverse of m takes off again.
+    """
+    offsets = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + len(text) + 1]
+    low = int(offsets[0])
+    high = int(offsets[-1])
+    data = text.buffers()[2]
+    raw = np.frombuffer(data, np.uint8)[low:high] if high > low else np.empty(0, np.uint8)
+    powers = np.cumprod(np.full(len(raw) + 1, MULTIPLIER, np.uint64))
+    back = np.cumprod(np.full(len(raw) + 1, INVERSE, np.uint64))
+    sums = np.zeros(len(raw) + 1, np.uint64)
+    np.cumsum((raw.astype(np.uint64) + np.uint64(1)) * powers[:-1], out=sums[1:])
+    start = offsets[:-1] - low
+    end = offsets[1:] - low
+    moved = (sums[end] - sums[start]) * back[start]
+    return _mixed(np.asarray(moved + (end - start).astype(np.uint64), dtype=np.uint64))
+
+
+def _mixed(x: Hashes) -> Hashes:
+    """Spread bits evenly: the finaliser of splitmix64."""
+    x = x + np.uint64(MULTIPLIER)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def shuffle(executor: Executor, crowd: Crowd, out: Path, n_parts: int | None = None) -> list[str]:
+    """Bring the responses of each task together: new partitions by hash of the task.
+
+    Repeats of a worker on a task: the last one counts, in the order of the partitions.
+    """
+    n_parts = n_parts or len(crowd.looks)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} is there already, and is not empty. Choose another folder.")
+    with open_folder(out) as beside:
+        pieces = beside / ".pieces"
+        pieces.mkdir()
+        looks = enumerate(crowd.looks)
+        executor.each(
+            split_partition,
+            {i: (i, look.path, crowd.classes, n_parts, str(pieces)) for i, look in looks},
+        )
+        made = executor.each(
+            join_pieces,
+            {
+                b: (b, len(crowd.looks), crowd.classes, str(pieces), str(beside))
+                for b in range(n_parts)
+            },
+        )
+        shutil.rmtree(pieces)
+    n_repeats = sum(each[1] for each in made.values() if each is not None)
+    if n_repeats:
+        note(
+            f"{counted(n_repeats, 'response')} repeat a worker on a task; the last one counts, in "
+            "the order of the shards."
+        )
+    return [str(out / each[0]) for _, each in sorted(made.items()) if each is not None]
+
+
+def split_partition(index: int, path: str, classes: Ids, n_parts: int, folder: str) -> int:
+    """Write the responses of a partition into one packed piece per new partition."""
+    crowd = in_classes(read_packed(path, is_checked=True), classes)
+    bucket = (hash_ids(crowd.tasks) % np.uint64(n_parts)).astype(np.int64)
+    for part in range(n_parts):
+        task = np.flatnonzero(bucket == part)
+        if len(task):
+            write_packed(_piece(folder, part, index), tasks_of(crowd, task))
+    return n_parts
+
+
+def join_pieces(
+    part: int, n_pieces: int, classes: Ids, folder: str, out: str
+) -> tuple[str, int] | None:
+    """Build a new partition from its pieces, in their order; None where there are none."""
+    builder = Builder("last")
+    tasks: Ids | None = None
+    pieces = list(_pieces(folder, part, n_pieces))
+    has_weights = any(piece.weight is not None for piece in pieces)
+    n_dropped = sum(piece.n_repeats for piece in pieces)
+    for piece in pieces:
+        tasks = piece.tasks if tasks is None else ids.merge(tasks, piece.tasks)
+        weight = np.ones(piece.n_responses) if piece.weight is None else np.asarray(piece.weight)
+        builder.add(
+            piece.tasks.take(piece.task_of_each()),
+            piece.workers.take(piece.worker_of_each()),
+            piece.classes.take(piece.label_of_each()),
+            weight=weight if has_weights else None,
+        )
+    if tasks is None:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputNote)  # told once, of all
+        built = builder.finish(tasks=tasks.values, classes=classes.values)
+    made = Responses.from_built(built)
+    name = f"part-{part:05d}.tb"
+    write_packed(Path(out) / name, made)
+    return name, made.n_repeats + n_dropped
+
+
+def _pieces(folder: str, part: int, n_pieces: int) -> Iterator[Responses]:
+    for index in range(n_pieces):
+        piece = _piece(folder, part, index)
+        if piece.exists():
+            yield read_packed(piece, is_checked=True)
+
+
+def _piece(folder: str, part: int, index: int) -> Path:
+    return Path(folder) / f"{part:05d}-{index:05d}.tb"
+
+
+def tasks_of(crowd: Responses, task: npt.NDArray[Any]) -> Responses:
+    """Return the responses on some tasks."""
+    length = crowd.start[task + 1] - crowd.start[task]
+    end = np.cumsum(length)
+    at = np.repeat(crowd.start[task] - (end - length), length) + np.arange(int(length.sum()))
+    start = np.concatenate([[0], end]).astype(np.int64)
+    weight = None if crowd.weight is None else np.asarray(crowd.weight[at])
+    tasks = Ids(crowd.tasks.take(task))
+    code = np.asarray(crowd.code[at])
+    return Responses(start, code, tasks, crowd.workers, crowd.classes, weight=weight)

@@ -1,0 +1,275 @@
+"""The sweeper of a fit over partitions: tables go out, sums come back.
+
+Tasks that links or gold name are few and stay with the driver, with their responses: links join
+tasks of different partitions, and gold is compared with what the crowd says. All others are in
+units. A sweep is a sweep of both, and the fit above it is that of one machine.
+
+Parameters are the driver's alone. A unit is told the tables of the sweep and the number of the one
+before; which process makes it changes no bit, as units add up in a fixed order.
+"""
+
+from __future__ import annotations
+
+import gc
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.distributed.checkpoint import Checkpoint
+from tiebreak.distributed.executor import Executor
+from tiebreak.distributed.partitions import Crowd
+from tiebreak.distributed.units import VOTES, Ask, Behind, Loaded, Recipe, ask_unit
+from tiebreak.kernels.contract import Backend
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Swept
+from tiebreak.kernels.sweeper import HostSweeper, Logs, Sweeper
+
+
+class State(NamedTuple):
+    """Where q of all units stands: after which sweep, by which tables, and what it implies."""
+
+    number: int
+    tables: Logs | None
+    sums: Swept | None
+
+
+START = State(VOTES, None, None)
+LARGE_TABLE = 8 << 20  # bytes
+
+
+class Progress(NamedTuple):
+    """What is told after each sweep."""
+
+    n_sweeps: int
+    bound: float | None  # that of the sweep before
+    seconds: float  # that this sweep took
+    n_responses: int
+    n_lost: int  # workers, so far
+
+    @property
+    def rate(self) -> float:
+        """Responses a second."""
+        return self.n_responses / max(self.seconds, 1e-9)
+
+
+class Units:
+    """The units of a fit, wherever they are, and where their q stands."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        crowd: Crowd,
+        recipes: list[Recipe],
+        checkpoint: Checkpoint | None = None,
+        tell: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.executor = executor
+        self.crowd = crowd
+        self.recipes = recipes
+        self.checkpoint = checkpoint
+        self.tell = tell
+        self.fit = secrets.token_hex(8)
+        everyone = len(crowd.workers)
+        rows = [crowd.unit_rows(u) for u in range(len(crowd.units))]
+        self.rows: list[Codes | None] = [None if len(r) == everyone else r for r in rows]
+        self.state = START
+        self.start: Swept | None = None  # what q implies at the start
+        self.last_number = VOTES
+        self.bound: float | None = None
+
+    def ask(self, what: str, *arguments: Any, has_recipe: bool = False) -> list[Any]:
+        """Have every unit do something, from where the fit stands; return what each says.
+
+        An argument that is a pair of tables is cut to the rows of each unit.
+        """
+        given = [tuple(self.cut(u, each) for each in arguments) for u in range(len(self.recipes))]
+        return self.ask_each(what, given, has_recipe=has_recipe)
+
+    def ask_each(
+        self, what: str, arguments: list[tuple[Any, ...]], *, has_recipe: bool = False
+    ) -> list[Any]:
+        """Have every unit do something, each with arguments of its own."""
+        asks = {
+            u: Ask(f"{self.fit}/{u}", what, given, self.state.number)
+            for u, given in enumerate(arguments)
+        }
+        late = list(asks)
+        found: dict[int, Any] = {}
+        if not has_recipe:
+            found = self.executor.each(ask_unit, {u: (ask,) for u, ask in asks.items()})
+            late = [u for u, each in found.items() if isinstance(each, Behind)]
+        if late:
+            again = {u: (asks[u]._replace(**self._way_back(u)),) for u in late}
+            found |= self.executor.each(ask_unit, again)
+        return [found[u] for u in range(len(arguments))]
+
+    def _way_back(self, unit: int) -> dict[str, Any]:
+        """Return what brings a unit to where the fit stands, wherever it is."""
+        tables = self.state.tables
+        own = None if tables is None else self.cut(unit, tables)
+        return {"recipe": self.recipes[unit], "tables": own}
+
+    def load(self) -> list[Loaded]:
+        """Load every unit."""
+        return self.ask("load", has_recipe=True)
+
+    def sweep(self, tables: Logs) -> Swept:
+        """Sweep all units; return the sums. What a checkpoint holds is not made again."""
+        number = self.last_number + 1
+        began = time.perf_counter()
+        kept = None if self.checkpoint is None else self.checkpoint.recall(number, tables)
+        self.state = self.state._replace(sums=None)  # a table less, while others travel
+        sums = self._add(self.ask("sweep", number, tables)) if kept is None else kept
+        if kept is None and self.checkpoint is not None:
+            self.checkpoint.keep(number, tables, sums)
+        self.state = State(number, tables, sums)
+        self.last_number = number
+        if sums.counts.nbytes > LARGE_TABLE:
+            gc.collect()  # messages that are gone lie in cycles, with their tables
+        if self.tell is not None:
+            lost = getattr(self.executor, "n_lost", 0)
+            seconds = time.perf_counter() - began
+            self.tell(Progress(number, self.bound, seconds, self.crowd.n_responses, lost))
+        return sums
+
+    def sums(self) -> Swept:
+        """Return what q implies where it stands."""
+        if self.state.sums is not None:
+            return self.state.sums
+        if self.start is None:
+            kept = None if self.checkpoint is None else self.checkpoint.recall(VOTES, None)
+            self.start = self._add(self.ask("tally")) if kept is None else kept
+            if kept is None and self.checkpoint is not None:
+                self.checkpoint.keep(VOTES, None, self.start)
+        return self.start
+
+    def log_norm(self, tables: Logs) -> float:
+        """Return the log-likelihood of the responses in all units."""
+        return float(sum(self.ask("log_norm", tables)))
+
+    def watch(self, bound: float) -> None:
+        """Take note of the bound, to tell it."""
+        self.bound = bound
+
+    def by_row(self, of_units: list[Floats]) -> Floats:
+        """Add up what units say of their workers, (n_rows, …), in their order."""
+        first = np.asarray(of_units[0])
+        total = np.zeros((len(self.crowd.workers), *first.shape[1:]), dtype=first.dtype)
+        for rows, each in zip(self.rows, of_units, strict=True):
+            total[slice(None) if rows is None else rows] += each
+        return total
+
+    def _add(self, swept: list[Swept]) -> Swept:
+        n_classes = len(self.crowd.classes)
+        n_states = len(swept[0].totals)
+        by_worker = [each.counts.reshape(-1, n_classes * n_states) for each in swept]
+        totals = swept[0].totals.copy()
+        for each in swept[1:]:
+            totals += each.totals
+        return Swept(
+            self.by_row(by_worker).reshape(-1, n_states),
+            totals,
+            max(each.change for each in swept),
+            sum(each.entropy for each in swept),
+            sum(each.log_norm for each in swept),
+        )
+
+    def cut(self, unit: int, argument: Any) -> Any:
+        """Return tables in the rows of a unit; all else as it is."""
+        if not _is_tables(argument):
+            return argument
+        log_prior, log_table = argument
+        n_classes = len(self.crowd.classes)
+        of_workers = log_table[: len(self.crowd.workers) * n_classes]
+        rows = self.rows[unit]
+        if rows is None:
+            return log_prior, of_workers
+        n_states = log_table.shape[1]
+        by_worker = of_workers.reshape(-1, n_classes * n_states)
+        return log_prior, by_worker[rows].reshape(-1, n_states)
+
+
+def _is_tables(argument: Any) -> bool:
+    return type(argument) is tuple and len(argument) == 2 and isinstance(argument[1], np.ndarray)
+
+
+class ClusterSweeper:
+    """A sweeper of the driver's own tasks and of all units together."""
+
+    def __init__(self, here: HostSweeper, units: Units) -> None:
+        self._here = here
+        self._units = units
+        units.state = START
+
+    @property
+    def tasks(self) -> ByTask:
+        """The driver's own tasks."""
+        return self._here.tasks
+
+    def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
+        """Sweep the units, then the driver's own tasks."""
+        others = self._units.sweep(logs)
+        if not self.tasks.n_tasks:
+            return others
+        return self._plus_here(others, self._here.sweep(logs, scores, counting=counting))
+
+    def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
+        """Return Σ q by code and over tasks; those chosen are the driver's own."""
+        counts, totals = self._here.tally(chosen)
+        if chosen is not None:
+            return counts, totals
+        whole = self._plus_here(self._units.sums(), Swept(counts, totals, 0.0, 0.0, 0.0))
+        return whole.counts, whole.totals
+
+    def entropy(self) -> float:
+        """Return Σ H(q) over all free tasks."""
+        return self._units.sums().entropy + self._here.entropy()
+
+    def q(self) -> Floats:
+        """Return q of the driver's own tasks."""
+        return self._here.q()
+
+    def close(self) -> None:
+        """Units stay where they are: the next ascent goes on there."""
+
+    def elsewhere(self) -> State:
+        """Return where q of the units stands."""
+        return self._units.state
+
+    def go_to(self, elsewhere: State) -> None:
+        """Go on from there; units that stand elsewhere are brought there when they are asked."""
+        self._units.state = elsewhere
+
+    def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> None:
+        """Parameters are the driver's."""
+        return
+
+    @staticmethod
+    def _plus_here(others: Swept, here: Swept) -> Swept:
+        """Add up; the driver's tasks may have codes of their own, after those of workers."""
+        more = len(here.counts) - len(others.counts)
+        if more > 0:
+            counts = np.concatenate([others.counts, np.zeros((more, others.counts.shape[1]))])
+            others = others._replace(counts=counts)
+        return others.plus(here)
+
+
+class ClusterBackend:
+    """A backend whose sweepers have units beside them; all else is done by the one it wraps."""
+
+    sweeps_here = False
+
+    def __init__(self, inner: Backend, units: Units) -> None:
+        self._inner = inner
+        self._units = units
+
+    def open(
+        self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
+    ) -> Sweeper:
+        """Open a sweeper on the driver's own tasks and on all units."""
+        return ClusterSweeper(HostSweeper(self._inner, tasks, q, n_threads, copies), self._units)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)

@@ -1,0 +1,91 @@
+"""tiebreak fuse and predict on shards, and tiebreak shuffle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+from cli.conftest import Run
+
+import tiebreak as tb
+from tiebreak.cli.cluster import describe_progress
+from tiebreak.distributed import Progress
+
+CROWD = tb.simulate.crowd(200, 10, 2, random_state=3)
+
+
+@pytest.fixture
+def shards(folder: Path) -> Path:
+    from cluster.shards import cut, even
+
+    return cut(CROWD.responses, even(200, 4), folder / "shards", ".parquet")
+
+
+def test_shards_are_fitted_out_of_core(run: Run, shards: Path, folder: Path) -> None:
+    done = run("fuse", "shards/*.parquet", "--out-of-core", "-o", "labels", "--workers", "w.csv",
+               "--save", "m.tbm", "--json")  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["tasks"] == 200
+    assert summary["responses"] == 1000
+    assert summary["out"] == "labels"
+    assert ds.dataset(sorted(map(str, Path("labels").glob("*.parquet")))).count_rows() == 200
+    assert (folder / "labels" / "_SUCCESS").is_file()
+    counts = [line.rpartition(",")[2] for line in Path("w.csv").read_text().splitlines()[1:]]
+    assert sum(map(int, counts)) == 2 * 1000  # each answer stands beside both truths
+    again = run("predict", "m.tbm", "shards", "--out-of-core", "-o", "new", "-q")
+    assert again.exit_code == 0, again.stderr
+    assert len(list(Path("new").glob("labels-*.parquet"))) == 4
+
+
+@pytest.mark.dask
+def test_shards_are_fitted_on_a_local_cluster(run: Run, shards: Path, folder: Path) -> None:
+    tb.write_gold("gold.csv", CROWD.gold)
+    given = ("fuse", "shards", "--gold", "gold.csv")
+    assert run(*given, "--cluster", "local:2", "-o", "a", "-q").exit_code == 0
+    assert run(*given, "--out-of-core", "-o", "b", "-q").exit_code == 0
+    for i in range(4):
+        name = f"labels-{i:05d}.parquet"
+        assert Path("a", name).read_bytes() == Path("b", name).read_bytes()
+
+
+def test_a_shuffle_repairs_what_fuse_refuses(run: Run, shards: Path, folder: Path) -> None:
+    (shards / "again.parquet").write_bytes((shards / "shard-00.parquet").read_bytes())
+    refused = run("fuse", "shards", "--out-of-core", "-o", "labels")
+    assert refused.exit_code == 2
+    assert "50 tasks have responses in several shards" in refused.stderr
+    assert "tiebreak shuffle" in refused.stderr
+    done = run("shuffle", "shards/again.parquet", "shards/shard-*.parquet", "-o", "new")
+    assert done.exit_code == 0, done.stderr
+    assert "250 responses repeat a worker on a task; the last one counts" in done.stderr
+    assert "wrote 5 shards into new" in done.stderr
+    assert run("fuse", "new", "--out-of-core", "-o", "labels", "-q").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--out-of-core",), "name it with -o FOLDER"),
+        (("--out-of-core", "--cluster", "local", "-o", "x"), "exclude each other"),
+        (("--resume", "-o", "x"), "need --cluster or --out-of-core"),
+        (("--out-of-core", "-o", "x", "--tasks", "t.csv"), "has no --tasks"),
+        (("--out-of-core", "-o", "x", "--method", "gibbs"), "--method vb, ds or mv"),
+        (("--out-of-core", "-o", "x", "--worker-model", "auto"), "'coin', 'kinds', 'communities'"),
+        (("--out-of-core", "-o", "x", "--resume"), "There is no checkpoint"),
+        (("--cluster", "local:two", "-o", "x"), "takes a number of processes"),
+    ],
+)
+def test_what_shards_do_not_have_is_refused(
+    more: tuple[str, ...], words: str, run: Run, shards: Path, folder: Path
+) -> None:
+    Path("t.csv").write_text("task\na\n")
+    done = run("fuse", "shards", *more)
+    assert done.exit_code == 2
+    assert words in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_progress_says_sweeps_bound_speed_and_lost_workers() -> None:
+    told = describe_progress(Progress(12, -1234.56, 0.5, 1_000_000, 2))
+    assert told == "sweep 12, bound -1,234.6, 2e+06 responses/s, 2 workers lost"

@@ -1,0 +1,101 @@
+"""Crowds cut into shards, what a fit gave as bits, and clusters that die on purpose."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tiebreak as tb
+from tiebreak.distributed import DistributedFit
+from tiebreak.distributed.dask_executor import DaskExecutor
+from tiebreak.distributed.spread import tasks_of
+from tiebreak.distributed.units import Ask
+
+
+def cut(responses: tb.Responses, edges: list[int], folder: Path, suffix: str = ".tb") -> Path:
+    """Write tasks between each two edges as one shard; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, (low, high) in enumerate(pairwise(edges)):
+        part = tasks_of(responses, np.arange(low, high))
+        tb.write_responses(folder / f"shard-{i:02d}{suffix}", part)
+    return folder
+
+
+def even(n_tasks: int, n_shards: int) -> list[int]:
+    return [round(edge) for edge in np.linspace(0, n_tasks, n_shards + 1)]
+
+
+def bits(made: DistributedFit) -> str:
+    """Return a checksum of parameters, bounds and label files."""
+    found = hashlib.sha256()
+    for each in (made.confusion_, made.class_prior_, np.array(made.bounds_)):
+        found.update(np.ascontiguousarray(each).tobytes())
+    for file in made.labels_.files():
+        found.update(Path(file).read_bytes())
+    return found.hexdigest()
+
+
+def probabilities_of(made: DistributedFit) -> Any:
+    table = made.labels_.to_table()
+    columns = [table[f"probability_{name}"].to_numpy() for name in made.classes_]
+    return table["task"].to_pylist(), table["label"].to_pylist(), np.stack(columns, axis=1)
+
+
+def assert_same_fit(one: Any, made: DistributedFit) -> None:
+    """Compare with a fit on one machine: same sweeps, bounds, probabilities, labels but ties."""
+    tasks, labels, q = probabilities_of(made)
+    assert tasks == list(one.tasks_)
+    assert made.workers_ == one.workers_
+    assert made.n_iter_ == one.n_iter_
+    assert made.converged_ == one.converged_
+    np.testing.assert_allclose(made.bounds_, one.bounds_, rtol=1e-12)
+    np.testing.assert_allclose(q, one.probabilities_, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(made.confusion_, one.confusion_, rtol=0, atol=1e-9)
+    top = np.sort(one.probabilities_, axis=1)[:, ::-1]
+    is_tie = top[:, 0] - top[:, 1] < 1e-9 if q.shape[1] > 1 else np.zeros(len(q), bool)
+    expected = list(one.labels_.best().values())
+    differ = [i for i in range(len(tasks)) if labels[i] != expected[i] and not is_tie[i]]
+    assert differ == []
+
+
+class Killer(DaskExecutor):
+    """An executor that kills a worker between two sweeps, or while one is made."""
+
+    def __init__(self, client: Any, number: int, when: str) -> None:
+        super().__init__(client)
+        self.number = number
+        self.when = when
+        self.loads: Counter[str] = Counter()  # times that each unit was sent with its recipe
+        self._is_armed = False
+        self.killed: list[str] = []  # the units that lay on the killed worker
+
+    def each(
+        self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]
+    ) -> dict[int, Any]:
+        asks = [each[0] for each in arguments.values() if isinstance(each[0], Ask)]
+        self.loads.update(ask.key for ask in asks if ask.recipe is not None)
+        at = {ask.arguments[0] for ask in asks if ask.what == "sweep"}
+        if self.number in at and not self.killed and self.when == "between":
+            self._kill()
+        self._is_armed = self.number in at and not self.killed
+        return super().each(task, arguments)
+
+    def _collect(self, *given: Any) -> None:
+        if self._is_armed:
+            self._is_armed = False
+            self._kill()
+        super()._collect(*given)
+
+    def _kill(self) -> None:
+        pids = self.client.run(os.getpid)
+        victim = min(self._home.values())
+        self.killed = [str(place) for place, home in self._home.items() if home == victim]
+        os.kill(pids[victim], signal.SIGKILL)

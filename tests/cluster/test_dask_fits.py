@@ -1,0 +1,111 @@
+"""On Dask, with any number of workers, and workers that are killed: the bits of the serial fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster.shards import Killer, bits, cut, even
+
+import tiebreak as tb
+
+pytestmark = pytest.mark.dask
+
+CROWD = tb.simulate.crowd(3000, 30, 3, random_state=1)
+GOLD = dict(list(CROWD.gold.to_dict().items())[::30])
+LINKS = tb.simulate.links(CROWD.gold, 200, random_state=2)
+STAGES: dict[str, dict[str, Any]] = {"plain": {}, "gold": {"gold": GOLD}, "links": {"links": LINKS}}
+N_PLAIN = tb.VariationalBayes().fit(CROWD.responses).n_iter_  # sweeps before gold or links come in
+FIRST = {"plain": 1, "gold": N_PLAIN + 1, "links": N_PLAIN + 1}
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("crowd") / "shards"
+    return cut(CROWD.responses, even(3000, 6), folder)
+
+
+@pytest.fixture(scope="module")
+def expected(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the bits of the serial fits."""
+    out = tmp_path_factory.mktemp("serial")
+    return {
+        name: bits(tb.distributed.fit(shards, out / name, **given))
+        for name, given in STAGES.items()
+    }
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_two_workers_give_the_bits_of_the_serial_fit(
+    stage: str, shards: Path, expected: dict[str, str], client: Any, tmp_path: Path
+) -> None:
+    made = tb.distributed.fit(shards, tmp_path / "out", client=client, **STAGES[stage])
+    assert bits(made) == expected[stage]
+    assert made.n_lost == 0
+
+
+@pytest.mark.parametrize("n_workers", [1, 4])
+def test_any_number_of_workers_gives_the_same_bits(
+    n_workers: int, shards: Path, expected: dict[str, str], tmp_path: Path
+) -> None:
+    from tiebreak.distributed.dask_executor import connected
+
+    with connected(f"local:{n_workers}") as other:
+        made = tb.distributed.fit(shards, tmp_path / "out", client=other, links=LINKS)
+        assert bits(made) == expected["links"]
+        tables = cut(CROWD.responses, even(3000, 6), tmp_path / "tables", ".parquet")
+        on_cluster = tb.distributed.fit(tables, tmp_path / "packed", client=other)
+    serial = tb.distributed.fit(tables, tmp_path / "serial")
+    assert bits(on_cluster) == bits(serial)
+
+
+SHORT = [("plain", "during", 0), ("gold", "between", 3), ("links", "during", 2)]
+ALL = [
+    (stage, when, after)
+    for stage in STAGES
+    for when, after in (("during", 0), ("between", 3), ("during", 2))
+]
+MOMENTS = [pytest.param(*each, marks=() if each in SHORT else (pytest.mark.long,)) for each in ALL]
+
+
+@pytest.mark.parametrize(("stage", "when", "after"), MOMENTS)
+def test_a_killed_worker_changes_no_bit(
+    stage: str, when: str, after: int, shards: Path, expected: dict[str, str], tmp_path: Path
+) -> None:
+    from tiebreak.distributed.dask_executor import connected
+
+    with connected("local:2") as other:
+        killer = Killer(other, FIRST[stage] + after, when)
+        made = tb.distributed.fit(shards, tmp_path / "out", executor=killer, **STAGES[stage])
+    assert killer.killed
+    assert made.n_lost == 1
+    assert bits(made) == expected[stage]
+    loads = {key.rpartition("/")[2]: n for key, n in killer.loads.items()}
+    lost = set(killer.killed)
+    again = [n - 1 - (place in lost) for place, n in loads.items()]
+    # Ascents that start elsewhere bring all units there, lost or not. A worker that returns late
+    # is given units that others have taken over.
+    assert sum(again) <= len(again) * min(again) + killer.n_moved
+
+
+@pytest.mark.parametrize("estimator", [tb.DawidSkene(), tb.MajorityVote()])
+def test_other_estimators_have_the_bits_of_the_serial_fit(
+    estimator: Any, shards: Path, client: Any, tmp_path: Path
+) -> None:
+    serial = tb.distributed.fit(shards, tmp_path / "a", estimator=estimator, gold=GOLD)
+    made = tb.distributed.fit(shards, tmp_path / "b", estimator=estimator, gold=GOLD, client=client)
+    assert bits(made) == bits(serial)
+
+
+def test_prediction_and_shuffle_run_on_the_cluster(
+    shards: Path, client: Any, tmp_path: Path
+) -> None:
+    made = tb.distributed.fit(shards, tmp_path / "fit")
+    here = tb.distributed.predict(made, shards, tmp_path / "here")
+    there = tb.distributed.predict(made, shards, tmp_path / "there", client=client)
+    assert here.to_table().equals(there.to_table())
+    one = tb.distributed.shuffle(shards, tmp_path / "one", parts=3)
+    two = tb.distributed.shuffle(shards, tmp_path / "two", parts=3, client=client)
+    for a, b in zip(one, two, strict=True):
+        assert (Path(a) / "code.npy").read_bytes() == (Path(b) / "code.npy").read_bytes()

@@ -1,0 +1,239 @@
+"""Shards: which are found, how ids join them, tasks that are spread, and the shuffle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from cluster.shards import assert_same_fit, cut, even
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tiebreak as tb
+from tiebreak.distributed import Serial, spread
+from tiebreak.distributed.partitions import cut_units
+from tiebreak.distributed.sources import find_shards
+from tiebreak.distributed.spread import hash_ids
+from tiebreak.errors import FileError, InputError, InputNote
+from tiebreak.ids import Ids
+
+pytestmark = [  # told in tests of other things; tests of these notes ask for them by name
+    pytest.mark.filterwarnings("ignore:The classes of .* differ:tiebreak.errors.InputNote"),
+    pytest.mark.filterwarnings("ignore:.*column 'weight' says:tiebreak.errors.InputNote"),
+]
+
+ROWS = [("a", "ann", "x"), ("a", "bob", "y"), ("b", "ann", "x"), ("c", "cy", "y"), ("d", "cy", "x")]
+
+
+def write(folder: Path, *shards: list[tuple[Any, Any, Any]]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for i, rows in enumerate(shards):
+        tb.write_responses(folder / f"s{i}.parquet", tb.Responses.from_rows(rows))
+    return folder
+
+
+def test_folders_globs_and_lists_name_shards_in_order(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", ROWS[:2], ROWS[2:3], ROWS[3:])
+    (folder / "_SUCCESS").write_text("")
+    (folder / "notes.txt").write_text("no table")
+    by_folder = [shard.path for shard in find_shards(folder)]
+    assert by_folder == [str(folder / f"s{i}.parquet") for i in range(3)]
+    assert [shard.path for shard in find_shards(f"{folder}/s*.parquet")] == by_folder
+    assert [shard.path for shard in find_shards([folder / "s1.parquet"])] == by_folder[1:2]
+    with pytest.raises(InputError, match="is named twice"):
+        find_shards([folder, folder / "s1.parquet"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileError, match="holds no shards"):
+        find_shards(tmp_path / "empty")
+
+
+def test_workers_stand_in_order_of_first_appearance_and_classes_are_sorted(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", [("a", "zed", "y")], [("b", "ann", "x"), ("b", "zed", "y")])
+    with pytest.warns(InputNote, match="classes of 1 shard differ from those of .*s0.parquet"):
+        made = tb.distributed.fit(folder, tmp_path / "out")
+    assert list(made.workers_) == ["zed", "ann"]
+    assert list(made.classes_) == ["x", "y"]
+
+
+def test_empty_shards_are_left_out_and_said(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", ROWS[:3], ROWS[3:])
+    (folder / "s8.csv").write_text("task,worker,label\n")
+    (folder / "s9.csv").write_text("")
+    with pytest.warns(InputNote, match="2 shards of 4 empty: left out"):
+        made = tb.distributed.fit(folder, tmp_path / "out")
+    assert made.n_tasks == 4
+
+
+def test_ids_of_different_types_are_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", [(1, "ann", "x")], [("b", "ann", "x")])
+    with pytest.raises(InputError, match=r"task ids of .*s0.* and .*s1.* differ in type"):
+        tb.distributed.fit(folder, tmp_path / "out")
+    folder = write(tmp_path / "in", [("a", 7, "x")], [("b", "ann", "x")])
+    with pytest.raises(InputError, match=r"worker ids of .* of type int, those of .* of type str"):
+        tb.distributed.fit(folder, tmp_path / "out")
+
+
+def test_a_class_that_gold_alone_names_is_added_and_said(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", ROWS[:3], ROWS[3:])
+    with pytest.warns(InputNote, match="No worker used z, which gold names"):
+        made = tb.distributed.fit(folder, tmp_path / "out", gold={"a": "z"})
+    assert list(made.classes_) == ["x", "y", "z"]
+
+
+def test_unknown_tasks_of_links_and_gold_are_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", ROWS[:3], ROWS[3:])
+    with pytest.raises(tb.GoldError, match="'nobody'"):
+        tb.distributed.fit(folder, tmp_path / "out", gold={"a": "x", "nobody": "x"})
+    with pytest.raises(tb.LinkError, match="'nobody'"):
+        tb.distributed.fit(folder, tmp_path / "out", links=[("a", "nobody", "cannot")], force=True)
+
+
+@given(st.lists(st.integers(0, 10**8), min_size=1, max_size=40), st.integers(1, 50))
+def test_units_are_runs_of_all_partitions(sizes: list[int], n_units: int) -> None:
+    for wanted in (None, n_units):
+        units = cut_units(sizes, wanted)
+        assert [i for unit in units for i in unit] == list(range(len(sizes)))
+        assert all(len(unit) for unit in units)
+        assert wanted is None or len(units) == min(wanted, len(sizes))
+
+
+# Tasks in several shards
+
+
+def test_a_task_in_two_shards_is_refused_by_name(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", ROWS[:3], [("b", "cy", "y"), ("q", "cy", "x")])
+    words = r"1 task has responses in several shards: 'b' in .*s0.* and .*s1.*\n.*tiebreak shuffle"
+    with pytest.raises(InputError, match=words):
+        tb.distributed.fit(folder, tmp_path / "out")
+
+
+def test_spans_that_do_not_overlap_need_no_hashes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("hashed")
+
+    monkeypatch.setattr(spread, "write_hashes", refuse)
+    apart = write(tmp_path / "apart", ROWS[:2], ROWS[2:])
+    tb.distributed.fit(apart, tmp_path / "out")
+    mixed = write(tmp_path / "mixed", [ROWS[0], ROWS[3]], [ROWS[2], ROWS[4]])
+    with pytest.raises(AssertionError, match="hashed"):
+        tb.distributed.fit(mixed, tmp_path / "out", force=True)
+
+
+def test_equal_hashes_of_different_ids_are_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "hash_ids", lambda names: np.zeros(len(names), np.uint64))
+    mixed = write(tmp_path / "mixed", [ROWS[0], ROWS[3]], [ROWS[2], ROWS[4]])
+    assert tb.distributed.fit(mixed, tmp_path / "out").n_tasks == 4
+
+
+@given(st.lists(st.text(max_size=12), unique=True, max_size=60))
+def test_hashes_depend_on_the_text_alone(names: list[str]) -> None:
+    found = hash_ids(Ids(pa.array(names, pa.string())))
+    alone = [int(hash_ids(Ids(pa.array([name], pa.string())))[0]) for name in names]
+    assert found.tolist() == alone
+    assert hash_ids(Ids(names)).tolist() == alone
+    assert len(set(alone)) == len(names)
+
+
+def test_hashes_of_numbers_and_of_many_texts_differ() -> None:
+    numbers = hash_ids(Ids(pa.array(np.arange(-50_000, 50_000))))
+    assert len(np.unique(numbers)) == 100_000
+    texts = hash_ids(Ids(pa.array([f"task-{i}" for i in range(300_000)])))
+    assert len(np.unique(texts)) == 300_000
+    share = np.bincount((texts % np.uint64(7)).astype(int)) / 300_000
+    np.testing.assert_allclose(share, 1 / 7, atol=0.005)
+
+
+# Shuffle
+
+
+def test_a_shuffle_brings_tasks_together(tmp_path: Path) -> None:
+    crowd = tb.simulate.crowd(300, 12, 3, random_state=2).responses
+    rng = np.random.default_rng(0)
+    row = rng.permutation(crowd.n_responses)
+    columns = {
+        "task": crowd.tasks.take(crowd.task_of_each()[row]),
+        "worker": crowd.workers.take(crowd.worker_of_each()[row]),
+        "label": crowd.classes.take(crowd.label_of_each()[row]),
+    }
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for i, at in enumerate(np.array_split(np.arange(len(row)), 5)):
+        low, high = int(at[0]), int(at[-1]) + 1
+        piece = {name: list(column)[low:high] for name, column in columns.items()}
+        tb.write_responses(folder / f"s{i}.csv", tb.read_responses(piece))
+    with pytest.raises(InputError, match="tiebreak shuffle"):
+        tb.distributed.fit(folder, tmp_path / "out")
+    made = tb.distributed.shuffle(folder, tmp_path / "new", parts=3)
+    assert [Path(each).name for each in made] == [f"part-{i:05d}.tb" for i in range(3)]
+    fit = tb.distributed.fit(tmp_path / "new", tmp_path / "out", force=True, probabilities=True)
+    one = tb.VariationalBayes().fit(crowd)
+    table = fit.labels_.to_table()
+    found = dict(zip(table["task"].to_pylist(), table["probability"].to_pylist(), strict=True))
+    expected = {label.task: label.probability for label in one.labels_}
+    assert found == pytest.approx(expected, abs=1e-9)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_repeats_after_a_shuffle_follow_the_order_of_shards(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", [("a", "ann", "x"), ("b", "bob", "x")], [("a", "ann", "y")])
+    words = "1 response repeat.* the last one counts, in the order of the shards"
+    with pytest.warns(InputNote, match=words):
+        made = tb.distributed.shuffle(folder, tmp_path / "new", parts=1)
+    crowd = tb.read_responses(made[0])
+    assert crowd.classes[int(crowd.of(int(crowd.tasks.codes(["a"])[0]))[1][0])] == "y"
+
+
+def test_a_shuffle_keeps_tasks_without_responses_and_weights(tmp_path: Path) -> None:
+    crowd = tb.read_responses(
+        {"task": ["a", "a", "b"], "worker": ["u", "v", "u"], "label": ["x", "y", "x"],
+         "weight": [0.5, 2.0, 1.5]},
+        tasks=["a", "b", "c"],
+    )  # fmt: skip
+    folder = cut(crowd, [0, 1, 3], tmp_path / "in")
+    made = tb.distributed.shuffle(folder, tmp_path / "new", parts=1)
+    again = tb.read_responses(made[0])
+    assert sorted(map(str, again.tasks)) == ["a", "b", "c"]
+    assert again.weight is not None
+    assert sorted(again.weight.tolist()) == [0.5, 1.5, 2.0]
+
+
+def test_a_shuffle_does_not_write_into_a_folder_that_is_full(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", ROWS[:3], ROWS[3:])
+    with pytest.raises(InputError, match="is there already, and is not empty"):
+        tb.distributed.shuffle(folder, folder)
+
+
+def test_serial_calls_in_the_order_of_places() -> None:
+    seen: list[int] = []
+
+    def note(i: int) -> int:
+        seen.append(i)
+        return i
+
+    found = Serial().each(note, {2: (2,), 0: (0,), 1: (1,)})
+    assert seen == [0, 1, 2]
+    assert found == {0: 0, 1: 1, 2: 2}
+
+
+def test_shards_with_classes_of_their_own_are_fitted_alike(tmp_path: Path) -> None:
+    rows = [(f"t{i}", f"w{i % 3}", "xyz"[i // 20]) for i in range(60)]
+    crowd = tb.Responses.from_rows(rows)
+    for i in range(3):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        part = tb.Responses.from_rows(rows[20 * i : 20 * i + 20])
+        tb.write_responses(tmp_path / "in" / f"s{i}.tb", part)
+    one = tb.VariationalBayes().fit(crowd)
+    with pytest.warns(InputNote, match="classes of 2 shards differ"):
+        made = tb.distributed.fit(tmp_path / "in", tmp_path / "out", probabilities=True)
+    assert_same_fit(one, made)
+
+
+def test_even_cuts() -> None:
+    assert even(10, 3) == [0, 3, 7, 10]

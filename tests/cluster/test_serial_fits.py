@@ -1,0 +1,248 @@
+"""A fit over partitions, one after the other, is the fit of one machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cluster.shards import assert_same_fit, bits, cut, even
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tiebreak as tb
+from tiebreak.errors import OptionError
+
+CROWD = tb.simulate.crowd(1200, 30, 3, random_state=1)
+TRUTH = CROWD.gold.to_dict()
+GOLD = dict(list(TRUTH.items())[::13])
+MUCH_GOLD = dict(list(TRUTH.items())[::5])  # enough that known tasks are scored by folds
+LINKS = tb.simulate.links(CROWD.gold, 300, random_state=2)
+
+FITS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "plain": (tb.VariationalBayes(), {}),
+    "coin": (tb.VariationalBayes(worker_model="coin"), {}),
+    "kinds": (tb.VariationalBayes(worker_model="kinds"), {}),
+    "communities": (tb.VariationalBayes(worker_model="communities"), {"gold": GOLD}),
+    # From here to their end subtypes climb on for a hundred sweeps, over which rounding grows.
+    "subtypes": (tb.VariationalBayes(worker_model="subtypes", random_state=3, max_iter=30), {}),
+    "subtypes and gold": (
+        tb.VariationalBayes(worker_model="kinds+subtypes", max_iter=20),
+        {"gold": GOLD},
+    ),
+    "subtypes and links": (
+        tb.VariationalBayes(worker_model="subtypes", max_iter=10),
+        {"links": LINKS, "gold": GOLD},
+    ),
+    "trust": (tb.VariationalBayes(trust={"w02": 30.0}), {}),
+    "not accelerated": (tb.VariationalBayes(accelerate=False, calibrate="none"), {}),
+    "ten sweeps": (tb.VariationalBayes(tol=0.0, max_iter=10), {}),
+    "gold": (tb.VariationalBayes(), {"gold": GOLD}),
+    "much gold": (tb.VariationalBayes(), {"gold": MUCH_GOLD}),
+    "gold counts once": (tb.VariationalBayes(gold_weight=1.0), {"gold": GOLD}),
+    "links": (tb.VariationalBayes(), {"links": LINKS}),
+    "links and gold": (tb.VariationalBayes(), {"links": LINKS, "gold": GOLD}),
+    "soft links": (
+        tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=0.1)),
+        {"links": LINKS, "gold": GOLD},
+    ),
+    "learnt links": (
+        tb.VariationalBayes(link_options=tb.ExactLinkOptions(error="learn")),
+        {"links": LINKS},
+    ),
+    "em": (tb.DawidSkene(), {}),
+    "em with gold": (tb.DawidSkene(worker_model="coin"), {"gold": GOLD}),
+    "votes": (tb.MajorityVote(), {"gold": GOLD}),
+}
+
+
+def _q(labels: tb.Labels) -> Any:
+    return labels.probabilities
+
+
+def on_one_machine(estimator: Any, responses: tb.Responses, **given: Any) -> Any:
+    return type(estimator)(**estimator.get_params()).fit(responses, **given)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("crowd") / "shards"
+    return cut(CROWD.responses, [0, 1, 300, 700, 701, 1200], folder)
+
+
+@pytest.mark.filterwarnings("ignore:Not settled after:tiebreak.errors.ConvergenceWarning")
+@pytest.mark.parametrize("name", FITS)
+def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path) -> None:
+    estimator, given = FITS[name]
+    one = on_one_machine(estimator, CROWD.responses, **given)
+    made = tb.distributed.fit(
+        shards, tmp_path / "out", estimator=estimator, probabilities=True, **given
+    )
+    assert_same_fit(one, made)
+    if name not in ("em", "em with gold", "votes"):
+        assert made.calibration_ == pytest.approx(one.calibration_) or one.calibration_ is None
+    if "links" in given:
+        assert len(made.violations_) == len(one.violations_)
+
+
+def test_responses_have_weights(tmp_path: Path) -> None:
+    weight = np.random.default_rng(3).uniform(0.2, 2.0, CROWD.responses.n_responses)
+    crowd = CROWD.responses
+    weighted = tb.Responses.from_codes(
+        crowd.task_of_each(),
+        crowd.worker_of_each(),
+        crowd.label_of_each(),
+        crowd.tasks,
+        crowd.workers,
+        crowd.classes,
+        weight=weight,
+    )
+    shards = cut(weighted, even(1200, 4), tmp_path / "in")
+    one = tb.VariationalBayes().fit(weighted, gold=GOLD)
+    made = tb.distributed.fit(shards, tmp_path / "out", gold=GOLD, probabilities=True)
+    assert_same_fit(one, made)
+    table = cut(weighted, [0, 1200], tmp_path / "table", ".parquet")
+    with pytest.warns(tb.InputNote, match="shard-00.parquet: column 'weight' says how often"):
+        tb.distributed.fit(table, tmp_path / "out", gold=GOLD)
+
+
+def test_a_crowd_of_rules_keeps_their_rows(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 2, 400)
+    rows = [
+        (f"t{i}", f"rule{r}", "xy"[r % 2])
+        for i in range(400)
+        for r in range(6)
+        if rng.random() < (0.5 if r % 2 == truth[i] else 0.1)
+    ]
+    crowd = tb.Responses.from_rows(rows)
+    shards = cut(crowd, even(crowd.n_tasks, 3), tmp_path / "in")
+    one = tb.VariationalBayes().fit(crowd)
+    made = tb.distributed.fit(shards, tmp_path / "out", probabilities=True)
+    assert_same_fit(one, made)
+
+
+@settings(max_examples=12)
+@given(st.data())
+def test_any_cut_gives_the_fit_of_one_machine(tmp_path_factory: Any, data: st.DataObject) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    n_tasks = data.draw(st.integers(8, 40))
+    n_shards = data.draw(st.integers(1, 7))
+    seed = data.draw(st.integers(0, 99))
+    crowd = tb.simulate.crowd(n_tasks, 6, 3, responses_per_task=3, random_state=seed)
+    inner = data.draw(
+        st.lists(
+            st.integers(1, n_tasks - 1), min_size=n_shards - 1, max_size=n_shards - 1, unique=True
+        )
+    )
+    shards = cut(crowd.responses, [0, *sorted(inner), n_tasks], folder / "in")
+    names = list(crowd.responses.tasks)
+    some = data.draw(st.sets(st.sampled_from(names), max_size=5))
+    truth = crowd.gold.to_dict()
+    known = {name: truth[name] for name in names if name in some} or None
+    apart = data.draw(st.integers(1, n_tasks - 1))
+    kind = "must" if truth[names[0]] == truth[names[apart]] else "cannot"
+    links = [(names[0], names[apart], kind)] if data.draw(st.booleans()) else None
+    one = tb.VariationalBayes().fit(crowd.responses, links=links, gold=known)
+    made = tb.distributed.fit(
+        shards, folder / "out", links=links, gold=known, probabilities=True,
+        units=data.draw(st.integers(1, n_shards)),
+    )  # fmt: skip
+    assert_same_fit(one, made)
+
+
+DATASETS = (
+    *("bluebird", "dog", "music_genre", "product", "rte", "sentence_polarity", "trec", "web"),
+    *("zencrowd_india", "zencrowd_us"),
+)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", DATASETS)
+def test_real_crowds_are_fitted_alike(name: str, data_dir: Path, tmp_path: Path) -> None:
+    crowd = tb.datasets.load(name).responses
+    one = tb.VariationalBayes().fit(crowd)
+    rng = np.random.default_rng(len(name))
+    for n_shards in (1, int(rng.integers(2, 8))):
+        inner = np.sort(rng.choice(np.arange(1, crowd.n_tasks), n_shards - 1, replace=False))
+        edges = [0, *inner.tolist(), crowd.n_tasks]
+        shards = cut(crowd, edges, tmp_path / f"in-{n_shards}")
+        made = tb.distributed.fit(shards, tmp_path / f"out-{n_shards}", probabilities=True)
+        assert_same_fit(one, made)
+
+
+def test_a_model_is_a_start(shards: Path, tmp_path: Path) -> None:
+    one = tb.VariationalBayes().fit(CROWD.responses)
+    made = tb.distributed.fit(shards, tmp_path / "out", start=one, probabilities=True)
+    assert made.n_iter_ < one.n_iter_
+    np.testing.assert_allclose(made.confusion_, one.confusion_, atol=1e-4)
+    with_gold = tb.VariationalBayes().fit(CROWD.responses, gold=GOLD)
+    again = tb.distributed.fit(shards, tmp_path / "gold", start=made.model, gold=GOLD)
+    np.testing.assert_allclose(again.confusion_, with_gold.confusion_, atol=1e-4)
+
+
+def test_the_model_is_saved_asked_and_updated(shards: Path, tmp_path: Path) -> None:
+    made = tb.distributed.fit(shards, tmp_path / "out")
+    made.save(tmp_path / "model.tbm")
+    kept = tb.load(tmp_path / "model.tbm")
+    one = tb.VariationalBayes().fit(CROWD.responses)
+    new = tb.simulate.crowd(50, 30, 3, random_state=9).responses
+    expected = one.predict(new)
+    found = kept.predict(new)
+    np.testing.assert_allclose(_q(found), _q(expected), atol=1e-9)
+    folder = cut(new, even(50, 3), tmp_path / "new")
+    labels = tb.distributed.predict(made, folder, tmp_path / "predicted", probabilities=True)
+    assert [row["task"] for row in labels] == list(new.tasks)
+    top = [row["probability"] for row in labels]
+    np.testing.assert_allclose(top, _q(expected).max(axis=1), atol=1e-9)
+    updated = kept.update(new)
+    assert len(updated.tasks_) == 50
+
+
+def test_units_are_cut_by_the_input_and_change_rounding_alone(shards: Path, tmp_path: Path) -> None:
+    one = tb.VariationalBayes().fit(CROWD.responses)
+    for units in (1, 3, 5):
+        made = tb.distributed.fit(shards, tmp_path / str(units), units=units, probabilities=True)
+        assert_same_fit(one, made)
+
+
+def test_the_same_fit_twice_has_the_same_bits(shards: Path, tmp_path: Path) -> None:
+    first, second = (
+        bits(tb.distributed.fit(shards, tmp_path / name, links=LINKS)) for name in ("a", "b")
+    )
+    assert first == second
+
+
+def test_tables_are_packed_first_and_fitted_alike(tmp_path: Path) -> None:
+    tables = cut(CROWD.responses, even(1200, 3), tmp_path / "parquet", ".parquet")
+    made = tb.distributed.fit(tables, tmp_path / "out")
+    assert made.n_iter_ == tb.VariationalBayes().fit(CROWD.responses).n_iter_
+    assert not (tmp_path / "out" / ".tiebreak").exists()
+    expected = bits(made)
+    for suffix in (".csv", ".csv.gz", ".jsonl"):
+        tables = cut(CROWD.responses, even(1200, 3), tmp_path / suffix[1:], suffix)
+        assert bits(tb.distributed.fit(f"{tables}/*{suffix}", tmp_path / "again")) == expected
+    uri = f"file://{tmp_path}/parquet/*.parquet"
+    assert bits(tb.distributed.fit(uri, tmp_path / "uri")) == expected
+
+
+REFUSED = {
+    "auto": (tb.VariationalBayes(worker_model="auto"), "fitted on one machine.*'subtypes'"),
+    "silence": (tb.VariationalBayes(saw_all=True), "saw_all counts silence on one machine"),
+    "spectral": (tb.VariationalBayes(init="spectral"), "init='majority'"),
+    "mean field": (
+        tb.VariationalBayes(link_options=tb.MeanFieldOptions()),
+        "links are exact",
+    ),
+    "device": (tb.VariationalBayes(backend="cuda"), "sweeps on one machine"),
+    "pool": (tb.LogOpinionPool(), "VariationalBayes, DawidSkene and MajorityVote"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_fitted_is_refused_before_any_work(name: str, tmp_path: Path) -> None:
+    estimator, words = REFUSED[name]
+    with pytest.raises(OptionError, match=words):
+        tb.distributed.fit(tmp_path / "nowhere", tmp_path / "out", estimator=estimator)
+    assert not (tmp_path / "out").exists()
