@@ -71,7 +71,8 @@ def test_both_backends_find_the_same_calibration(n_classes: int) -> None:
             calibration.fit(scores, n_responses, evidence, 0.35, backend)
             for backend in (reference, compiled)
         ]
-        assert found[0] == pytest.approx(found[1], rel=1e-12)
+        assert found[0][:2] == pytest.approx(found[1][:2], rel=1e-12)
+        assert found[0] == pytest.approx(found[1], rel=1e-7)  # spreads are differences of costs
 
 
 @pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
