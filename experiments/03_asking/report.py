@@ -69,10 +69,9 @@ Where answers may be wrong, nothing is known for good: a task stays open, as uns
 of it leaves it, and a second question about it competes by its gain as any other. Gains are then
 those of an answer that errs as often as people were found to: what could change no label is worth
 next to nothing. A task that somebody named serves as an example from a belief of
-0.9<!-- tiebreak.ask.beliefs.SURE --> on, or of 0.99<!-- tiebreak.ask.beliefs.SUREST --> where its
-class has one such, and a comparison with it gains less, the less it is believed. All that was tied
-to an example hangs on it: its label, or that of a task that was tied to it, gains what that is in
-doubt.
+0.9<!-- tiebreak.ask.beliefs.SURE --> on, and a comparison with it gains less, the less it is
+believed. All that was compared with an example hangs on it, so that one that comes into doubt is
+asked about again first.
 
 With `kinds=("same",)` pairs are chosen by `strategy="adaptive"`: every class has a *core*, a few
 sure tasks and those found to be the same; cores of classes that the crowd may have confused are

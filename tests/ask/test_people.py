@@ -177,14 +177,7 @@ def test_what_was_compared_with_an_example_hangs_on_it() -> None:
     answers = [event(1, "ann", "label", "a", "x"), event(2, "bob", "same", "b", "a")]
     answers += [event(3, "bob", "different", "a", "c"), event(4, "ann", "same", "d", "c")]
     found = weigh(job, answers, np.full((5, 2), 0.5), np.zeros(5), None)
-    doubt = 1.0 - found.r[0].max()
-    belief = found.r.max(axis=1)
-    gains = found.gain_for_others(5)
-    assert gains[0] == pytest.approx(2.0 * doubt)
-    first, second = (1, 2) if belief[1] >= belief[2] else (2, 1)
-    assert gains[first] == pytest.approx(0.9 * 2.0 * doubt)
-    assert gains[second] == pytest.approx(0.8 * 2.0 * doubt)
-    assert gains[3:].tolist() == [0.0, 0.0]
+    assert found.hanging(5).tolist() == [2.0, 0.0, 0.0, 0.0, 0.0]
     assert found.error == pytest.approx(np.mean([*found.rates.values()]))
 
 

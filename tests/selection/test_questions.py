@@ -177,12 +177,12 @@ def test_an_example_in_doubt_is_asked_about_first_where_much_hangs_on_it() -> No
     rng = np.random.default_rng(0)
     alone = choose_questions(model, state, 1, ("same", "label"), costs, rng)
     assert alone[0].task != model.tasks_[0]
-    gain_for_others = np.zeros(len(model.tasks_))
-    gain_for_others[0] = 3.0
-    state = state._replace(gain_for_others=gain_for_others)
+    hanging = np.zeros(len(model.tasks_))
+    hanging[0] = 30.0
+    state = state._replace(hanging=hanging)
     rows = choose_questions(model, state, 1, ("same", "label"), costs, rng)
     assert (rows[0].kind, rows[0].task) == ("label", model.tasks_[0])
-    assert rows[0].gain == pytest.approx(3.0 + value.answer_gain(state.q[0], 0.02))
+    assert rows[0].gain == pytest.approx(30.0 * 0.1 + value.answer_gain(state.q[0], 0.02))
 
 
 def test_a_group_counts_for_all_its_tasks() -> None:

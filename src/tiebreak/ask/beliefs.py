@@ -16,8 +16,8 @@ from tiebreak.link_graph import OPEN
 from tiebreak.selection.adaptive import TaskState
 from tiebreak.selection.asking import task_state, tempered
 
-SURE = 0.9  # belief in a label, for a task to be shown as an example where answers may err
-SUREST = 0.99  # … if its class has one such: a label that the crowd agrees with
+SURE = 0.9  # belief in a label, for a task to be shown as an example where answers may err: one
+# answer that the crowd does not contradict is enough; comparisons are priced by the belief
 
 
 def believed(
@@ -73,7 +73,7 @@ def state_of(job: Job, model: VariationalBayes, q: Floats, given: AnsweredJob) -
         known=known,
         example=_examples(q, given, known),
         error=given.weighed.error,
-        gain_for_others=given.weighed.gain_for_others(len(q)),
+        hanging=given.weighed.hanging(len(q)),
     )
 
 
@@ -81,17 +81,12 @@ def _examples(q: Floats, given: AnsweredJob, known: Codes) -> Codes:
     """Return the class that each task can be shown as an example of: named, and believed.
 
     What was only compared with another example is none, or errors would add up along a chain.
-    Where a class has examples that hardly anything speaks against, it has no others.
     """
     example = known.copy()
-    if given.weighed is None:
-        return example
-    task = given.weighed.task[given.weighed.is_labelled]
-    task = task[known[task] == OPEN]
-    label = q[task].argmax(axis=1)
-    belief = q[task].max(axis=1)
-    for k in range(q.shape[1]):
-        of_class = label == k
-        least = SUREST if (belief[of_class] >= SUREST).any() else SURE
-        example[task[of_class & (belief >= least)]] = k
+    if given.weighed is not None:
+        label = given.weighed.r.argmax(axis=1)
+        for place in np.flatnonzero(given.weighed.is_labelled).tolist():
+            task = int(given.weighed.task[place])
+            if example[task] == OPEN and q[task, label[place]] >= SURE:
+                example[task] = label[place]
     return example

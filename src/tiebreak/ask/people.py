@@ -39,7 +39,6 @@ STANDING = 20.0  # answers, or tasks, that a prior counts for: evidence overrule
 TURNS = 30  # of messages and rates; they settle in fewer
 RESERVE = 0.5  # of doubt in the crowd on tasks that are asked about, before it is learnt
 LEAST = 1e-12  # of a belief
-DEPUTY = (0.9, 0.8)  # of what a label of an example tells, for tasks that were tied to it
 
 
 class PeopleSaid(NamedTuple):
@@ -89,25 +88,12 @@ class Weighed(NamedTuple):
     rates: dict[str, float]  # by person: how often answers are wrong
     error: float  # how often an answer is wrong, over all of them
     reserve: float  # how often what the crowd says of such tasks tells nothing
-    tied: tuple[Offsets, ...]  # for each task with a label, those without that were tied to it
+    n_hanging: Floats  # (n,) how many tasks without a label were compared with each that has one
 
-    def gain_for_others(self, n_tasks: int) -> Floats:
-        """Return what a label of each task would put right in others, (n_tasks,).
-
-        All that was tied to an example is as wrong as it is. Who has named it cannot be asked
-        again, and a label of a task that was tied to it tells nearly as much: that holds for the
-        two of them that are believed most.
-        """
+    def hanging(self, n_tasks: int) -> Floats:
+        """Return how many labels hang on each task as an example, (n_tasks,)."""
         found = np.zeros(n_tasks)
-        belief = self.r.max(axis=1)
-        for example in np.flatnonzero(self.is_labelled).tolist():
-            others = self.tied[example]
-            at_stake = len(others) * (1.0 - belief[example])
-            found[self.task[example]] += at_stake
-            deputies = others[np.argsort(-belief[others], kind="stable")[: len(DEPUTY)]]
-            for share, deputy in zip(DEPUTY, deputies.tolist(), strict=False):
-                at = self.task[deputy]
-                found[at] = max(found[at], share * at_stake)
+        found[self.task] = self.n_hanging
         return found
 
 
@@ -147,7 +133,7 @@ def weigh(
         dict(zip(people, rate.tolist(), strict=True)),
         float(rate @ n_said / n_said.sum()),
         reserve,
-        _tied_to_each(labelled, said, two_classes=n_classes == 2),
+        _n_hanging(labelled, said),
     )
 
 
@@ -250,18 +236,15 @@ def _share_heard(said: PeopleSaid, is_counted: Mask) -> Floats:
     return np.asarray(1.0 / (1.0 + DEPENDENCE * np.maximum(n_others, 0.0)))
 
 
-def _tied_to_each(is_labelled: Mask, said: PeopleSaid, *, two_classes: bool) -> tuple[Offsets, ...]:
-    """Return, for each task with a label, those without one that comparisons tie to it."""
-    ties = said.is_link & (said.is_yes | two_classes)
-    left = said.task[ties]
-    right = said.other[ties]
-    example = np.concatenate([left, right])
-    task = np.concatenate([right, left])
-    hangs = is_labelled[example] & ~is_labelled[task]
-    return tuple(
-        np.unique(task[hangs & (example == at)]) if is_labelled[at] else np.empty(0, dtype=np.int64)
-        for at in range(len(is_labelled))
-    )
+def _n_hanging(is_labelled: Mask, said: PeopleSaid) -> Floats:
+    """Count, for each task that was given a label, those without one that were compared with it."""
+    found = np.zeros(len(is_labelled))
+    left = said.task[said.is_link]
+    right = said.other[said.is_link]
+    for example, task in ((left, right), (right, left)):
+        hangs = is_labelled[example] & ~is_labelled[task]
+        np.add.at(found, example[hangs], 1.0)
+    return found
 
 
 def _tied(named: Mask, said: PeopleSaid, *, two_classes: bool) -> Mask:
