@@ -247,7 +247,7 @@ report of `tiebreak panel` with 200 known labels.
 def _asking(result: dict[str, Any]) -> str:
     rows = "\n".join(
         f"| {row['classes']} | {median(row['first_fit_seconds']) * 1e3:.0f} ms | "
-        f"{max(row['choosing_seconds']):.2f} s | {median(row['refit_seconds']) * 1e3:.0f} ms | "
+        f"{max(row['choosing_seconds']):.2f} s | {median(row['refit_seconds'][1:]) * 1e3:.0f} ms | "
         f"{row['refit_share']:.2f} | {median(row['mixed_choosing_seconds']):.2f} s | "
         f"{row['mixed_refit_share']:.2f} |"
         for row in result["rows"]
@@ -257,7 +257,7 @@ def _asking(result: dict[str, Any]) -> str:
 {result["tasks"]:,} tasks, {result["responses"]:,} responses: the first fit, choosing the next 20
 pairs (the slowest round), and fitting again with their answers from where the model ended, as a
 session does between batches: until no probability moves by {result["tolerance"]:g}. Times are
-medians over {len(result["rows"][0]["first_fit_seconds"])} rounds of a first fit and a refit
+medians over {len(result["rows"][0]["first_fit_seconds"]) - 1} rounds of a first fit and a refit
 side by side. Mixed: 20 questions, labels and links together, chosen (the median) and answered.
 
 | classes | first fit | choosing | refit | refit / first | mixed: choosing | mixed: refit / first |

