@@ -66,7 +66,8 @@ class Experiment:
     """How an experiment is run: its cases, what a case does, what is kept of it.
 
     A case is a named tuple with dataset, method and seed among its fields. Cases that differ in
-    the seed only make up a cell of `results.json`, in the order of the seeds.
+    the seed only make up a cell of `results.json`, in the order of the seeds. With `unfold` a cell
+    may have fewer seeds than are wanted, as it says itself (`seeds`): the first, without a gap.
     """
 
     folder: Path
@@ -76,6 +77,7 @@ class Experiment:
     cell_of: Callable[[Any], str]  # the name of its cell
     summary: Callable[[list[Row]], dict[str, Any]]  # what is kept of the rows of a cell
     about: Callable[[], dict[str, Any]] = dict  # what else is kept once
+    unfold: Callable[[dict[str, Any]], list[Row]] | None = None  # the rows of a kept cell, by seed
 
     def main(self) -> None:
         """Run what is missing, or collect what was run: the command line of run.py."""
@@ -100,16 +102,35 @@ class Experiment:
             if case.method in methods
             and case.dataset in datasets
             and case.seed < last_seed
-            and self.cell_of(case) not in kept
+            and not self.is_kept(case, kept)
         ]
         run_cases(wanted, self.work, self.folder / RUNS, jobs=chosen.jobs, progress=progress())
+
+    def is_kept(self, case: Any, kept: dict[str, Any]) -> bool:
+        cell = kept.get(self.cell_of(case))
+        if cell is None or self.unfold is None:
+            return cell is not None
+        return bool(case.seed < self.config["first_seed"] + cell["seeds"])
+
+    def rows_of(self, cases: list[Any], rows: dict[Any, Row], cell: Any) -> list[Row]:
+        """Return the rows of a cell, seed by seed, as far as they were run without a gap."""
+        kept = self.unfold(cell) if self.unfold is not None and cell is not None else []
+        found = []
+        for at, case in enumerate(cases):
+            if case not in rows and at >= len(kept):
+                break
+            found.append(rows[case] if case in rows else kept[at])
+        return found
 
     def kept_cells(self) -> dict[str, Any]:
         path = self.folder / RESULTS
         return json.loads(path.read_text("utf-8"))["cells"] if path.exists() else {}
 
     def collect(self) -> None:
-        """Put the cells that were run in full into `results.json`; the others stay as they were."""
+        """Put the cells that were run in full into `results.json`; the others stay as they were.
+
+        With `unfold` those that were run in part are put there, too.
+        """
         members: dict[str, list[Any]] = {}
         for case in self.cases():
             members.setdefault(self.cell_of(case), []).append(case)
@@ -117,8 +138,9 @@ class Experiment:
         cells = {key: kept[key] for key in members if key in kept}
         rows = finished(self.folder / RUNS, type(self.cases()[0]))
         for key, of_cell in members.items():
-            if all(case in rows for case in of_cell):
-                cells[key] = self.summary([rows[case] for case in of_cell])
+            found = self.rows_of(of_cell, rows, kept.get(key))
+            if len(found) == len(of_cell) or (found and self.unfold is not None):
+                cells[key] = self.summary(found)
         seeds = {name: self.config[name] for name in ("seeds", "first_seed")}
         about = json.dumps({**made_on(), **seeds, **self.about()})
         lines = ",\n".join(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from common import NAMES, Cells, Difference, mean
 from crowds import CONFIG, HERE, SIMULATED
 from run import cases, cell_of
+
+from tiebreak.wording import counted
 
 REAL: list[str] = CONFIG["datasets"]
 DATASETS: list[str] = [*REAL, *SIMULATED]
@@ -17,7 +20,7 @@ TITLES = {**NAMES, **{name: f"Simulated, {k} classes" for name, k in SIMULATED.i
 
 
 class Curves(Cells):
-    """Macro-F after so much was asked. A cell that was not run in full counts as missing."""
+    """Macro-F after so much was asked, over as many seeds as were run."""
 
     def __init__(self) -> None:
         super().__init__(HERE)
@@ -36,9 +39,22 @@ class Curves(Cells):
         return self.cells.get(f"{dataset}/{method}")
 
     def scores(self, dataset: str, method: str) -> np.ndarray:
-        """Return macro-F, (seeds, places); one row where all seeds have the same."""
+        """Return macro-F, (seeds, places)."""
         cell = self.cell(dataset, method)
-        return np.zeros((0, 0)) if cell is None else np.array(cell["macro_f"], dtype=float)
+        if cell is None:
+            return np.zeros((0, 0))
+        rows = np.array(cell["macro_f"], dtype=float)
+        return np.repeat(rows, cell["seeds"], axis=0) if len(rows) == 1 else rows
+
+    def seeds(self, methods: Iterable[str]) -> str:
+        """Say how many seeds the cells of some methods have."""
+        cells = (self.cell(dataset, method) for dataset in DATASETS for method in methods)
+        found = sorted({cell["seeds"] for cell in cells if cell is not None})
+        if not found:
+            return "no seeds"
+        if found[0] == found[-1]:
+            return counted(found[0], "seed")
+        return f"{found[0]} to {found[-1]} seeds"
 
     def labels(self, dataset: str, cost: float, budget: float) -> np.ndarray:
         """Return what labels alone reach, at a cost each, over seeds."""

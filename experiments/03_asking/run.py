@@ -4,8 +4,8 @@
 
 Answers come from gold; of two people one may err. Each case, one method on one dataset with one
 seed, is a line of `runs.jsonl` beside this file (not kept in the repository). With --collect,
-complete cells go to `results.json`, which is kept, and which `report.py` turns into tables and
-figures. A second call skips what either file holds already.
+cells go to `results.json`, which is kept, with as many seeds as were run, and which `report.py`
+turns into tables and figures. A second call skips what either file holds already.
 """
 
 from __future__ import annotations
@@ -82,13 +82,30 @@ def cell_of(case: Case) -> str:
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     kept = {name: [row[name] for row in rows] for name in ("macro_f", "by_swap", "apart", "asked")}
     kept = {name: each for name, each in kept.items() if each[0] is not None}
+    n_seeds = len(rows)
     if all(each == kept["macro_f"][0] for each in kept["macro_f"]):
         kept["macro_f"] = kept["macro_f"][:1]  # the same for every seed
     return {
         "n": rows[0]["n"],
+        "seeds": n_seeds,
         **kept,
         "seconds": round(float(np.mean([row["seconds"] for row in rows])), 2),
     }
+
+
+def unfold(cell: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows that `summary` was made of; each took the mean of their seconds."""
+    every = {name: cell.get(name) for name in ("macro_f", "by_swap", "apart", "asked")}
+    if len(cell["macro_f"]) == 1:
+        every["macro_f"] = cell["macro_f"] * cell["seeds"]
+    return [
+        {
+            "n": cell["n"],
+            "seconds": cell["seconds"],
+            **{name: None if each is None else each[at] for name, each in every.items()},
+        }
+        for at in range(cell["seeds"])
+    ]
 
 
 def about() -> dict[str, Any]:
@@ -110,4 +127,5 @@ if __name__ == "__main__":
         cell_of,
         summary,
         about,
+        unfold,
     ).main()

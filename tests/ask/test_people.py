@@ -14,6 +14,7 @@ import tiebreak as tb
 from tiebreak.ask.job import Job, take_job
 from tiebreak.ask.log import Event
 from tiebreak.ask.people import RESERVE, Weighed, weigh
+from tiebreak.inference.calibration import DEPENDENCE
 
 TASKS = "abcde"
 CLASSES = "xyz"
@@ -79,15 +80,22 @@ def test_on_a_tree_it_is_what_all_labellings_say(
     for kind, task, label in labels[:5]:
         answers.append(event(99, "bob", kind, TASKS[task], CLASSES[label % n_classes]))
     found = weigh(job, answers, own, np.zeros(len(own)), 0.1)
-    with_reserve = (1.0 - RESERVE) * own + RESERVE / n_classes
-    base = found.is_labelled[np.searchsorted(found.task, np.arange(len(TASKS))) % len(found.task)]
-    base &= np.isin(np.arange(len(TASKS)), found.task)
-    base |= n_classes > 2  # with two classes, what the crowd says does not go along links
-    people_only = np.where(base[:, None], with_reserve, 1.0 / n_classes)
-    expected = by_enumeration(job, answers, people_only, 0.1)
-    expected *= np.where(base[:, None], 1.0, with_reserve)  # the crowd's word on each task itself
+    with_reserve = (1.0 - found.reserve) * own + found.reserve / n_classes
+    heard = shares_heard(found, parents)[:, None] if n_classes == 2 else np.ones((len(TASKS), 1))
+    expected = by_enumeration(job, answers, with_reserve**heard, 0.1)
+    expected *= with_reserve ** (1.0 - heard)  # the rest of the crowd's word: on the task itself
     expected /= expected.sum(axis=1, keepdims=True)
     assert found.r == pytest.approx(expected[found.task], abs=1e-9)
+
+
+def shares_heard(found: Weighed, parents: list[int]) -> Any:
+    """Return how much of the crowd's word goes along links, two classes: all are one tree."""
+    labelled = np.zeros(len(TASKS), dtype=bool)
+    labelled[found.task[found.is_labelled]] = True
+    in_tree = np.arange(len(TASKS)) <= len(parents)
+    n = int((in_tree & ~labelled).sum())
+    share = 1.0 / (1.0 + DEPENDENCE * (n - 1)) if n else 1.0
+    return np.where(labelled | ~in_tree, 1.0, share)
 
 
 def two_people(n_tasks: int, error: float, seed: int) -> tuple[Job, list[Event], Any, Weighed]:
@@ -133,3 +141,64 @@ def test_a_crowd_that_is_wrong_of_many_does_not_rename_an_example() -> None:
     assert (found.r.argmax(axis=1) == 0).all()
     assert found.is_named.all()
     assert found.is_labelled.tolist() == [True, False, False, False, False]
+
+
+def crowd_and_people(
+    n_tasks: int, wrong_of_crowd: float, errors: dict[str, float], seed: int
+) -> Weighed:
+    """Let people take turns on tasks of which the crowd says .95; it is wrong so often."""
+    rng = np.random.default_rng(seed)
+    names = [f"t{i}" for i in range(n_tasks)]
+    job = take_job([(name, "w", CLASSES[i % 3]) for i, name in enumerate(names)])
+    truth = rng.integers(0, 3, n_tasks)
+    says = np.where(rng.random(n_tasks) < wrong_of_crowd, (truth + 1) % 3, truth)
+    own = np.full((n_tasks, 3), 0.025)
+    own[np.arange(n_tasks), says] = 0.95
+    answers = []
+    for i, who in zip(range(n_tasks), itertools.cycle(errors), strict=False):
+        label = (truth[i] + (rng.random() < errors[who])) % 3
+        answers.append(event(i + 1, who, "label", job.key[i], job.class_key[int(label)]))
+    return weigh(job, answers, own, np.zeros(n_tasks), None)
+
+
+def test_an_honest_crowd_tells_who_errs_and_a_crowd_that_is_sure_and_wrong_does_not() -> None:
+    errors = {"ann": 0.0, "bob": 0.2}
+    honest = crowd_and_people(400, 0.05, errors, 1)
+    assert honest.reserve < 0.5 * RESERVE
+    assert honest.rates["bob"] > max(0.07, 5.0 * honest.rates["ann"])
+    wrong = crowd_and_people(400, 0.5, {"ann": 0.0, "bob": 0.0}, 1)
+    assert wrong.reserve > 1.2 * RESERVE
+    assert max(wrong.rates.values()) < 0.05
+    assert (wrong.r.max(axis=1) > 0.5).all()
+
+
+def test_what_was_compared_with_an_example_hangs_on_it() -> None:
+    job = job_of(2)
+    answers = [event(1, "ann", "label", "a", "x"), event(2, "bob", "same", "b", "a")]
+    answers += [event(3, "bob", "different", "a", "c"), event(4, "ann", "same", "d", "c")]
+    found = weigh(job, answers, np.full((5, 2), 0.5), np.zeros(5), None)
+    assert found.hanging(5).tolist() == [2.0, 0.0, 0.0, 0.0, 0.0]
+    assert found.error == pytest.approx(np.mean([*found.rates.values()]))
+
+
+def test_two_contradictions_do_not_rename_an_example_that_the_crowd_supports() -> None:
+    """Sixty tasks are compared with one; two of them with another, too, and contradict."""
+    names = [f"t{i}" for i in range(62)]
+    job = take_job([(name, "w", CLASSES[i % 2]) for i, name in enumerate(names)])
+    truth = np.arange(62) % 2
+    own = np.full((62, 2), 0.2)
+    own[np.arange(62), truth] = 0.8
+    answers = [
+        event(1, "ann", "label", "t0", job.class_key[0]),
+        event(2, "ann", "label", "t1", job.class_key[1]),
+    ]
+    for i in range(2, 62):
+        who = ("ann", "bob")[i % 2]
+        errs = i in (11, 21)  # bob
+        kind = "same" if (truth[i] == truth[0]) != errs else "different"
+        answers.append(event(i + 1, who, kind, names[i], "t0"))
+    answers += [event(70 + i, "ann", "same", names[i], "t1") for i in (11, 21)]
+    found = weigh(job, answers, own, np.zeros(62), None)
+    once = ~np.isin(found.task, (1, 11, 21))
+    assert (found.r.argmax(axis=1) == truth[found.task])[once].all()
+    assert (found.r.max(axis=1) > 0.9)[once].all()

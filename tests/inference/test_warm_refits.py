@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from properties.strategies import Crowd, crowds, problem_of
 
 import tiebreak as tb
+from tiebreak.ids import Ids
 from tiebreak.inference import response_patterns, vb
 from tiebreak.inference.exact_links import ascents as joint
 from tiebreak.kernels import compiled, reference
@@ -219,3 +220,48 @@ def test_tasks_that_links_make_one_are_swept_until_they_rest() -> None:
     assert kept[first] < 1e-9
     assert kept[moved] > 0.9
     assert model.n_iter_ > 1
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_what_plain_vb_expects_is_found_once_and_changes_nothing(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = crowd(3)
+    links = links_of(made, 18)
+    gold = dict(list(made.gold.to_dict().items())[:9])
+    options: dict[str, Any] = {"tol": 1e-3, "backend": backend}
+    first = tb.VariationalBayes(**options).fit(made.responses)
+    given: dict[str, Any] = {"links": links.select(np.arange(9)), "gold": gold}
+    second = tb.VariationalBayes(**options).fit(made.responses, start=first, **given)
+    kept = second._warm_start.plain_logs
+    assert kept is not None
+    asked: list[Any] = []
+    found = vb._expected_logs
+
+    def listens(problem: Any, beliefs: Any) -> Any:
+        asked.append(beliefs.beta)
+        return found(problem, beliefs)
+
+    monkeypatch.setattr(vb, "_expected_logs", listens)
+    third = tb.VariationalBayes(**options).fit(made.responses, links=links, gold=gold, start=second)
+    assert second._warm_start.plain is not None
+    plain = second._warm_start.plain.beta
+    assert not any(beta is plain for beta in asked)
+    assert third._warm_start.plain_logs is kept
+    second._warm_start = second._warm_start._replace(plain_logs=None)
+    anew = tb.VariationalBayes(**options).fit(made.responses, links=links, gold=gold, start=second)
+    assert any(beta is plain for beta in asked)
+    assert np.array_equal(anew.probabilities_, third.probabilities_)
+    assert anew.calibration_ == third.calibration_
+
+
+def test_labels_are_counted_once_and_anew_for_other_responses() -> None:
+    made = crowd(3).responses
+    counts = made.count_labels()
+    by_hand = np.zeros((made.n_workers, 3), dtype=int)
+    np.add.at(by_hand, (made.worker_of_each(), made.label_of_each()), 1)
+    assert counts.tolist() == by_hand.tolist()
+    assert made.count_labels() is counts
+    wider = made.with_classes(Ids([*made.classes, "c9"]))
+    assert wider.count_labels().shape == (made.n_workers, 4)
+    assert wider.count_labels().sum() == counts.sum()

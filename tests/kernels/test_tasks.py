@@ -102,6 +102,33 @@ def test_a_compiled_sweep_of_weighted_responses_equals_the_reference(
     assert_sweeps_agree(sweep)
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 4, 5, 8, 10, 11, 15, 20, 40])
+def test_compiled_scaled_probabilities_equal_the_reference(
+    n_classes: int, weights: bool, n_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "RESPONSES_PER_CHUNK", 500)  # several chunks
+    tasks, _, log_prior, log_table = some_crowd(n_classes, 700, 20, weights=weights)
+    scale = np.random.default_rng(2).gamma(2.0, 0.5, 700)
+    found = compiled.scaled_probabilities(tasks, log_prior, log_table, scale, n_threads)
+    assert_same(found, reference.scaled_probabilities(tasks, log_prior, log_table, scale))
+    assert_same(found.sum(axis=1), np.ones(700))
+    even = compiled.scaled_probabilities(tasks, log_prior, log_table, np.zeros(700))
+    assert_same(even, np.full((700, n_classes), 1.0 / n_classes))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_scaled_probabilities_of_impossible_classes_are_zero(n_classes: int) -> None:
+    tasks, _, log_prior, log_table = some_crowd(n_classes, 700, 20, sparse=True)
+    has_class = np.isfinite(reference.score_tasks(tasks, log_prior, log_table)).any(axis=1)
+    part = layout.part_of(tasks, np.flatnonzero(has_class).astype(np.int32), n_classes)
+    scale = np.full(part.n_tasks, 0.4)
+    found = compiled.scaled_probabilities(part, log_prior, log_table, scale)
+    assert_same(found, reference.scaled_probabilities(part, log_prior, log_table, scale))
+    assert (found == 0.0).any()
+
+
 @pytest.mark.parametrize("by_code", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])

@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 
 import tiebreak as tb
 from tiebreak.errors import OptionError
+from tiebreak.link_graph import OPEN
+from tiebreak.selection import value
 from tiebreak.selection.asking import task_state
-from tiebreak.selection.kinds import KINDS, kinds_by_name
+from tiebreak.selection.kinds import KINDS, LAST_RESORT, kinds_by_name
+from tiebreak.selection.kinds.same import SECOND
+from tiebreak.selection.questions import choose_questions
 from tiebreak.selection.units import open_units
 
 SEEDS = st.integers(0, 10_000)
@@ -114,6 +118,71 @@ def test_two_classes_need_one_label_and_the_rest_is_compared_with_it() -> None:
     rows = tb.selection.questions(model, 10, costs={"label": 2.0}, random_state=0)
     assert [row.kind for row in rows] == ["label"] + ["same"] * 9
     assert {row.other for row in rows[1:]} == {rows[0].task}
+
+
+def asked_of_people(model: Any, n_classes: int, error: float) -> Any:
+    """Return the state of tasks of which nothing is known for good, with task 0 as an example."""
+    state = task_state(model, None)
+    open_to_all = np.full(len(model.tasks_), OPEN, dtype=np.int32)
+    example = open_to_all.copy()
+    example[0] = 0
+    q = state.q.copy()
+    q[0] = 0.02 / (n_classes - 1)
+    q[0, 0] = 0.98
+    return state._replace(q=q, known=open_to_all, example=example, error=error)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("name", ["same", "label", "is"])
+def test_questions_gain_what_an_answer_that_errs_puts_right(name: str, n_classes: int) -> None:
+    """By hand: for every answer the likeliest class after it, times how often it comes."""
+    _, model = fitted(3, n_classes)
+    units = open_units(asked_of_people(model, n_classes, 0.1))
+    prices = kinds_by_name()[name].price(model, units, 1.0)
+    example = np.full(n_classes, 0.02 / (n_classes - 1))
+    example[0] = 0.98
+    for at in np.flatnonzero(np.isfinite(prices.gain)).tolist():
+        q = np.zeros(n_classes)
+        q[units.classes[at]] = units.p[at]
+        yes = np.eye(n_classes)[units.classes[at, 0]] if name == "is" else example
+        yes = 0.1 + 0.8 * yes
+        outcomes = [yes, 1.0 - yes]
+        if name == "label":
+            outcomes = [
+                np.where(np.arange(n_classes) == k, 0.9, 0.1 / (n_classes - 1))
+                for k in range(n_classes)
+            ]
+        gain = sum((q * each).max() for each in outcomes) - q.max()
+        least = LAST_RESORT * (1.0 - units.p[at, 0] if name == "label" else units.p[at, 1])
+        share = SECOND if name == "same" and n_classes > 2 and units.classes[at, 0] != 0 else 1.0
+        assert prices.gain[at] == pytest.approx(max(gain, least) * share, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_an_example_is_not_compared_with_itself(n_classes: int) -> None:
+    _, model = fitted(3, n_classes)
+    state = asked_of_people(model, n_classes, 0.1)
+    rng = np.random.default_rng(0)
+    costs = {"same": 1.0, "is": 50.0, "label": 1.0}
+    rows = choose_questions(model, state, 99, ("same", "is"), costs, rng)
+    assert any(row.kind == "same" for row in rows)
+    assert all(row.task != row.other for row in rows)
+
+
+def test_an_example_in_doubt_is_asked_about_first_where_much_hangs_on_it() -> None:
+    _, model = fitted(3, 3)
+    state = asked_of_people(model, 3, 0.02)
+    state.q[0] = (0.9, 0.05, 0.05)
+    costs = {"same": 1.0, "label": 2.0}
+    rng = np.random.default_rng(0)
+    alone = choose_questions(model, state, 1, ("same", "label"), costs, rng)
+    assert alone[0].task != model.tasks_[0]
+    hanging = np.zeros(len(model.tasks_))
+    hanging[0] = 30.0
+    state = state._replace(hanging=hanging)
+    rows = choose_questions(model, state, 1, ("same", "label"), costs, rng)
+    assert (rows[0].kind, rows[0].task) == ("label", model.tasks_[0])
+    assert rows[0].gain == pytest.approx(30.0 * 0.1 + value.answer_gain(state.q[0], 0.02))
 
 
 def test_a_group_counts_for_all_its_tasks() -> None:

@@ -70,3 +70,14 @@ def test_settling_takes_the_best_number_of_classes(seed: int, k: int) -> None:
     q = probabilities(seed, k)
     best = max(settled_by_hand(q, m) for m in range(1, k))
     assert value.settling_gain(q[None])[0] == pytest.approx(best, abs=1e-12)
+
+
+@given(seeds, classes, st.floats(0.0, 0.4))
+def test_an_answer_that_may_be_wrong_gains_what_a_vote_of_such_a_worker_does(
+    seed: int, n_classes: int, error: float
+) -> None:
+    p = np.sort(probabilities(seed, n_classes))[::-1]
+    confusion = np.full((n_classes, n_classes), error / (n_classes - 1))
+    np.fill_diagonal(confusion, 1.0 - error)
+    assert value.answer_gain(p, error) == pytest.approx(value.vote_gain(p, confusion), abs=1e-12)
+    assert value.answer_gain(p, 0.0) == pytest.approx(value.gold_gain(p), abs=1e-12)

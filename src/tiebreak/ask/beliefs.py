@@ -16,7 +16,8 @@ from tiebreak.link_graph import OPEN
 from tiebreak.selection.adaptive import TaskState
 from tiebreak.selection.asking import task_state, tempered
 
-SURE = 0.99  # belief in a label, for a task to be shown as an example where answers may err
+SURE = 0.9  # belief in a label, for a task to be shown as an example where answers may err: one
+# answer that the crowd does not contradict is enough; comparisons are priced by the belief
 
 
 def believed(
@@ -71,7 +72,8 @@ def state_of(job: Job, model: VariationalBayes, q: Floats, given: AnsweredJob) -
         settled=settled,
         known=known,
         example=_examples(q, given, known),
-        needs_sure_examples=True,
+        error=given.weighed.error,
+        hanging=given.weighed.hanging(len(q)),
     )
 
 

@@ -15,8 +15,10 @@ import numpy as np
 from scipy.special import expit, logit
 
 from tiebreak.gold import GoldCodes
-from tiebreak.kernels.arrays import softmax
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.inference.nelder_mead import Point, minimise
+from tiebreak.kernels import reference
+from tiebreak.kernels.contract import SweepBackend
+from tiebreak.kernels.layout import CalibrationData, Codes, Floats
 from tiebreak.link_graph import LinkCodes, each_once
 
 DEPENDENCE = 0.35  # ρ expected of people; chosen on ten datasets, see docs/probabilities.md
@@ -72,7 +74,13 @@ class Honesty(NamedTuple):
     dependence: float = DEPENDENCE
 
 
-def fit(scores: Floats, n_responses: Floats, evidence: Evidence, dependence: float) -> Calibration:
+def fit(
+    scores: Floats,
+    n_responses: Floats,
+    evidence: Evidence,
+    dependence: float,
+    backend: SweepBackend = reference,
+) -> Calibration:
     """Return ρ and t that make probabilities fit links and gold best: [eq:calibration].
 
     Parameters
@@ -84,31 +92,30 @@ def fit(scores: Floats, n_responses: Floats, evidence: Evidence, dependence: flo
     dependence
         ρ as expected before any evidence.
     """
-    from scipy.optimize import minimize  # takes as long to load as all the rest of a small fit
-
     expected = float(logit(max(dependence, LOWEST_DEPENDENCE)))
+    data = _data_of(scores, n_responses, evidence)
 
-    def cost(x: Floats) -> float:
-        calibration = Calibration(float(expit(x[0])), float(np.exp(x[1])))
-        q = softmax(calibration.scale(n_responses)[:, None] * scores)
+    def cost(x: Point) -> float:
         prior = ((x[0] - expected) / LOGIT_SPREAD) ** 2 + (x[1] / LOG_SPREAD) ** 2
-        return float(prior / 2.0 - _log_likelihood(q, evidence))
+        dependence = float(expit(x[0]))
+        multiplier = float(np.exp(x[1]))
+        return prior / 2.0 - backend.calibration_log_likelihood(data, dependence, multiplier)
 
-    found = minimize(cost, [expected, 0.0], method="Nelder-Mead", options={"xatol": 1e-4})
-    best = Calibration(float(expit(found.x[0])), float(np.exp(found.x[1])))
-    return _with_spread(best, cost, found.x)
+    x = minimise(cost, (expected, 0.0))
+    best = Calibration(float(expit(x[0])), float(np.exp(x[1])))
+    return _with_spread(best, cost, x)
 
 
-def _with_spread(best: Calibration, cost: Callable[[Floats], float], at: Floats) -> Calibration:
+def _with_spread(best: Calibration, cost: Callable[[Point], float], at: Point) -> Calibration:
     """Say how far it is known, by Laplace's method: the inverse of how the cost bends there."""
-    one = np.array([BEND, 0.0])
-    other = np.array([0.0, BEND])
+
+    def beside(one: int, other: int) -> float:
+        return cost((at[0] + one * BEND, at[1] + other * BEND))
+
     least = cost(at)
-    first = cost(at + one) - 2.0 * least + cost(at - one)
-    second = cost(at + other) - 2.0 * least + cost(at - other)
-    apart = cost(at + one + other) - cost(at + one - other)
-    apart -= cost(at - one + other) - cost(at - one - other)
-    mixed = apart / 4.0
+    first = beside(1, 0) - 2.0 * least + beside(-1, 0)
+    second = beside(0, 1) - 2.0 * least + beside(0, -1)
+    mixed = (beside(1, 1) - beside(1, -1) - (beside(-1, 1) - beside(-1, -1))) / 4.0
     size = first * second - mixed**2
     if first <= 0.0 or size <= 0.0:  # no bowl: the priors still hold
         return best
@@ -120,15 +127,19 @@ def _with_spread(best: Calibration, cost: Callable[[Floats], float], at: Floats)
     )
 
 
-def _log_likelihood(q: Floats, evidence: Evidence) -> float:
-    total = 0.0
+def _data_of(scores: Floats, n_responses: Floats, evidence: Evidence) -> CalibrationData:
+    """Lay out what is asked for a hundred times; all of it copied, so that kernels can write it."""
     links = evidence.links
     gold = evidence.gold
-    if links is not None:
-        same = np.clip((q[links.left] * q[links.right]).sum(axis=1), 0.0, 1.0)
-        says = np.where(links.must, same, 1.0 - same)
-        total += np.log((1.0 - evidence.error) * says + evidence.error * (1.0 - says)).sum()
-    if gold is not None:
-        shares = q[gold.task, gold.label]
-        total += np.log(np.maximum(shares, TRUSTED_ERROR)).sum()
-    return float(total)
+    nobody = np.empty(0, dtype=np.int32)
+    return CalibrationData(
+        scores - scores.max(axis=1, keepdims=True),
+        np.maximum(n_responses - 1.0, 0.0),
+        np.array(nobody if links is None else links.left),
+        np.array(nobody if links is None else links.right),
+        np.array(nobody if links is None else links.must, dtype=bool),
+        np.array(evidence.error, dtype=np.float64),
+        np.array(nobody if gold is None else gold.task),
+        np.array(nobody if gold is None else gold.label),
+        TRUSTED_ERROR,
+    )

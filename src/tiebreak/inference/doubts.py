@@ -10,7 +10,6 @@ from scipy.special import bdtr, rel_entr
 
 from tiebreak.errors import note
 from tiebreak.gold import GoldCodes
-from tiebreak.kernels.counting import count_codes
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses import Responses
 
@@ -112,9 +111,7 @@ def note_workers_below_chance(responses: Responses, gold: GoldCodes) -> None:
 
 def votes_of(responses: Responses) -> Offsets:
     """Return how many responses each class has, (n_classes,)."""
-    n_codes = responses.n_workers * responses.n_classes
-    by_code = count_codes(responses.code, n_codes)
-    return np.asarray(by_code.reshape(-1, responses.n_classes).sum(axis=0))
+    return np.asarray(responses.count_labels().sum(axis=0))
 
 
 def _and_more(n: int) -> str:

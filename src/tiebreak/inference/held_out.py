@@ -46,7 +46,7 @@ def choose(
     n_responses = honest.n_responses(plain.responses)[gold.task]
     places = np.arange(len(gold.task), dtype=np.int32)
     by_place = evidence._replace(gold=GoldCodes(places, gold.label))
-    return calibration.fit(scores, n_responses, by_place, honesty.dependence)
+    return calibration.fit(scores, n_responses, by_place, honesty.dependence, plain.backend)
 
 
 def _scores(plain: Problem, beliefs: Beliefs, gold: GoldCodes, *, from_gold: bool) -> Floats:

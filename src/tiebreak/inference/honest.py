@@ -35,12 +35,20 @@ def choose(
         return Calibration(honesty.dependence)
     tasks = evidence.tasks()
     scores = class_scores_of(plain, beliefs, tasks)
-    counted = n_responses(plain.responses)[tasks]
-    return calibration.fit(scores, counted, evidence.among(tasks), honesty.dependence)
+    counted = n_responses(plain.responses, tasks)
+    by_place = evidence.among(tasks)
+    return calibration.fit(scores, counted, by_place, honesty.dependence, plain.backend)
 
 
-def n_responses(tasks: ByTask) -> Floats:
-    """Return the number of responses of each task, by weight."""
+def n_responses(tasks: ByTask, at: Codes | None = None) -> Floats:
+    """Return the number of responses of each task, by weight, or of those listed."""
+    if tasks.weight is None and at is not None:
+        return (tasks.start[at + 1] - tasks.start[at]).astype(np.float64)
+    counted = _of_each_task(tasks)
+    return counted if at is None else counted[at]
+
+
+def _of_each_task(tasks: ByTask) -> Floats:
     if tasks.weight is None:
         return np.diff(tasks.start).astype(np.float64)
     sums = np.concatenate([[0.0], np.cumsum(tasks.weight)])
@@ -55,9 +63,11 @@ def mean_responses(problem: Problem) -> float:
     return float((here.sum() + problem.elsewhere.n_responses) / problem.n_tasks)
 
 
-def class_scores_of(problem: Problem, beliefs: Beliefs, tasks: Codes) -> Floats:
-    """Return the class scores of some tasks, (n, n_classes)."""
-    logs = vb.expected_logs(problem, beliefs)
+def class_scores_of(
+    problem: Problem, beliefs: Beliefs, tasks: Codes, logs: Logs | None = None
+) -> Floats:
+    """Return the class scores of some tasks, (n, n_classes); `logs` as in `scaled_scores`."""
+    logs = vb.expected_logs(problem, beliefs) if logs is None else logs
     part = layout.part_of(problem.tasks, tasks, problem.n_states)
     return vb.class_scores(problem, problem.backend.score_tasks(part, *logs))
 
@@ -70,15 +80,17 @@ def scaled_scores(
     pays: Floats | None = None,
     unit: Codes | None = None,
     n_given: Floats | None = None,
+    logs: Logs | None = None,
 ) -> Floats:
     """Return the scaled class scores of some tasks, (n, n_classes).
 
-    Copies of one task, equal in `unit`, have one prior among them; `pays` says how much of it each
-    holds. It is scaled by the mean over the unit, so that it does not matter which holds it.
+    `logs` is what the beliefs expect, where the caller has found it. Copies of one task, equal in
+    `unit`, have one prior among them; `pays` says how much of it each holds. It is scaled by the
+    mean over the unit, so that it does not matter which holds it.
     """
-    scores = class_scores_of(problem, beliefs, tasks)
-    counted = n_responses(problem.responses) if n_given is None else n_given
-    scale = found.scale(counted[tasks])
+    scores = class_scores_of(problem, beliefs, tasks, logs)
+    counted = n_responses(problem.responses, tasks) if n_given is None else n_given[tasks]
+    scale = found.scale(counted)
     log_prior = problem.states.expected_log_of_class(beliefs.alpha)
     return scale_scores(scores, scale, log_prior, pays, unit)
 
@@ -101,13 +113,18 @@ def scale_scores(
 
 
 def probabilities(
-    problem: Problem, beliefs: Beliefs, found: Calibration, n_given: Floats | None = None
+    problem: Problem,
+    beliefs: Beliefs,
+    found: Calibration,
+    n_given: Floats | None = None,
+    logs: Logs | None = None,
 ) -> Floats:
     """Return the probability of each class of each task, by its responses alone.
 
-    `n_given`, (n_tasks,), is how many responses each has had, where some were dropped.
+    `n_given`, (n_tasks,), is how many responses each has had, where some were dropped; `logs` as in
+    `scaled_scores`.
     """
-    logs = vb.expected_logs(problem, beliefs)
+    logs = vb.expected_logs(problem, beliefs) if logs is None else logs
     scale = found.scale(n_responses(problem.responses) if n_given is None else n_given)
     return probabilities_by(
         logs, problem.tasks, scale, problem.n_classes, problem.backend, problem.n_threads
@@ -118,6 +135,8 @@ def probabilities_by(
     logs: Logs, tasks: ByTask, scale: Floats, n_classes: int, backend: SweepBackend, n_threads: int
 ) -> Floats:
     """Return the probability of each class by expected logs, the scores of each task scaled."""
+    if len(logs[0]) == n_classes:
+        return backend.scaled_probabilities(tasks, *logs, scale, n_threads)
     q = np.empty((tasks.n_tasks, n_classes))
 
     def work(piece: int) -> None:

@@ -103,6 +103,15 @@ class Beliefs(NamedTuple):
     beta: Floats  # as the worker model has them
 
 
+class PlainBeliefs(Beliefs):
+    """Beliefs of plain VB: fits with more and more links and gold ask them what they expect.
+
+    What they expect is kept, since each time it takes as long as a sweep's.
+    """
+
+    logs: Logs | None = None  # as `vb.expected_logs` found them, for confusion matrices
+
+
 class Run(NamedTuple):
     """Where the ascent ended, and the bound at its start and after each sweep.
 

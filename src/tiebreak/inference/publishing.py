@@ -92,7 +92,8 @@ def label_tasks(fitted: Fitted) -> LabelCodes:
     if found.decoded is not None:
         task, decoded = found.decoded
         label[task] = decoded
-    top = np.take_along_axis(found.q, label[:, None], axis=1)[:, 0]
+    first_of_row = np.arange(0, found.q.size, found.q.shape[1])
+    top = found.q.ravel()[first_of_row + label]
     return LabelCodes(*(fitted.patterns.to_tasks(each) for each in (found.q, label, top)))
 
 
@@ -151,7 +152,8 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
     crowd = fitted.inputs.responses
     problem = fitted.problem
     by_class = vb.class_probabilities(problem, fitted.found.run.q)
-    mean_q = np.average(by_class, axis=0, weights=problem.copies)
+    copies = np.ones(len(by_class)) if problem.copies is None else problem.copies
+    mean_q = copies @ by_class / copies.sum()
     votes = doubts.votes_of(crowd)
     has_collapsed = doubts.note_collapse(crowd, votes, mean_q)
     if not has_collapsed:

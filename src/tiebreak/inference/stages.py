@@ -10,7 +10,7 @@ from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import Fit
-from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
+from tiebreak.inference.vb import PlainBeliefs, Problem, Run, Stopping
 from tiebreak.inference.warm_start import WarmStart
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.options import LinkOptions, MeanFieldOptions
@@ -31,7 +31,7 @@ class PlainFit(NamedTuple):
     """Where links and gold start, and the beliefs of plain VB, which has seen neither."""
 
     run: Run
-    beliefs: Beliefs
+    beliefs: PlainBeliefs
 
 
 def lay_out(crowd: Responses) -> ByTask:
@@ -65,15 +65,15 @@ def fit_plain(problem: Problem, start: Start, stopping: Stopping, *, is_alone: b
     warm = start.warm
     if start.is_given and not is_alone and warm is not None and warm.plain is not None:
         implied = warm.implied(problem, start.worker_model)
-        return PlainFit(Run(q, implied, [], 0, converged=True), warm.plain)
+        return PlainFit(Run(q, implied, [], 0, converged=True), warm.plain_beliefs())
     if start.is_given and not is_alone and not start.is_warm:
         implied = vb.implied_beliefs(problem, q)
-        return PlainFit(Run(q, implied, [], 0, converged=True), implied)
+        return PlainFit(Run(q, implied, [], 0, converged=True), PlainBeliefs(*implied))
     run = vb.ascend(problem, q, **stopping._asdict())
     if start.is_given and not is_alone:  # a model of other responses: its q, plain VB from there
         implied = vb.implied_beliefs(problem, q)
-        return PlainFit(Run(q, implied, [], 0, converged=True), run.beliefs)
-    return PlainFit(run, run.beliefs)
+        return PlainFit(Run(q, implied, [], 0, converged=True), PlainBeliefs(*run.beliefs))
+    return PlainFit(run, PlainBeliefs(*run.beliefs))
 
 
 def fit_links_and_gold(

@@ -257,11 +257,12 @@ class VariationalBayes(Estimator):
         self._warm_start = WarmStart(
             crowd,
             whole,
-            plain.beliefs,
+            Beliefs(*plain.beliefs),
             patterns.to_tasks(found.run.q),
             vb.added(problem, found.run.beliefs),
             self.worker_model_,
             patterns.pattern is not None,
+            plain.beliefs.logs,
         )
         publishing.publish(
             self, Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found)

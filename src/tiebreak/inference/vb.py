@@ -17,6 +17,7 @@ from tiebreak.inference.class_prior import ClassPrior, to_classes, within_classe
 from tiebreak.inference.problem import Beliefs as Beliefs
 from tiebreak.inference.problem import LinkModel as LinkModel
 from tiebreak.inference.problem import LinkStep as LinkStep
+from tiebreak.inference.problem import PlainBeliefs as PlainBeliefs
 from tiebreak.inference.problem import Problem as Problem
 from tiebreak.inference.problem import Run as Run
 from tiebreak.inference.problem import Stopping as Stopping
@@ -99,6 +100,12 @@ def clamp(q: Floats, gold: GoldCodes | None, n_classes: int | None = None) -> Fl
     if gold is None or not len(gold.task):
         return q
     q = np.array(q, dtype=np.float64, order="C")
+    clamp_in_place(q, gold, n_classes)
+    return q
+
+
+def clamp_in_place(q: Floats, gold: GoldCodes, n_classes: int | None = None) -> None:
+    """Do what `clamp` does to q itself, which nobody else holds."""
     n_subtypes = q.shape[1] // (n_classes or q.shape[1])
     by_class = q.reshape(len(q), -1, n_subtypes)
     within = by_class[gold.task, gold.label]
@@ -106,7 +113,6 @@ def clamp(q: Floats, gold: GoldCodes | None, n_classes: int | None = None) -> Fl
     by_class[gold.task] = 0.0
     share = np.divide(within, total, out=np.full_like(within, 1.0 / n_subtypes), where=total > 0.0)
     by_class[gold.task, gold.label] = share
-    return q
 
 
 def beliefs_of_known(problem: Problem, q: Floats, gold: GoldCodes) -> Beliefs:
@@ -174,8 +180,21 @@ def with_nodes(problem: Problem, links: LinkModel, pooled: Codes, known: GoldCod
 
 def expected_logs(problem: Problem, beliefs: Beliefs) -> Logs:
     """Return E[log π], (n_states,), and E[log θ], (n_codes, n_states): [eq:expected-logs]."""
+    if isinstance(beliefs, PlainBeliefs) and _has_confusions(problem):
+        if beliefs.logs is None:
+            beliefs.logs = _expected_logs(problem, beliefs)
+        return beliefs.logs
+    return _expected_logs(problem, beliefs)
+
+
+def _expected_logs(problem: Problem, beliefs: Beliefs) -> Logs:
     log_prior = problem.states.expected_log(beliefs.alpha)
     return log_prior, problem.workers.log_table(beliefs.beta, problem.n_threads)
+
+
+def _has_confusions(problem: Problem) -> bool:
+    """Say whether beliefs alone tell what to expect: a Dirichlet for each row, and for classes."""
+    return isinstance(problem.states, ClassPrior) and isinstance(problem.workers, ConfusionMatrices)
 
 
 def update_tasks(problem: Problem, sweeper: Sweeper, beliefs: Beliefs) -> Swept:
@@ -240,8 +259,7 @@ def ascend(
 
 def _step_elsewhere(problem: Problem, sweeper: Sweeper) -> DirichletStep | None:
     """Return sweeps whose parameters are kept where q is; None: they are kept here."""
-    is_plain = isinstance(problem.states, ClassPrior) and problem.links is None
-    if not is_plain or not isinstance(problem.workers, ConfusionMatrices):
+    if not _has_confusions(problem) or problem.links is not None:
         return None
     return sweeper.dirichlet_step(problem.states.prior, problem.workers.prior)
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.inference import vb
-from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem
 from tiebreak.kernels.layout import ByTask, Floats
+from tiebreak.kernels.sweeper import Logs
 from tiebreak.responses import Responses
 
 
@@ -26,6 +27,14 @@ class WarmStart(NamedTuple):
     added: tuple[Floats, Floats]  # what q adds to the priors of workers and classes
     worker_model: str
     has_patterns: bool  # whether equal response patterns were worth finding
+    plain_logs: Logs | None = None  # what plain VB expects, where a fit has asked
+
+    def plain_beliefs(self) -> PlainBeliefs:
+        """Return what plain VB believed, with what it expects where that is kept."""
+        assert self.plain is not None  # it was run
+        beliefs = PlainBeliefs(*self.plain)
+        beliefs.logs = self.plain_logs
+        return beliefs
 
     @property
     def class_q(self) -> Floats:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tiebreak.errors import OptionError
 from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
-from tiebreak.kernels.layout import ByGroup, ByTask, Codes, Floats, Offsets
+from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets
 from tiebreak.kernels.network import Cliques, Network, Parts
 from tiebreak.kernels.sweeper import Sweeper, SweepKernels
 from tiebreak.options import PROCESSOR
@@ -37,6 +37,21 @@ class SweepBackend(SweepKernels, Protocol):
 
     def score_tasks(self, tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
         """Return the score of every task and class."""
+
+    def scaled_probabilities(
+        self,
+        tasks: ByTask,
+        log_prior: Floats,
+        log_table: Floats,
+        scale: Floats,
+        n_threads: int = 1,
+    ) -> Floats:
+        """Return the softmax of the scores of every task, times its scale."""
+
+    def calibration_log_likelihood(
+        self, data: CalibrationData, dependence: float, multiplier: float
+    ) -> float:
+        """Return how well the probabilities of a calibration fit links and gold."""
 
     def likeliest(self, q: Floats) -> tuple[Codes, Floats]:
         """Return the likeliest class of each row of q, the first one on ties, and its q."""

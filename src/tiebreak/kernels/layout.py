@@ -96,6 +96,20 @@ class Swept(NamedTuple):
         )
 
 
+class CalibrationData(NamedTuple):
+    """Tasks that links or gold name, by which a calibration is judged."""
+
+    gaps: Floats  # (n_tasks, n_classes) scores, less the largest of each task
+    others: Floats  # (n_tasks,) responses after the first
+    left: Codes  # (n_links,) places among these tasks
+    right: Codes
+    must: Mask
+    error: Floats  # (n_links,) how often each is wrong
+    known: Codes  # (n_gold,) places of known tasks
+    label: Codes
+    floor: float  # no known label is less likely than this: it may be wrong
+
+
 class ByGroup(NamedTuple):
     """Linked tasks by group, and weighted links between groups.
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tiebreak import ids
 from tiebreak.errors import ResponseError
 from tiebreak.ids import Column, Ids, folding, is_arrow
+from tiebreak.kernels.counting import count_codes
 from tiebreak.kernels.ingest.reference import Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses.building import (
@@ -50,6 +51,7 @@ class Responses:
     is_class_ordered: bool = field(default=False, repr=False)  # not sorted: as a frame orders them
     weight: Floats | None = field(default=None, repr=False)
     runs: Runs | None = field(default=None, repr=False)
+    _label_counts: Offsets | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.start) != len(self.tasks) + 1:
@@ -144,6 +146,20 @@ class Responses:
                 f"Each row must be (task, worker, label); got {len(columns)} parts."
             )
         return cls.from_columns(*columns, repeats=repeats)
+
+    def count_labels(self) -> Offsets:
+        """Return how often each worker gave each label, (n_workers, n_classes); counted once.
+
+        >>> Responses.from_rows([("a", "ann", "x"), ("b", "ann", "x")]).count_labels().tolist()
+        [[2]]
+        """
+        if self._label_counts is None:
+            by_code = count_codes(self.code, self.n_workers * self.n_classes)
+            counts = by_code.reshape(-1, self.n_classes)
+            counts.flags.writeable = False
+            object.__setattr__(self, "_label_counts", counts)
+            return counts
+        return self._label_counts
 
     @property
     def n_responses(self) -> int:

@@ -37,7 +37,10 @@ class TaskState(NamedTuple):
     among: Mask  # (n_tasks,) which tasks can be asked about
     known: Codes  # (n_tasks,) the class of each task that is known, else OPEN
     example: Codes  # (n_tasks,) the class that each task can be shown as an example of, or OPEN
-    needs_sure_examples: bool = False  # answers may be wrong: examples are to be checked first
+    error: float = 0.0  # how often answers are wrong
+    hanging: Floats | None = (
+        None  # (n_tasks,) labels of other tasks that hang on each as an example
+    )
 
 
 class ScoredPair(NamedTuple):

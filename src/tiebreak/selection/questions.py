@@ -122,12 +122,7 @@ def choose_questions(
     units = open_units(state)
     plan = _priced(model, units, chosen, costs)
     offers: list[Offer] = []
-    if units.needs_sure_examples and "same" in kinds and "label" in kinds:
-        first = units.surest()[:n]
-        offers += [_label_of(model, units, at, costs) for at in first]
-        units = units.without(first)
-        plan = _priced(model, units, chosen, costs)
-    elif _wants_example(units, kinds) and len(plan.order) and n > 0:
+    if _wants_example(units, kinds) and len(plan.order) and n > 0:
         best = int(plan.order[0])
         offers.append(_offer(model, units, chosen, plan, best, rng))
         units = units.with_example(best)
@@ -179,13 +174,6 @@ def _offer(
 ) -> Offer:
     offer = kinds[int(plan.kind[at])].offer(model, units, at, int(plan.about[at]), rng)
     return offer._replace(gain=float(plan.gain[at]), cost=float(plan.cost[at]))
-
-
-def _label_of(model: Estimator, units: OpenUnits, at: int, costs: Costs) -> Offer:
-    """Ask for the label of a unit that is to be an example."""
-    gain = float(units.stake[at] * (1.0 - units.p[at, 0]))
-    cost = _one_cost(costs["label"])
-    return Offer("label", model.tasks_[int(units.task[at])], gain=gain, cost=cost)
 
 
 def _wants_example(units: OpenUnits, kinds: Sequence[str]) -> bool:

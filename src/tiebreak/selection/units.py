@@ -29,7 +29,9 @@ class OpenUnits:
     classes: Offsets  # (n_units, n_classes), likeliest first
     p: Floats  # (n_units, n_classes), in that order
     examples: tuple[Offsets, ...]  # by class: tasks known to be of it that can be shown
-    needs_sure_examples: bool = False
+    example_q: Floats | None = None  # (n_classes, n_classes) what examples of each class are
+    error: float = 0.0  # how often answers are wrong
+    hanging: Floats | None = None  # (n_units,) labels of others that hang on each as an example
 
     def __len__(self) -> int:
         return len(self.task)
@@ -39,6 +41,19 @@ class OpenUnits:
         """How many classes there are."""
         return int(self.p.shape[1])
 
+    def is_only_example(self) -> Mask:
+        """Say of each unit whether its task is the only one it could be compared with.
+
+        Where answers may be wrong, an example stays open, and could be asked about again.
+        """
+        found = np.zeros(len(self), dtype=bool)
+        for label, tasks in enumerate(self.examples):
+            if len(tasks) == 1:
+                found |= (self.task == tasks[0]) & (self.classes[:, 0] == label)
+        if self.n_classes == 2:
+            found &= sum(map(len, self.examples)) == 1
+        return found
+
     def has_example(self) -> Mask:
         """Say of each class whether a task is known that answers "is it of this class?".
 
@@ -47,11 +62,15 @@ class OpenUnits:
         found = np.array([len(tasks) > 0 for tasks in self.examples], dtype=bool)
         return np.full_like(found, found.any()) if self.n_classes == 2 else found
 
-    def example(self, label: int, rng: np.random.Generator) -> tuple[int, int]:
-        """Draw an example of a class, with two classes of the other where it has none."""
-        if not len(self.examples[label]):
+    def example(self, at: int, label: int, rng: np.random.Generator) -> tuple[int, int]:
+        """Draw an example of a class for a unit, with two classes of the other where it has none.
+
+        A task is not compared with itself.
+        """
+        others = [tasks[tasks != self.task[at]] for tasks in self.examples]
+        if not len(others[label]):
             label = 1 - label
-        return int(rng.choice(self.examples[label])), label
+        return int(rng.choice(others[label])), label
 
     def with_example(self, at: int) -> OpenUnits:
         """Return the other units, with the task of this one as an example of its likeliest class.
@@ -72,19 +91,8 @@ class OpenUnits:
             stake=self.stake[others],
             classes=self.classes[others],
             p=self.p[others],
+            hanging=None if self.hanging is None else self.hanging[others],
         )
-
-    def surest(self) -> list[int]:
-        """Return, for each class that lacks an example and that two units or more may be, one.
-
-        It is the surest: where a person and the crowd agree on it, hardly anything speaks against.
-        """
-        found = []
-        for label in np.flatnonzero(~self.has_example()).tolist():
-            members = np.flatnonzero(self.classes[:, 0] == label)
-            if len(members) >= 2:
-                found.append(int(members[np.argmax(self.p[members, 0])]))
-        return found
 
 
 def open_units(state: TaskState) -> OpenUnits:
@@ -101,4 +109,20 @@ def open_units(state: TaskState) -> OpenUnits:
     classes = np.argsort(-q, axis=1, kind="stable")
     stake = np.asarray(state.settled.at_stake()[chosen], dtype=np.float64)
     p = np.take_along_axis(q, classes, axis=1)
-    return OpenUnits(chosen, stake, classes, p, examples, state.needs_sure_examples)
+    example_q = _beliefs_of(examples, state.q) if state.error > 0.0 else None
+    hanging = None if state.hanging is None else state.hanging[chosen]
+    return OpenUnits(chosen, stake, classes, p, examples, example_q, state.error, hanging)
+
+
+def _beliefs_of(examples: Sequence[Offsets], q: Floats) -> Floats:
+    """Return what is believed of the examples of each class, (n_classes, n_classes).
+
+    With two classes an example of the other class will do, where one has none.
+    """
+    found = np.eye(q.shape[1])
+    for k, tasks in enumerate(examples):
+        if not len(tasks) and len(examples) == 2:
+            tasks = examples[1 - k]
+        if len(tasks):
+            found[k] = q[tasks].mean(axis=0)
+    return found

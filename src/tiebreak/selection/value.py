@@ -57,6 +57,28 @@ def vote_gain(q: Floats, confusion: Floats) -> Floats:
     return np.asarray(joint.max(axis=-2).sum(axis=-1) - q.max(axis=-1))
 
 
+def answer_gain(p: Floats, error: float) -> Floats:
+    """Return how much less wrong p gets, as expected, by a label that is wrong so often.
+
+    [eq:vote-gain] of a person who errs evenly among the other classes; without errors it is
+    `gold_gain`. An answer that could not change the likeliest class is worth nothing.
+
+    Parameters
+    ----------
+    p
+        (…, n_classes), likeliest first.
+
+    Examples
+    --------
+    >>> p = np.array([[0.6, 0.4], [0.98, 0.02]])
+    >>> answer_gain(p, 0.0).round(2).tolist(), answer_gain(p, 0.05).round(2).tolist()
+    ([0.4, 0.02], [0.35, 0.0])
+    """
+    among_wrong = error / max(p.shape[-1] - 1, 1)
+    others = np.maximum((1.0 - error) * p[..., 1:], among_wrong * p[..., :1])
+    return np.asarray(others.sum(axis=-1) - error * p[..., 0])
+
+
 def settling_gain(q: Floats) -> Floats:
     """Return the best gain a question of asking class after class until one answer is "same".
 

@@ -173,7 +173,10 @@ class Ascents:
             self._model.reset(rates)
         else:
             self.setup.exact.reset()
-        return self._ascend(q, implied, stopping or self.stopping, elsewhere=elsewhere)
+        run = self._run(q, implied, stopping or self.stopping, elsewhere=elsewhere)
+        whole = run.q.copy()
+        self.setup.exact.spread(whole)
+        return End(run, whole, self.rates)
 
     def ascend_warm(self, start: Run) -> End:
         """Ascend from a fit with fewer links: the linked tasks are inferred alone first."""
@@ -181,27 +184,27 @@ class Ascents:
         alone_first = None
         if not exact.takes_everyone:
             alone_first = partial(_update_linked, self.problem, exact)
-        return self._ascend(
+        run = self._run(
             start.q, self.implied_by(start), self.stopping, alone_first, start.elsewhere
         )
+        exact.spread(run.q)
+        return End(run, run.q, self.rates)
 
     def implied_by(self, start: Run) -> Beliefs | None:
         """Return the beliefs of a run; None where known labels change what its q implies."""
         return None if len(self.setup.known.task) else start.beliefs
 
-    def _ascend(
+    def _run(
         self,
         q: Floats,
         implied: Beliefs | None,
         stopping: Stopping,
         first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
         elsewhere: Any = None,
-    ) -> End:
-        exact = self.setup.exact
-        known = self.setup.known
-        q = vb.clamp(q, known, self.problem.n_classes)
-        exact.gather(q)
-        run = vb.ascend(
+    ) -> Run:
+        q = vb.clamp(q, self.setup.known, self.problem.n_classes)
+        self.setup.exact.gather(q)
+        return vb.ascend(
             self.problem,
             q,
             **stopping._asdict(),
@@ -209,9 +212,6 @@ class Ascents:
             first=first,
             elsewhere=elsewhere,
         )
-        whole = run.q.copy()
-        exact.spread(whole)
-        return End(run, whole, self.rates)
 
     def of_part(self, links: LinkCodes) -> Ascents:
         """Return the same with some of the links."""

@@ -98,15 +98,17 @@ def joint_probabilities(
         exact.finish()
         exact.spread(run.q)
         return vb.class_probabilities(plain, run.q)
-    q = honest.probabilities(plain, run.beliefs, found, n_given)
+    logs = vb.expected_logs(plain, run.beliefs)
+    q = honest.probabilities(plain, run.beliefs, found, n_given, logs)
     unit = None if exact.unit is None else exact.unit[exact.task]
     scores = honest.scaled_scores(
-        plain, run.beliefs, found, exact.task, exact.pool.pays, unit, n_given
+        plain, run.beliefs, found, exact.task, exact.pool.pays, unit, n_given, logs
     )
     exact.infer_from(scores, is_last=True)
     exact.finish()
     q[exact.task] = exact.pool.members_of(exact.q)
-    return vb.clamp(q, setup.known)
+    vb.clamp_in_place(q, setup.known)
+    return q
 
 
 def fit_gold(

@@ -155,6 +155,6 @@ class Decoder:
 
 def _fields(record: type[Any]) -> tuple[str, ...]:
     if dataclasses.is_dataclass(record):
-        return tuple(each.name for each in dataclasses.fields(record))
+        return tuple(each.name for each in dataclasses.fields(record) if each.init)
     fields: tuple[str, ...] = record._fields
     return fields

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiebreak.inference.worker_models.around import AroundModel
-from tiebreak.kernels.counting import count_codes
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.responses import Responses
 
@@ -92,8 +91,7 @@ def rows_of_rules(counts: Offsets, agree: Floats, asked: Floats) -> Mask:
 
 def count_answers(responses: Responses) -> Offsets:
     """Return how often each worker gave each label, (n_workers, n_classes)."""
-    by_code = count_codes(responses.code, responses.n_workers * responses.n_classes)
-    return by_code.reshape(-1, responses.n_classes)
+    return responses.count_labels()
 
 
 def one_class_voters(counts: Offsets) -> Codes:

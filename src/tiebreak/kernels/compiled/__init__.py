@@ -1,9 +1,9 @@
 """Compiled kernels: same names and signatures as the reference.
 
-`tasks`, `mean_field`, `belief_propagation` and `elimination` are the twins of the reference's. The
-rest is what they are made of: `rows`, `blocks` and `whole_rows` (tasks), `messages` and
-`split_messages` (belief propagation), `one_row`, `exponential`, and `simd`, which is `llvm` or else
-`scalar`.
+`tasks`, `mean_field`, `belief_propagation`, `elimination` and `calibration` are the twins of the
+reference's. The rest is what they are made of: `rows`, `blocks` and `whole_rows` (tasks),
+`messages` and `split_messages` (belief propagation), `one_row`, `exponential`, and `simd`, which is
+`llvm` or else `scalar`.
 """
 
 from tiebreak.kernels.compiled import tasks as task_kernels
@@ -15,6 +15,7 @@ from tiebreak.kernels.compiled.belief_propagation import (
     pass_in_parts,
     pass_messages,
 )
+from tiebreak.kernels.compiled.calibration import calibration_log_likelihood
 from tiebreak.kernels.compiled.elimination import decode_cliques, eliminate
 from tiebreak.kernels.compiled.mean_field import (
     group_sums,
@@ -23,12 +24,19 @@ from tiebreak.kernels.compiled.mean_field import (
     update_in_turn,
     update_together,
 )
-from tiebreak.kernels.compiled.tasks import likeliest, score_tasks, sweep_tasks, tally
+from tiebreak.kernels.compiled.tasks import (
+    likeliest,
+    scaled_probabilities,
+    score_tasks,
+    sweep_tasks,
+    tally,
+)
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.sweeper import HostSweeper, Sweeper
 
 __all__ = [
     "agreement",
+    "calibration_log_likelihood",
     "decode_cliques",
     "decode_forest",
     "decode_greedily",
@@ -41,6 +49,7 @@ __all__ = [
     "open",
     "pass_in_parts",
     "pass_messages",
+    "scaled_probabilities",
     "score_tasks",
     "sweep_tasks",
     "sweeps_here",

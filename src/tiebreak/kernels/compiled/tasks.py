@@ -150,6 +150,24 @@ def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     return score
 
 
+def scaled_probabilities(
+    tasks: ByTask, log_prior: Floats, log_table: Floats, scale: Floats, n_threads: int = 1
+) -> Floats:
+    """Return softmax(scale_i · u_i): see `reference.scaled_probabilities`."""
+    n_classes = len(log_prior)
+    q = np.empty((tasks.n_tasks, n_classes))
+    workspace_shape = (n_classes + N_EXTRA, block_size(n_classes))
+    responses = _columns(tasks)
+    scoring = _scoring(log_prior, log_table)
+
+    def work(c: int) -> None:
+        bounds = tasks.edges[c : c + 2]
+        _scaled_probabilities(bounds, responses, scoring, scale, np.empty(workspace_shape), q)
+
+    for_each(work, len(tasks.edges) - 1, n_threads)
+    return q
+
+
 def likeliest(q: Floats) -> tuple[Codes, Floats]:
     """Return the likeliest class of each row of q: see `reference.likeliest`."""
     label = np.empty(len(q), dtype=np.int32)
@@ -312,6 +330,37 @@ def _sweep_whole_rows(
         figures[0] = max(figures[0], moved[k])
     figures[1] = log_norms - means
     figures[2] = tops + log_norms
+
+
+@kernel
+def _scaled_probabilities(
+    bounds: Offsets,
+    responses: ResponseArrays,
+    scoring: Scoring,
+    scale: Floats,
+    workspace: Floats,
+    q: Floats,
+) -> None:
+    """Set the rows of q of the tasks within bounds, in blocks."""
+    low, high = bounds
+    n = q.shape[1]
+    size = workspace.shape[1]
+    score = workspace[:n]
+    extra = workspace[n:]
+    listed = np.empty(size, np.int64)
+    for first in range(low, high, size):
+        m = min(first + size, high) - first
+        for t in range(m):
+            listed[t] = first + t
+        score_listed(listed[:m], scoring, responses, score, AS_COLUMNS)
+        for k in range(n):
+            for t in range(m):
+                score[k, t] *= scale[first + t]
+        largest(score, extra[TOP], m)
+        softmax_block(score, extra, m)
+        for t in range(m):
+            for k in range(n):
+                q[first + t, k] = score[k, t]
 
 
 @kernel

@@ -7,6 +7,7 @@ inferred by the compiled kernels here: only tables and sums cross the bus.
 from tiebreak.kernels import compiled
 from tiebreak.kernels.compiled import (
     agreement,
+    calibration_log_likelihood,
     decode_cliques,
     decode_forest,
     decode_greedily,
@@ -18,6 +19,7 @@ from tiebreak.kernels.compiled import (
     link_term,
     pass_in_parts,
     pass_messages,
+    scaled_probabilities,
     score_tasks,
     sweep_tasks,
     tally,
@@ -31,6 +33,7 @@ from tiebreak.kernels.sweeper import Sweeper
 
 __all__ = [
     "agreement",
+    "calibration_log_likelihood",
     "decode_cliques",
     "decode_forest",
     "decode_greedily",
@@ -43,6 +46,7 @@ __all__ = [
     "open",
     "pass_in_parts",
     "pass_messages",
+    "scaled_probabilities",
     "score_tasks",
     "sweep_tasks",
     "sweeps_here",

@@ -13,6 +13,7 @@ from tiebreak.kernels.reference.belief_propagation import (
     pass_in_parts,
     pass_messages,
 )
+from tiebreak.kernels.reference.calibration import calibration_log_likelihood
 from tiebreak.kernels.reference.elimination import decode_cliques, eliminate
 from tiebreak.kernels.reference.mean_field import (
     group_sums,
@@ -23,6 +24,7 @@ from tiebreak.kernels.reference.mean_field import (
 )
 from tiebreak.kernels.reference.tasks import (
     likeliest,
+    scaled_probabilities,
     score_tasks,
     sweep_tasks,
     tally,
@@ -31,6 +33,7 @@ from tiebreak.kernels.sweeper import HostSweeper, Sweeper
 
 __all__ = [
     "agreement",
+    "calibration_log_likelihood",
     "decode_cliques",
     "decode_forest",
     "decode_greedily",
@@ -43,6 +46,7 @@ __all__ = [
     "open",
     "pass_in_parts",
     "pass_messages",
+    "scaled_probabilities",
     "score_tasks",
     "sweep_tasks",
     "sweeps_here",

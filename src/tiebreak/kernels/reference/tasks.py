@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.kernels.arrays import entropy
+from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.layout import FREE, KNOWN, ByTask, Codes, Floats, Mask, Swept
 
 MANY_CLASSES = 32  # from here on, a product of matrices is faster than a sum by class
@@ -69,6 +69,13 @@ def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
     by_response = _weighted(log_table[tasks.code], tasks)
     task = np.repeat(np.arange(tasks.n_tasks, dtype=np.int32), np.diff(tasks.start))
     return np.asarray(_sum_by(task, by_response, tasks.n_tasks) + log_prior)
+
+
+def scaled_probabilities(
+    tasks: ByTask, log_prior: Floats, log_table: Floats, scale: Floats, n_threads: int = 1
+) -> Floats:
+    """Return softmax(scale_i · u_i), (n_tasks, n_classes): [eq:design-effect]."""
+    return softmax(score_tasks(tasks, log_prior, log_table), scale)
 
 
 def likeliest(q: Floats) -> tuple[Codes, Floats]:

@@ -15,6 +15,8 @@ from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.selection.offers import Offer
 from tiebreak.selection.units import OpenUnits
 
+LAST_RESORT = 1e-3  # of the gain without errors, where no one answer could change a label
+
 
 class Prices(NamedTuple):
     """What one question of a kind would put right, unit by unit; −inf where it cannot be asked."""

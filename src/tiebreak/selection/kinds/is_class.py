@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.inference.estimator import Estimator
-from tiebreak.selection.kinds import Prices
+from tiebreak.selection import value
+from tiebreak.selection.kinds import LAST_RESORT, Prices
 from tiebreak.selection.offers import Offer
 from tiebreak.selection.units import OpenUnits
 
@@ -17,7 +18,13 @@ class IsClass:
 
     def price(self, model: Estimator, units: OpenUnits, cost: float) -> Prices:
         """Return the chance of the second class: then "no" puts the label right."""
-        gain = units.stake * units.p[:, 1]
+        gain = units.p[:, 1]
+        if units.error > 0.0:
+            of_class = np.zeros(units.p.shape)
+            of_class[:, 0] = 1.0
+            found = value.link_gain(units.p, of_class, units.error)
+            gain = np.maximum(found, LAST_RESORT * gain)
+        gain = units.stake * gain
         return Prices(gain, units.classes[:, 0], np.full(len(units), cost))
 
     def offer(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.inference.estimator import Estimator
-from tiebreak.selection.kinds import Prices
+from tiebreak.selection import value
+from tiebreak.selection.kinds import LAST_RESORT, Prices
 from tiebreak.selection.offers import Offer
 from tiebreak.selection.units import OpenUnits
 
@@ -16,8 +17,19 @@ class LabelOf:
     name = "label"
 
     def price(self, model: Estimator, units: OpenUnits, cost: float) -> Prices:
-        """Return the chance that the likeliest class is wrong, [eq:gold-gain]."""
-        gain = units.stake * (1.0 - units.p[:, 0])
+        """Return the chance that the likeliest class is wrong, [eq:gold-gain].
+
+        Where answers may be wrong it is what such an answer puts right, [eq:vote-gain]. If other
+        labels hang on a task, as on an example, all their doubt in it counts: one more answer may
+        not settle it, but it is the way to find out before it misleads them.
+        """
+        doubt = 1.0 - units.p[:, 0]
+        gain = doubt
+        if units.error > 0.0:
+            gain = np.maximum(value.answer_gain(units.p, units.error), LAST_RESORT * doubt)
+        gain = units.stake * gain
+        if units.hanging is not None:
+            gain = gain + units.hanging * doubt
         return Prices(gain, units.classes[:, 0], np.full(len(units), cost))
 
     def offer(

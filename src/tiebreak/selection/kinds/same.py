@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.inference.estimator import Estimator
-from tiebreak.selection.kinds import Prices
+from tiebreak.selection import value
+from tiebreak.selection.kinds import LAST_RESORT, Prices
 from tiebreak.selection.offers import Offer
 from tiebreak.selection.units import OpenUnits
 
@@ -29,14 +30,20 @@ class SameClass:
         first = has_example[units.classes[:, 0]]
         second = has_example[units.classes[:, 1]]
         share = np.where(first, 1.0, np.where(second, SECOND, -np.inf))
-        gain = np.where(first | second, units.stake * units.p[:, 1], 1.0) * share
         about = np.where(first | ~second, units.classes[:, 0], units.classes[:, 1])
+        gain = units.p[:, 1]
+        if units.example_q is not None:
+            example = np.take_along_axis(units.example_q[about], units.classes, axis=1)
+            found = value.link_gain(units.p, example, units.error)
+            gain = np.maximum(found, LAST_RESORT * gain)
+        share[units.is_only_example()] = -np.inf
+        gain = np.where(first | second, units.stake * gain, 1.0) * share
         return Prices(gain, about, np.full(len(units), cost))
 
     def offer(
         self, model: Estimator, units: OpenUnits, at: int, about: int, rng: np.random.Generator
     ) -> Offer:
         """Ask against an example of the class, drawn so that no example wears out."""
-        example, label = units.example(about, rng)
+        example, label = units.example(at, about, rng)
         task = model.tasks_[int(units.task[at])]
         return Offer(self.name, task, model.tasks_[example], model.classes_[label])

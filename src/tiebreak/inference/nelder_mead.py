@@ -1,0 +1,124 @@
+"""Nelder and Mead's simplex search, for costs of a few numbers that take microseconds.
+
+It goes the way of `scipy.optimize.minimize(method="Nelder-Mead")`, point by point, in plain floats:
+a test compares the two. There every step works on arrays of two numbers, which takes longer than
+most costs do, and loading scipy.optimize takes longer than a small fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+FIRST_STEP = 0.05  # of a number, to the next corner of the first simplex
+FIRST_STEP_FROM_ZERO = 0.00025
+CALLS_A_NUMBER = 200
+
+Point = tuple[float, ...]
+
+
+class Corner(NamedTuple):
+    """A point, and what it costs."""
+
+    cost: float
+    x: Point
+
+
+def minimise(
+    cost: Callable[[Point], float],
+    start: Sequence[float],
+    *,
+    x_tol: float = 1e-4,
+    cost_tol: float = 1e-4,
+) -> Point:
+    """Return where the cost is least, near the start.
+
+    It ends when no corner of the simplex is farther than `x_tol` from the best one in any number,
+    nor costs more than it by `cost_tol`; or after 200 calls a number.
+
+    >>> [round(x, 3) for x in minimise(lambda x: (x[0] - 3.0) ** 2 + x[1] ** 2, (1.0, 1.0))]
+    [3.0, 0.0]
+    """
+    counted = _Counted(cost, CALLS_A_NUMBER * len(start))
+    corners = sorted((Corner(counted(x), x) for x in _first_simplex(start)), key=_cost_of)
+    try:
+        while not _has_settled(corners, x_tol, cost_tol):
+            _step(counted, corners)
+            corners.sort(key=_cost_of)
+    except _OutOfCalls:
+        corners.sort(key=_cost_of)
+    return corners[0].x
+
+
+class _OutOfCalls(Exception):
+    """The cost was asked for as often as it may be."""
+
+
+class _Counted:
+    """A cost that is asked for so often and no more."""
+
+    def __init__(self, cost: Callable[[Point], float], most: int) -> None:
+        self._cost = cost
+        self._left = most
+
+    def __call__(self, x: Point) -> float:
+        if not self._left:
+            raise _OutOfCalls
+        self._left -= 1
+        return self._cost(x)
+
+
+def _cost_of(corner: Corner) -> float:
+    return corner.cost
+
+
+def _first_simplex(start: Sequence[float]) -> list[Point]:
+    points = [tuple(map(float, start))]
+    for place, value in enumerate(points[0]):
+        moved = (1.0 + FIRST_STEP) * value if value != 0.0 else FIRST_STEP_FROM_ZERO
+        points.append((*points[0][:place], moved, *points[0][place + 1 :]))
+    return points
+
+
+def _has_settled(corners: Sequence[Corner], x_tol: float, cost_tol: float) -> bool:
+    best = corners[0]
+    return all(
+        abs(corner.cost - best.cost) <= cost_tol
+        and all(abs(a - b) <= x_tol for a, b in zip(corner.x, best.x, strict=True))
+        for corner in corners[1:]
+    )
+
+
+def _step(cost: Callable[[Point], float], corners: list[Corner]) -> None:
+    """Move the worst corner, the last one, or draw all towards the best."""
+    last = corners[-1]
+    n = len(last.x)
+    middle = tuple(sum(corner.x[k] for corner in corners[:-1]) / n for k in range(n))
+
+    def at(of_middle: float, of_last: float) -> Corner:
+        pairs = zip(middle, last.x, strict=True)
+        x = tuple(of_middle * m + of_last * w for m, w in pairs)
+        return Corner(cost(x), x)
+
+    reflected = at(2.0, -1.0)
+    if reflected.cost < corners[0].cost:
+        expanded = at(3.0, -2.0)
+        corners[-1] = expanded if expanded.cost < reflected.cost else reflected
+        return
+    if reflected.cost < corners[-2].cost:
+        corners[-1] = reflected
+        return
+    if reflected.cost < last.cost:
+        contracted = at(1.5, -0.5)
+        is_better = contracted.cost <= reflected.cost
+    else:
+        contracted = at(0.5, 0.5)
+        is_better = contracted.cost < last.cost
+    if is_better:
+        corners[-1] = contracted
+        return
+    best = corners[0].x
+    for j in range(1, len(corners)):
+        pairs = zip(corners[j].x, best, strict=True)
+        x = tuple(b + 0.5 * (a - b) for a, b in pairs)
+        corners[j] = Corner(cost(x), x)
