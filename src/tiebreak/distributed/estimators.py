@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.distributed.partitions import Crowd
+from tiebreak.distributed.starts import StartOf
 from tiebreak.distributed.sweeper import ClusterBackend, ClusterSweeper, Units
 from tiebreak.distributed.units import Loaded
 from tiebreak.errors import OptionError
@@ -30,10 +30,9 @@ from tiebreak.inference import (
 )
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.dawid_skene import POOLS, Estimates
-from tiebreak.inference.estimator import Estimator, normalise, require_fitted
+from tiebreak.inference.estimator import Estimator, normalise
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.kept.dropping import Carried
-from tiebreak.inference.kept.prediction import knowledge_of
 from tiebreak.inference.problem import Beliefs, Problem, Run, Stopping, TasksElsewhere
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
@@ -41,13 +40,11 @@ from tiebreak.inference.stages import Start
 from tiebreak.inference.warm_start import WarmStart
 from tiebreak.inference.worker_models import (
     COMMUNITIES,
-    N_SUBTYPES,
     AnswerCounts,
     CrowdModel,
     crowd_model,
     one_class,
 )
-from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import (
     COMPILED_LINKED,
     COMPILED_ROWS,
@@ -70,19 +67,6 @@ class Sums(NamedTuple):
     counts: Offsets  # (n_workers, n_classes)
     given: Floats  # (n_workers,) responses, by weight
     elsewhere: TasksElsewhere
-
-
-class StartOf(NamedTuple):
-    """Where q of the driver's own tasks starts."""
-
-    tables: Logs | None  # by which tasks start; None: at the votes
-    places: Offsets  # of these tasks among all
-
-    def q(self, tasks: ByTask, n_classes: int, backend: Backend) -> Floats:
-        """Return q by class."""
-        if self.tables is None:
-            return vb.majority(tasks, n_classes)
-        return softmax(backend.score_tasks(tasks, *self.tables))
 
 
 class Outcome(NamedTuple):
@@ -127,12 +111,6 @@ def refuse_unable(estimator: Estimator, *, has_links: bool) -> None:
             "Mean-field links are fitted on one machine. Over partitions links are exact: leave "
             "out link_options, or give tb.ExactLinkOptions(…)."
         )
-
-
-def n_states(model: Estimator, crowd: Crowd) -> int:
-    """Return how many states a task may be in."""
-    has_subtypes = "subtypes" in getattr(model, "worker_model", "")
-    return len(crowd.classes) * (N_SUBTYPES if has_subtypes else 1)
 
 
 def add_up(units: Units, loaded: list[Loaded]) -> Sums:
@@ -376,32 +354,3 @@ def _kernels(backend: str, n_responses: int, n_linked: int = 0) -> Backend:
     is_large = n_responses >= COMPILED_ROWS or n_linked >= COMPILED_LINKED
     name = ("numba" if is_large else "numpy") if backend == "auto" else backend
     return choose_backend(name, n_responses, n_linked)
-
-
-def start_tables(start: Any, crowd: Crowd, model: Estimator) -> Logs:
-    """Return the tables by which tasks start where a model would label them.
-
-    Workers whom it has not seen count as its prior says, classes that it does not know as the
-    least likely of those it knows.
-    """
-    require_fitted(start)
-    knowledge = knowledge_of(start)
-    is_split = n_states(model, crowd) > len(crowd.classes)
-    if knowledge is None or is_split or knowledge.workers.n_states != len(start.classes_):
-        raise OptionError(
-            "Over partitions a fit starts from a model of workers with one state a class: "
-            "VariationalBayes or DawidSkene, without subtypes."
-        )
-    former = len(start.classes_)
-    table = knowledge.workers.table.reshape(-1, former, former)
-    log_prior = knowledge.states.expected_log(knowledge.alpha)
-    worker = start.workers_.codes(crowd.workers)
-    label = start.classes_.codes(crowd.classes)
-    seen = np.flatnonzero(label >= 0)
-    prior = np.full(len(crowd.classes), log_prior.min())
-    prior[seen] = log_prior[label[seen]]
-    mine = np.full((len(worker), len(label), len(label)), table.min())
-    mine[np.ix_(np.arange(len(worker)), seen, seen)] = table[worker][:, label[seen]][
-        :, :, label[seen]
-    ]
-    return prior, mine.reshape(-1, len(label))

@@ -13,7 +13,7 @@ import numpy as np
 
 from tiebreak import files, ids
 from tiebreak._version import __version__
-from tiebreak.distributed import estimators, output, partitions, spread
+from tiebreak.distributed import estimators, output, partitions, spread, starts
 from tiebreak.distributed.checkpoint import Checkpoint
 from tiebreak.distributed.estimators import Outcome
 from tiebreak.distributed.executor import Executor, Serial
@@ -118,9 +118,9 @@ def fit_partitions(
     work = output.prepare(folder, resume=options.resume, force=options.force)
     crowd = _look(executor, shards, known, work, options)
     named = _find_named(executor, crowd, pairs, known)
-    _require_memory(crowd, sum(len(each.task) for each in named), estimators.n_states(model, crowd))
+    _require_memory(crowd, sum(len(each.task) for each in named), starts.n_states(model, crowd))
     inputs = _inputs(model, partitions.gather_named(crowd, named), pairs, known)
-    tables = None if start is None else estimators.start_tables(start, crowd, model)
+    tables = None if start is None else starts.start_tables(start, crowd, model)
     fingerprint = _fingerprint(crowd, model, pairs, known, tables)
     checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=options.resume)
     recipes = _recipes(crowd, named, model, tables, work, options)
@@ -128,7 +128,7 @@ def fit_partitions(
     try:
         sums = estimators.add_up(units, units.load())
         places = _places_of(crowd, named)
-        outcome = estimators.fit(model, inputs, units, sums, estimators.StartOf(tables, places))
+        outcome = estimators.fit(model, inputs, units, sums, starts.StartOf(tables, places))
         written = _write(units, named, outcome, folder, options)
     finally:
         _forget(executor, units)
@@ -225,7 +225,7 @@ def _recipes(
                 crowd.looks[i].path,
                 crowd.looks[i].name,
                 crowd.classes,
-                estimators.n_states(model, crowd),
+                starts.n_states(model, crowd),
                 _places(rows, crowd.rows[i]),
                 named[i].task,
                 getattr(model, "backend", "auto"),
