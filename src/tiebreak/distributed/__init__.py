@@ -7,6 +7,7 @@ executor      where work is done: `Serial`, or `dask_executor`
 units         in other processes: partitions that are held, swept, added up
 sweeper       on the driver: tables go out, sums come back
 checkpoint    what each sweep gave, on the disk
+starts        where q starts
 estimators    the fits of one machine on such a sweeper
 output        the folder of labels
 fitting       the whole, in its order
