@@ -1,7 +1,7 @@
 """Compiled kernels: same names and signatures as the reference.
 
-`tasks`, `mean_field`, `belief_propagation`, `elimination` and `calibration` are the twins of the
-reference's. The rest is what they are made of: `rows`, `blocks` and `whole_rows` (tasks),
+`tasks`, `scores`, `mean_field`, `belief_propagation`, `elimination` and `calibration` are the twins
+of the reference's. The rest is what they are made of: `rows`, `blocks` and `whole_rows` (tasks),
 `messages` and `split_messages` (belief propagation), `one_row`, `exponential`, and `simd`, which is
 `llvm` or else `scalar`.
 """
@@ -24,13 +24,8 @@ from tiebreak.kernels.compiled.mean_field import (
     update_in_turn,
     update_together,
 )
-from tiebreak.kernels.compiled.tasks import (
-    likeliest,
-    scaled_probabilities,
-    score_tasks,
-    sweep_tasks,
-    tally,
-)
+from tiebreak.kernels.compiled.scores import likeliest, scaled_probabilities, score_tasks
+from tiebreak.kernels.compiled.tasks import sweep_tasks, tally
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.sweeper import HostSweeper, Sweeper
 

@@ -30,6 +30,7 @@ from tiebreak.kernels.compiled.rows import (
     score_listed,
     weight_of,
 )
+from tiebreak.kernels.compiled.scores import AS_COLUMNS, AS_ROWS, columns_of, scoring_of
 from tiebreak.kernels.compiled.simd import WHOLE_ROWS, Like, vector_for
 from tiebreak.kernels.compiled.whole_rows import N_FIGURES, ROWS_PER_BLOCK, sweep_rows
 from tiebreak.kernels.layout import (
@@ -38,7 +39,6 @@ from tiebreak.kernels.layout import (
     LINKED,
     ByCode,
     ByTask,
-    Codes,
     Floats,
     Mask,
     Offsets,
@@ -55,8 +55,6 @@ IS_FREE = np.int8(FREE)
 IS_KNOWN = np.int8(KNOWN)
 IS_LINKED = np.int8(LINKED)
 IS_CHOSEN = np.int8(1)
-AS_COLUMNS = np.bool_(True)
-AS_ROWS = np.bool_(False)
 
 
 def sweep_tasks(
@@ -75,8 +73,8 @@ def sweep_tasks(
     counts, totals = _accumulators(tasks, n_classes, counting=counting)
     figures = np.zeros((n_chunks, 3))
     workspace_shape = (n_classes + N_EXTRA, block_size(n_classes))
-    responses = _columns(tasks)
-    scoring = _scoring(log_prior, log_table)
+    responses = columns_of(tasks)
+    scoring = scoring_of(log_prior, log_table)
     odds = _against_first(scoring) if counting else None  # which needs counts at the end
     whole = _in_whole_rows(scoring) if n_classes in WHOLE_ROWS else None
 
@@ -100,14 +98,6 @@ def sweep_tasks(
     change = figures[:, 0].max(initial=0.0)
     entropy = _add_in_order(figures[:, 1])
     return Swept(counted, total, float(change), float(entropy), log_norm)
-
-
-def _columns(tasks: ByTask) -> ResponseArrays:
-    return ResponseArrays(tasks.start, tasks.code, tasks.weight)
-
-
-def _scoring(log_prior: Floats, log_table: Floats) -> Scoring:
-    return Scoring(vector_for(len(log_prior)), log_prior, np.ascontiguousarray(log_table))
 
 
 def _in_whole_rows(scoring: Scoring) -> Scoring:
@@ -142,47 +132,13 @@ def _against_first(scoring: Scoring) -> Scoring | None:
     return Scoring((0,), np.diff(prior), np.diff(table, axis=1))
 
 
-def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
-    """Return u of [eq:task-update] for every task: see `reference.score_tasks`."""
-    score = np.empty((tasks.n_tasks, len(log_prior)))
-    everyone = np.arange(tasks.n_tasks)
-    score_listed(everyone, _scoring(log_prior, log_table), _columns(tasks), score, AS_ROWS)
-    return score
-
-
-def scaled_probabilities(
-    tasks: ByTask, log_prior: Floats, log_table: Floats, scale: Floats, n_threads: int = 1
-) -> Floats:
-    """Return softmax(scale_i · u_i): see `reference.scaled_probabilities`."""
-    n_classes = len(log_prior)
-    q = np.empty((tasks.n_tasks, n_classes))
-    workspace_shape = (n_classes + N_EXTRA, block_size(n_classes))
-    responses = _columns(tasks)
-    scoring = _scoring(log_prior, log_table)
-
-    def work(c: int) -> None:
-        bounds = tasks.edges[c : c + 2]
-        _scaled_probabilities(bounds, responses, scoring, scale, np.empty(workspace_shape), q)
-
-    for_each(work, len(tasks.edges) - 1, n_threads)
-    return q
-
-
-def likeliest(q: Floats) -> tuple[Codes, Floats]:
-    """Return the likeliest class of each row of q: see `reference.likeliest`."""
-    label = np.empty(len(q), dtype=np.int32)
-    top = np.empty(len(q))
-    _likeliest(q, label, top)
-    return label, top
-
-
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
     """Return Σ weight · q by code and Σ q over tasks: see `reference.tally`."""
     counts, totals = _accumulators(tasks, q.shape[1])
     q = np.ascontiguousarray(q)
     as_roles = np.ascontiguousarray(chosen).view(np.int8)
     like = vector_for(q.shape[1])
-    responses = _columns(tasks)
+    responses = columns_of(tasks)
 
     def work(c: int) -> None:
         bounds = tasks.edges[c : c + 2]
@@ -333,37 +289,6 @@ def _sweep_whole_rows(
 
 
 @kernel
-def _scaled_probabilities(
-    bounds: Offsets,
-    responses: ResponseArrays,
-    scoring: Scoring,
-    scale: Floats,
-    workspace: Floats,
-    q: Floats,
-) -> None:
-    """Set the rows of q of the tasks within bounds, in blocks."""
-    low, high = bounds
-    n = q.shape[1]
-    size = workspace.shape[1]
-    score = workspace[:n]
-    extra = workspace[n:]
-    listed = np.empty(size, np.int64)
-    for first in range(low, high, size):
-        m = min(first + size, high) - first
-        for t in range(m):
-            listed[t] = first + t
-        score_listed(listed[:m], scoring, responses, score, AS_COLUMNS)
-        for k in range(n):
-            for t in range(m):
-                score[k, t] *= scale[first + t]
-        largest(score, extra[TOP], m)
-        softmax_block(score, extra, m)
-        for t in range(m):
-            for k in range(n):
-                q[first + t, k] = score[k, t]
-
-
-@kernel
 def _list(wanted: np.int8, role: Roles, first: int, last: int, listed: Offsets) -> int:
     """List the tasks from first to last that have the role; return how many they are."""
     n = 0
@@ -399,19 +324,6 @@ def _known_scores(at: Offsets, alone: Scoring, responses: ResponseArrays, q: Flo
                 score = log_table[responses.code[r], known - n_left_out]
                 total += score * weight_of(responses.weight, r)
     return total
-
-
-@kernel
-def _likeliest(q: Floats, label: Codes, top: Floats) -> None:
-    for i in range(len(q)):
-        best = 0
-        largest = q[i, 0]
-        for k in range(1, q.shape[1]):  # selects, no branches: which class wins is hard to foretell
-            is_larger = q[i, k] > largest
-            best = k if is_larger else best
-            largest = q[i, k] if is_larger else largest
-        label[i] = best
-        top[i] = largest
 
 
 @kernel
