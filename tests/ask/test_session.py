@@ -511,3 +511,16 @@ def test_an_answer_must_be_one_of_three(open_session: Open) -> None:
     session = open_session()
     with pytest.raises(OptionError, match="'same', 'different', 'unsure'; got 'maybe'"):
         session.answer(asked(session), "maybe")
+
+
+@pytest.mark.parametrize("options", [{}, {"stop_when_worth_less_than": 1e-4}])
+def test_a_check_of_what_seems_sure_does_not_end_a_session(options: Any) -> None:
+    """The first question of a small batch may be about two sure tasks; doubtful ones wait."""
+    for seed in range(8):
+        crowd = tb.simulate.crowd(100, 5, 2, accuracy=(0.9, 0.99), random_state=seed)
+        with Session(
+            ":memory:", crowd.responses, kinds=("same",), batch=1, random_state=seed, **options
+        ) as session:
+            question = session.next()
+            assert question is not None
+            assert question.gain > 1e-4

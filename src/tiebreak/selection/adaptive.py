@@ -54,12 +54,22 @@ class ScoredPair(NamedTuple):
 def choose(
     state: TaskState, n: int, rng: np.random.Generator, *, check: bool = True
 ) -> list[ScoredPair]:
-    """Choose n pairs, or all where fewer are open; no two about one doubtful super-task."""
+    """Choose n pairs, or all where fewer are open; no two about one doubtful super-task.
+
+    A check of a core puts hardly a label right itself. It counts for as much as the best question
+    that it makes safe, or whoever looks at gains would think that nothing is left to ask.
+    """
     batch = _Batch(state, rng)
     if check:
         batch.check_cores(n)
+    n_checks = len(batch.questions)
     batch.settle_doubtful(n)
-    return batch.questions
+    checks, doubtful = batch.questions[:n_checks], batch.questions[n_checks:]
+    if not checks:
+        return doubtful
+    next_ones = doubtful or choose(state, 1, np.random.default_rng(0), check=False)
+    best = max((pair.gain for pair in next_ones), default=0.0)
+    return [pair._replace(gain=max(pair.gain, best)) for pair in checks] + doubtful
 
 
 class _Batch:
