@@ -11,9 +11,9 @@ import secrets
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import Any, NamedTuple
 
 from tiebreak._version import __version__
 from tiebreak.distributed.executor import Result
@@ -38,8 +38,9 @@ class DaskExecutor:
         self.n_lost = 0  # workers, since the beginning
         self.n_moved = 0  # places, to workers that came later
         self._home: dict[int, str] = {}
-        self._seen: set[str] = set()
+        self._seen: dict[str, int] = {}  # workers that are there, and how many threads each has
         self._heard = time.monotonic()
+        self._spent: list[Any] = []  # futures of results that are here
         self._require_tiebreak()
 
     def each(
@@ -55,7 +56,7 @@ class DaskExecutor:
             if lost:
                 self._redo(round_, lost)
         if round_.errors:
-            raise _worded(round_.errors[min(round_.errors)])
+            raise _worded(round_.errors[min(round_.errors)].error)
         return {place: round_.done[place] for place in sorted(round_.done)}
 
     def everywhere(self, task: Callable[..., Any], *arguments: Any) -> None:
@@ -64,14 +65,33 @@ class DaskExecutor:
             self.client.run(task, *arguments, on_error="ignore")
 
     def _submit(self, round_: _Round, places: list[int]) -> None:
+        """Send what is asked of some places: one call for each thread of a worker, in one message.
+
+        A client talks to its scheduler every 10 ms at most. So all is submitted where the client
+        talks, which waits for the end of it, and what was fetched before is let go of there too:
+        a word of its own would make the work wait.
+        """
+        calls: dict[tuple[str, int], dict[int, tuple[Any, ...]]] = {}
+        n_of: Counter[str] = Counter()
         for place in places:
-            key = f"tiebreak-{round_.task.__name__}-{place}-{secrets.token_hex(4)}"
-            given = round_.arguments[place]
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="Sending large graph")
-                round_.pending[place] = self.client.submit(
-                    round_.task, *given, key=key, workers=[self._home[place]], pure=False
+            home = self._home[place]
+            calls.setdefault((home, n_of[home] % self._seen.get(home, 1)), {})[place] = (
+                round_.arguments[place]
+            )
+            n_of[home] += 1
+
+        async def submit() -> None:
+            self._spent.clear()
+            for (home, _), given in calls.items():
+                key = f"tiebreak-{round_.task.__name__}-{min(given)}-{secrets.token_hex(4)}"
+                future = self.client.submit(
+                    Calls(round_.task, given), key=key, workers=[home], pure=False
                 )
+                round_.pending.update(dict.fromkeys(given, future))
+
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            self.client.sync(submit)
 
     def _collect(self, round_: _Round) -> None:
         """Wait a moment; take in what is done, and see which workers are there."""
@@ -79,24 +99,28 @@ class DaskExecutor:
 
         pending = round_.pending
         try:
-            wait(list(pending.values()), timeout=POLL_S)
+            wait(_each_once(pending.values()), timeout=POLL_S)
         except TimeoutError:
             pass
         except CancelledError as error:  # by the client, once the scheduler is gone
             raise self._scheduler_lost() from error
-        ready = {place: each for place, each in pending.items() if each.status == "finished"}
-        if ready:
-            for place, result in self._fetch(ready, round_).items():
-                round_.done[place] = result
-                pending.pop(place).release()
-        for place, future in list(pending.items()):
-            if future.status == "error":
-                round_.errors[place] = future.exception()
-                pending.pop(place).release()
+        of_status: dict[str, list[Any]] = {"finished": [], "error": []}
+        for future in _each_once(pending.values()):
+            of_status.setdefault(future.status, []).append(future)
+        if of_status["finished"]:
+            for done in self._fetch(of_status["finished"], round_):
+                for place, result in done.items():
+                    self._spent.append(pending.pop(place))
+                    kept = round_.errors if isinstance(result, Failed) else round_.done
+                    kept[place] = result
+        for future in of_status["error"]:  # of Dask itself: what a task raises comes as Failed
+            for place in [place for place, each in pending.items() if each is future]:
+                round_.errors[place] = Failed(future.exception())
+                self._spent.append(pending.pop(place))
         if pending and time.monotonic() - self._heard > LOOK_S:
             self._look()
 
-    def _fetch(self, ready: dict[int, Any], round_: _Round) -> dict[int, Any]:
+    def _fetch(self, ready: list[Any], round_: _Round) -> list[dict[int, Any]]:
         """Fetch what is done, or nothing: its worker may have died with it, and a fetch waits on.
 
         Where the worker is slow and alive, the next try has more time.
@@ -106,10 +130,10 @@ class DaskExecutor:
             return await self.client.gather(ready, errors="skip", direct=True, asynchronous=True)
 
         try:
-            return dict(self.client.sync(fetch, callback_timeout=round_.patience_s))
+            return list(self.client.sync(fetch, callback_timeout=round_.patience_s))
         except TimeoutError:
             round_.patience_s *= 2.0
-            return {}
+            return []
         except (OSError, CancelledError) as error:
             raise self._scheduler_lost() from error
 
@@ -123,17 +147,17 @@ class DaskExecutor:
             time.sleep(POLL_S)
             return
         self._heard = time.monotonic()
-        self.n_lost += len(self._seen - there)
+        self.n_lost += len(self._seen.keys() - there)
         self._seen = there
 
-    def _addresses(self) -> set[str]:
+    def _addresses(self) -> dict[str, int]:
         """Ask the scheduler itself: what the client remembers may be old."""
         if self.client.status not in ("running", "connecting"):
             raise ConnectionError("the client is closed")
         if self.client.status == "connecting":
             raise ConnectionError("the scheduler does not answer")
         info = self.client.sync(self.client.scheduler.identity, callback_timeout=5)
-        return set(info["workers"])
+        return {address: int(each["nthreads"]) for address, each in info["workers"].items()}
 
     def _settle(self, places: Mapping[int, Any]) -> None:
         """Give each place a home; move some where workers came that have none."""
@@ -188,8 +212,8 @@ class DaskExecutor:
         """
         round_.deaths.update(lost)
         self._refuse_deadly(round_, lost)
-        for place in lost:
-            round_.pending.pop(place).cancel()
+        for future in _each_once([round_.pending.pop(place) for place in lost]):
+            future.cancel()
         self._rehome(lost)
         suspects = [place for place in lost if round_.deaths[place] >= MOST_DEATHS - 1]
         self._submit(round_, [place for place in lost if place not in suspects])
@@ -260,15 +284,49 @@ class DaskExecutor:
         return ClusterError(f"The scheduler at {address} is lost. {WAY_ON}")
 
 
+class Failed(NamedTuple):
+    """What a task raised."""
+
+    error: BaseException
+
+
+class Calls:
+    """Calls of a task for some places, on their worker; one that fails does not end the others.
+
+    Dask looks through tuples and dictionaries that it is given; into this it does not look.
+    """
+
+    def __init__(
+        self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]
+    ) -> None:
+        self.task = task
+        self.arguments = arguments
+
+    def __call__(self) -> dict[int, Any]:
+        """Return what came out, or what was raised, by place."""
+        done: dict[int, Any] = {}
+        for place, given in self.arguments.items():
+            try:
+                done[place] = self.task(*given)
+            except Exception as error:
+                done[place] = Failed(error)
+        return done
+
+
+def _each_once(futures: Iterable[Any]) -> list[Any]:
+    """Return futures without those that are there again, in their order."""
+    return list({future.key: future for future in futures}.values())
+
+
 class _Round:
     """What is asked in one call of `each`, and how far it is."""
 
     def __init__(self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> None:
         self.task = task
         self.arguments = arguments
-        self.pending: dict[int, Any] = {}  # futures, by place
+        self.pending: dict[int, Any] = {}  # futures, by place; some share one
         self.done: dict[int, Any] = {}
-        self.errors: dict[int, BaseException] = {}
+        self.errors: dict[int, Failed] = {}
         self.deaths: Counter[int] = Counter()  # of workers, while a place was asked
         self.patience_s = FETCH_S
 

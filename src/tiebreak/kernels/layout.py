@@ -12,6 +12,7 @@ Three tasks, two workers, K = 2; worker 0 says 1, 0, 1 and worker 1 says 1 on th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,7 +149,7 @@ def lay_out(
     if len(edges) > 2 or n_wanted < 2:
         return ByTask(start, code, role, edges, n_codes, weight=weight)
     by_code = _by_code(start, code, n_codes, n_wanted, weight)
-    return ByTask(start, code, role, _cut(_work(start), n_wanted), n_codes, by_code, weight)
+    return ByTask(start, code, role, _cut(start, n_wanted), n_codes, by_code, weight)
 
 
 def part_of(tasks: ByTask, at: Codes, n_classes: int) -> ByTask:
@@ -222,7 +223,7 @@ def chunk_edges(start: Offsets, accumulator_bytes: int) -> Offsets:
     """Cut tasks into chunks of about equal work, as many as their accumulators may cost."""
     limit = min(ACCUMULATOR_BYTES, ACCUMULATOR_BYTES_A_RESPONSE * int(start[-1]))
     affordable = limit // max(accumulator_bytes, 1)
-    return _cut(_work(start), max(1, min(_n_chunks(start), affordable)))
+    return _cut(start, max(1, min(_n_chunks(start), affordable)))
 
 
 def _sealed(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -232,20 +233,22 @@ def _sealed(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
-def _work(start: Offsets) -> Offsets:
-    """Return the work up to each task; one without responses costs something too."""
-    return start + np.arange(len(start))
-
-
 def _n_chunks(start: Offsets) -> int:
     """Return how many chunks are worth their while: a number of the input alone."""
     work = int(start[-1]) + len(start) - 1
     return max(1, min(MAX_CHUNKS, work // RESPONSES_PER_CHUNK))
 
 
-def _cut(work: Offsets, n_parts: int) -> Offsets:
-    cuts = np.searchsorted(work, np.linspace(0, work[-1], n_parts + 1)[1:-1])
-    return np.concatenate([[0], cuts, [len(work) - 1]]).astype(np.int64)
+def _cut(start: Offsets, n_parts: int) -> Offsets:
+    """Cut tasks into parts of about equal work; a task without responses costs something too.
+
+    The work up to a task is looked up where it is needed: a column of it takes as long as a sweep.
+    """
+    n_tasks = len(start) - 1
+    wanted = np.linspace(0, int(start[-1]) + n_tasks, n_parts + 1)[1:-1].tolist()
+    tasks = range(n_tasks + 1)
+    cuts = [bisect_left(tasks, work, key=lambda task: int(start[task]) + task) for work in wanted]
+    return np.array([0, *cuts, n_tasks], dtype=np.int64)
 
 
 def _by_code(
@@ -256,7 +259,7 @@ def _by_code(
     first = np.zeros(n_codes + 1, dtype=np.int64)
     np.cumsum(np.bincount(code, minlength=n_codes), out=first[1:])
     order = np.argsort(code, kind="stable")
-    edges = _cut(_work(first), n_shards)
+    edges = _cut(first, n_shards)
     return ByCode(first, task[order], edges, None if weight is None else _sealed(weight[order]))
 
 
