@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from kept.crowds import WORKER_MODELS, chance, chances, crowd, rows_of, shuffled
 
 import tiebreak as tb
 from tiebreak.errors import InputNote, LinkError, NotFittedError, OptionError
+from tiebreak.ids import Ids
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 
 
@@ -58,6 +60,54 @@ def test_who_was_never_seen_counts_as_the_prior_and_is_counted() -> None:
     with pytest.warns(InputNote):
         trusted = model.predict([("new", "w1", "c0"), ("new", "yan", "c0")])
     assert chance(trusted, "new") > chance(found, "new")
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ["confusion", "subtypes"])
+def test_workers_and_classes_in_any_order_are_the_same_ones(
+    name: str, backend: str, weights: bool
+) -> None:
+    made = crowd(3000).responses
+    weight = np.random.default_rng(0).gamma(2.0, 0.5, len(made.code)) if weights else None
+    made = replace(made, weight=weight)
+    model = tb.VariationalBayes(worker_model=name, backend=backend, tol=0.0, max_iter=30)
+    model.fit(made)
+    workers = Ids(list(made.workers)[::-1])
+    classes = Ids(list(made.classes)[::-1])
+    turned = tb.Responses.from_codes(
+        made.task_of_each(),
+        workers.codes(made.workers)[made.worker_of_each()],
+        classes.codes(made.classes)[made.label_of_each()],
+        made.tasks,
+        workers,
+        classes,
+        weight=weight,
+    )
+    assert turned.code.tolist() != made.code.tolist()
+    found = model.predict(turned)
+    expected = model.predict(made)
+    assert found.classes == model.classes_
+    assert np.array_equal(found.label, expected.label)
+    assert np.abs(chances(found) - chances(expected)).max() < 1e-12
+    assert np.abs(chances(found) - model.probabilities_).max() < 0.1  # thirty sweeps: not settled
+
+
+@pytest.mark.parametrize("n_tasks", [1, 2000])
+def test_a_worker_of_few_or_many_responses_who_was_never_seen_is_told_once(n_tasks: int) -> None:
+    model = tb.VariationalBayes().fit(crowd().responses)
+    rows = [(f"n{i}", who, "c0") for i in range(n_tasks) for who in ("w1", "zoe")]
+    with pytest.warns(InputNote) as told:
+        found = model.predict(rows)
+    assert [str(each.message) for each in told] == [
+        "1 worker of 2 not seen by the model: 'zoe'. What they say counts as the prior has it."
+    ]
+    one = chances(found)
+    assert (one == one[0]).all()
+    rows = [("n0", "w1", "c0"), ("n0", "zoe", "c0"), *[(f"m{i}", "w1", "no") for i in range(99)]]
+    with pytest.warns(InputNote) as told:
+        model.predict(rows)
+    assert len(told) == 2  # who is new, and what
 
 
 def test_labels_that_are_no_class_are_left_out_and_told() -> None:
@@ -209,16 +259,22 @@ def _sweep_time(model: Any, responses: tb.Responses) -> float:
 
 
 @pytest.mark.long
-def test_ten_million_responses_take_as_long_as_some_sweeps() -> None:
-    made = tb.simulate.crowd(2_000_000, 500, 4, responses_per_task=5, random_state=0).responses
+@pytest.mark.parametrize("n_classes", [2, 4, 10])
+def test_ten_million_responses_take_as_long_as_one_sweep(n_classes: int) -> None:
+    drawn = tb.simulate.crowd(2_000_000, 500, n_classes, responses_per_task=5, random_state=0)
+    made = drawn.responses
     model = tb.VariationalBayes(max_iter=3, tol=0.0, backend="numba", n_threads=1).fit(made)
     model.predict(made)
-    began = time.process_time()
-    model.predict(made)
-    taken = time.process_time() - began
-    sweep = _sweep_time(model, made)
-    print(f"predict {taken:.2f} s, one sweep {sweep:.2f} s")  # noqa: T201
-    assert taken < 5 * sweep
+    taken = []
+    sweeps = []
+    for _ in range(5):  # by turns, since others use the machine too
+        began = time.process_time()
+        model.predict(made)
+        taken.append(time.process_time() - began)
+        sweeps.append(_sweep_time(model, made))
+    ratio = float(np.median(taken) / np.median(sweeps))
+    print(f"{n_classes} classes: predict {np.median(taken):.3f} s, {ratio:.2f} of one sweep")  # noqa: T201
+    assert ratio < 1.5  # 0.9 measured
 
 
 @pytest.mark.data

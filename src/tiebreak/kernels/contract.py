@@ -48,6 +48,17 @@ class SweepBackend(SweepKernels, Protocol):
     ) -> Floats:
         """Return the softmax of the scores of every task, times its scale."""
 
+    def classify(
+        self,
+        tasks: ByTask,
+        log_prior: Floats,
+        log_table: Floats,
+        dependence: float,
+        multiplier: float,
+        n_threads: int = 1,
+    ) -> tuple[Floats, Codes, Floats]:
+        """Return calibrated probabilities, labels, and the probability of each label."""
+
     def calibration_log_likelihood(
         self, data: CalibrationData, dependence: float, multiplier: float
     ) -> float:

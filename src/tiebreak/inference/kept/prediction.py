@@ -20,7 +20,7 @@ from tiebreak.inference.worker_models.selected import UNKNOWN, select_parameters
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.layout import FREE, ByTask, Floats, Mask
+from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask
 from tiebreak.kernels.threads import default_threads
 from tiebreak.labels import Labels
 from tiebreak.responses import Responses
@@ -70,21 +70,38 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     crowd = files.read_responses(responses)
     require_memory(crowd)
     knowledge = knowledge_of(model)
-    tasks = in_codes_of(model, crowd, knowledge)
     if links is not None:
         from tiebreak.inference.kept.linked_prediction import predict_linked
 
-        return predict_linked(model, crowd, tasks, links)
-    if knowledge is None:
-        q = vb.majority(tasks, len(model.classes_))
-    elif "_opinion" in vars(model):
-        q = _pooled(model, tasks, knowledge)
-    else:
-        problem = knowledge.problem(tasks, *where_it_runs(model))
-        q = honest.probabilities(problem, knowledge.beliefs, model.calibration_ or AS_IT_IS)
-    label, top = choose_backend(where_it_runs(model)[0], len(tasks.code)).likeliest(q)
+        return predict_linked(model, crowd, in_codes_of(model, crowd, knowledge), links)
+    q, label, top = _label_alone(model, crowd, knowledge)
     return Labels.from_probabilities(
         crowd.tasks, model.classes_, q, label=label, top=top, frame=crowd.frame
+    )
+
+
+def _label_alone(
+    model: Estimator, crowd: Responses, knowledge: Knowledge | None
+) -> tuple[Floats, Codes, Floats]:
+    """Return probabilities, labels and the probability of each, where no task is linked."""
+    backend_name, n_threads = where_it_runs(model)
+    backend = choose_backend(backend_name, len(crowd.code))
+    if knowledge is None:
+        q = vb.majority(in_codes_of(model, crowd, None), len(model.classes_))
+        return q, *backend.likeliest(q)
+    if "_opinion" in vars(model):
+        q = _pooled(model, in_codes_of(model, crowd, knowledge), knowledge)
+        return q, *backend.likeliest(q)
+    found = model.calibration_ or AS_IT_IS
+    if knowledge.saw is not None:
+        tasks = in_codes_of(model, crowd, knowledge)
+        problem = knowledge.problem(tasks, backend_name, n_threads)
+        q = honest.probabilities(problem, knowledge.beliefs, found)
+        return q, *backend.likeliest(q)
+    tasks, table = _with_table(model, crowd, knowledge)
+    logs = knowledge.states.expected_log(knowledge.alpha), table
+    return honest.classify(
+        logs, tasks, found, len(model.classes_), backend, n_threads or default_threads()
     )
 
 
@@ -165,28 +182,60 @@ def base_prior(given: priors.ConfusionPrior, n_classes: int) -> Floats:
 
 def in_codes_of(model: Estimator, crowd: Responses, knowledge: Knowledge | None) -> ByTask:
     """Return responses in the codes of a model; labels that it does not know are left out."""
-    n_classes = len(model.classes_)
+    n_states = len(model.classes_) if knowledge is None else knowledge.workers.n_states
+    return _recode(model, crowd, _own_codes(model, crowd, knowledge), n_states)
+
+
+class OwnCodes(NamedTuple):
+    """What the codes and labels of a crowd are in a model."""
+
+    code: Codes  # (n_workers · n_classes,) of the crowd: the model's; a new worker is the last one
+    unknown: Mask  # (n_classes,) which labels are no classes of the model
+
+
+def _own_codes(model: Estimator, crowd: Responses, knowledge: Knowledge | None) -> OwnCodes:
+    """Look up workers and labels in a model, and say who was never seen."""
     worker = model.workers_.codes(crowd.workers)
     label = model.classes_.codes(crowd.classes)
-    n_known = len(model.workers_)
     if knowledge is not None and (worker == MISSING).any():
         _note_unknown(crowd, np.flatnonzero(worker == MISSING))
-    worker = np.where(worker == MISSING, n_known, worker)
-    own_code = (worker[:, None] * n_classes + label).astype(np.int32).ravel()  # by that of crowd
-    code = own_code[crowd.code]
+    worker = np.where(worker == MISSING, len(model.workers_), worker)
+    code = worker[:, None] * len(model.classes_) + label
+    return OwnCodes(code.astype(np.int32).ravel(), label == MISSING)
+
+
+def _recode(model: Estimator, crowd: Responses, own: OwnCodes, n_states: int) -> ByTask:
+    """Lay out responses in the codes of a model, without labels that it does not know."""
+    code = own.code[crowd.code]
     start = crowd.start
     weight = crowd.weight
-    unknown = label == MISSING
-    if unknown.any():
-        kept = ~unknown[crowd.code % crowd.n_classes]
-        _note_labels(crowd, np.flatnonzero(unknown), len(kept) - int(kept.sum()))
+    if own.unknown.any():
+        kept = ~own.unknown[crowd.code % crowd.n_classes]
+        _note_labels(crowd, np.flatnonzero(own.unknown), len(kept) - int(kept.sum()))
         code = code[kept]
         weight = None if weight is None else weight[kept]
         start = np.concatenate([[0], np.cumsum(kept)])[start]
     role = np.full(crowd.n_tasks, FREE, dtype=np.int8)
-    n_states = n_classes if knowledge is None else knowledge.workers.n_states
-    n_codes = (n_known + 1) * n_classes
+    n_codes = (len(model.workers_) + 1) * len(model.classes_)
     return layout.lay_out(start, code, role, n_codes, n_states, weight)
+
+
+def _with_table(model: Estimator, crowd: Responses, knowledge: Knowledge) -> tuple[ByTask, Floats]:
+    """Return responses, and the table that their codes look up.
+
+    Where a worker has many responses, rows of the table are put in the order of the crowd's codes
+    and the responses stay as they are: to recode 1e7 of them takes as long as a sweep or two.
+    """
+    table = knowledge.workers.table
+    own = _own_codes(model, crowd, knowledge)
+    n_codes = len(own.code)
+    if own.unknown.any() or n_codes * table.shape[1] > len(crowd.code):
+        return _recode(model, crowd, own, table.shape[1]), table
+    role = np.full(crowd.n_tasks, FREE, dtype=np.int8)
+    edges = layout.chunk_edges(crowd.start, 0)  # nothing is counted
+    tasks = ByTask(crowd.start, crowd.code, role, edges, n_codes, weight=crowd.weight)
+    is_same = np.array_equal(own.code, np.arange(n_codes))
+    return tasks, table if is_same else table[own.code]
 
 
 def _note_unknown(crowd: Responses, unknown: Any) -> None:

@@ -1,9 +1,9 @@
 """Compiled kernels: same names and signatures as the reference.
 
-`tasks`, `scores`, `mean_field`, `belief_propagation`, `elimination` and `calibration` are the twins
-of the reference's. The rest is what they are made of: `rows`, `blocks` and `whole_rows` (tasks),
-`messages` and `split_messages` (belief propagation), `one_row`, `exponential`, and `simd`, which is
-`llvm` or else `scalar`.
+`tasks`, `scores`, `classify`, `mean_field`, `belief_propagation`, `elimination` and `calibration`
+are the twins of the reference's. The rest is what they are made of: `rows`, `blocks` and
+`whole_rows` (tasks), `messages` and `split_messages` (belief propagation), `one_row`,
+`exponential`, and `simd`, which is `llvm` or else `scalar`.
 """
 
 from tiebreak.kernels.compiled import tasks as task_kernels
@@ -16,6 +16,7 @@ from tiebreak.kernels.compiled.belief_propagation import (
     pass_messages,
 )
 from tiebreak.kernels.compiled.calibration import calibration_log_likelihood
+from tiebreak.kernels.compiled.classify import classify
 from tiebreak.kernels.compiled.elimination import decode_cliques, eliminate
 from tiebreak.kernels.compiled.mean_field import (
     group_sums,
@@ -32,6 +33,7 @@ from tiebreak.kernels.sweeper import HostSweeper, Sweeper
 __all__ = [
     "agreement",
     "calibration_log_likelihood",
+    "classify",
     "decode_cliques",
     "decode_forest",
     "decode_greedily",

@@ -75,7 +75,7 @@ def sweep_rows(
     moved, counts, totals
         As those of `rows.count_rows`.
     """
-    if _scores(at, scoring, responses, block, figures[TOP]) > 0:
+    if score_rows(at, scoring, responses, block, figures[TOP]) > 0:
         _keep_former(at, block, figures[TOP], q)
     _exponentials(at, scoring.like, block, figures, q)
     tops, product, means = _shares(
@@ -85,7 +85,7 @@ def sweep_rows(
 
 
 @kernel
-def _scores(
+def score_rows(
     at: Offsets, scoring: Scoring, responses: ResponseArrays, block: Floats, top: Floats
 ) -> int:
     """Set the scores of the listed tasks and the largest of each; return how many have none."""

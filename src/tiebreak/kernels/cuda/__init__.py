@@ -8,6 +8,7 @@ from tiebreak.kernels import compiled
 from tiebreak.kernels.compiled import (
     agreement,
     calibration_log_likelihood,
+    classify,
     decode_cliques,
     decode_forest,
     decode_greedily,
@@ -34,6 +35,7 @@ from tiebreak.kernels.sweeper import Sweeper
 __all__ = [
     "agreement",
     "calibration_log_likelihood",
+    "classify",
     "decode_cliques",
     "decode_forest",
     "decode_greedily",

@@ -14,6 +14,7 @@ from tiebreak.kernels.reference.belief_propagation import (
     pass_messages,
 )
 from tiebreak.kernels.reference.calibration import calibration_log_likelihood
+from tiebreak.kernels.reference.classify import classify
 from tiebreak.kernels.reference.elimination import decode_cliques, eliminate
 from tiebreak.kernels.reference.mean_field import (
     group_sums,
@@ -34,6 +35,7 @@ from tiebreak.kernels.sweeper import HostSweeper, Sweeper
 __all__ = [
     "agreement",
     "calibration_log_likelihood",
+    "classify",
     "decode_cliques",
     "decode_forest",
     "decode_greedily",

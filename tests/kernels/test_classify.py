@@ -1,0 +1,89 @@
+"""Labels by workers as they are known: compiled ones are those of the reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernels.test_tasks import assert_same, some_crowd
+
+from tiebreak.kernels import compiled, layout, reference
+from tiebreak.kernels.compiled.simd import WHOLE_ROWS
+from tiebreak.kernels.contract import Backend
+
+DEPENDENCE = 0.35
+MULTIPLIER = 0.8
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 4, 5, 8, 10, 11, 15, 20, 22, 25, 30, 40])
+def test_compiled_labels_equal_the_reference(
+    n_classes: int, weights: bool, n_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "RESPONSES_PER_CHUNK", 500)  # several chunks
+    tasks, _, log_prior, log_table = some_crowd(n_classes, 700, 20, weights=weights)
+    q, label, top = compiled.classify(
+        tasks, log_prior, log_table, DEPENDENCE, MULTIPLIER, n_threads
+    )
+    expected = reference.classify(tasks, log_prior, log_table, DEPENDENCE, MULTIPLIER)
+    assert_same(q, expected[0])
+    assert np.array_equal(label, expected[1])
+    assert_same(top, expected[2])
+    assert label.dtype == np.int32
+    assert np.array_equal(top, q.max(axis=1))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 8, 11, 40])
+def test_one_pass_has_the_bits_of_several(n_classes: int) -> None:
+    assert n_classes not in WHOLE_ROWS
+    tasks, _, log_prior, log_table = some_crowd(n_classes, 700, 20)
+    n_responses = np.diff(tasks.start)
+    scale = MULTIPLIER / (1.0 + DEPENDENCE * np.maximum(n_responses - 1.0, 0.0))
+    q = compiled.scaled_probabilities(tasks, log_prior, log_table, scale)
+    found = compiled.classify(tasks, log_prior, log_table, DEPENDENCE, MULTIPLIER)
+    label, top = compiled.likeliest(q)
+    assert np.array_equal(found[0], q)
+    assert np.array_equal(found[1], label)
+    assert np.array_equal(found[2], top)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_classes_that_are_impossible_have_no_share(n_classes: int) -> None:
+    tasks, _, log_prior, log_table = some_crowd(n_classes, 700, 20, sparse=True)
+    scores = reference.score_tasks(tasks, log_prior, log_table)
+    has_class = np.isfinite(scores).any(axis=1)
+    assert not has_class.all()
+    with np.errstate(invalid="ignore"):
+        expected = reference.classify(tasks, log_prior, log_table, DEPENDENCE, MULTIPLIER)
+    q, label, top = compiled.classify(tasks, log_prior, log_table, DEPENDENCE, MULTIPLIER)
+    assert_same(q[has_class], expected[0][has_class])
+    assert (q[has_class] == 0.0).any()
+    assert np.array_equal(label, expected[1])
+    assert np.isnan(q[~has_class]).all()  # as in the reference: nothing can be said
+    assert np.isnan(top[~has_class]).all()
+    assert np.isnan(expected[2][~has_class]).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 10, 20])
+@pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
+def test_the_first_of_equally_likely_classes_is_the_label(backend: Backend, n_classes: int) -> None:
+    tasks, _, log_prior, log_table = some_crowd(n_classes, 700, 20)
+    tied = np.zeros_like(log_table)
+    tied[:, 0] = -1.0  # all but the first are alike
+    q, label, top = backend.classify(tasks, np.zeros_like(log_prior), tied, 0.35, 1.0)
+    has_responses = np.diff(tasks.start) > 0
+    assert (label[has_responses] == 1).all()
+    assert (label[~has_responses] == 0).all()
+    assert np.array_equal(top, q.max(axis=1))
+
+
+def test_scores_count_for_less_where_there_are_more_responses() -> None:
+    start = np.array([0, 1, 4], dtype=np.int64)
+    code = np.zeros(4, dtype=np.int32)
+    tasks = layout.lay_out(start, code, np.zeros(2, dtype=np.int8), 2, 2)
+    table = np.array([[1.0, 0.0], [0.0, 1.0]])
+    for backend in (reference, compiled):
+        q, label, _ = backend.classify(tasks, np.zeros(2), table, 0.25, 2.0)
+        odds = np.log(q[:, 0] / q[:, 1])
+        assert_same(odds, np.array([2.0, 2.0 * 3.0 / 1.5]))
+        assert label.tolist() == [0, 0]
