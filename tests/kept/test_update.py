@@ -216,6 +216,34 @@ def test_joined_responses_are_those_of_all_rows_together() -> None:
         assert list(getattr(joined, name)) == list(getattr(whole, name))
 
 
+@given(data=st.data(), has_weights=st.booleans())
+def test_responses_that_come_are_put_where_a_sort_would_put_them(
+    data: st.DataObject, has_weights: bool
+) -> None:
+    row = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("uvwx"), st.sampled_from("KLM"))
+    old = data.draw(st.lists(row, min_size=1, max_size=25))
+    new = data.draw(st.lists(row, min_size=1, max_size=12))
+    weights = np.random.default_rng(len(old)).gamma(2.0, 1.0, len(old) + len(new))
+    parts = []
+    for rows, weight in ((old, weights[: len(old)]), (new, weights[len(old) :])):
+        given_weights = weight if has_weights else None
+        parts.append(tb.Responses.from_columns(*zip(*rows, strict=True), weight=given_weights))
+    joined = join_responses(*parts)
+    all_weights = weights if has_weights else None
+    whole = tb.Responses.from_columns(*zip(*old, *new, strict=True), weight=all_weights)
+    assert joined.code.dtype == whole.code.dtype
+    assert np.array_equal(joined.start, whole.start)
+    assert np.array_equal(joined.code, whole.code)
+    assert list(joined.tasks) == list(whole.tasks)
+    assert list(joined.workers) == list(whole.workers)
+    assert list(joined.classes) == list(whole.classes)
+    if has_weights:
+        assert joined.weight is not None
+        assert np.array_equal(joined.weight, np.asarray(whole.weight))
+    else:
+        assert joined.weight is None
+
+
 def test_new_workers_tasks_and_classes_are_taken() -> None:
     model = tb.VariationalBayes().fit(rows_of(crowd().responses))
     workers = [*model.workers_, "zoe"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,9 +10,10 @@ from tiebreak import ids
 from tiebreak.errors import GoldError, note
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Ids
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.links import Links
 from tiebreak.responses import Responses
+from tiebreak.responses.building import INT32_END
 from tiebreak.source import Source
 from tiebreak.wording import counted
 
@@ -32,34 +33,97 @@ def join_responses(old: Responses, new: Responses) -> Responses:
     workers = ids.merge(old.workers, new.workers)
     old = old.with_classes(new.classes)
     classes = old.classes
-    new_task = tasks.codes(new.tasks)[new.task_of_each()]
-    new_worker = workers.codes(new.workers)[new.worker_of_each()]
-    new_label = classes.codes(new.classes)[new.label_of_each()]
-    old_task = old.task_of_each()
-    old_worker = old.worker_of_each()
-    kept = ~_said_again(old_task, old_worker, new_task, new_worker, len(workers))
-    n_again = int(len(kept) - kept.sum())
-    if n_again:
+    worker = workers.codes(new.workers)[new.worker_of_each()].astype(np.int64)
+    is_wide = len(workers) * len(classes) >= INT32_END
+    more = NewResponses(
+        tasks.codes(new.tasks)[new.task_of_each()],
+        worker * len(classes) + classes.codes(new.classes)[new.label_of_each()],
+        np.int64 if is_wide else np.int32,
+        len(tasks),
+    )
+    merged = _merge(old, more, _weights(old, new))
+    if merged.n_again:
         note(
-            f"{counted(n_again, 'response')} of the model said anew by the same worker on the "
-            "same task; the last one counts."
+            f"{counted(merged.n_again, 'response')} of the model said anew by the same worker on "
+            "the same task; the last one counts."
         )
-    joined = Responses.from_codes(
-        np.concatenate([old_task[kept], new_task]),
-        np.concatenate([old_worker[kept], new_worker]),
-        np.concatenate([old.label_of_each()[kept], new_label]),
+    return Responses(
+        merged.start,
+        merged.code,
         tasks,
         workers,
         classes,
-        weight=_weights(old, new, kept),
-    )
-    return replace(
-        joined,
         n_empty=old.n_empty + new.n_empty,
-        n_repeats=old.n_repeats + new.n_repeats + n_again,
+        n_repeats=old.n_repeats + new.n_repeats + merged.n_again,
         frame=old.frame,
         is_class_ordered=old.is_class_ordered,
+        weight=merged.weight,
     )
+
+
+class NewResponses(NamedTuple):
+    """Responses that came since, in the codes of all."""
+
+    task: Codes  # (n_new,)
+    code: Offsets  # (n_new,) worker · n_classes + label
+    kind: type[np.integer[Any]]  # of numbers, for the codes of all responses
+    n_tasks: int  # of all
+
+
+class Merged(NamedTuple):
+    """Old and new responses by task, and how many old ones were said anew."""
+
+    start: Offsets
+    code: Codes
+    weight: Floats | None
+    n_again: int
+
+
+def _merge(old: Responses, new: NewResponses, weight: tuple[Floats, Floats] | None) -> Merged:
+    """Put new responses among the old ones, which are sorted: tasks that get none move as a block.
+
+    Sorting all of them takes 0.28 s where a thousand come to a million, this takes 0.01 s.
+    """
+    touched = np.unique(new.task)
+    known = touched[touched < old.n_tasks]
+    n_of_each = np.zeros(new.n_tasks, dtype=np.int64)
+    n_of_each[: old.n_tasks] = np.diff(old.start)
+    place = _ranges(old.start[known], n_of_each[known])  # of old responses on touched tasks
+    task = np.repeat(known, n_of_each[known]).astype(np.int32)
+    again = _said_again(task, old.code[place], new, old.n_classes)
+    task = np.concatenate([task[~again], new.task])
+    code = np.concatenate([old.code[place[~again]], new.code])
+    order = np.lexsort((code, task))
+    n_of_each[touched] = np.bincount(np.searchsorted(touched, task), minlength=len(touched))
+    start = np.zeros(new.n_tasks + 1, dtype=np.int64)
+    np.cumsum(n_of_each, out=start[1:])
+    target = _ranges(start[touched], n_of_each[touched])
+    is_rest = np.ones(len(old.code), dtype=bool)
+    is_rest[place] = False
+    is_target = np.zeros(start[-1], dtype=bool)
+    is_target[target] = True
+
+    def spread(all_old: Any, of_touched: Any, kind: Any) -> Any:
+        out = np.empty(start[-1], dtype=kind)
+        out[~is_target] = all_old[is_rest]
+        out[target] = of_touched[order]
+        return out
+
+    weights = None
+    if weight is not None:
+        first, second = weight
+        weights = spread(first, np.concatenate([first[place[~again]], second]), np.float64)
+    return Merged(start, spread(old.code, code, new.kind), weights, int(again.sum()))
+
+
+def _ranges(start: Offsets, length: Offsets) -> Offsets:
+    """Return start[0], …, start[0] + length[0] − 1, start[1], … and so on.
+
+    >>> _ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    before = np.cumsum(length) - length
+    return np.arange(int(length.sum())) + np.repeat(start - before, length)
 
 
 def join_links(old: Links | None, new: Links | None) -> Links | None:
@@ -98,26 +162,17 @@ def with_tasks_of(responses: Responses, links: Links | None, gold: Gold | None) 
     return responses
 
 
-def _said_again(
-    old_task: Codes,
-    old_worker: Codes,
-    new_task: Codes,
-    new_worker: Codes,
-    n_workers: int,
-) -> Mask:
+def _said_again(task: Codes, code: Codes, new: NewResponses, n_classes: int) -> Mask:
     """Say which old responses a new one replaces: the same worker on the same task."""
-    touched = np.isin(old_task, new_task)
-    again = np.zeros(len(old_task), dtype=bool)
-    place = np.flatnonzero(touched)
-    old_pair = old_task[place].astype(np.int64) * n_workers + old_worker[place]
-    new_pair = new_task.astype(np.int64) * n_workers + new_worker
-    again[place] = np.isin(old_pair, new_pair)
-    return again
+    n_workers = 1 + max(int(new.code.max(initial=0)), int(code.max(initial=0))) // n_classes
+    old_pair = task.astype(np.int64) * n_workers + code // n_classes
+    new_pair = new.task.astype(np.int64) * n_workers + new.code // n_classes
+    return np.isin(old_pair, new_pair)
 
 
-def _weights(old: Responses, new: Responses, kept: Mask) -> Floats | None:
+def _weights(old: Responses, new: Responses) -> tuple[Floats, Floats] | None:
     if old.weight is None and new.weight is None:
         return None
     first = np.ones(old.n_responses) if old.weight is None else old.weight
     second = np.ones(new.n_responses) if new.weight is None else new.weight
-    return np.concatenate([first[kept], second])
+    return first, second
