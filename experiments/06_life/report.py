@@ -195,8 +195,11 @@ def speed(predict: dict[str, Any], stream: dict[str, Any], lines: dict[str, Any]
     batch = read_config(HERE)["beyond"]["batch"]
     body = [
         ["predict one task with five responses", f"{predict['one_ms']:.2f} ms"],
-        [f"predict {n:,} responses", f"{predict['predict']:.2f} s"],
-        [f"one sweep over {n:,} responses", f"{predict['sweep']:.2f} s"],
+        *(
+            [f"predict {n:,} responses, {key}", _beside_a_sweep(predict[key])]
+            for key in predict
+            if key.startswith("K")
+        ),
         [
             f"stream through Python, batches of {batch:,}, K = 4",
             f"{_thousands(stream['python'])} responses a second",
@@ -219,6 +222,15 @@ def speed(predict: dict[str, Any], stream: dict[str, Any], lines: dict[str, Any]
             ]
         )
     return table(("what", "found"), body)
+
+
+def _beside_a_sweep(found: dict[str, float]) -> str:
+    """Say how long it takes, and what part of a sweep over the same responses that is."""
+    taken, turned, sweep = (1e3 * found[key] for key in ("predict", "turned", "sweep"))
+    return (
+        f"{taken:.0f} ms, {taken / sweep:.2f} of one sweep ({sweep:.0f} ms); "
+        f"{turned / sweep:.2f} where workers and classes stand in another order"
+    )
 
 
 def _thousands(value: float) -> str:

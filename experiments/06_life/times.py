@@ -119,36 +119,63 @@ def _update(repeats: int, model: Any, rows: list[tuple[Any, ...]]) -> dict[str, 
     return found
 
 
-def crowd_of(n: int, seed: int) -> tb.Responses:
-    """Draw a large crowd quickly: 200 workers, 4 classes, 5 responses a task."""
+def crowd_of(n: int, n_classes: int, seed: int, *, turned: bool = False) -> tb.Responses:
+    """Draw a large crowd quickly: 200 workers, 5 responses a task.
+
+    `turned`: workers and classes stand in another order, so that codes are not those of a model.
+    """
     rng = np.random.default_rng(seed)
     n_tasks = n // 5
-    truth = rng.integers(0, 4, n_tasks, dtype=np.int32)
+    truth = rng.integers(0, n_classes, n_tasks, dtype=np.int32)
     task = np.repeat(np.arange(n_tasks, dtype=np.int32), 5)
     first = np.repeat(rng.integers(0, 200, n_tasks, dtype=np.int32), 5)
     worker = (first + 40 * np.tile(np.arange(5, dtype=np.int32), n_tasks)) % 200
-    label = np.where(rng.random(n) < 0.7, truth[task], rng.integers(0, 4, n)).astype(np.int32)
-    names = (Ids(range(n_tasks)), Ids([f"w{i}" for i in range(200)]), Ids(list("abcd")))
+    anything = rng.integers(0, n_classes, n)
+    label = np.where(rng.random(n) < 0.7, truth[task], anything).astype(np.int32)
+    workers = [f"w{i}" for i in range(200)]
+    classes = [f"c{k}" for k in range(n_classes)]
+    order = -1 if turned else 1
+    names = (Ids(range(n_tasks)), Ids(workers[::order]), Ids(classes[::order]))
     return tb.Responses.from_codes(task, worker, label, *names)
 
 
 def predict(config: dict[str, Any]) -> dict[str, Any]:
     """One task, and many responses beside one sweep over as many."""
     part = config["predict"]
-    n = part["n_responses"]
-    model = tb.VariationalBayes(**ONE_THREAD).fit(crowd_of(200_000, 0))
-    large = crowd_of(n, 1)
+    found: dict[str, Any] = {"responses": part["n_responses"]}
+    for n_classes in part["classes"]:
+        found[f"K = {n_classes}"] = _predict(part["n_responses"], n_classes, part["repeats"])
+        print(n_classes, found[f"K = {n_classes}"], flush=True)
+    some = {"worker_model": "subtypes", "max_iter": 20, "tol": 0.0}
+    key = "K = 4 with five subtypes each"
+    found[key] = _predict(part["n_responses"], 4, part["repeats"], **some)
+    model = tb.VariationalBayes(**ONE_THREAD).fit(crowd_of(200_000, 4, 0))
+    one = [("new", f"w{i}", "c0") for i in range(5)]
+    found["one_ms"] = 10.0 * seconds(
+        lambda: [model.predict(one) for _ in range(100)], part["repeats"]
+    )
+    return found
+
+
+def _predict(n: int, n_classes: int, repeats: int, **options: Any) -> dict[str, float]:
+    """Predict and sweep by turns; return medians."""
+    model = tb.VariationalBayes(**ONE_THREAD, **options).fit(crowd_of(200_000, n_classes, 0))
+    large = crowd_of(n, n_classes, 1)
+    turned = crowd_of(n, n_classes, 1, turned=True)
     model.predict(large)
     problem = Problem(stages.lay_out(large), *model._crowd_model, choose_backend("numba", n), 1)
-    sweeper = problem.open(vb.majority(problem.tasks, 4))
+    sweeper = problem.open(vb.to_states(problem, vb.majority(problem.tasks, n_classes)))
     beliefs = vb.update_beliefs(problem, *sweeper.tally())
-    one = [("new", f"w{i}", "a") for i in range(5)]
-    return {
-        "responses": n,
-        "predict": seconds(lambda: model.predict(large), part["repeats"]),
-        "sweep": seconds(lambda: vb.update_tasks(problem, sweeper, beliefs), part["repeats"]),
-        "one_ms": 10.0 * seconds(lambda: [model.predict(one) for _ in range(100)], part["repeats"]),
+    work: dict[str, Callable[[], Any]] = {
+        "sweep": lambda: vb.update_tasks(problem, sweeper, beliefs),
+        "predict": lambda: model.predict(large),
+        "turned": lambda: model.predict(turned),
     }
+    taken: dict[str, list[float]] = {name: [] for name in work}
+    for _ in range(repeats):
+        for name, each in work.items():
+            taken[name].append(seconds(each, 1))
+    return {name: float(np.median(each)) for name, each in taken.items()}
 
 
 def stream(config: dict[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,12 @@ def load(name: str) -> tuple[tb.Responses, tb.Gold]:
     return tb.read_responses(folder / "responses.csv"), tb.read_gold(folder / "gold.csv")
 
 
+@cache
+def by_chosen_model(name: str) -> tb.VariationalBayes:
+    """Fit the worker model that the responses speak for."""
+    return tb.VariationalBayes(worker_model="auto").fit(load(name)[0])
+
+
 def costs() -> dict[str, Any]:
     """Missing the rarest class costs ten: expected and realised cost, beside the likeliest."""
     found = {}
@@ -52,6 +58,7 @@ def costs() -> dict[str, Any]:
         shares = np.bincount(known.label, minlength=responses.n_classes) / len(known.label)
         told = tb.VariationalBayes(class_prior=N_SHARES * np.maximum(shares, 1e-3))
         row["shares"] = _cost(told.fit(responses), gold, None)
+        row["auto"] = _cost(by_chosen_model(name), gold, None)
         found[name] = row
     return found
 
@@ -115,7 +122,11 @@ def abstaining() -> dict[str, Any]:
     found = {}
     for name in DATASETS:
         responses, gold = load(name)
-        row = {"none": _abstain(tb.VariationalBayes().fit(responses), gold, None)}
+        chosen = by_chosen_model(name)
+        row = {
+            "none": _abstain(tb.VariationalBayes().fit(responses), gold, None),
+            "auto": _abstain(chosen, gold, None) | {"model": chosen.worker_model_},
+        }
         drawn = [
             _abstain(tb.VariationalBayes().fit(responses, gold=some), gold, some)
             for some in _draws_of(gold)
@@ -143,20 +154,21 @@ def _abstain(model: Any, gold: tb.Gold, given: tb.Gold | None) -> dict[str, Any]
 
 
 def _promise(decided: Any, truth: np.ndarray) -> list[float]:
-    """Return accuracy by the word of probabilities, its interval, and as it came out."""
+    """Return accuracy by the word of probabilities, its interval, as it came out, as expected."""
     scored = np.where(truth >= 0, decided.stated.label, -1)
     kept = scored >= 0
     if not kept.any():
-        return [np.nan] * 4
+        return [np.nan] * 5
     found = estimate_accuracy(decided.stated._replace(label=scored), LEVEL)
     stated = float(decided.probability[kept].mean())
-    return [stated, found.low, found.high, float((scored == truth)[kept].mean())]
+    realised = float((scored == truth)[kept].mean())
+    return [stated, found.low, found.high, realised, found.expected]
 
 
 def promises() -> dict[str, Any]:
     """Promised and realised accuracy on simulated crowds, by how much is known."""
     found = {}
-    for n_classes in (2, 4):
+    for n_classes in (2, 4, 10):
         for shared in (0.0, 0.3):
             for n_gold in (0, 50, 200):
                 drawn = [

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 import tiebreak as tb
 from tiebreak import decisions, simulate
-from tiebreak.decisions import accuracy, votes
+from tiebreak.decisions import accuracy, cross_fit, votes
 from tiebreak.decisions.costs import read_cost_matrix
 from tiebreak.ids import Ids
 from tiebreak.inference.calibration import Calibration
@@ -264,6 +265,129 @@ def test_promises_hold_as_often_as_they_say() -> None:
         ]
         held.append(np.mean(right) >= found.low)
     assert np.mean(held) >= 0.85  # 0.95 is meant
+
+
+def _crowd_that_errs_alike(seed: int) -> simulate.Crowd:
+    return simulate.crowd(
+        500, 20, 4, responses_per_task=5, accuracy=(0.4, 0.9), shared=0.3, random_state=seed
+    )
+
+
+def _realised(made: simulate.Crowd, decided: decisions.Decisions, known: dict[Any, Any]) -> float:
+    truth = made.gold.to_dict()
+    right = [
+        truth[task] == label
+        for task, label in decided.best().items()
+        if label != "abstain" and task not in known
+    ]
+    return float(np.mean(right))
+
+
+def test_promises_hold_where_all_who_err_give_the_same_wrong_class() -> None:
+    kept = []
+    by_scale_alone = []
+    for seed in range(6):
+        made = _crowd_that_errs_alike(seed)
+        known = dict(list(made.gold.to_dict().items())[:100])
+        model = tb.VariationalBayes().fit(made.responses, gold=known)
+        for rate in (0.0, 0.2, 0.5):
+            decided = model.decide(abstain_rate=rate)
+            realised = _realised(made, decided, known)
+            label = decided.stated.label.copy()
+            label[model.tasks_.codes(list(known))] = -1
+            others = decided.stated._replace(label=label)
+            kept.append(realised >= accuracy.estimate_accuracy(others, 0.9).low)
+            alone = others._replace(recount=None)
+            by_scale_alone.append(realised >= accuracy.estimate_accuracy(alone, 0.9).low)
+    assert np.mean(kept) >= 0.8  # 0.95 is meant; crowds are few, and rates share one
+    assert np.mean(by_scale_alone) < 0.5
+
+
+def test_known_tasks_and_what_the_model_says_make_a_beta() -> None:
+    spread = accuracy._Spread(np.array([0.85, 0.95]), np.array([0.01, 0.01]))
+    found = accuracy._by_known(spread, accuracy.Tally(40, 30), 10**9, 0.9)
+    # mean 0.9, variance 0.0025: worth 35 known tasks, of which 10 count
+    assert found.expected == pytest.approx((9.0 + 30.0) / 50.0)
+    assert found.low == pytest.approx(beta.ppf(0.05, 39.0, 11.0), abs=1e-6)
+    assert found.high == pytest.approx(beta.ppf(0.95, 39.0, 11.0), abs=1e-6)
+    wide = accuracy._Spread(
+        np.array([0.5, 1.0]), np.zeros(2)
+    )  # worth two: 0.75 · 0.25 / 0.0625 − 1
+    unsure = accuracy._by_known(wide, accuracy.Tally(40, 30), 10**9, 0.9)
+    assert unsure.expected == pytest.approx((1.5 + 30.0) / 42.0)
+    few = accuracy._by_known(spread, accuracy.Tally(40, 30), 20, 0.9)
+    assert few.low < found.low
+    assert few.high > found.high
+
+
+def test_tasks_that_were_told_are_right() -> None:
+    made = _crowd_that_errs_alike(0)
+    known = dict(list(made.gold.to_dict().items())[:200])
+    model = tb.VariationalBayes().fit(made.responses, gold=known)
+    stated = model.decide().stated
+    all_of_them = accuracy.estimate_accuracy(stated, 0.9)
+    label = stated.label.copy()
+    label[model.tasks_.codes(list(known))] = -1
+    others = accuracy.estimate_accuracy(stated._replace(label=label), 0.9)
+    for one, other in zip(all_of_them[:3], others[:3], strict=True):
+        assert one == pytest.approx(0.4 + 0.6 * other)
+
+
+def test_a_known_task_is_counted_by_fits_that_were_not_told_its_class() -> None:
+    made = simulate.crowd(200, 10, 3, responses_per_task=4, random_state=1)
+    known = dict(list(made.gold.to_dict().items())[:40])
+    first, *_ = known
+    found = []
+    for label in ("c0", "c1", "c2"):
+        model = tb.VariationalBayes().fit(made.responses, gold=known | {first: label})
+        shared = cross_fit.cross_fit_of(model)
+        assert shared is not None
+        of_known = shared.known()
+        assert of_known is not None
+        place = int(np.flatnonzero(of_known.task == model.tasks_.codes([first])[0])[0])
+        assert model.classes_[int(of_known.label[place])] == label
+        found.append(of_known.q[place])
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+    assert np.abs(found[0].sum() - 1.0) < 1e-12
+
+
+def test_known_tasks_are_fitted_once_for_each_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = simulate.crowd(200, 10, 3, responses_per_task=4, random_state=1)
+    known = dict(list(made.gold.to_dict().items())[:40])
+    model = tb.VariationalBayes().fit(made.responses, gold=known)
+    fits: list[Any] = []
+    fit_again = cross_fit.fit_again
+
+    def counted(*given: Any) -> Any:
+        fits.append(given)
+        return fit_again(*given)
+
+    monkeypatch.setattr(cross_fit, "fit_again", counted)
+    decided = model.decide(abstain_rate=0.1)
+    assert not fits  # nobody has asked
+    before = decided.estimate_accuracy()
+    assert len(fits) == cross_fit.N_FOLDS
+    model.decide(abstain_rate=0.3).estimate_accuracy()
+    assert len(fits) == cross_fit.N_FOLDS
+    model.update([("new", "w1", "c0")], gold={"new": "c0"})
+    assert decided.estimate_accuracy() == before
+    assert len(fits) == cross_fit.N_FOLDS
+    model.decide().estimate_accuracy()
+    assert len(fits) == 2 * cross_fit.N_FOLDS
+
+
+def test_a_kept_model_promises_the_same_and_one_of_counts_by_scales(tmp_path: Path) -> None:
+    made = simulate.crowd(200, 10, 3, responses_per_task=4, random_state=1)
+    known = dict(list(made.gold.to_dict().items())[:40])
+    model = tb.VariationalBayes().fit(made.responses, gold=known)
+    expected = model.decide().estimate_accuracy()
+    model.save(tmp_path / "all.tbm")
+    assert tb.load(tmp_path / "all.tbm").decide().estimate_accuracy() == expected
+    model.save(tmp_path / "counts.tbm", keep="counts")
+    stated = tb.load(tmp_path / "counts.tbm").decide().stated
+    by_scale = accuracy.estimate_accuracy(stated._replace(recount=None), 0.9)
+    assert accuracy.estimate_accuracy(stated, 0.9) == by_scale
 
 
 def test_a_level_that_is_none_is_refused_and_nothing_decided_has_no_accuracy() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.decisions.accuracy import AccuracyEstimate, Stated, estimate_accuracy
+from tiebreak.decisions.accuracy import AccuracyEstimate, Recount, Stated, estimate_accuracy
 from tiebreak.decisions.costs import NO_LABEL, CostMatrix, read_cost_matrix
+from tiebreak.decisions.cross_fit import cross_fit_of, known_tasks
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.frames import as_frame, as_html, as_text
 from tiebreak.ids import Column, Ids
@@ -98,7 +99,9 @@ class Decisions:
         """Return the share of right labels among the tasks that get a class, with an interval.
 
         How much workers err together is known the better the more gold there was, and not at all
-        without: `low` is what can be promised.
+        without: `low` is what can be promised. With gold, known tasks that would be decided too are
+        counted; for that the model is fitted again for each of four parts of the gold. They are
+        taken to be like the others.
 
         Examples
         --------
@@ -172,6 +175,7 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
     every = np.arange(len(decision))
     least = expected[every, decision]
     likeliest = _of_labels(costs, np.asarray(model.labels_.label), expected)
+    given = costs
     if abstain_rate is not None:
         costs, decision, least = _leave_open(costs, decision, least, abstain_rate)
     label = costs.label[decision]
@@ -184,9 +188,27 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
         np.maximum(least - costs.of_knowing(q), 0.0),
         float(likeliest.sum()),
         stated,
-        Stated(q, label, _n_responses(model), model.calibration_),
+        Stated(
+            q,
+            label,
+            _n_responses(model),
+            model.calibration_,
+            known_tasks(model),
+            _recount(model, given, _dearest(abstain_rate, label, least)),
+        ),
         model.responses_.frame,
     )
+
+
+def _recount(model: Any, costs: CostMatrix, dearest: float) -> Recount | None:
+    shared = cross_fit_of(model)
+    return None if shared is None else Recount(shared, costs, dearest)
+
+
+def _dearest(abstain_rate: float | None, label: Codes, least: Floats) -> float:
+    """Return the most that a task may cost, as expected, to get a class."""
+    decided = least[label >= 0]
+    return np.inf if not abstain_rate or not len(decided) else float(decided.max())
 
 
 def _n_responses(model: Any) -> Floats:

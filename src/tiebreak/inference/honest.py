@@ -148,22 +148,3 @@ def probabilities_by(
 
     for_each(work, -(-tasks.n_tasks // TASKS_AT_ONCE), n_threads)
     return q
-
-
-def classify(
-    logs: Logs,
-    tasks: ByTask,
-    found: Calibration,
-    n_classes: int,
-    backend: SweepBackend,
-    n_threads: int,
-) -> tuple[Floats, Codes, Floats]:
-    """Return probabilities by expected logs, the likeliest class of each task, and its probability.
-
-    Where every class is one state all of it is one pass.
-    """
-    if len(logs[0]) == n_classes:
-        return backend.classify(tasks, *logs, found.dependence, found.multiplier, n_threads)
-    scale = found.scale(n_responses(tasks))
-    q = probabilities_by(logs, tasks, scale, n_classes, backend, n_threads)
-    return q, *backend.likeliest(q)

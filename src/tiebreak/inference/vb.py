@@ -25,6 +25,7 @@ from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.known_classes import KnownClasses
 from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import by_class as by_class
 from tiebreak.kernels.counting import majority as majority
 from tiebreak.kernels.layout import (
     FREE,
@@ -337,15 +338,6 @@ def confusion(problem: Problem, beliefs: Beliefs) -> Floats:
 def class_scores(problem: Problem, scores: Floats) -> Floats:
     """Return the score of each class: the log of the sum over its states, exponentiated."""
     return by_class(scores, problem.n_classes)
-
-
-def by_class(scores: Floats, n_classes: int) -> Floats:
-    """Return the score of each class from those of its states."""
-    n_states = scores.shape[1]
-    if n_states == n_classes:
-        return scores
-    of_subtypes = scores.reshape(len(scores), n_classes, n_states // n_classes)
-    return np.asarray(np.logaddexp.reduce(of_subtypes, axis=2))
 
 
 def value_of_tasks(problem: Problem, sweeper: Sweeper) -> float | None:

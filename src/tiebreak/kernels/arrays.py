@@ -14,6 +14,18 @@ def entropy(q: Floats) -> float:
     return float(-(q * np.log(np.where(q > 0.0, q, 1.0))).sum())
 
 
+def by_class(scores: Floats, n_classes: int) -> Floats:
+    """Return the score of each class from those of its states, which lie side by side.
+
+    It is the log of the sum over them, exponentiated.
+    """
+    n_states = scores.shape[1]
+    if n_states == n_classes:
+        return scores
+    of_subtypes = scores.reshape(len(scores), n_classes, n_states // n_classes)
+    return np.asarray(np.logaddexp.reduce(of_subtypes, axis=2))
+
+
 def softmax(score: Floats, scale: Floats | None = None) -> Floats:
     """Return exp(scale · score) with rows that sum to 1; `scale` has a number for each row."""
     if 1 < score.shape[1] <= FEW_CLASSES:

@@ -53,6 +53,7 @@ class SweepBackend(SweepKernels, Protocol):
         tasks: ByTask,
         log_prior: Floats,
         log_table: Floats,
+        n_classes: int,
         dependence: float,
         multiplier: float,
         n_threads: int = 1,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.decisions.cross_fit import fit_again
 from tiebreak.gold import Gold
 from tiebreak.kernels.layout import Codes, Floats
 
@@ -54,9 +55,7 @@ def held_out(model: Any, task: Codes, seed: int = 0) -> Floats:
         if rest is None:
             out[wanted] = blind(model).probabilities_[task[wanted]]
             continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fitted = _again(model).fit(model.responses_, **_links(model), gold=rest)
+        fitted = fit_again(model, rest)
         out[wanted] = fitted.probabilities_[task[wanted]]
     return out
 

@@ -99,9 +99,10 @@ def _label_alone(
         q = honest.probabilities(problem, knowledge.beliefs, found)
         return q, *backend.likeliest(q)
     tasks, table = _with_table(model, crowd, knowledge)
-    logs = knowledge.states.expected_log(knowledge.alpha), table
-    return honest.classify(
-        logs, tasks, found, len(model.classes_), backend, n_threads or default_threads()
+    log_prior = knowledge.states.expected_log(knowledge.alpha)
+    threads = n_threads or default_threads()
+    return backend.classify(
+        tasks, log_prior, table, len(model.classes_), found.dependence, found.multiplier, threads
     )
 
 

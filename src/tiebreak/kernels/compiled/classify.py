@@ -3,9 +3,10 @@
 The plain version is five passes over memory: how many responses tasks have, scores, probabilities,
 the largest of each row, and its place. Here tasks go in blocks that stay in the nearest cache, and
 nothing is written but what is returned. At 1e7 responses that takes 0.8 to 0.9 of a sweep with two,
-four or ten classes, most of it for scores, exponentials and new memory (docs/performance.md).
+four or ten classes, most of it for scores, exponentials and new memory (docs/life.md).
 
-Rows that sweeps hold whole (`whole_rows.py`) are held whole here too.
+Rows of classes that sweeps hold whole (`whole_rows.py`) are held whole here too. Where classes have
+subtypes their scores are joined to one of the class, in the block.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.kernels.compile import kernel, summing_kernel
-from tiebreak.kernels.compiled.blocks import block_size
-from tiebreak.kernels.compiled.exponential import EXP_IS_ZERO, LEAST_NORMAL, exp, exp_normal
+from tiebreak.kernels.compiled.blocks import block_size, largest
+from tiebreak.kernels.compiled.exponential import EXP_IS_ZERO, LEAST_NORMAL, exp, exp_normal, log
 from tiebreak.kernels.compiled.rows import ONE, ResponseArrays, Scoring, score_listed
 from tiebreak.kernels.compiled.scores import AS_COLUMNS, columns_of, scoring_of
 from tiebreak.kernels.compiled.simd import (
@@ -28,6 +29,7 @@ from tiebreak.kernels.compiled.simd import (
     store,
     sum_elements,
     times,
+    vector_for,
     where_above,
 )
 from tiebreak.kernels.compiled.whole_rows import ROWS_PER_BLOCK, score_rows
@@ -35,7 +37,7 @@ from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
 from tiebreak.kernels.threads import for_each
 
 JUST_BELOW = 1.0 - 2.0**-53  # times a number: the one before it
-# Rows of the workspace after those of the classes:
+# Rows of the workspace after those of states and classes:
 SCALE = 0
 TOP = 1
 NORM = 2
@@ -49,20 +51,22 @@ def classify(
     tasks: ByTask,
     log_prior: Floats,
     log_table: Floats,
+    n_classes: int,
     dependence: float,
     multiplier: float,
     n_threads: int = 1,
 ) -> tuple[Floats, Codes, Floats]:
     """Return probabilities, labels and the probability of each: see `reference.classify`."""
-    n_classes = len(log_prior)
+    n_states = len(log_prior)
     q = np.empty((tasks.n_tasks, n_classes))
     label = np.empty(tasks.n_tasks, dtype=np.int32)
     top = np.empty(tasks.n_tasks)
     responses = columns_of(tasks)
     scoring = scoring_of(log_prior, log_table)
     design = (float(dependence), float(multiplier))
-    workspace_shape = (n_classes + N_EXTRA, block_size(n_classes))
-    is_whole = n_classes in WHOLE_ROWS
+    workspace_shape = (n_states + n_classes + N_EXTRA, block_size(n_states))
+    like = vector_for(n_classes)
+    is_whole = n_states == n_classes and n_classes in WHOLE_ROWS
     if is_whole:
         scoring = scoring._replace(like=(0,) * n_classes)
 
@@ -72,7 +76,7 @@ def classify(
             _classify_whole_rows(bounds, responses, scoring, design, q, label, top)
         else:
             workspace = np.empty(workspace_shape)
-            _classify(bounds, responses, scoring, design, workspace, q, label, top)
+            _classify(bounds, responses, scoring, design, like, workspace, q, label, top)
 
     for_each(work, len(tasks.edges) - 1, n_threads)
     return q, label, top
@@ -84,6 +88,7 @@ def _classify(
     responses: ResponseArrays,
     scoring: Scoring,
     design: Design,
+    like: Like,
     workspace: Floats,
     q: Floats,
     label: Codes,
@@ -92,25 +97,50 @@ def _classify(
     """Set what is returned of the tasks within bounds, in blocks of columns."""
     low, high = bounds
     n = q.shape[1]
+    n_states = len(scoring.log_prior)
     size = workspace.shape[1]
-    score = workspace[:n]
-    extra = workspace[n:]
+    of_states = workspace[:n_states]
+    score = workspace[n_states : n_states + n] if n_states > n else of_states
+    extra = workspace[n_states + n :]
     listed = np.empty(size, np.int64)
     for first in range(low, high, size):
         m = min(first + size, high) - first
         for t in range(m):
             listed[t] = first + t
-        score_listed(listed[:m], scoring, responses, score, AS_COLUMNS)
+        score_listed(listed[:m], scoring, responses, of_states, AS_COLUMNS)
+        if n_states > n:
+            _join_subtypes(of_states, score, extra[NORM], m)
         _scales(first, responses, design, extra[SCALE], m)
         if n == 2:
             _shares_of_two(score[0], score[1], extra, m)
         else:
             _find_largest(score, extra[SCALE], extra[TOP], m)
             _shares(score, extra, m)
-        _store_rows(first, scoring.like, score, m, q)
+        _store_rows(first, like, score, m, q)
         for t in range(m):
             label[first + t] = np.int32(extra[BEST, t])
             top[first + t] = extra[TOP, t]
+
+
+@kernel
+def _join_subtypes(of_states: Floats, score: Floats, norm: Floats, m: int) -> None:
+    """Set the score of each class: the log of the sum over its subtypes, exponentiated."""
+    n_subtypes = of_states.shape[0] // score.shape[0]
+    for k in range(score.shape[0]):
+        own = of_states[k * n_subtypes : (k + 1) * n_subtypes]
+        largest(own, score[k], m)
+        for t in range(m):
+            norm[t] = 0.0
+        for subtype in range(n_subtypes):
+            _exponentials(own[subtype], score[k], norm, m)
+        _add_logs(norm, score[k], m)
+
+
+@kernel
+def _add_logs(norm: Floats, score: Floats, m: int) -> None:
+    for t in range(m):
+        added = log(norm[t] if norm[t] > 0.0 else 1.0)  # none: the class is impossible
+        score[t] += added
 
 
 @kernel
@@ -257,9 +287,9 @@ def _classify_whole_rows(
             store(block, t, 0, e)
         _invert(extra[NORM], extra[TOP], m)
         for t in range(m):
-            largest = extra[TOP, t]
-            row = times(load(block, t, 0, like), largest)
+            share = extra[TOP, t]
+            row = times(load(block, t, 0, like), share)
             store(q, first + t, 0, row)
-            top[first + t] = largest
-            place = max_element(where_above(row, largest * JUST_BELOW, load(places, 0, 0, like)))
+            top[first + t] = share
+            place = max_element(where_above(row, share * JUST_BELOW, load(places, 0, 0, like)))
             label[first + t] = n - np.int32(place) if place > 0.0 else 0
