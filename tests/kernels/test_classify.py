@@ -104,6 +104,10 @@ def test_the_first_of_equally_likely_classes_is_the_label(backend: Backend, n_cl
     assert (label[has_responses] == 1).all()
     assert (label[~has_responses] == 0).all()
     assert np.array_equal(top, q.max(axis=1))
+    hardly = np.zeros_like(log_table)
+    hardly[:, -1] = 1e-18  # less than any probability can show
+    q, label, _ = backend.classify(tasks, np.zeros_like(log_prior), hardly, n_classes, 0.35, 1.0)
+    assert (label == 0).all()
 
 
 def test_scores_count_for_less_where_there_are_more_responses() -> None:

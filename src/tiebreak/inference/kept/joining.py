@@ -123,7 +123,7 @@ def _ranges(start: Offsets, length: Offsets) -> Offsets:
     [5, 6, 0, 1, 2]
     """
     before = np.cumsum(length) - length
-    return np.arange(int(length.sum())) + np.repeat(start - before, length)
+    return np.asarray(np.arange(int(length.sum())) + np.repeat(start - before, length))
 
 
 def join_links(old: Links | None, new: Links | None) -> Links | None:

@@ -139,8 +139,7 @@ def _join_subtypes(of_states: Floats, score: Floats, norm: Floats, m: int) -> No
 @kernel
 def _add_logs(norm: Floats, score: Floats, m: int) -> None:
     for t in range(m):
-        added = log(norm[t] if norm[t] > 0.0 else 1.0)  # none: the class is impossible
-        score[t] += added
+        score[t] += log(norm[t])  # of 0, which has no log, some number: −∞ stays what it is
 
 
 @kernel
