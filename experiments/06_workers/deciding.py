@@ -26,7 +26,7 @@ N_GOLD_DRAWS = 4
 N_SHARES = 10_000  # tasks: so much do shares of classes count that are known
 N_PROMISES = 20  # simulated crowds of each kind
 DATASETS = tuple(NAMES)
-FIRST_SEED = 100
+FIRST_SEED = 300  # what known tasks count for was chosen on crowds 200 to 207
 LEVEL = 0.9
 
 

@@ -31,6 +31,7 @@ HALVINGS = 40
 # What the model says of itself counts as so many known tasks at most. Chosen among 10, 20 and 40 on
 # simulated crowds and eight of the ten datasets; shown on other crowds (docs/decide.md).
 MODEL_COUNTS_AS = 10.0
+JEFFREYS = 0.5
 
 
 class Scaling(Protocol):
@@ -136,15 +137,16 @@ def _by_known(spread: _Spread, counted: Tally, n_tasks: int, level: float) -> Ac
     """Return a Beta posterior: known tasks, and what the scales say as the prior.
 
     The prior has the mean and the variance that the scales give, or is as wide as a few known tasks
-    leave it. Labels that are right or wrong by chance make the interval of n tasks wider.
+    leave it; half a task on each side, as Jeffreys has it, lets nothing be sure. Labels that are
+    right or wrong by chance make the interval of n tasks wider.
     """
     mean = float(np.clip(spread.mean.mean(), 1e-6, 1.0 - 1e-6))
     variance = float(spread.mean.var())
     even = MODEL_COUNTS_AS
     if variance > 0.0:
         even = float(np.clip(mean * (1.0 - mean) / variance - 1.0, 1.0, MODEL_COUNTS_AS))
-    right = even * mean + counted.n_right
-    n = even + counted.n
+    right = even * mean + counted.n_right + JEFFREYS
+    n = even + counted.n + 2.0 * JEFFREYS
     size = 1.0 / (1.0 / n + 1.0 / n_tasks)
     tail = (1.0 - level) / 2.0
     low, high = beta.ppf([tail, 1.0 - tail], size * right / n, size * (n - right) / n)

@@ -2,8 +2,8 @@
 
 The plain version is five passes over memory: how many responses tasks have, scores, probabilities,
 the largest of each row, and its place. Here tasks go in blocks that stay in the nearest cache, and
-nothing is written but what is returned. At 1e7 responses that takes 0.8 to 0.9 of a sweep with two,
-four or ten classes, most of it for scores, exponentials and new memory (docs/life.md).
+nothing is written but what is returned. At 1e7 responses that takes about as long as a sweep, with
+two, four or ten classes; most of it is for scores, exponentials and new memory (docs/life.md).
 
 Rows of classes that sweeps hold whole (`whole_rows.py`) are held whole here too. Where classes have
 subtypes their scores are joined to one of the class, in the block.
