@@ -59,8 +59,8 @@ def main() -> None:
             "### Auto on crowds, 50 gold labels\n",
             methods(cells, NAMES, sizes=[50]),
             "### Simulated juries\n",
-            "Twelve judges, 800 tasks, three classes; no constant but the counts of auto was chosen with "
-            "them in view, on other draws of gold.\n",
+            "Twelve judges, 800 tasks, three classes; no constant but the counts of auto was "
+            "chosen with them in view, on other draws of gold.\n",
             methods(cells, SIMULATED, sizes=[50, 100]),
             "### How much each method counts in auto\n",
             "Mean weights over the draws; the time of one comparison, on one thread of a machine\n"
