@@ -14,6 +14,7 @@ from tiebreak import simulate
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import opinion_weights
 from tiebreak.kernels import layout
+from tiebreak.kernels.contract import choose_backend
 
 CROWD = simulate.crowd(300, 6, 3, responses_per_task=5, shared=0.5, random_state=0)
 TRUTH = CROWD.gold.to_dict()
@@ -223,3 +224,46 @@ def test_it_keeps_its_parameters_and_starts_from_a_model() -> None:
     cold = clone(model).fit(CROWD.responses, gold=KNOWN)
     warm = clone(model).fit(CROWD.responses, gold=KNOWN, start=first)
     assert np.abs(cold.probabilities_ - warm.probabilities_).max() < 1e-3
+
+
+def test_where_all_gold_contradicts_the_judges_it_is_no_surer_than_gold_can_show() -> None:
+    """Fifty labels that are all turned round: (50 + 2) / (50 + 3) at most, by [eq:opinion-fit]."""
+    rows, truth = _jury(200, [0.95] * 8)
+    known = {task: "y" if k == "x" else "x" for task, k in list(truth.items())[:50]}
+    pool = tb.LogOpinionPool().fit(rows, gold=known)
+    plain = tb.VariationalBayes().fit(rows)
+    rest = np.array([task not in known for task in pool.tasks_])
+    is_other = pool.labels_.label[rest] != plain.labels_.label[rest]
+    assert is_other.mean() > 0.95
+    n = pool._opinion.overturned
+    assert n is not None
+    assert 45 <= n <= 50
+    top = pool.probabilities_[rest].max(axis=1)
+    assert top[is_other].max() == pytest.approx((n + 2) / (n + 3))
+
+
+def test_a_limit_lowers_the_highest_score_only_and_keeps_the_label() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(0.0, 4.0, (200, 3))
+    found = opinion_weights._limited(scores, 5)
+    top = np.exp(found - np.logaddexp.reduce(found, axis=1)[:, None]).max(axis=1)
+    assert top.max() <= 7 / 8 + 1e-12
+    assert (found.argmax(axis=1) == scores.argmax(axis=1)).all()
+    assert (found != scores).sum(axis=1).max() == 1
+    low = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None]).max(axis=1) <= 7 / 8
+    assert (found[low] == scores[low]).all()
+    assert not low.all()
+
+
+def test_what_gold_does_not_overturn_is_not_limited_nor_are_weights_kept_before_that() -> None:
+    terms, known = _terms()
+    opinion = opinion_weights.learn(terms, known)
+    assert opinion.overturned is not None
+    backend = choose_backend("numpy", 10)
+    free = terms.scores(opinion._replace(overturned=None), backend)
+    limited = terms.scores(opinion._replace(overturned=0), backend)
+    before = terms.together(backend) + np.log(terms.shares)
+    same = (free + opinion.offset).argmax(axis=1) == before.argmax(axis=1)
+    assert (free[same] == limited[same]).all()
+    own = (free + opinion.offset)[known.task].argmax(axis=1)
+    assert opinion.overturned == np.count_nonzero(own != before[known.task].argmax(axis=1))

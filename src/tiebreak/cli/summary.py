@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
 
 SURE = 0.9  # labels below this probability are counted
-MEMBER_TITLES = {"vb": "VB", "pool": "pool", "best worker": "best worker", "mv": "votes"}
+MEMBER_TITLES = {
+    "vb": "VB",
+    "pool": "pool",
+    "best worker": "best worker",
+    "best+crowd": "best worker and crowd",
+    "mv": "votes",
+}
 
 
 def summarise(method: str, model: Estimator) -> dict[str, Any]:

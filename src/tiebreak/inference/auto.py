@@ -24,6 +24,7 @@ from tiebreak.inference import (
 from tiebreak.inference.best_worker import BestWorker
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.comparison import (
+    BACKED,
     BEST,
     LEAST_GOLD,
     MV,
@@ -62,8 +63,8 @@ class Auto(Estimator):
     """Let gold weigh methods: VB with gold, another worker model, the pool, the best worker, votes.
 
     Each foretells folds of gold from the others. The better it does, the more it counts in the
-    probabilities, which are a logarithmic pool of all [eq:stack]; VB with gold counts most until
-    gold says otherwise. Each is then fitted with all gold, and links join what they say.
+    probabilities, which are a logarithmic pool of all [eq:stack]; VB with gold and the pool count
+    most until gold says otherwise. Each is then fitted with all gold, and links join what they say.
     `members_` says what each scored and counts. Without gold, or with fewer than ten labels or one
     class of them, nothing can be compared: it is VB, with a note.
 
@@ -100,7 +101,7 @@ class Auto(Estimator):
     >>> known = dict(list(crowd.gold.to_dict().items())[:50])
     >>> auto = tb.Auto().fit(crowd.responses, gold=known)
     >>> [member.name for member in auto.members_]
-    ['vb', 'pool', 'best worker', 'mv', 'subtypes']
+    ['vb', 'pool', 'best worker', 'best+crowd', 'mv', 'subtypes']
     """
 
     chosen_: str
@@ -198,6 +199,7 @@ class Auto(Estimator):
             VB: comparison.by_vb(plain, trial, honesty),
             POOL: comparison.by_pool(plain, terms, self.random_state),
             BEST: comparison.by_best_worker(plain),
+            BACKED: comparison.by_best_and_crowd(plain, terms),
             MV: comparison.by_votes(plain, self.dependence),
         }
         if other is not None:
@@ -312,7 +314,7 @@ class Auto(Estimator):
 
     def _fit_heaviest(self, inputs: Inputs) -> None:
         """Fit the estimator that counts most: what can be saved, and predicts new tasks."""
-        with_model = [each for each in self.members_ if each.name not in (BEST, MV)]
+        with_model = [each for each in self.members_ if each.name not in (BEST, BACKED, MV)]
         name = max(with_model, key=lambda each: each.weight).name
         with warnings.catch_warnings(action="ignore", category=InputNote):  # said already
             self.model_ = self._fit_model(name, inputs, None)

@@ -1,7 +1,8 @@
 """Comparing methods by cross-validation on gold: what each would have said of held-out tasks.
 
 Every member sees the responses and four fifths of gold, and foretells the rest: majority vote, VB
-with gold, the worker model that fits the responses best, the log opinion pool, the best worker.
+with gold, the worker model that fits the responses best, the log opinion pool, the best worker
+alone, and the best worker (as far as gold shows who that is) with the crowd behind.
 The better it does, the more it counts: see `stacking`.
 """
 
@@ -18,6 +19,7 @@ from tiebreak.inference.best_worker import BestWorker
 from tiebreak.inference.calibration import Evidence, Honesty
 from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.folds import deal
+from tiebreak.inference.likely_best import LikelyBest
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats
@@ -30,11 +32,12 @@ MV = "mv"
 VB = "vb"
 POOL = "pool"
 BEST = "best worker"
+BACKED = "best+crowd"
 
 # The Dirichlet prior of the weights of methods; others have the last count. Chosen among counts of
-# ¼ to 3 on draws 0 to 5 of gold; little hangs on it, see docs/juries-results.md.
-COUNTS = {VB: 2.0, POOL: 1.0}
-COUNT_OF_OTHERS = 0.5
+# 0.1 to 3 on draws 200 to 219 of gold; little hangs on it, see experiments/07_juries/README.md.
+COUNTS = {VB: 2.0, POOL: 1.5, BEST: 0.5, BACKED: 0.5}
+COUNT_OF_OTHERS = 0.25
 
 
 class Member(NamedTuple):
@@ -173,5 +176,28 @@ def by_best_worker(plain: Plain) -> Foretell:
     def foretell(known: GoldCodes, asked: Codes) -> Floats:
         best = BestWorker.of(plain.problem.tasks, plain.shares, known)
         return softmax(best.scores()[asked])
+
+    return foretell
+
+
+def by_best_and_crowd(plain: Plain, terms: opinion_weights.Terms) -> Foretell:
+    """The likely best worker and honest VB, each with a weight that gold says: [eq:likely-best].
+
+    One worker's word alone says nothing of the classes that it rules out; the crowd does.
+    """
+    together = terms.together(plain.problem.backend)
+    log_shares = np.log(plain.shares)
+
+    def foretell(known: GoldCodes, asked: Codes) -> Floats:
+        tasks = plain.problem.tasks
+        best = LikelyBest.of(tasks, len(log_shares), known)
+
+        def opinions(some: Codes) -> Floats:
+            of_best = np.log(best.probabilities(tasks, some, plain.shares)) - log_shares
+            of_best -= of_best.mean(axis=1, keepdims=True)
+            return np.stack([together[some], of_best], axis=2)
+
+        weights, offset = opinion_weights.weigh_opinions(terms, opinions(known.task), known)
+        return softmax(opinions(asked) @ weights + offset)
 
     return foretell

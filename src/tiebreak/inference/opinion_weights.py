@@ -89,12 +89,27 @@ class Terms(NamedTuple):
         return np.where(given > 0, total / np.maximum(given, 1), mean)
 
     def scores(self, found: Opinion, backend: Backend) -> Floats:
-        """Return X without the offsets b, (n_tasks, n_classes)."""
+        """Return X without the offsets b, (n_tasks, n_classes).
+
+        Where gold overturns VB's label, it is no surer than so many overturned labels can show.
+        """
         nothing = np.zeros(self.n_classes)
         together = backend.score_tasks(self.tasks, nothing, self.table)
         by_code = np.repeat(found.extra, self.n_classes)[:, None]
         apart = backend.score_tasks(self.tasks, nothing, by_code * self.votes())
-        return np.asarray((found.multiplier * self.scale)[:, None] * together + apart)
+        scores = (found.multiplier * self.scale)[:, None] * together + apart
+        if found.overturned is None or self.n_classes < 2:
+            return np.asarray(scores)
+        before = self.scale[:, None] * together + np.log(self.shares)
+        is_other = (scores + found.offset).argmax(axis=1) != before.argmax(axis=1)
+        scores[is_other] = _limited(scores[is_other] + found.offset, found.overturned)
+        scores[is_other] -= found.offset
+        return np.asarray(scores)
+
+    def together(self, backend: Backend) -> Floats:
+        """Return τ Σ ℓ, (n_tasks, n_classes): what honest VB makes of the responses."""
+        scores = backend.score_tasks(self.tasks, np.zeros(self.n_classes), self.table)
+        return np.asarray(self.scale[:, None] * scores)
 
 
 class Opinion(NamedTuple):
@@ -107,6 +122,7 @@ class Opinion(NamedTuple):
     multiplier_variance: float
     extra_variance: Floats  # (n_workers,)
     covariance: Floats  # (n_workers,) of t and v
+    overturned: int | None = None  # known tasks whose label is not VB's; None: nothing is limited
 
 
 class _Known(NamedTuple):
@@ -151,7 +167,8 @@ def learn(terms: Terms, gold: GoldCodes, random_state: int | None = None) -> Opi
     ridge = _choose_ridge(known, terms, random_state)
     penalty = _penalty(known, terms, ridge)
     found = _minimise(known, penalty, penalty.centre)
-    return _opinion(terms, known, penalty, found, ridge)
+    opinion = _opinion(terms, known, penalty, found, ridge)
+    return opinion._replace(overturned=_overturned(terms, known, found))
 
 
 def unlearnt(terms: Terms) -> Opinion:
@@ -161,6 +178,28 @@ def unlearnt(terms: Terms) -> Opinion:
     offset = _centred(np.log(terms.shares))
     nothing = np.zeros(n_workers)
     return Opinion(1.0, nothing, offset, RIDGES[0], SPREAD**2, loose, nothing)
+
+
+def weigh_opinions(terms: Terms, opinions: Floats, gold: GoldCodes) -> tuple[Floats, Floats]:
+    """Return weights of whole opinions, and class offsets, that foretell known labels best.
+
+    `opinions`, (n_known, n_classes, n_opinions), are scores that are centred over classes. Weights
+    have a normal prior around 1, as t has; without two classes in gold nothing is learnt.
+    """
+    n_known, n_classes, n_opinions = opinions.shape
+    if len(np.unique(gold.label)) < 2:
+        return np.ones(n_opinions), _centred(np.log(terms.shares))
+    design = np.concatenate(
+        [opinions.reshape(-1, n_opinions), np.tile(np.eye(n_classes), (n_known, 1))], axis=1
+    )
+    known = _Known(design, gold.label, np.empty(0, dtype=np.int32), n_classes)
+    prior = _penalty(known, terms, RIDGES[0])  # of t and b: nobody has a weight of its own here
+    penalty = _Penalty(
+        np.concatenate([np.ones(n_opinions), prior.centre[1:]]),
+        np.concatenate([np.full(n_opinions, prior.strength[0]), prior.strength[1:]]),
+    )
+    found = _minimise(known, penalty, penalty.centre)
+    return found[:n_opinions], found[n_opinions:]
 
 
 def log_losses(scores: Floats, label: Codes) -> Floats:
@@ -235,6 +274,33 @@ def _choose_ridge(known: _Known, terms: Terms, random_state: int | None) -> floa
     behind = loss - loss[loss.mean(axis=1).argmin()]
     error = behind.std(axis=1, ddof=1) / np.sqrt(len(known.label))
     return RIDGES[int(np.argmax(behind.mean(axis=1) <= error))]
+
+
+def _overturned(terms: Terms, known: _Known, x: Floats) -> int:
+    """Count the known tasks to which gold gives another label than honest VB does."""
+    first = known.design[:, [0]]
+    base = first if isinstance(first, np.ndarray) else first.toarray()
+    before = base.reshape(-1, known.n_classes) + np.log(terms.shares)
+    after = np.asarray(known.design @ x).reshape(-1, known.n_classes)
+    return int(np.count_nonzero(before.argmax(axis=1) != after.argmax(axis=1)))
+
+
+def _limited(scores: Floats, n: int) -> Floats:
+    """Lower the highest score of each task until its probability is at most (n + 2) / (n + 3).
+
+    The rule of succession: so sure are n right answers, where two of three are expected to be.
+
+    >>> softmax(_limited(np.array([[9.0, 0.0]]), 47)).round(3).tolist()
+    [[0.98, 0.02]]
+    """
+    found = scores.copy()
+    place = np.arange(len(scores))
+    top = scores.argmax(axis=1)
+    rest = scores.copy()
+    rest[place, top] = -np.inf
+    most = np.logaddexp.reduce(rest, axis=1) + np.log(n + 2.0)
+    found[place, top] = np.minimum(scores[place, top], most)
+    return found
 
 
 def _cost(known: _Known, penalty: _Penalty, x: Floats) -> tuple[float, Floats, Floats]:

@@ -17,9 +17,8 @@ from scipy.stats import t as student
 
 from tiebreak.kernels.layout import Codes, Floats, Mask
 
-PRIOR_RESIDUALS = 4.0  # residuals of the expected size that are added to the known ones
-TOO_SURE = 2.0  # judges expect half the residuals that they have
-LEAST_KNOWN = 8.0  # known tasks of a class, and of the others, for its predictions to be used
+PRIOR_RESIDUALS = 3.0  # residuals of the size that judges expect, added to the known ones
+LEAST_KNOWN = 5.0  # known tasks of a class, and of the others, for its predictions to be used
 LEAST_VARIANCE = 0.05  # that is expected of a residual, however sure the judges are
 N_DRAWS = 4000
 OFFSET_SPREAD = 1.0  # of the posterior's offset, before gold
@@ -59,7 +58,7 @@ def prediction_powered(
 
     θ = λ mean(f) + mean over known of (y − λ f), λ the slope that makes the variance least. Gold is
     a sample of these very tasks, so that its variance shrinks as it covers them. Where fewer than
-    eight known tasks are of the class, or of the others, residuals are too rare to be trusted, and
+    five known tasks are of the class, or of the others, residuals are too rare to be trusted, and
     gold stands alone.
     """
     n = len(known.task)
@@ -72,7 +71,7 @@ def prediction_powered(
     shift = float(np.average(residual, weights=known.weight))
     value = float(np.clip(power * f.mean() + shift, 0.0, 1.0))
     spread = known.weight**2 * np.square(residual - shift)
-    expected = max(TOO_SURE * float((f * (1.0 - f)).mean()), LEAST_VARIANCE)
+    expected = max(float((f * (1.0 - f)).mean()), LEAST_VARIANCE)
     variance = (spread.sum() + PRIOR_RESIDUALS * expected) / (n - 1.0 + PRIOR_RESIDUALS)
     error = float(np.sqrt(variance * max(1.0 - n / len(f), 0.0) / n))
     return _on_log_odds(value, error, n - 1.0 + PRIOR_RESIDUALS, level, rng, n)
