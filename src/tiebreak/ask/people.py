@@ -14,6 +14,9 @@ without this answer, c_j:
 
     same:  ε + (1 − 2 ε) c_j(k)        different:  1 − ε − (1 − 2 ε) c_j(k)
 
+What several people said of the same two tasks is one such message (`Compared`). Messages are
+damped, since those of a loop of contradictions would swing to and fro.
+
 The error rate ε of a person and λ follow from r, and r from these, in turn. Where people mostly say
 what the crowd's probabilities lead to expect, λ is small, and who contradicts a sure crowd is
 believed to err; where they contradict it together, λ is large. With two classes every comparison
@@ -27,6 +30,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
@@ -36,9 +40,11 @@ from tiebreak.link_graph import components
 
 SMALL_ERROR = 0.02  # of answers, before it is learnt how often they are wrong
 STANDING = 20.0  # answers, or tasks, that a prior counts for: evidence overrules it
-TURNS = 30  # of messages and rates; they settle in fewer
+TURNS = 100  # of messages and rates, at most
 RESERVE = 0.5  # of doubt in the crowd on tasks that are asked about, before it is learnt
 LEAST = 1e-12  # of a belief
+SETTLED = 1e-10  # of a belief from turn to turn
+DAMPING = 0.7  # of a message as it was: along loops, messages would swing to and fro for ever
 DEPUTIES = 2  # tasks that are asked about, between two fits, to learn the class of one tied to them
 
 
@@ -71,6 +77,7 @@ class Compared(NamedTuple):
     right: Offsets  # (n_pairs,)
     link: Offsets  # (n_links,) place of each link among the answers
     of_link: Offsets  # (n_links,) its pair
+    by_end: csr_array  # (n, 2 n_pairs) 1 where a message goes: those to `left` first
 
     def likelihoods(self, said: PeopleSaid, rate: Floats) -> tuple[Floats, Floats]:
         """Return s and d: how likely the answers are if the two are the same, or different."""
@@ -150,7 +157,7 @@ def weigh(
     if n_classes == 2:
         heard = np.where(is_base, 1.0, _share_heard(said, ~is_base))
     crowd = CrowdSaid(own[task], known[task] > 0.0, heard)
-    compared = _compared(said)
+    compared = _compared(said, len(task))
     r, rate, reserve = _settled(crowd, said, compared, len(people), error)
     named = _tied(is_base, said, two_classes=n_classes == 2)
     n_said = np.bincount(said.who, minlength=len(people))
@@ -174,7 +181,9 @@ def _settled(
     next_reserve = RESERVE
     messages = np.zeros((2, len(pairs.left), crowd.own.shape[1]))  # to `left`, to `right`
     n_said = np.bincount(said.who, minlength=n_people)
+    r = np.zeros_like(crowd.own)
     for _ in range(TURNS):
+        before = r
         of_each = rate[said.who]
         reserve = next_reserve
         logs = np.log(np.maximum(crowd.with_reserve(reserve), LEAST))
@@ -189,6 +198,8 @@ def _settled(
             wrong = _wrong(total, said, pairs, likely, messages)
             summed = np.bincount(said.who, wrong, minlength=n_people)
             rate = (STANDING * SMALL_ERROR + summed) / (STANDING + n_said)
+        if np.abs(r - before).max() < SETTLED:
+            break
     return r, rate, reserve
 
 
@@ -210,11 +221,13 @@ def _in_codes(job: Job, answers: Sequence[Event]) -> tuple[Offsets, list[str], P
     return task, people, said
 
 
-def _compared(said: PeopleSaid) -> Compared:
+def _compared(said: PeopleSaid, n: int) -> Compared:
     link = np.flatnonzero(said.is_link)
     ends = np.sort(np.stack([said.task[link], said.other[link]]), axis=0)
     (left, right), of_link = np.unique(ends, axis=1, return_inverse=True)
-    return Compared(left, right, link, of_link.reshape(-1))
+    to = np.concatenate([left, right])
+    by_end = csr_array((np.ones(len(to)), (to, np.arange(len(to)))), (n, len(to)))
+    return Compared(left, right, link, of_link.reshape(-1), by_end)
 
 
 def _by_labels(shape: tuple[int, ...], said: PeopleSaid, rate: Floats) -> Floats:
@@ -232,10 +245,7 @@ def _by_labels(shape: tuple[int, ...], said: PeopleSaid, rate: Floats) -> Floats
 
 def _with_messages(given: Floats, pairs: Compared, messages: Floats) -> Floats:
     """Return log r of each task, up to a constant."""
-    total = given.copy()
-    np.add.at(total, pairs.left, messages[0])
-    np.add.at(total, pairs.right, messages[1])
-    return total
+    return np.asarray(given + pairs.by_end @ messages.reshape(-1, given.shape[1]))
 
 
 def _messages(
@@ -250,7 +260,9 @@ def _messages(
             _normalised(total[pairs.left] - before[0]),
         )
     )
-    return np.stack([to_left, to_right])
+    new = np.stack([to_left, to_right])
+    new -= new.max(axis=2, keepdims=True)
+    return np.asarray(DAMPING * before + (1.0 - DAMPING) * new)
 
 
 def _wrong(
@@ -294,26 +306,24 @@ def _for_others(
 
     All that was compared with an example and has no label hangs on it, with all doubt in it. Who
     named the example cannot be asked again: a label of a task that is tied to it tells nearly as
-    much, and a few of these are asked, those that are believed most.
+    much, and a few of these are asked, those that are believed most. For example, 40 tasks hang on
+    a, which is believed with .98: its label may put .8 right, that of b, "the same as a", .77.
     """
     same, differ = pairs.likelihoods(said, rate[said.who])
     tie = (same - differ) / (same + differ)
-    if r.shape[1] == 2:
+    if r.shape[1] == 2:  # "different" tells the class as well
         tie = np.abs(tie)
     doubt = 1.0 - r.max(axis=1)
-    found = np.zeros(len(r))
     example = np.concatenate([pairs.left, pairs.right])
     task = np.concatenate([pairs.right, pairs.left])
     hangs = is_labelled[example] & ~is_labelled[task]
-    n_hanging = np.bincount(example[hangs], minlength=len(r))
-    at_stake = n_hanging * doubt
-    found = at_stake.copy()
-    told = np.where(hangs, np.tile(tie, 2) * at_stake[example], 0.0)
-    for at in np.flatnonzero(at_stake).tolist():
-        of_it = np.flatnonzero(hangs & (example == at) & (told > 0.0))
-        best = of_it[np.lexsort((doubt[task[of_it]], -told[of_it]))[:DEPUTIES]]
+    found = np.bincount(example[hangs], minlength=len(r)) * doubt
+    told = np.where(hangs, np.tile(tie, 2) * found[example], 0.0)
+    for at in np.flatnonzero(found).tolist():
+        tied = np.flatnonzero((told > 0.0) & (example == at))
+        best = tied[np.lexsort((doubt[task[tied]], -told[tied]))[:DEPUTIES]]
         found[task[best]] = np.maximum(found[task[best]], told[best])
-    return found
+    return np.asarray(found)
 
 
 def _tied(named: Mask, said: PeopleSaid, *, two_classes: bool) -> Mask:

@@ -296,9 +296,7 @@ class Calls:
     Dask looks through tuples and dictionaries that it is given; into this it does not look.
     """
 
-    def __init__(
-        self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]
-    ) -> None:
+    def __init__(self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> None:
         self.task = task
         self.arguments = arguments
 
