@@ -32,8 +32,7 @@ def answer_in_turn(
     events: list[Any] = []
     told: set[tuple[str, tuple[str, str, str]]] = set()
     model = crowd.plain
-    own = own_probabilities(crowd.plain)
-    given = fallible(job, events, own)
+    given = fallible(job, events, own_probabilities(model))
     turn = cycle(PEOPLE)
     spent = 0.0
     scores = []
@@ -53,7 +52,7 @@ def answer_in_turn(
             told.add((who, event.subject))
             events.append(event)
             spent += row.cost
-        given = fallible(job, events, own)
+        given = fallible(job, events, own_probabilities(model))
         links = ExactLinkOptions(error=0.02 if given.n_loose else None)
         model = new_model(link_options=links).fit(
             given.responses, links=given.links, gold=given.gold, start=model

@@ -12,7 +12,9 @@ from ask.test_session import Open, Truth, answer_truly, asked, true_answer
 
 import tiebreak as tb
 from tiebreak.ask import Desk, Question, Session
+from tiebreak.ask.evidence import fallible
 from tiebreak.errors import InputNote, OptionError, SessionError
+from tiebreak.selection.asking import own_probabilities
 from tiebreak.simulate import Crowd
 
 KINDS = ("same", "label", "is")
@@ -182,6 +184,33 @@ def test_several_people_are_weighed(open_session: Open, crowd: Crowd, truth: Tru
     rates = ann.desk.error_rates()
     assert rates["bob"] > rates["ann"]
     assert ann.progress().is_soft
+
+
+def test_answers_are_weighed_by_what_the_last_fit_found_of_the_workers(
+    open_session: Open, truth: Truth
+) -> None:
+    options = {"strategy": "adaptive", "kinds": ("label",), "batch": 99}
+    ann = open_session(who="ann", **options)
+    bob = open_session(who="bob", **options)
+    for at, task in enumerate(list(truth)[:30]):
+        who = (ann, bob)[at % 2]
+        who.answer(who.question(task), truth[task])
+    ann.desk.refit()
+    first = ann.desk.last_fit()
+    bob.answer(bob.question(list(truth)[30]), truth[list(truth)[30]])
+    ann.desk.refit()
+    second = ann.desk.last_fit()
+    answers = second.known.answers
+    expected = fallible(ann.desk.job, answers, own_probabilities(first.model)).weighed
+    by_votes = fallible(
+        ann.desk.job, answers, own_probabilities(tb.VariationalBayes().fit(ann.desk.job.responses))
+    ).weighed
+    found = second.given.weighed
+    assert found is not None
+    assert expected is not None
+    assert by_votes is not None
+    assert (found.r == expected.r).all()
+    assert (found.r != by_votes.r).any()
 
 
 def test_a_second_person_may_be_asked_the_same(open_session: Open, truth: Truth) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiebreak as tb
+from tiebreak.ask import people
 from tiebreak.ask.job import Job, take_job
 from tiebreak.ask.log import Event
 from tiebreak.ask.people import RESERVE, Weighed, weigh
@@ -65,10 +66,11 @@ def by_enumeration(job: Job, answers: list[Event], own: Any, error: float) -> An
     st.lists(
         st.tuples(st.sampled_from(["label", "yes", "no"]), st.integers(0, 4), st.integers(0, 2))
     ),
+    st.lists(st.booleans(), max_size=4),  # which pairs bob compares, too
     st.integers(0, 10_000),
 )
 def test_on_a_tree_it_is_what_all_labellings_say(
-    n_classes: int, parents: list[int], labels: list[Any], seed: int
+    n_classes: int, parents: list[int], labels: list[Any], again: list[bool], seed: int
 ) -> None:
     job = job_of(n_classes)
     rng = np.random.default_rng(seed)
@@ -77,6 +79,10 @@ def test_on_a_tree_it_is_what_all_labellings_say(
         event(at + 1, "ann", ("same", "different")[int(rng.integers(2))], TASKS[at + 1], TASKS[p])
         for at, p in enumerate(min(parent, at) for at, parent in enumerate(parents))
     ]
+    for first, is_asked in zip(list(answers), again, strict=False):
+        kind = ("same", "different")[int(rng.integers(2))]
+        if is_asked:  # in the other order: it is the same pair
+            answers.append(event(50, "bob", kind, first.right or "", first.left or ""))
     for kind, task, label in labels[:5]:
         answers.append(event(99, "bob", kind, TASKS[task], CLASSES[label % n_classes]))
     found = weigh(job, answers, own, np.zeros(len(own)), 0.1)
@@ -177,7 +183,13 @@ def test_what_was_compared_with_an_example_hangs_on_it() -> None:
     answers = [event(1, "ann", "label", "a", "x"), event(2, "bob", "same", "b", "a")]
     answers += [event(3, "bob", "different", "a", "c"), event(4, "ann", "same", "d", "c")]
     found = weigh(job, answers, np.full((5, 2), 0.5), np.zeros(5), None)
-    assert found.hanging(5).tolist() == [2.0, 0.0, 0.0, 0.0, 0.0]
+    doubt = 1.0 - found.r.max(axis=1)
+    assert doubt[0] > 0.0
+    gain = found.gain_for_others(5)
+    assert gain[0] == pytest.approx(2 * doubt[0])  # b and c
+    tie = 1.0 - 2.0 * found.rates["bob"]
+    assert gain[1:3] == pytest.approx(tie * gain[0])  # a label of either would tell a's
+    assert gain[3:].tolist() == [0.0, 0.0]
     assert found.error == pytest.approx(np.mean([*found.rates.values()]))
 
 
@@ -202,3 +214,40 @@ def test_two_contradictions_do_not_rename_an_example_that_the_crowd_supports() -
     once = ~np.isin(found.task, (1, 11, 21))
     assert (found.r.argmax(axis=1) == truth[found.task])[once].all()
     assert (found.r.max(axis=1) > 0.9)[once].all()
+
+
+def test_an_example_of_two_names_is_settled_by_tasks_that_are_tied_to_it() -> None:
+    """Ann and bob name a differently; both compared others with it, and ann names one of these."""
+    job = job_of(3)
+    answers = [event(1, "ann", "label", "a", "x"), event(2, "bob", "label", "a", "y")]
+    answers += [event(3, "bob", "same", "b", "a"), event(4, "ann", "same", "c", "a")]
+    own = np.full((5, 3), 1.0 / 3.0)
+    found = weigh(job, answers, own, np.zeros(5), None)
+    assert found.r[0, :2] == pytest.approx(0.5, abs=0.02)
+    gain = found.gain_for_others(5)
+    assert gain[1] > 0.4
+    named = weigh(job, [*answers, event(5, "ann", "label", "b", "x")], own, np.zeros(5), None)
+    assert named.r[:3, 0].min() > 0.9
+
+
+def test_messages_settle_where_comparisons_contradict_in_a_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two tasks are each the same as t0 and as t1, which were told apart and named apart."""
+    names = [f"t{i}" for i in range(60)]
+    job = take_job([(name, "w", CLASSES[i % 2]) for i, name in enumerate(names)])
+    answers = [
+        event(1, "ann", "label", "t0", job.class_key[0]),
+        event(2, "ann", "label", "t1", job.class_key[1]),
+        event(3, "bob", "different", "t0", "t1"),
+    ]
+    answers += [
+        event(i + 2, ("ann", "bob")[i % 2], "same", names[i], f"t{i % 2}") for i in range(2, 60)
+    ]
+    answers += [event(70 + i, "bob", "same", names[i], f"t{1 - i % 2}") for i in (2, 3)]
+    own = np.full((60, 2), 0.3)
+    own[np.arange(60), np.arange(60) % 2] = 0.7
+    found = weigh(job, answers, own, np.zeros(60), None)
+    monkeypatch.setattr(people, "TURNS", people.TURNS + 7)
+    later = weigh(job, answers, own, np.zeros(60), None)
+    assert np.abs(later.r - found.r).max() < 0.01

@@ -177,9 +177,9 @@ def test_an_example_in_doubt_is_asked_about_first_where_much_hangs_on_it() -> No
     rng = np.random.default_rng(0)
     alone = choose_questions(model, state, 1, ("same", "label"), costs, rng)
     assert alone[0].task != model.tasks_[0]
-    hanging = np.zeros(len(model.tasks_))
-    hanging[0] = 30.0
-    state = state._replace(hanging=hanging)
+    for_others = np.zeros(len(model.tasks_))
+    for_others[0] = 30.0 * 0.1
+    state = state._replace(gain_for_others=for_others)
     rows = choose_questions(model, state, 1, ("same", "label"), costs, rng)
     assert (rows[0].kind, rows[0].task) == ("label", model.tasks_[0])
     assert rows[0].gain == pytest.approx(30.0 * 0.1 + value.answer_gain(state.q[0], 0.02))

@@ -73,7 +73,7 @@ def state_of(job: Job, model: VariationalBayes, q: Floats, given: AnsweredJob) -
         known=known,
         example=_examples(q, given, known),
         error=given.weighed.error,
-        hanging=given.weighed.hanging(len(q)),
+        gain_for_others=given.weighed.gain_for_others(len(q)),
     )
 
 

@@ -161,9 +161,8 @@ class Fits:
 
     def _make(self, known: Snapshot, tol: float, id: int | None = None) -> FittedSession:
         """Fit, and record it unless it is; memory never runs ahead of the file."""
-        model, given, is_soft = self._fitted(known.answers, tol)
+        model, given, start, is_soft = self._fitted(known.answers, tol)
         if id is None:
-            start = self._start(model.link_error, known.answers)
             id = self._record.add_fit(
                 known.seen,
                 start=None if start is None else start.id,
@@ -186,22 +185,43 @@ class Fits:
 
     def _fitted(
         self, answers: Sequence[Event], tol: float
-    ) -> tuple[VariationalBayes, AnsweredJob, bool]:
-        """Fit; return also what it was given, and whether answers count as fallible."""
+    ) -> tuple[VariationalBayes, AnsweredJob, FittedSession | None, bool]:
+        """Fit; return also what it was given, where it started, whether answers are fallible."""
         people = {event.who for event in answers if not (event.is_vote or event.is_by_hand)}
         if self._link_error is None and len(people) <= 1:
             try:
                 given = trusted(self._job, answers)
-                return self._fit_with(None, given, answers, tol), given, False
+                start = self._start(None, answers)
+                return self._fit_with(None, given, start, tol), given, start, False
             except (LinkError, GoldError):  # all else was checked at the door: answers contradict
                 pass
-        known_rate = self._link_error if isinstance(self._link_error, int | float) else None
-        given = fallible(self._job, answers, self._own_probabilities(), known_rate)
-        link_error = self._link_error if self._link_error is not None else self._soft(given)
-        return self._fit_with(link_error, given, answers, tol), given, True
+        given, link_error, start = self._weighed(answers)
+        return self._fit_with(link_error, given, start, tol), given, start, True
 
-    def _own_probabilities(self) -> Floats:
-        """Return what the responses of each task alone say; plain VB is fitted once for it."""
+    def _weighed(
+        self, answers: Sequence[Event]
+    ) -> tuple[AnsweredJob, float | str | None, FittedSession | None]:
+        """Weigh answers against what the crowd says; return also how links are read, and the start.
+
+        What the responses of a task say is read as the last fit reads them: what answers tell of
+        the workers counts for every task. A fit that starts from the votes goes by plain VB, so
+        that it can be made again without those before it.
+        """
+        rate = self._link_error if isinstance(self._link_error, int | float) else None
+        last = self._fit
+        if last is not None:
+            given = fallible(self._job, answers, own_probabilities(last.model), rate)
+            link_error = self._reading(given)
+            if self._start(link_error, answers) is last:
+                return given, link_error, last
+        given = fallible(self._job, answers, self._own_by_votes(), rate)
+        return given, self._reading(given), None
+
+    def _reading(self, given: AnsweredJob) -> float | str | None:
+        return self._link_error if self._link_error is not None else self._soft(given)
+
+    def _own_by_votes(self) -> Floats:
+        """Return what the responses of each task alone say by plain VB, which is fitted once."""
         if self._own is None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", InputNote)
@@ -227,10 +247,9 @@ class Fits:
         self,
         link_error: float | str | None,
         given: AnsweredJob,
-        answers: Sequence[Event],
+        start: FittedSession | None,
         tol: float,
     ) -> VariationalBayes:
-        start = self._start(link_error, answers)
         model = VariationalBayes(
             link_options=ExactLinkOptions(error=link_error),
             gold_weight=1,  # tasks that are asked about are doubtful ones, no sample of all

@@ -14,6 +14,9 @@ without this answer, c_j:
 
     same:  ε + (1 − 2 ε) c_j(k)        different:  1 − ε − (1 − 2 ε) c_j(k)
 
+What several people said of the same two tasks is one such message (`Compared`). Messages are
+damped, since those of a loop of contradictions would swing to and fro.
+
 The error rate ε of a person and λ follow from r, and r from these, in turn. Where people mostly say
 what the crowd's probabilities lead to expect, λ is small, and who contradicts a sure crowd is
 believed to err; where they contradict it together, λ is large. With two classes every comparison
@@ -27,6 +30,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
@@ -36,9 +40,12 @@ from tiebreak.link_graph import components
 
 SMALL_ERROR = 0.02  # of answers, before it is learnt how often they are wrong
 STANDING = 20.0  # answers, or tasks, that a prior counts for: evidence overrules it
-TURNS = 30  # of messages and rates; they settle in fewer
+TURNS = 100  # of messages and rates, at most
 RESERVE = 0.5  # of doubt in the crowd on tasks that are asked about, before it is learnt
 LEAST = 1e-12  # of a belief
+SETTLED = 1e-10  # of a belief from turn to turn
+DAMPING = 0.7  # of a message as it was: along loops, messages would swing to and fro for ever
+DEPUTIES = 2  # tasks that are asked about, between two fits, to learn the class of one tied to them
 
 
 class PeopleSaid(NamedTuple):
@@ -54,6 +61,34 @@ class PeopleSaid(NamedTuple):
     def is_link(self) -> Mask:
         """Which of them are links."""
         return np.asarray(self.label < 0)
+
+
+class Compared(NamedTuple):
+    """Two tasks that were compared, by one person or more: what is said of them is one thing.
+
+    Taken apart, the answer of one person would reach the other task and come back as an echo along
+    that of the next. For example, of a and b, with rates ε and ε':
+
+        ann: same, bob: same         s = (1 − ε) (1 − ε')    d = ε ε'
+        ann: same, bob: different    s = (1 − ε) ε'          d = ε (1 − ε')
+    """
+
+    left: Offsets  # (n_pairs,)
+    right: Offsets  # (n_pairs,)
+    link: Offsets  # (n_links,) place of each link among the answers
+    of_link: Offsets  # (n_links,) its pair
+    by_end: csr_array  # (n, 2 n_pairs) 1 where a message goes: those to `left` first
+
+    def likelihoods(self, said: PeopleSaid, rate: Floats) -> tuple[Floats, Floats]:
+        """Return s and d: how likely the answers are if the two are the same, or different."""
+        right = np.log(np.maximum(1.0 - rate[self.link], LEAST))
+        wrong = np.log(np.maximum(rate[self.link], LEAST))
+        is_yes = said.is_yes[self.link]
+        n_pairs = len(self.left)
+        same = np.bincount(self.of_link, np.where(is_yes, right, wrong), minlength=n_pairs)
+        differ = np.bincount(self.of_link, np.where(is_yes, wrong, right), minlength=n_pairs)
+        most = np.maximum(same, differ)
+        return np.exp(same - most), np.exp(differ - most)
 
 
 class CrowdSaid(NamedTuple):
@@ -88,12 +123,12 @@ class Weighed(NamedTuple):
     rates: dict[str, float]  # by person: how often answers are wrong
     error: float  # how often an answer is wrong, over all of them
     reserve: float  # how often what the crowd says of such tasks tells nothing
-    n_hanging: Floats  # (n,) how many tasks without a label were compared with each that has one
+    for_others: Floats  # (n,) what a label of each would put right in others
 
-    def hanging(self, n_tasks: int) -> Floats:
-        """Return how many labels hang on each task as an example, (n_tasks,)."""
+    def gain_for_others(self, n_tasks: int) -> Floats:
+        """Return what a label of each task would put right in others, (n_tasks,)."""
         found = np.zeros(n_tasks)
-        found[self.task] = self.n_hanging
+        found[self.task] = self.for_others
         return found
 
 
@@ -122,7 +157,8 @@ def weigh(
     if n_classes == 2:
         heard = np.where(is_base, 1.0, _share_heard(said, ~is_base))
     crowd = CrowdSaid(own[task], known[task] > 0.0, heard)
-    r, rate, reserve = _settled(crowd, said, len(people), error)
+    compared = _compared(said, len(task))
+    r, rate, reserve = _settled(crowd, said, compared, len(people), error)
     named = _tied(is_base, said, two_classes=n_classes == 2)
     n_said = np.bincount(said.who, minlength=len(people))
     return Weighed(
@@ -133,31 +169,37 @@ def weigh(
         dict(zip(people, rate.tolist(), strict=True)),
         float(rate @ n_said / n_said.sum()),
         reserve,
-        _n_hanging(labelled, said),
+        _for_others(r, labelled, said, compared, rate),
     )
 
 
 def _settled(
-    crowd: CrowdSaid, said: PeopleSaid, n_people: int, error: float | None
+    crowd: CrowdSaid, said: PeopleSaid, pairs: Compared, n_people: int, error: float | None
 ) -> tuple[Floats, Floats, float]:
     """Find beliefs, rates of people and the reserve in turn, until they have settled."""
     rate = np.full(n_people, SMALL_ERROR if error is None else max(error, LEAST))
     next_reserve = RESERVE
-    messages = np.zeros((2, len(said.who), crowd.own.shape[1]))  # to `task`, to `other`
+    messages = np.zeros((2, len(pairs.left), crowd.own.shape[1]))  # to `left`, to `right`
     n_said = np.bincount(said.who, minlength=n_people)
+    r = np.zeros_like(crowd.own)
     for _ in range(TURNS):
+        before = r
         of_each = rate[said.who]
         reserve = next_reserve
         logs = np.log(np.maximum(crowd.with_reserve(reserve), LEAST))
         heard = crowd.heard[:, None] * logs
-        messages = _messages(_beliefs(heard, said, of_each, messages), said, of_each, messages)
-        total = _beliefs(heard, said, of_each, messages)
+        given = heard + _by_labels(heard.shape, said, of_each)
+        likely = pairs.likelihoods(said, of_each)
+        messages = _messages(_with_messages(given, pairs, messages), pairs, likely, messages)
+        total = _with_messages(given, pairs, messages)
         r = _normalised(total + logs - heard)
         next_reserve = crowd.learnt_reserve(r, reserve)
         if error is None:
-            wrong = _wrong(total, said, of_each, messages)
+            wrong = _wrong(total, said, pairs, likely, messages)
             summed = np.bincount(said.who, wrong, minlength=n_people)
             rate = (STANDING * SMALL_ERROR + summed) / (STANDING + n_said)
+        if np.abs(r - before).max() < SETTLED:
+            break
     return r, rate, reserve
 
 
@@ -179,49 +221,70 @@ def _in_codes(job: Job, answers: Sequence[Event]) -> tuple[Offsets, list[str], P
     return task, people, said
 
 
-def _beliefs(logs: Floats, said: PeopleSaid, rate: Floats, messages: Floats) -> Floats:
-    """Return log r of each task, up to a constant."""
-    total = logs.copy()
-    n_classes = logs.shape[1]
+def _compared(said: PeopleSaid, n: int) -> Compared:
+    link = np.flatnonzero(said.is_link)
+    ends = np.sort(np.stack([said.task[link], said.other[link]]), axis=0)
+    (left, right), of_link = np.unique(ends, axis=1, return_inverse=True)
+    to = np.concatenate([left, right])
+    by_end = csr_array((np.ones(len(to)), (to, np.arange(len(to)))), (n, len(to)))
+    return Compared(left, right, link, of_link.reshape(-1), by_end)
+
+
+def _by_labels(shape: tuple[int, ...], said: PeopleSaid, rate: Floats) -> Floats:
+    """Return log Π P(s | k) of each task: labels that were given to it, or denied."""
+    total = np.zeros(shape)
+    n_classes = shape[1]
     at = np.flatnonzero(~said.is_link)
     right = 1.0 - rate[at]
     wrong = rate[at] / max(n_classes - 1, 1)
     every = np.repeat(np.where(said.is_yes[at], wrong, right)[:, None], n_classes, axis=1)
     every[np.arange(len(at)), said.label[at]] = np.where(said.is_yes[at], right, rate[at])
     np.add.at(total, said.task[at], np.log(np.maximum(every, LEAST)))
-    links = np.flatnonzero(said.is_link)
-    np.add.at(total, said.task[links], messages[0, links])
-    np.add.at(total, said.other[links], messages[1, links])
     return total
 
 
-def _messages(total: Floats, said: PeopleSaid, rate: Floats, before: Floats) -> Floats:
-    """Return what each link says to its two ends, by what the other end is without it."""
-    found = np.zeros_like(before)
-    links = np.flatnonzero(said.is_link)
-    ends = (said.task[links], said.other[links])
-    for to, other in ((0, 1), (1, 0)):
-        cavity = _normalised(total[ends[other]] - before[other, links])
-        agrees = rate[links, None] + (1.0 - 2.0 * rate[links, None]) * cavity
-        says = np.where(said.is_yes[links, None], agrees, 1.0 - agrees)
-        found[to, links] = np.log(np.maximum(says, LEAST))
-    return found
+def _with_messages(given: Floats, pairs: Compared, messages: Floats) -> Floats:
+    """Return log r of each task, up to a constant."""
+    return np.asarray(given + pairs.by_end @ messages.reshape(-1, given.shape[1]))
 
 
-def _wrong(total: Floats, said: PeopleSaid, rate: Floats, messages: Floats) -> Floats:
+def _messages(
+    total: Floats, pairs: Compared, likely: tuple[Floats, Floats], before: Floats
+) -> Floats:
+    """Return what each pair says to its two ends, by what the other end is without it."""
+    same, differ = (each[:, None] for each in likely)
+    to_left, to_right = (
+        np.log(np.maximum(differ + (same - differ) * cavity, LEAST))
+        for cavity in (
+            _normalised(total[pairs.right] - before[1]),
+            _normalised(total[pairs.left] - before[0]),
+        )
+    )
+    new = np.stack([to_left, to_right])
+    new -= new.max(axis=2, keepdims=True)
+    return np.asarray(DAMPING * before + (1.0 - DAMPING) * new)
+
+
+def _wrong(
+    total: Floats,
+    said: PeopleSaid,
+    pairs: Compared,
+    likely: tuple[Floats, Floats],
+    messages: Floats,
+) -> Floats:
     """Return how likely each answer is wrong."""
     r = _normalised(total)
     at = np.flatnonzero(~said.is_link)
     wrong = np.zeros(len(said.who))
     share = r[said.task[at], said.label[at]]
     wrong[at] = np.where(said.is_yes[at], 1.0 - share, share)
-    links = np.flatnonzero(said.is_link)
-    left = _normalised(total[said.task[links]] - messages[0, links])
-    right = _normalised(total[said.other[links]] - messages[1, links])
+    left = _normalised(total[pairs.left] - messages[0])
+    right = _normalised(total[pairs.right] - messages[1])
     agree = (left * right).sum(axis=1)
-    says = np.where(said.is_yes[links], agree, 1.0 - agree)
-    errs = rate[links] * (1.0 - says)
-    wrong[links] = errs / np.maximum(errs + (1.0 - rate[links]) * says, LEAST)
+    same = agree * likely[0]
+    differ = (1.0 - agree) * likely[1]
+    is_same = (same / np.maximum(same + differ, LEAST))[pairs.of_link]
+    wrong[pairs.link] = np.where(said.is_yes[pairs.link], 1.0 - is_same, is_same)
     return wrong
 
 
@@ -236,15 +299,31 @@ def _share_heard(said: PeopleSaid, is_counted: Mask) -> Floats:
     return np.asarray(1.0 / (1.0 + DEPENDENCE * np.maximum(n_others, 0.0)))
 
 
-def _n_hanging(is_labelled: Mask, said: PeopleSaid) -> Floats:
-    """Count, for each task that was given a label, those without one that were compared with it."""
-    found = np.zeros(len(is_labelled))
-    left = said.task[said.is_link]
-    right = said.other[said.is_link]
-    for example, task in ((left, right), (right, left)):
-        hangs = is_labelled[example] & ~is_labelled[task]
-        np.add.at(found, example[hangs], 1.0)
-    return found
+def _for_others(
+    r: Floats, is_labelled: Mask, said: PeopleSaid, pairs: Compared, rate: Floats
+) -> Floats:
+    """Return what a label of each task would put right in tasks that hang on an example.
+
+    All that was compared with an example and has no label hangs on it, with all doubt in it. Who
+    named the example cannot be asked again: a label of a task that is tied to it tells nearly as
+    much, and a few of these are asked, those that are believed most. For example, 40 tasks hang on
+    a, which is believed with .98: its label may put .8 right, that of b, "the same as a", .77.
+    """
+    same, differ = pairs.likelihoods(said, rate[said.who])
+    tie = (same - differ) / (same + differ)
+    if r.shape[1] == 2:  # "different" tells the class as well
+        tie = np.abs(tie)
+    doubt = 1.0 - r.max(axis=1)
+    example = np.concatenate([pairs.left, pairs.right])
+    task = np.concatenate([pairs.right, pairs.left])
+    hangs = is_labelled[example] & ~is_labelled[task]
+    found = np.bincount(example[hangs], minlength=len(r)) * doubt
+    told = np.where(hangs, np.tile(tie, 2) * found[example], 0.0)
+    for at in np.flatnonzero(found).tolist():
+        tied = np.flatnonzero((told > 0.0) & (example == at))
+        best = tied[np.lexsort((doubt[task[tied]], -told[tied]))[:DEPUTIES]]
+        found[task[best]] = np.maximum(found[task[best]], told[best])
+    return np.asarray(found)
 
 
 def _tied(named: Mask, said: PeopleSaid, *, two_classes: bool) -> Mask:

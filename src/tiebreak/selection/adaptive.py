@@ -38,9 +38,7 @@ class TaskState(NamedTuple):
     known: Codes  # (n_tasks,) the class of each task that is known, else OPEN
     example: Codes  # (n_tasks,) the class that each task can be shown as an example of, or OPEN
     error: float = 0.0  # how often answers are wrong
-    hanging: Floats | None = (
-        None  # (n_tasks,) labels of other tasks that hang on each as an example
-    )
+    gain_for_others: Floats | None = None  # (n_tasks,) what a label of each puts right in others
 
 
 class ScoredPair(NamedTuple):

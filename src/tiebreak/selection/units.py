@@ -31,7 +31,7 @@ class OpenUnits:
     examples: tuple[Offsets, ...]  # by class: tasks known to be of it that can be shown
     example_q: Floats | None = None  # (n_classes, n_classes) what examples of each class are
     error: float = 0.0  # how often answers are wrong
-    hanging: Floats | None = None  # (n_units,) labels of others that hang on each as an example
+    gain_for_others: Floats | None = None  # (n_units,) what a label of each puts right in others
 
     def __len__(self) -> int:
         return len(self.task)
@@ -91,7 +91,9 @@ class OpenUnits:
             stake=self.stake[others],
             classes=self.classes[others],
             p=self.p[others],
-            hanging=None if self.hanging is None else self.hanging[others],
+            gain_for_others=(
+                None if self.gain_for_others is None else self.gain_for_others[others]
+            ),
         )
 
 
@@ -110,8 +112,8 @@ def open_units(state: TaskState) -> OpenUnits:
     stake = np.asarray(state.settled.at_stake()[chosen], dtype=np.float64)
     p = np.take_along_axis(q, classes, axis=1)
     example_q = _beliefs_of(examples, state.q) if state.error > 0.0 else None
-    hanging = None if state.hanging is None else state.hanging[chosen]
-    return OpenUnits(chosen, stake, classes, p, examples, example_q, state.error, hanging)
+    more = None if state.gain_for_others is None else state.gain_for_others[chosen]
+    return OpenUnits(chosen, stake, classes, p, examples, example_q, state.error, more)
 
 
 def _beliefs_of(examples: Sequence[Offsets], q: Floats) -> Floats:

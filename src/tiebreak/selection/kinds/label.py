@@ -20,16 +20,16 @@ class LabelOf:
         """Return the chance that the likeliest class is wrong, [eq:gold-gain].
 
         Where answers may be wrong it is what such an answer puts right, [eq:vote-gain]. If other
-        labels hang on a task, as on an example, all their doubt in it counts: one more answer may
-        not settle it, but it is the way to find out before it misleads them.
+        labels hang on it, all doubt in what they hang on counts: one more answer may not settle it,
+        but it is the way to find out before it misleads them.
         """
         doubt = 1.0 - units.p[:, 0]
         gain = doubt
         if units.error > 0.0:
             gain = np.maximum(value.answer_gain(units.p, units.error), LAST_RESORT * doubt)
         gain = units.stake * gain
-        if units.hanging is not None:
-            gain = gain + units.hanging * doubt
+        if units.gain_for_others is not None:
+            gain = gain + units.gain_for_others
         return Prices(gain, units.classes[:, 0], np.full(len(units), cost))
 
     def offer(
