@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from tiebreak._version import __version__
 from tiebreak.distributed.executor import Result
 from tiebreak.errors import ClusterError, MissingExtraError, OptionError, TiebreakError
-from tiebreak.wording import counted, first_few
+from tiebreak.wording import counted
 
 POLL_S = 0.25  # between looks at what is done
 LOOK_S = 1.0  # between looks at which workers are there: each costs some milliseconds
@@ -296,9 +296,7 @@ class Calls:
     Dask looks through tuples and dictionaries that it is given; into this it does not look.
     """
 
-    def __init__(
-        self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]
-    ) -> None:
+    def __init__(self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> None:
         self.task = task
         self.arguments = arguments
 
@@ -383,8 +381,7 @@ def _described(arguments: tuple[Any, ...]) -> str:
     """Name the partitions that a call is about."""
     recipe = getattr(arguments[0], "recipe", None)
     if recipe is not None:
-        parts = [f"partition {each.number} ({each.name})" for each in recipe.parts]
-        return first_few(parts, 3)
+        return str(recipe)
     if isinstance(arguments[0], int) and len(arguments) > 1:
         return f"partition {arguments[0]} ({getattr(arguments[1], 'path', arguments[1])})"
     return str(getattr(arguments[0], "key", arguments[0]))

@@ -6,13 +6,15 @@ keeps counts in the place of responses.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.distributed.far_links import LinksElsewhere
 from tiebreak.distributed.starts import StartOf
 from tiebreak.distributed.sweeper import ClusterBackend, ClusterSweeper, Units
-from tiebreak.distributed.units import Loaded
+from tiebreak.distributed.units import Loaded, kernels_for
 from tiebreak.errors import OptionError
 from tiebreak.inference import (
     DawidSkene,
@@ -44,12 +46,6 @@ from tiebreak.inference.worker_models import (
     CrowdModel,
     crowd_model,
     one_class,
-)
-from tiebreak.kernels.contract import (
-    COMPILED_LINKED,
-    COMPILED_ROWS,
-    Backend,
-    choose_backend,
 )
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
 from tiebreak.kernels.sweeper import HostSweeper, Logs
@@ -186,7 +182,7 @@ def _fit_bayes(
 def _problem(model: VariationalBayes, inputs: Inputs, units: Units, sums: Sums) -> Problem:
     crowd = inputs.responses
     n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
-    inner = _kernels(model.backend, crowd.n_responses, n_linked)
+    inner = kernels_for(model.backend, crowd.n_responses, n_linked)
     has_links = inputs.link_codes is not None
     known = crowd_model(
         model.worker_model,
@@ -196,13 +192,16 @@ def _problem(model: VariationalBayes, inputs: Inputs, units: Units, sums: Sums) 
         model.trust,
         AnswerCounts(sums.counts, _rows_to_fix(units, sums.counts)),
     )
+    elsewhere = sums.elsewhere
+    if units.far is not None:
+        elsewhere = elsewhere._replace(join=partial(LinksElsewhere, units, crowd.n_classes))
     return Problem(
         stages.lay_out(crowd),
         *known,
         ClusterBackend(inner, units),
         model.n_threads or default_threads(),
         gold_weight=_gold_weight(model, inputs, sums, has_links=has_links),
-        elsewhere=sums.elsewhere,
+        elsewhere=elsewhere,
         watch_bound=units.watch,
     )
 
@@ -308,7 +307,7 @@ def _fit_dawid_skene(
     gold = inputs.gold_codes
     n_classes = crowd.n_classes
     tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, gold, None))
-    inner = _kernels(model.backend, crowd.n_responses)
+    inner = kernels_for(model.backend, crowd.n_responses)
     q = np.ascontiguousarray(vb.clamp(start.q(tasks, n_classes, inner), gold))
     table = _gold_weight(model, inputs, sums, has_links=False)
     weighed = tasks
@@ -335,7 +334,7 @@ def _fit_majority(model: MajorityVote, inputs: Inputs, units: Units) -> Outcome:
     crowd = inputs.responses
     tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
     q = vb.clamp(vb.majority(tasks, crowd.n_classes), inputs.gold_codes)
-    inner = _kernels(model.backend, crowd.n_responses)
+    inner = kernels_for(model.backend, crowd.n_responses)
     threads = model.n_threads or default_threads()
     sweeper = ClusterSweeper(HostSweeper(inner, tasks, np.ascontiguousarray(q), threads), units)
     counts, totals = sweeper.tally()
@@ -347,10 +346,3 @@ def _fit_majority(model: MajorityVote, inputs: Inputs, units: Units) -> Outcome:
     model._publish(inputs, q)
     model._carried = Carried(counts, totals, np.zeros(0))
     return Outcome(None, None, model.labels_.label, q)
-
-
-def _kernels(backend: str, n_responses: int, n_linked: int = 0) -> Backend:
-    """Return the kernels of the driver's own tasks: never those of a device."""
-    is_large = n_responses >= COMPILED_ROWS or n_linked >= COMPILED_LINKED
-    name = ("numba" if is_large else "numpy") if backend == "auto" else backend
-    return choose_backend(name, n_responses, n_linked)

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import files, ids
+from tiebreak import files, ids, link_graph
 from tiebreak._version import __version__
 from tiebreak.distributed import estimators, output, partitions, spread, starts
 from tiebreak.distributed.checkpoint import Checkpoint
 from tiebreak.distributed.estimators import Outcome
 from tiebreak.distributed.executor import Executor, Serial
+from tiebreak.distributed.far_links import FarTasks
+from tiebreak.distributed.link_units import LinkRecipe, cut_link_units
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import Crowd, Named
 from tiebreak.distributed.sources import ReadOptions, Shard, find_shards
@@ -34,6 +36,9 @@ from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import VariationalBayes
 from tiebreak.inference.estimator import Estimator
+from tiebreak.inference.exact_links import ascents
+from tiebreak.inference.exact_links.merge import merge
+from tiebreak.inference.exact_links.plan import in_large
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.kernels.layout import Offsets
 from tiebreak.kernels.sweeper import Logs
@@ -45,6 +50,9 @@ TABLES_HELD = 4  # by the driver: sums, logs, beliefs. Measured: 11 in all with 
 TABLES_A_UNIT = 2  # that go out and come back at once
 DRIVER_BYTES = 300 << 20  # beside tables
 NAMED_BYTES = 200  # that a task named by links or gold takes in the driver, with five responses
+# Linked tasks are swept by the driver up to so many bytes of their responses and q, above in units:
+LINKED_BYTES = 1 << 30
+LINK_UNIT_BYTES = 1 << 28
 
 
 class ClusterOptions(NamedTuple):
@@ -118,13 +126,18 @@ def fit_partitions(
     work = output.prepare(folder, resume=options.resume, force=options.force)
     crowd = _look(executor, shards, known, work, options)
     named = _find_named(executor, crowd, pairs, known)
-    _require_memory(crowd, sum(len(each.task) for each in named), starts.n_states(model, crowd))
-    inputs = _inputs(model, partitions.gather_named(crowd, named), pairs, known)
+    n_states = starts.n_states(model, crowd)
+    is_far = pairs is not None and _named_bytes(named, n_states) > LINKED_BYTES
+    _require_memory(crowd, named, n_states, is_far=is_far)
+    linked = output.subfolder(work, "linked") if is_far else None
+    inputs = _inputs(model, partitions.gather_named(executor, crowd, named, linked), pairs, known)
     tables = None if start is None else starts.start_tables(start, crowd, model)
     fingerprint = _fingerprint(crowd, model, pairs, known, tables)
     checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=options.resume)
     recipes = _recipes(crowd, named, model, tables, work, options)
     units = Units(executor, crowd, recipes, checkpoint, options.tell)
+    if linked is not None and inputs.link_codes is not None:
+        units.far = _far_tasks(model, inputs, n_states, linked)
     try:
         sums = estimators.add_up(units, units.load())
         places = _places_of(crowd, named)
@@ -164,7 +177,7 @@ def _find_named(
     names = Ids(()) if gold is None else gold.tasks
     if links is not None and len(links):
         names = links.tasks if not len(names) else ids.merge(names, links.tasks)
-    given = {i: (look.path, names, crowd.classes) for i, look in enumerate(crowd.looks)}
+    given = {i: (look.path, names) for i, look in enumerate(crowd.looks)}
     found = executor.each(partitions.find_named, given)
     return [found[i] for i in range(len(given))]
 
@@ -184,8 +197,9 @@ def _inputs(model: Estimator, named: Any, links: Links | None, gold: Gold | None
     )
 
 
-def _require_memory(crowd: Crowd, n_named: int, n_states: int) -> None:
+def _require_memory(crowd: Crowd, named: list[Named], n_states: int, *, is_far: bool) -> None:
     """Refuse, before the work begins, what the driver cannot hold; say the arithmetic."""
+    n_named = sum(len(each.task) for each in named)
     n_workers = len(crowd.workers)
     n_classes = len(crowd.classes)
     table = 8 * n_workers * n_classes * n_states
@@ -202,6 +216,48 @@ def _require_memory(crowd: Crowd, n_named: int, n_states: int) -> None:
         f"{n_named:,} tasks that links and gold name take {_size(of_named)}. Together that is "
         f"{_size(needed)}, and this machine has {_size(limit)}. Start the driver on a larger "
         "machine, fit fewer workers or classes at a time, or name fewer tasks."
+    )
+
+
+def _named_bytes(named: list[Named], n_states: int) -> int:
+    """Return the bytes of the responses and of q of named tasks."""
+    return sum(4 * int(each.length.sum()) + 8 * n_states * len(each.task) for each in named)
+
+
+def _far_tasks(model: Estimator, inputs: Inputs, n_states: int, folder: Path) -> FarTasks:
+    """Cut linked tasks into units, by the input alone; components stay whole."""
+    assert isinstance(model, VariationalBayes)  # others have no links
+    links = inputs.link_codes
+    assert links is not None
+    assert inputs.implied is not None
+    crowd = inputs.responses
+    merged = merge(inputs.implied)
+    options = model.link_options or ExactLinkOptions()
+    _, hard = ascents.expected_log_odds(links, options, crowd.n_classes)  # type: ignore[arg-type]
+    component = link_graph.components(crowd.n_tasks, links.left, links.right)[merged.task]
+    length = crowd.start[merged.task + 1] - crowd.start[merged.task]
+    in_units = cut_link_units(
+        component,
+        np.asarray(4.0 * length + 8.0 * n_states, dtype=np.float64),
+        in_large(merged, links.keep(~hard), crowd.n_classes),
+        LINK_UNIT_BYTES,
+    )
+    return FarTasks(
+        [
+            LinkRecipe(
+                u,
+                str(folder),
+                np.asarray(merged.task[at]),
+                crowd.n_workers * crowd.n_classes,
+                crowd.n_classes,
+                n_states,
+                int(np.isin(links.left, merged.task[at]).sum()),
+                model.backend,
+                model.n_threads,
+            )
+            for u, at in enumerate(in_units)
+        ],
+        crowd.n_tasks,
     )
 
 

@@ -20,6 +20,8 @@ import numpy as np
 
 from tiebreak.distributed.checkpoint import Checkpoint
 from tiebreak.distributed.executor import Executor
+from tiebreak.distributed.far_links import FarTasks
+from tiebreak.distributed.link_units import LinkSwept, LinkTables
 from tiebreak.distributed.partitions import Crowd
 from tiebreak.distributed.units import VOTES, Ask, Behind, Loaded, Recipe, ask_unit
 from tiebreak.kernels.contract import Backend
@@ -74,6 +76,7 @@ class Units:
         everyone = len(crowd.workers)
         rows = [crowd.unit_rows(u) for u in range(len(crowd.units))]
         self.rows: list[Codes | None] = [None if len(r) == everyone else r for r in rows]
+        self.far: FarTasks | None = None
         self.state = START
         self.start: Swept | None = None  # what q implies at the start
         self.last_number = VOTES
@@ -91,25 +94,55 @@ class Units:
         self, what: str, arguments: list[tuple[Any, ...]], *, has_recipe: bool = False
     ) -> list[Any]:
         """Have every unit do something, each with arguments of its own."""
+        return self._ask(self._asks(what, arguments, has_recipe=has_recipe))
+
+    def ask_links(self, what: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """Have every link unit do something with its arguments, from where the ascent stands."""
+        at = None if what == "open_links" else self.state.number
+        return self._ask(self._link_asks(what, arguments, at))
+
+    def _asks(
+        self, what: str, arguments: list[tuple[Any, ...]], *, has_recipe: bool = False
+    ) -> dict[int, Ask]:
         asks = {
             u: Ask(f"{self.fit}/{u}", what, given, self.state.number)
             for u, given in enumerate(arguments)
         }
-        late = list(asks)
-        found: dict[int, Any] = {}
-        if not has_recipe:
-            found = self.executor.each(ask_unit, {u: (ask,) for u, ask in asks.items()})
-            late = [u for u, each in found.items() if isinstance(each, Behind)]
+        if has_recipe:
+            asks = {u: ask._replace(**self._way_back(u)) for u, ask in asks.items()}
+        return asks
+
+    def _link_asks(
+        self, what: str, arguments: list[tuple[Any, ...]], at: int | None
+    ) -> dict[int, Ask]:
+        first = len(self.recipes)
+        asks = {
+            first + u: Ask(f"{self.fit}/{first + u}", what, given, at)
+            for u, given in enumerate(arguments)
+        }
+        if at is None:  # a unit that is anywhere may be nowhere
+            asks = {u: ask._replace(recipe=self._way_back(u)["recipe"]) for u, ask in asks.items()}
+        return asks
+
+    def _ask(self, asks: dict[int, Ask]) -> list[Any]:
+        """Ask units; those that are behind are asked again, with the way to where the fit is."""
+        found = self.executor.each(ask_unit, {u: (ask,) for u, ask in asks.items()})
+        late = [u for u, each in found.items() if isinstance(each, Behind)]
         if late:
             again = {u: (asks[u]._replace(**self._way_back(u)),) for u in late}
             found |= self.executor.each(ask_unit, again)
-        return [found[u] for u in range(len(arguments))]
+        return [found[u] for u in sorted(asks)]
 
     def _way_back(self, unit: int) -> dict[str, Any]:
         """Return what brings a unit to where the fit stands, wherever it is."""
         tables = self.state.tables
-        own = None if tables is None else self.cut(unit, tables)
-        return {"recipe": self.recipes[unit], "tables": own}
+        if unit < len(self.recipes):
+            own = None if tables is None else self.cut(unit, tables)
+            return {"recipe": self.recipes[unit], "tables": own}
+        assert self.far is not None
+        at = unit - len(self.recipes)
+        way = (self.far.begins[at], self.far.tables[at]) if self.far.tables else None
+        return {"recipe": self.far.recipes[at], "tables": way}
 
     def load(self) -> list[Loaded]:
         """Load every unit."""
@@ -121,11 +154,15 @@ class Units:
         began = time.perf_counter()
         kept = None if self.checkpoint is None else self.checkpoint.recall(number, tables)
         self.state = self.state._replace(sums=None)  # a table less, while others travel
-        sums = self._add(self.ask("sweep", number, tables)) if kept is None else kept
+        sums, linked = self._sweep(number, tables) if kept is None else kept
         if kept is None and self.checkpoint is not None:
-            self.checkpoint.keep(number, tables, sums)
+            self.checkpoint.keep(number, tables, sums, linked)
         self.state = State(number, tables, sums)
         self.last_number = number
+        if self.far is not None and linked is not None:
+            self.far.tables = self._link_tables(tables)
+            self.far.last = linked
+            sums = sums.plus(linked.swept)
         if sums.counts.nbytes > LARGE_TABLE:
             gc.collect()  # messages that are gone lie in cycles, with their tables
         if self.tell is not None:
@@ -134,13 +171,43 @@ class Units:
             self.tell(Progress(number, self.bound, seconds, self.crowd.n_responses, lost))
         return sums
 
+    def _sweep(self, number: int, tables: Logs) -> tuple[Swept, LinkSwept | None]:
+        own = [(number, self.cut(u, tables)) for u in range(len(self.recipes))]
+        asks = self._asks("sweep", own)
+        if self.far is not None:
+            is_first = not self.far.tables
+            given = [
+                (number, each, begin if is_first else None)
+                for each, begin in zip(self._link_tables(tables), self.far.begins, strict=True)
+            ]
+            asks |= self._link_asks("sweep", given, None if is_first else self.state.number)
+        found = self._ask(asks)
+        sums = self._add(found[: len(own)])
+        return sums, None if self.far is None else self.far.take(found[len(own) :])
+
+    def _link_tables(self, tables: Logs) -> list[LinkTables]:
+        assert self.far is not None
+        return self.far.next_tables(self._of_workers(tables))
+
+    def fetch(self, q: Floats) -> None:
+        """Set the rows of q whose tasks lie in link units."""
+        if self.far is None or not self.far.tables:
+            return
+        number = self.state.number
+        kept = None if self.checkpoint is None else self.checkpoint.recall_states(number)
+        if kept is None:
+            kept = self.ask_links("states", [()] * len(self.far.recipes))
+            if self.checkpoint is not None:
+                self.checkpoint.keep_states(number, kept)
+        self.far.fetched(q, kept)
+
     def sums(self) -> Swept:
         """Return what q implies where it stands."""
         if self.state.sums is not None:
             return self.state.sums
         if self.start is None:
             kept = None if self.checkpoint is None else self.checkpoint.recall(VOTES, None)
-            self.start = self._add(self.ask("tally")) if kept is None else kept
+            self.start = self._add(self.ask("tally")) if kept is None else kept[0]
             if kept is None and self.checkpoint is not None:
                 self.checkpoint.keep(VOTES, None, self.start)
         return self.start
@@ -180,15 +247,18 @@ class Units:
         """Return tables in the rows of a unit; all else as it is."""
         if not _is_tables(argument):
             return argument
-        log_prior, log_table = argument
-        n_classes = len(self.crowd.classes)
-        of_workers = log_table[: len(self.crowd.workers) * n_classes]
+        log_prior, of_workers = self._of_workers(argument)
         rows = self.rows[unit]
         if rows is None:
             return log_prior, of_workers
-        n_states = log_table.shape[1]
-        by_worker = of_workers.reshape(-1, n_classes * n_states)
+        n_states = of_workers.shape[1]
+        by_worker = of_workers.reshape(-1, len(self.crowd.classes) * n_states)
         return log_prior, by_worker[rows].reshape(-1, n_states)
+
+    def _of_workers(self, tables: Logs) -> Logs:
+        """Return tables without the codes that only the driver's tasks have."""
+        log_prior, log_table = tables
+        return log_prior, log_table[: len(self.crowd.workers) * len(self.crowd.classes)]
 
 
 def _is_tables(argument: Any) -> bool:
@@ -198,10 +268,13 @@ def _is_tables(argument: Any) -> bool:
 class ClusterSweeper:
     """A sweeper of the driver's own tasks and of all units together."""
 
-    def __init__(self, here: HostSweeper, units: Units) -> None:
+    def __init__(self, here: HostSweeper, units: Units, own: HostSweeper | None = None) -> None:
         self._here = here
+        self._own = own or here  # of what the driver sweeps itself
         self._units = units
         units.state = START
+        if units.far is not None:
+            units.far.begin(here.tasks, here.q())
 
     @property
     def tasks(self) -> ByTask:
@@ -213,7 +286,7 @@ class ClusterSweeper:
         others = self._units.sweep(logs)
         if not self.tasks.n_tasks:
             return others
-        return self._plus_here(others, self._here.sweep(logs, scores, counting=counting))
+        return self._plus_here(others, self._own.sweep(logs, scores, counting=counting))
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
         """Return Σ q by code and over tasks; those chosen are the driver's own."""
@@ -228,8 +301,10 @@ class ClusterSweeper:
         return self._units.sums().entropy + self._here.entropy()
 
     def q(self) -> Floats:
-        """Return q of the driver's own tasks."""
-        return self._here.q()
+        """Return q of the driver's own tasks, as link units have it where these lie there."""
+        q = self._here.q()
+        self._units.fetch(q)
+        return q
 
     def close(self) -> None:
         """Units stay where they are: the next ascent goes on there."""
@@ -269,7 +344,12 @@ class ClusterBackend:
         self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
     ) -> Sweeper:
         """Open a sweeper on the driver's own tasks and on all units."""
-        return ClusterSweeper(HostSweeper(self._inner, tasks, q, n_threads, copies), self._units)
+        here = HostSweeper(self._inner, tasks, q, n_threads, copies)
+        far = self._units.far
+        if far is None:
+            return ClusterSweeper(here, self._units)
+        own = HostSweeper(self._inner, far.without_far(tasks), q, n_threads, copies)
+        return ClusterSweeper(here, self._units, own)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -25,12 +25,13 @@ from tiebreak.ids import Ids
 from tiebreak.inference import honest, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.worker_models import one_class
-from tiebreak.kernels import layout
-from tiebreak.kernels.contract import COMPILED_ROWS, choose_backend
+from tiebreak.kernels import layout, reference
+from tiebreak.kernels.contract import COMPILED_LINKED, COMPILED_ROWS, Backend, choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.kernels.threads import default_threads
 from tiebreak.labels import Labels
+from tiebreak.wording import first_few
 
 VOTES = 0  # the number of the state in which q is the shares of votes
 NOWHERE = -1  # a sweep was begun and not ended
@@ -60,6 +61,13 @@ class Recipe(NamedTuple):
     parts: tuple[PartRecipe, ...]
     n_rows: int  # workers of the unit
 
+    def open(self) -> Unit:
+        """Load the unit."""
+        return Unit(self)
+
+    def __str__(self) -> str:
+        return first_few([f"partition {each.number} ({each.name})" for each in self.parts], 3)
+
 
 class Ask(NamedTuple):
     """What a unit shall do, and where it must stand before; it may have to be brought there."""
@@ -67,9 +75,9 @@ class Ask(NamedTuple):
     key: str
     what: str
     arguments: tuple[Any, ...]
-    at: int  # the number of the sweep that made q
-    recipe: Recipe | None = None
-    tables: Logs | None = None  # those of that sweep; None: of the start
+    at: int | None  # the number of the sweep that made q; None: wherever it is
+    recipe: Any = None  # of the unit, which may have to be made again
+    tables: Any = None  # those of that sweep; None: of the start
 
 
 class Behind(NamedTuple):
@@ -127,12 +135,9 @@ class Part:
         self.tasks = layout.lay_out(
             crowd.start, crowd.code, role, n_codes, recipe.n_states, crowd.weight
         )
-        name = recipe.backend
-        if name == "auto":  # no device: all partitions shall give the same bits
-            name = "numba" if crowd.n_responses >= COMPILED_ROWS else "numpy"
-        self.is_compiled = name == "numba" and crowd.weight is None
-        self.backend = choose_backend(name, crowd.n_responses)
-        self.n_threads = recipe.n_threads or _own_threads()
+        self.backend = kernels_for(recipe.backend, crowd.n_responses)
+        self.is_compiled = self.backend is not reference and crowd.weight is None
+        self.n_threads = recipe.n_threads or own_threads()
         self.q = self._place(self._votes())
         self.sweeper = HostSweeper(self.backend, self.tasks, self.q, self.n_threads)
         if recipe.start is not None:
@@ -327,7 +332,7 @@ class Unit:
         )
 
 
-_HELD: dict[str, Unit] = {}  # the units of this process, by key
+_HELD: dict[str, Any] = {}  # the units of this process, by key
 _LOCKS: dict[str, Lock] = {}
 
 
@@ -338,8 +343,8 @@ def ask_unit(ask: Ask) -> Any:
         if unit is None:
             if ask.recipe is None:
                 return Behind(ask.key)
-            unit = _HELD.setdefault(ask.key, Unit(ask.recipe))
-        if unit.at != ask.at:
+            unit = _HELD.setdefault(ask.key, ask.recipe.open())
+        if ask.at is not None and unit.at != ask.at:
             if ask.recipe is None:
                 return Behind(ask.key)
             unit.bring_to(ask.at, ask.tables)
@@ -386,7 +391,14 @@ def _weight_by_worker(part: Part, answers: Offsets) -> Floats:
     return np.asarray(found, dtype=np.float64)
 
 
-def _own_threads() -> int:
+def kernels_for(backend: str, n_responses: int, n_linked: int = 0) -> Backend:
+    """Return kernels of the processor, by the input alone: all shall give the same bits."""
+    is_large = n_responses >= COMPILED_ROWS or n_linked >= COMPILED_LINKED
+    name = ("numba" if is_large else "numpy") if backend == "auto" else backend
+    return choose_backend(name, n_responses, n_linked)
+
+
+def own_threads() -> int:
     """Return how many threads a kernel may use: those of a Dask worker, or of this process."""
     if "distributed" in sys.modules:
         from distributed import get_worker
