@@ -42,7 +42,7 @@ class Checkpoint:
                 out.write(text.encode())
         self.n_kept = n_sweeps_in(folder)
 
-    def recall(self, number: int, tables: Logs | None) -> tuple[Swept, LinkSwept | None] | None:
+    def recall(self, number: int, digest: int) -> tuple[Swept, LinkSwept | None] | None:
         """Return what a sweep gave, link units apart; None where it was not made."""
         file = self._file(number)
         if not file.is_file():
@@ -59,18 +59,16 @@ class Checkpoint:
                 f"{file} is damaged ({error}). Remove it and the later ones; --resume then goes on "
                 "from the one before."
             ) from None
-        if given != _digest(tables):
+        if given != digest:
             raise FileError(
                 f"{file} is of another fit: its sweep began elsewhere. Remove the folder "
                 f"{self.folder} and fit anew."
             )
         return sums, linked
 
-    def keep(
-        self, number: int, tables: Logs | None, sums: Swept, linked: LinkSwept | None = None
-    ) -> None:
+    def keep(self, number: int, digest: int, sums: Swept, linked: LinkSwept | None = None) -> None:
         """Write what a sweep gave."""
-        content = {"given": np.array(_digest(tables)), **_columns(sums)}
+        content = {"given": np.array(digest), **_columns(sums)}
         if linked is not None:
             content |= _columns(linked.swept, "linked_")
             content |= {"value": np.array(linked.value), "agree": linked.agree}
@@ -136,7 +134,7 @@ def _swept(kept: Mapping[str, Any], prefix: str = "") -> Swept:
     return Swept(kept[f"{prefix}counts"], kept[f"{prefix}totals"], *figures)
 
 
-def _digest(tables: Logs | None) -> int:
+def digest_of(tables: Logs | None) -> int:
     """Return a checksum of the tables that a sweep was given."""
     if tables is None:
         return 0

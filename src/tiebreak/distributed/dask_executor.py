@@ -95,13 +95,9 @@ class DaskExecutor:
 
     def _collect(self, round_: _Round) -> None:
         """Wait a moment; take in what is done, and see which workers are there."""
-        from distributed import wait
-
         pending = round_.pending
         try:
-            wait(_each_once(pending.values()), timeout=POLL_S)
-        except TimeoutError:
-            pass
+            self.client.sync(_wait_a_moment, _each_once(pending.values()))
         except CancelledError as error:  # by the client, once the scheduler is gone
             raise self._scheduler_lost() from error
         of_status: dict[str, list[Any]] = {"finished": [], "error": []}
@@ -309,6 +305,17 @@ class Calls:
             except Exception as error:
                 done[place] = Failed(error)
         return done
+
+
+async def _wait_a_moment(futures: list[Any]) -> None:
+    """Wait for futures, where the client talks.
+
+    A timeout that reached the driver would hold its frames, and all tables in them, in a cycle.
+    """
+    from distributed import wait
+
+    with contextlib.suppress(TimeoutError):
+        await wait(futures, timeout=POLL_S)
 
 
 def _each_once(futures: Iterable[Any]) -> list[Any]:

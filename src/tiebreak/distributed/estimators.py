@@ -112,7 +112,7 @@ def refuse_unable(estimator: Estimator, *, has_links: bool) -> None:
 def add_up(units: Units, loaded: list[Loaded]) -> Sums:
     """Add up what units said when they were loaded."""
     n_classes = len(units.crowd.classes)
-    counts = units.by_row([each.counts.reshape(-1, n_classes) for each in loaded])  # type: ignore[misc]
+    counts = units.by_row([each.counts for each in loaded], n_classes, np.int64)
     given = counts.sum(axis=1).astype(np.float64)
     if any(each.weights is not None for each in loaded):
         by_weight = [
@@ -121,10 +121,10 @@ def add_up(units: Units, loaded: list[Loaded]) -> Sums:
             else each.weights
             for each in loaded
         ]
-        given = units.by_row(by_weight)
+        given = units.by_row(by_weight, 1)[:, 0]
     n_tasks = sum(each.n_tasks for each in loaded)
     elsewhere = TasksElsewhere(n_tasks, sum(each.n_votes for each in loaded))
-    return Sums(counts.astype(np.int64), given, elsewhere)
+    return Sums(counts, given, elsewhere)
 
 
 def fit(model: Estimator, inputs: Inputs, units: Units, sums: Sums, start: StartOf) -> Outcome:
@@ -210,7 +210,7 @@ def _rows_to_fix(units: Units, counts: Offsets) -> Any:
     """Return the rows of one-class voters that are not learnt, as `one_class` finds them."""
     if not one_class.is_of_rules(counts):
         return None
-    agree, asked = units.by_row([each.T for each in units.ask("agreement")]).T
+    agree, asked = units.by_row([each.T for each in units.ask("agreement")], 2).T
     return one_class.rows_of_rules(counts, agree, asked)
 
 
@@ -294,9 +294,11 @@ class _Size(NamedTuple):
 
 def _carried(tasks: ByTask, q: Floats, problem: Any, units: Units) -> Carried:
     """Return what all tasks say, as a model keeps it in the place of responses."""
+    others = units.sums()
+    if not tasks.n_tasks:
+        return Carried(others.counts, others.totals, np.zeros(0))
     here = HostSweeper(problem.backend, tasks, np.ascontiguousarray(q), problem.n_threads)
     counts, totals = here.tally()
-    others = units.sums()
     return Carried(others.counts + counts, others.totals + totals, np.zeros(0))
 
 

@@ -23,6 +23,7 @@ from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import Crowd, Named
 from tiebreak.distributed.sources import ReadOptions, Shard, find_shards
 from tiebreak.distributed.sweeper import Progress, Units
+from tiebreak.distributed.tables import rows_of
 from tiebreak.distributed.units import (
     LabelWish,
     NamedLabels,
@@ -274,7 +275,7 @@ def _recipes(
     recipes = []
     for number, unit in enumerate(crowd.units):
         rows = crowd.unit_rows(number)
-        own = None if start is None else _rows_of(start, rows, len(crowd.classes))
+        own = None if start is None else (start[0], rows_of(start[1], rows, len(crowd.classes)))
         parts = tuple(
             PartRecipe(
                 i,
@@ -293,7 +294,7 @@ def _recipes(
             )
             for i in unit
         )
-        recipes.append(Recipe(parts, len(rows)))
+        recipes.append(Recipe(parts, len(rows), str(work / "tables")))
     return recipes
 
 
@@ -302,12 +303,6 @@ def _places(unit_rows: Any, rows: Any) -> Any:
     if len(rows) == len(unit_rows) and np.array_equal(rows, unit_rows):
         return None
     return np.searchsorted(unit_rows, rows).astype(np.int32)
-
-
-def _rows_of(tables: Logs, rows: Any, n_classes: int) -> Logs:
-    log_prior, log_table = tables
-    by_worker = log_table.reshape(-1, n_classes * n_classes)
-    return log_prior, by_worker[rows].reshape(-1, n_classes)
 
 
 def _write(
@@ -320,10 +315,11 @@ def _write(
         i: NamedLabels(each.task, outcome.label[low:high], outcome.q[low:high])
         for i, (each, low, high) in enumerate(zip(named, ends[:-1], ends[1:], strict=True))
     }
+    tables = None if outcome.tables is None else units.sent(outcome.tables)
     wish = LabelWish(str(folder), None, outcome.calibration, {}, options.probabilities)
     wishes = [
         wish._replace(
-            tables=None if outcome.tables is None else units.cut(u, outcome.tables),
+            tables=None if tables is None else units.cut(u, tables),
             named={i: of_parts[i] for i in unit},
         )
         for u, unit in enumerate(crowd.units)

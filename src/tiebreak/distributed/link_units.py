@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak import link_graph
+from tiebreak.distributed.tables import opened
 from tiebreak.distributed.units import NOWHERE, kernels_for, own_threads
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.exact_links import ascents
@@ -179,12 +180,13 @@ class LinkUnit:
             self.exact.gather(self.q)
 
     def _sweep(self, tables: LinkTables) -> LinkSwept:
-        made = self.sweeper.sweep(tables.logs)
+        logs = opened(tables.logs)
+        made = self.sweeper.sweep(logs)
         if self.exact is None:
             return LinkSwept(made, 0.0, np.empty(0))
         if tables.log_odds is not None:
             self.exact.set_log_odds(tables.log_odds)
-        linked = self.exact.infer(*tables.logs)
+        linked = self.exact.infer(*logs)
         both = made.plus(linked)._replace(entropy=made.entropy)
         agree = np.empty(0) if tables.log_odds is None else self.exact.agreement()
         return LinkSwept(both, linked.entropy, agree)

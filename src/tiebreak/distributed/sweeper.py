@@ -10,19 +10,20 @@ before; which process makes it changes no bit, as units add up in a fixed order.
 
 from __future__ import annotations
 
-import gc
 import secrets
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.distributed.checkpoint import Checkpoint
+from tiebreak.distributed.checkpoint import Checkpoint, digest_of
 from tiebreak.distributed.executor import Executor
 from tiebreak.distributed.far_links import FarTasks
 from tiebreak.distributed.link_units import LinkSwept, LinkTables
 from tiebreak.distributed.partitions import Crowd
+from tiebreak.distributed.tables import LARGE_TABLE, Stored, TableFile, add_rows, rows_of
 from tiebreak.distributed.units import VOTES, Ask, Behind, Loaded, Recipe, ask_unit
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Swept
@@ -33,12 +34,12 @@ class State(NamedTuple):
     """Where q of all units stands: after which sweep, by which tables, and what it implies."""
 
     number: int
-    tables: Logs | None
-    sums: Swept | None
+    tables: Any  # logs, or with a `Stored` table; None: of the start
+    digest: int  # of these tables
+    sums: Swept | None  # None: the checkpoint has them
 
 
-START = State(VOTES, None, None)
-LARGE_TABLE = 8 << 20  # bytes
+START = State(VOTES, None, 0, None)
 
 
 class Progress(NamedTuple):
@@ -78,7 +79,6 @@ class Units:
         self.rows: list[Codes | None] = [None if len(r) == everyone else r for r in rows]
         self.far: FarTasks | None = None
         self.state = START
-        self.start: Swept | None = None  # what q implies at the start
         self.last_number = VOTES
         self.bound: float | None = None
 
@@ -87,7 +87,8 @@ class Units:
 
         An argument that is a pair of tables is cut to the rows of each unit.
         """
-        given = [tuple(self.cut(u, each) for each in arguments) for u in range(len(self.recipes))]
+        sent = [self.sent(each) for each in arguments]
+        given = [tuple(self.cut(u, each) for each in sent) for u in range(len(self.recipes))]
         return self.ask_each(what, given, has_recipe=has_recipe)
 
     def ask_each(
@@ -152,26 +153,28 @@ class Units:
         """Sweep all units; return the sums. What a checkpoint holds is not made again."""
         number = self.last_number + 1
         began = time.perf_counter()
-        kept = None if self.checkpoint is None else self.checkpoint.recall(number, tables)
-        self.state = self.state._replace(sums=None)  # a table less, while others travel
-        sums, linked = self._sweep(number, tables) if kept is None else kept
+        digest = digest_of(tables)
+        sent = self.sent(tables)
+        kept = self._recall(number, digest)
+        sums, linked = self._sweep(number, sent) if kept is None else kept
         if kept is None and self.checkpoint is not None:
-            self.checkpoint.keep(number, tables, sums, linked)
-        self.state = State(number, tables, sums)
+            self.checkpoint.keep(number, digest, sums, linked)
+        self.state = State(number, sent, digest, None if self._goes_by_file(sums.counts) else sums)
         self.last_number = number
         if self.far is not None and linked is not None:
-            self.far.tables = self._link_tables(tables)
+            self.far.tables = self._link_tables(sent)
             self.far.last = linked
             sums = sums.plus(linked.swept)
-        if sums.counts.nbytes > LARGE_TABLE:
-            gc.collect()  # messages that are gone lie in cycles, with their tables
         if self.tell is not None:
             lost = getattr(self.executor, "n_lost", 0)
             seconds = time.perf_counter() - began
             self.tell(Progress(number, self.bound, seconds, self.crowd.n_responses, lost))
         return sums
 
-    def _sweep(self, number: int, tables: Logs) -> tuple[Swept, LinkSwept | None]:
+    def _recall(self, number: int, digest: int) -> tuple[Swept, LinkSwept | None] | None:
+        return None if self.checkpoint is None else self.checkpoint.recall(number, digest)
+
+    def _sweep(self, number: int, tables: Any) -> tuple[Swept, LinkSwept | None]:
         own = [(number, self.cut(u, tables)) for u in range(len(self.recipes))]
         asks = self._asks("sweep", own)
         if self.far is not None:
@@ -185,9 +188,9 @@ class Units:
         sums = self._add(found[: len(own)])
         return sums, None if self.far is None else self.far.take(found[len(own) :])
 
-    def _link_tables(self, tables: Logs) -> list[LinkTables]:
+    def _link_tables(self, tables: Any) -> list[LinkTables]:
         assert self.far is not None
-        return self.far.next_tables(self._of_workers(tables))
+        return self.far.next_tables(self._to_send(tables, None))
 
     def fetch(self, q: Floats) -> None:
         """Set the rows of q whose tasks lie in link units."""
@@ -205,12 +208,13 @@ class Units:
         """Return what q implies where it stands."""
         if self.state.sums is not None:
             return self.state.sums
-        if self.start is None:
-            kept = None if self.checkpoint is None else self.checkpoint.recall(VOTES, None)
-            self.start = self._add(self.ask("tally")) if kept is None else kept[0]
-            if kept is None and self.checkpoint is not None:
-                self.checkpoint.keep(VOTES, None, self.start)
-        return self.start
+        kept = self._recall(self.state.number, self.state.digest)
+        if kept is not None:
+            return kept[0]
+        made = self._add(self.ask("tally"))  # at the start: no sweep was made yet
+        if self.checkpoint is not None:
+            self.checkpoint.keep(self.state.number, self.state.digest, made)
+        return made
 
     def log_norm(self, tables: Logs) -> float:
         """Return the log-likelihood of the responses in all units."""
@@ -220,23 +224,21 @@ class Units:
         """Take note of the bound, to tell it."""
         self.bound = bound
 
-    def by_row(self, of_units: list[Floats]) -> Floats:
-        """Add up what units say of their workers, (n_rows, …), in their order."""
-        first = np.asarray(of_units[0])
-        total = np.zeros((len(self.crowd.workers), *first.shape[1:]), dtype=first.dtype)
+    def by_row(self, of_units: list[Any], width: int, dtype: Any = np.float64) -> Any:
+        """Add up what units say of their workers, (n_rows, width), in their order."""
+        total = np.zeros((len(self.crowd.workers), width), dtype)
         for rows, each in zip(self.rows, of_units, strict=True):
-            total[slice(None) if rows is None else rows] += each
+            add_rows(total, rows, each)
         return total
 
     def _add(self, swept: list[Swept]) -> Swept:
-        n_classes = len(self.crowd.classes)
         n_states = len(swept[0].totals)
-        by_worker = [each.counts.reshape(-1, n_classes * n_states) for each in swept]
+        counts = self.by_row([each.counts for each in swept], len(self.crowd.classes) * n_states)
         totals = swept[0].totals.copy()
         for each in swept[1:]:
             totals += each.totals
         return Swept(
-            self.by_row(by_worker).reshape(-1, n_states),
+            counts.reshape(-1, n_states),
             totals,
             max(each.change for each in swept),
             sum(each.entropy for each in swept),
@@ -245,24 +247,33 @@ class Units:
 
     def cut(self, unit: int, argument: Any) -> Any:
         """Return tables in the rows of a unit; all else as it is."""
-        if not _is_tables(argument):
-            return argument
-        log_prior, of_workers = self._of_workers(argument)
-        rows = self.rows[unit]
-        if rows is None:
-            return log_prior, of_workers
-        n_states = of_workers.shape[1]
-        by_worker = of_workers.reshape(-1, len(self.crowd.classes) * n_states)
-        return log_prior, by_worker[rows].reshape(-1, n_states)
+        return self._to_send(argument, self.rows[unit]) if _is_tables(argument) else argument
 
-    def _of_workers(self, tables: Logs) -> Logs:
-        """Return tables without the codes that only the driver's tasks have."""
-        log_prior, log_table = tables
-        return log_prior, log_table[: len(self.crowd.workers) * len(self.crowd.classes)]
+    def sent(self, argument: Any) -> Any:
+        """Return tables without the codes that only the driver's tasks have; large ones stored."""
+        if not _is_tables(argument) or isinstance(argument[1], Stored):
+            return argument
+        log_prior, log_table = argument
+        own = log_table[: len(self.crowd.workers) * len(self.crowd.classes)]
+        folder = self.recipes[0].folder
+        if folder is None or not self._goes_by_file(own):
+            return log_prior, own
+        return log_prior, Stored(Path(folder), own)
+
+    def _goes_by_file(self, table: Floats) -> bool:
+        return self.recipes[0].folder is not None and table.nbytes > LARGE_TABLE
+
+    def _to_send(self, tables: Any, rows: Codes | None) -> Any:
+        log_prior, table = tables
+        n_classes = len(self.crowd.classes)
+        if isinstance(table, Stored):
+            return log_prior, TableFile(table.path, rows, n_classes)
+        return log_prior, rows_of(table, rows, n_classes)
 
 
 def _is_tables(argument: Any) -> bool:
-    return type(argument) is tuple and len(argument) == 2 and isinstance(argument[1], np.ndarray)
+    is_pair = type(argument) is tuple and len(argument) == 2
+    return is_pair and isinstance(argument[1], np.ndarray | Stored)
 
 
 class ClusterSweeper:

@@ -19,6 +19,7 @@ import numpy as np
 
 from tiebreak import files
 from tiebreak.distributed.partitions import in_classes
+from tiebreak.distributed.tables import LARGE_TABLE, TableFile, opened, rows_of, write_table
 from tiebreak.errors import FileError, TiebreakError
 from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
@@ -60,6 +61,7 @@ class Recipe(NamedTuple):
 
     parts: tuple[PartRecipe, ...]
     n_rows: int  # workers of the unit
+    folder: str | None = None  # for large tables; None: they are sent
 
     def open(self) -> Unit:
         """Load the unit."""
@@ -214,12 +216,8 @@ class Part:
 
     def own(self, tables: Logs) -> Logs:
         """Return the rows of the partition's workers."""
-        log_prior, log_table = tables
-        if self.recipe.rows is None:
-            return tables
-        n_states = log_table.shape[1]
-        by_worker = log_table.reshape(-1, self.crowd.n_classes * n_states)
-        return log_prior, by_worker[self.recipe.rows].reshape(-1, n_states)
+        log_prior, log_table = opened(tables)
+        return log_prior, rows_of(log_table, self.recipe.rows, self.crowd.n_classes)
 
     def write(self, wish: LabelWish) -> Written:
         """Write the labels of the partition, in the order of its tasks, whole or not at all."""
@@ -323,8 +321,12 @@ class Unit:
         counts = np.zeros((self.recipe.n_rows, n_classes * n_states))
         for part, each in zip(self.parts, swept, strict=True):
             counts[_rows_of(part)] += each.counts.reshape(-1, n_classes * n_states)
+        found: Any = counts.reshape(-1, n_states)
+        folder = self.recipe.folder
+        if folder is not None and found.nbytes > LARGE_TABLE:
+            found = TableFile(write_table(Path(folder), found), None, n_classes)
         return Swept(
-            counts.reshape(-1, n_states),
+            found,
             np.asarray(sum((each.totals for each in swept[1:]), first.totals)),
             max(each.change for each in swept),
             sum(each.entropy for each in swept),
