@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 import tiebreak as tb
 from tiebreak.distributed import fitting
 from tiebreak.distributed.link_units import LinkUnit, cut_link_units
+from tiebreak.distributed.units import Part
+from tiebreak.errors import ResponseError
 
 CROWD = tb.simulate.crowd(600, 25, 3, random_state=1)
 TRUTH = CROWD.gold.to_dict()
@@ -118,6 +120,16 @@ def test_few_linked_tasks_stay_with_the_driver(
     monkeypatch.setattr(fitting, "LINKED_BYTES", 0)
     with pytest.raises(AssertionError, match="a link unit"):
         tb.distributed.fit(shards, tmp_path / "far", links=LINKS)
+
+
+def test_tasks_that_the_driver_cannot_hold_are_refused_before_the_work(
+    shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "_memory_bytes", lambda: fitting.DRIVER_BYTES + (1 << 16))
+    monkeypatch.setattr(Part, "__init__", None)  # nothing is loaded
+    words = r"tasks that links and gold name take .*Together .*name fewer tasks"
+    with pytest.raises(ResponseError, match=words):
+        tb.distributed.fit(shards, tmp_path / "out", links=LINKS)
 
 
 def test_responses_on_linked_tasks_have_weights(

@@ -43,11 +43,10 @@ from tiebreak.inference.warm_start import WarmStart
 from tiebreak.inference.worker_models import (
     COMMUNITIES,
     AnswerCounts,
-    CrowdModel,
     crowd_model,
     one_class,
 )
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.kernels.threads import default_threads
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
@@ -171,8 +170,9 @@ def _fit_bayes(
     fitted = Fitted(inputs, inputs, problem, Patterns(problem.tasks), plain.beliefs, found)
     model.worker_model_ = model.worker_model
     model.models_tried_ = None
-    labels = _publish_bayes(model, fitted)
-    model._carried = _carried(problem.tasks, found.run.q, problem, units)
+    labels = publishing.publish_learnt(model, fitted)
+    here = HostSweeper(problem.backend, problem.tasks, found.run.q, problem.n_threads)
+    model._carried = _carried(here, units)
     model._warm_start = _warm_start(model, units.crowd.empty(), problem, plain.beliefs, found.run)
     _note_doubts(fitted, units, model._carried, model.dependence)
     tables = vb.expected_logs(problem, found.run.beliefs)
@@ -226,33 +226,6 @@ def _gold_weight(
     return np.repeat(of_each[:, None], n_classes, axis=1)
 
 
-def _publish_bayes(model: VariationalBayes, fitted: Fitted) -> publishing.LabelCodes:
-    """Set what was learnt, as `publishing.publish` does; of tasks, the named ones alone."""
-    problem = fitted.problem
-    found = fitted.found
-    run = found.run
-    model._crowd_model = CrowdModel(problem.states, problem.workers)
-    model._beliefs = run.beliefs
-    model.class_prior_ = problem.states.mean(run.beliefs.alpha)
-    model.confusion_ = vb.confusion(problem, run.beliefs)
-    model.bounds_ = run.bounds
-    model.n_iter_ = run.n_sweeps
-    model.converged_ = run.converged
-    model.calibration_ = found.calibration
-    model.link_strength_ = None
-    model.link_grid_ = None
-    model.link_report_ = found.link_report
-    model.doubtful_links_ = publishing.doubtful_links(fitted)
-    model.uncertain_groups_ = publishing.uncertain_groups(fitted)
-    model.link_errors_ = publishing.link_errors(fitted)
-    labels = publishing.label_tasks(fitted)
-    model._publish(fitted.inputs, *labels)
-    if found.decoded is not None and model.on_contradiction != "drop" and not model.links_may_err:
-        publishing.note_broken(model.violations_)
-    publishing.note_uncertain(model.uncertain_groups_)
-    return labels
-
-
 def _warm_start(
     model: VariationalBayes, nobody: Responses, problem: Problem, plain: Beliefs, run: Run
 ) -> WarmStart:
@@ -292,12 +265,11 @@ class _Size(NamedTuple):
         return len(self.classes)
 
 
-def _carried(tasks: ByTask, q: Floats, problem: Any, units: Units) -> Carried:
+def _carried(here: HostSweeper, units: Units) -> Carried:
     """Return what all tasks say, as a model keeps it in the place of responses."""
     others = units.sums()
-    if not tasks.n_tasks:
+    if not here.tasks.n_tasks:
         return Carried(others.counts, others.totals, np.zeros(0))
-    here = HostSweeper(problem.backend, tasks, np.ascontiguousarray(q), problem.n_threads)
     counts, totals = here.tally()
     return Carried(others.counts + counts, others.totals + totals, np.zeros(0))
 
@@ -328,7 +300,7 @@ def _fit_dawid_skene(
     model.n_iter_ = len(climbed.bounds)
     model.converged_ = climbed.converged
     model._publish(inputs, q)
-    model._carried = _carried(tasks, q, Problem(tasks, None, None, inner, threads), units)  # type: ignore[arg-type]
+    model._carried = _carried(HostSweeper(inner, tasks, q, threads), units)
     return Outcome(None, None, model.labels_.label, q)
 
 

@@ -7,10 +7,12 @@ see `sweeper.Units`.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tiebreak import link_graph
 from tiebreak.distributed.link_units import (
     Begin,
     Concluded,
@@ -18,11 +20,15 @@ from tiebreak.distributed.link_units import (
     LinkSet,
     LinkSwept,
     LinkTables,
+    cut_link_units,
 )
 from tiebreak.gold import GoldCodes
+from tiebreak.inference import VariationalBayes
+from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.exact_links import ascents, pool
-from tiebreak.inference.exact_links.merge import OPEN, Merged
-from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.inference.exact_links.merge import OPEN, Merged, merge
+from tiebreak.inference.exact_links.plan import LinkReport, in_large
+from tiebreak.inference.inputs import Inputs
 from tiebreak.kernels.layout import FREE, POOLED, ByTask, Codes, Floats, Mask, Offsets, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import LinkCodes
@@ -256,3 +262,42 @@ def _among(gold: GoldCodes, tasks: Codes) -> GoldCodes:
     is_here = np.isin(gold.task, tasks)
     place = np.searchsorted(tasks, gold.task[is_here]).astype(np.int32)
     return GoldCodes(place, gold.label[is_here])
+
+
+def cut_far_tasks(
+    model: Estimator, inputs: Inputs, n_states: int, folder: Path, unit_bytes: int
+) -> FarTasks:
+    """Cut linked tasks into units, by the input alone; components stay whole."""
+    assert isinstance(model, VariationalBayes)  # others have no links
+    links = inputs.link_codes
+    assert links is not None
+    assert inputs.implied is not None
+    crowd = inputs.responses
+    merged = merge(inputs.implied)
+    options = model.link_options or ExactLinkOptions()
+    _, hard = ascents.expected_log_odds(links, options, crowd.n_classes)  # type: ignore[arg-type]
+    component = link_graph.components(crowd.n_tasks, links.left, links.right)[merged.task]
+    length = crowd.start[merged.task + 1] - crowd.start[merged.task]
+    in_units = cut_link_units(
+        component,
+        np.asarray(4.0 * length + 8.0 * n_states, dtype=np.float64),
+        in_large(merged, links.keep(~hard), crowd.n_classes),
+        unit_bytes,
+    )
+    return FarTasks(
+        [
+            LinkRecipe(
+                u,
+                str(folder),
+                np.asarray(merged.task[at]),
+                crowd.n_workers * crowd.n_classes,
+                crowd.n_classes,
+                n_states,
+                int(np.isin(links.left, merged.task[at]).sum()),
+                model.backend,
+                model.n_threads,
+            )
+            for u, at in enumerate(in_units)
+        ],
+        crowd.n_tasks,
+    )

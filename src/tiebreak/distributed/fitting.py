@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import files, ids, link_graph
+from tiebreak import files, ids
 from tiebreak._version import __version__
 from tiebreak.distributed import estimators, output, partitions, spread, starts
 from tiebreak.distributed.checkpoint import Checkpoint
 from tiebreak.distributed.estimators import Outcome
 from tiebreak.distributed.executor import Executor, Serial
-from tiebreak.distributed.far_links import FarTasks
-from tiebreak.distributed.link_units import LinkRecipe, cut_link_units
+from tiebreak.distributed.far_links import cut_far_tasks
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import Crowd, Named
 from tiebreak.distributed.sources import ReadOptions, Shard, find_shards
@@ -37,9 +36,6 @@ from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import VariationalBayes
 from tiebreak.inference.estimator import Estimator
-from tiebreak.inference.exact_links import ascents
-from tiebreak.inference.exact_links.merge import merge
-from tiebreak.inference.exact_links.plan import in_large
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.kernels.layout import Offsets
 from tiebreak.kernels.sweeper import Logs
@@ -47,10 +43,13 @@ from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions
 
-TABLES_HELD = 4  # by the driver: sums, logs, beliefs. Measured: 11 in all with 4 units, and
-TABLES_A_UNIT = 2  # that go out and come back at once
+TABLES_HELD = 6  # by the driver: beliefs of three sweeps, logs, sums, and one on the way
 DRIVER_BYTES = 300 << 20  # beside tables
-NAMED_BYTES = 200  # that a task named by links or gold takes in the driver, with five responses
+# What a task that links or gold name takes in the driver: its id, links, and q some times over. With
+# two classes, five responses and half a link: 438 bytes (tracemalloc, 2.5e5 tasks less 5e4).
+NAMED_BYTES = 300
+NAMED_BYTES_A_STATE = 48
+NAMED_BYTES_A_RESPONSE = 8  # where the driver sweeps them
 # Linked tasks are swept by the driver up to so many bytes of their responses and q, above in units:
 LINKED_BYTES = 1 << 30
 LINK_UNIT_BYTES = 1 << 28
@@ -138,7 +137,7 @@ def fit_partitions(
     recipes = _recipes(crowd, named, model, tables, work, options)
     units = Units(executor, crowd, recipes, checkpoint, options.tell)
     if linked is not None and inputs.link_codes is not None:
-        units.far = _far_tasks(model, inputs, n_states, linked)
+        units.far = cut_far_tasks(model, inputs, n_states, linked, LINK_UNIT_BYTES)
     try:
         sums = estimators.add_up(units, units.load())
         places = _places_of(crowd, named)
@@ -200,66 +199,30 @@ def _inputs(model: Estimator, named: Any, links: Links | None, gold: Gold | None
 
 def _require_memory(crowd: Crowd, named: list[Named], n_states: int, *, is_far: bool) -> None:
     """Refuse, before the work begins, what the driver cannot hold; say the arithmetic."""
-    n_named = sum(len(each.task) for each in named)
     n_workers = len(crowd.workers)
     n_classes = len(crowd.classes)
     table = 8 * n_workers * n_classes * n_states
-    n_tables = TABLES_HELD + TABLES_A_UNIT * len(crowd.units)
-    needed = DRIVER_BYTES + n_tables * table + NAMED_BYTES * n_named
+    n_named = sum(len(each.task) for each in named)
+    n_responses = 0 if is_far else sum(int(each.length.sum()) for each in named)
+    of_named = n_named * (NAMED_BYTES + NAMED_BYTES_A_STATE * n_states)
+    of_named += NAMED_BYTES_A_RESPONSE * n_responses
+    needed = DRIVER_BYTES + TABLES_HELD * table + of_named
     limit = _memory_bytes()
     if needed <= limit:
         return
-    of_named = NAMED_BYTES * n_named
     raise ResponseError(
         f"{n_workers:,} workers and {n_classes:,} classes make a table of {_size(table)} "
-        f"(workers · classes · states · 8 bytes), of which the driver holds {n_tables} "
-        f"with {len(crowd.units)} units; "
-        f"{n_named:,} tasks that links and gold name take {_size(of_named)}. Together that is "
-        f"{_size(needed)}, and this machine has {_size(limit)}. Start the driver on a larger "
-        "machine, fit fewer workers or classes at a time, or name fewer tasks."
+        f"(workers · classes · states · 8 bytes), of which the driver holds {TABLES_HELD}; "
+        f"{n_named:,} tasks that links and gold name take {_size(of_named)}; all else "
+        f"{_size(DRIVER_BYTES)}. Together that is {_size(needed)}, and this machine has "
+        f"{_size(limit)}. Start the driver on a larger machine, fit fewer workers or classes at a "
+        "time, or name fewer tasks."
     )
 
 
 def _named_bytes(named: list[Named], n_states: int) -> int:
     """Return the bytes of the responses and of q of named tasks."""
     return sum(4 * int(each.length.sum()) + 8 * n_states * len(each.task) for each in named)
-
-
-def _far_tasks(model: Estimator, inputs: Inputs, n_states: int, folder: Path) -> FarTasks:
-    """Cut linked tasks into units, by the input alone; components stay whole."""
-    assert isinstance(model, VariationalBayes)  # others have no links
-    links = inputs.link_codes
-    assert links is not None
-    assert inputs.implied is not None
-    crowd = inputs.responses
-    merged = merge(inputs.implied)
-    options = model.link_options or ExactLinkOptions()
-    _, hard = ascents.expected_log_odds(links, options, crowd.n_classes)  # type: ignore[arg-type]
-    component = link_graph.components(crowd.n_tasks, links.left, links.right)[merged.task]
-    length = crowd.start[merged.task + 1] - crowd.start[merged.task]
-    in_units = cut_link_units(
-        component,
-        np.asarray(4.0 * length + 8.0 * n_states, dtype=np.float64),
-        in_large(merged, links.keep(~hard), crowd.n_classes),
-        LINK_UNIT_BYTES,
-    )
-    return FarTasks(
-        [
-            LinkRecipe(
-                u,
-                str(folder),
-                np.asarray(merged.task[at]),
-                crowd.n_workers * crowd.n_classes,
-                crowd.n_classes,
-                n_states,
-                int(np.isin(links.left, merged.task[at]).sum()),
-                model.backend,
-                model.n_threads,
-            )
-            for u, at in enumerate(in_units)
-        ],
-        crowd.n_tasks,
-    )
 
 
 def _recipes(

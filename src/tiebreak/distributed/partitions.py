@@ -18,8 +18,8 @@ import numpy as np
 
 from tiebreak import ids
 from tiebreak.distributed.executor import Executor
-from tiebreak.distributed.sources import ReadOptions, Shard, read_shard
-from tiebreak.errors import FileError, InputError, InputNote, TiebreakError, note
+from tiebreak.distributed.sources import ReadOptions, Shard, naming, read_shard
+from tiebreak.errors import InputError, InputNote, note
 from tiebreak.files.array_folder import ABOUT
 from tiebreak.files.atomic_write import open_target
 from tiebreak.files.packed import read_packed, write_packed
@@ -89,14 +89,9 @@ def look(index: int, shard: Shard, options: ReadOptions, folder: str) -> Look | 
     """Check a partition, packed first where it is a table; None: there is nothing in it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", InputNote)
-        try:
+        with naming(index, shard.path):
             path = shard.path if shard.is_packed else _pack(index, shard, options, folder)
             found = None if path is None else _look(index, shard, path)
-        except TiebreakError as error:
-            raise type(error)(f"Partition {index} ({shard.path}): {error}") from None
-        except OSError as error:
-            reason = error.strerror or error
-            raise FileError(f"Partition {index} ({shard.path}) cannot be read: {reason}.") from None
     notes = tuple(str(each.message) for each in caught if issubclass(each.category, InputNote))
     return None if found is None else found._replace(notes=notes)
 

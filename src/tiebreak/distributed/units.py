@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -19,8 +18,9 @@ import numpy as np
 
 from tiebreak import files
 from tiebreak.distributed.partitions import in_classes
+from tiebreak.distributed.sources import naming
 from tiebreak.distributed.tables import LARGE_TABLE, TableFile, opened, rows_of, write_table
-from tiebreak.errors import FileError, TiebreakError
+from tiebreak.errors import FileError
 from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
 from tiebreak.inference import honest, vb
@@ -252,7 +252,7 @@ class Unit:
         self.recipe = recipe
         self.parts: list[Part] = []
         for each in recipe.parts:
-            with _naming(each):
+            with naming(each.number, each.name):
                 self.parts.append(Part(each))
         self.at = VOTES
 
@@ -263,7 +263,7 @@ class Unit:
         """
         self.at = NOWHERE
         for part in self.parts:
-            with _naming(part.recipe):
+            with naming(part.recipe.number, part.recipe.name):
                 part.restart() if tables is None else part.sweep(tables)
         self.at = number
 
@@ -310,7 +310,7 @@ class Unit:
         """Write the labels of all partitions."""
         written = []
         for part in self.parts:
-            with _naming(part.recipe):
+            with naming(part.recipe.number, part.recipe.name):
                 written.append(part.write(wish))
         return written
 
@@ -360,23 +360,6 @@ def forget_units(fit: str) -> int:
         _HELD.pop(key, None)
         _LOCKS.pop(key, None)
     return len(mine)
-
-
-@contextlib.contextmanager
-def _naming(recipe: PartRecipe) -> Iterator[None]:
-    """Name the partition in whatever goes wrong with it."""
-    where = f"Partition {recipe.number} ({recipe.name})"
-    try:
-        yield
-    except TiebreakError as error:
-        raise type(error)(f"{where}: {error}") from None
-    except MemoryError:
-        raise MemoryError(
-            f"{where}: memory ran out. Cut it into smaller shards with tiebreak shuffle --parts, "
-            "or give each process more memory."
-        ) from None
-    except OSError as error:
-        raise FileError(f"{where}: {error.strerror or error}.") from None
 
 
 def _rows_of(part: Part) -> Any:
