@@ -45,8 +45,8 @@ from tiebreak.options import ExactLinkOptions
 
 TABLES_HELD = 6  # by the driver: beliefs of three sweeps, logs, sums, and one on the way
 DRIVER_BYTES = 300 << 20  # beside tables
-# What a task that links or gold name takes in the driver: its id, links, and q some times over. With
-# two classes, five responses and half a link: 438 bytes (tracemalloc, 2.5e5 tasks less 5e4).
+# What a task that links or gold name takes in the driver: id, links, q some times over. With two
+# classes, five responses and half a link that is 438 bytes (tracemalloc, 2.5e5 tasks less 5e4).
 NAMED_BYTES = 300
 NAMED_BYTES_A_STATE = 48
 NAMED_BYTES_A_RESPONSE = 8  # where the driver sweeps them

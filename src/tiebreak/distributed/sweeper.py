@@ -23,7 +23,7 @@ from tiebreak.distributed.executor import Executor
 from tiebreak.distributed.far_links import FarTasks
 from tiebreak.distributed.link_units import LinkSwept, LinkTables
 from tiebreak.distributed.partitions import Crowd
-from tiebreak.distributed.tables import LARGE_TABLE, Stored, TableFile, add_rows, rows_of
+from tiebreak.distributed.tables import LARGE_TABLE, Stored, TableFile, add_rows, add_swept, rows_of
 from tiebreak.distributed.units import VOTES, Ask, Behind, Loaded, Recipe, ask_unit
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Swept
@@ -232,18 +232,7 @@ class Units:
         return total
 
     def _add(self, swept: list[Swept]) -> Swept:
-        n_states = len(swept[0].totals)
-        counts = self.by_row([each.counts for each in swept], len(self.crowd.classes) * n_states)
-        totals = swept[0].totals.copy()
-        for each in swept[1:]:
-            totals += each.totals
-        return Swept(
-            counts.reshape(-1, n_states),
-            totals,
-            max(each.change for each in swept),
-            sum(each.entropy for each in swept),
-            sum(each.log_norm for each in swept),
-        )
+        return add_swept(swept, self.rows, len(self.crowd.workers), len(self.crowd.classes))
 
     def cut(self, unit: int, argument: Any) -> Any:
         """Return tables in the rows of a unit; all else as it is."""

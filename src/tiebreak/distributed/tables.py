@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import secrets
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.layout import Codes, Floats, Swept
 from tiebreak.kernels.sweeper import Logs
 
 LARGE_TABLE = 8 << 20  # bytes
@@ -73,3 +74,23 @@ def add_rows(total: Floats, rows: Codes | None, part: Any) -> None:
         some = slice(low, low + ROWS_AT_ONCE)
         total[some if rows is None else rows[some]] += mapped[some]
     Path(part.path).unlink()
+
+
+def add_swept(
+    swept: list[Swept], rows: Sequence[Codes | None], n_workers: int, n_classes: int
+) -> Swept:
+    """Add up sweeps in their order; `rows` are those of the workers of each, None: all."""
+    n_states = len(swept[0].totals)
+    counts = np.zeros((n_workers, n_classes * n_states))
+    totals = swept[0].totals.copy()
+    for each, at in zip(swept, rows, strict=True):
+        add_rows(counts, at, each.counts)
+    for each in swept[1:]:
+        totals += each.totals
+    return Swept(
+        counts.reshape(-1, n_states),
+        totals,
+        max(each.change for each in swept),
+        sum(each.entropy for each in swept),
+        sum(each.log_norm for each in swept),
+    )

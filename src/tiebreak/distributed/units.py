@@ -19,7 +19,14 @@ import numpy as np
 from tiebreak import files
 from tiebreak.distributed.partitions import in_classes
 from tiebreak.distributed.sources import naming
-from tiebreak.distributed.tables import LARGE_TABLE, TableFile, opened, rows_of, write_table
+from tiebreak.distributed.tables import (
+    LARGE_TABLE,
+    TableFile,
+    add_swept,
+    opened,
+    rows_of,
+    write_table,
+)
 from tiebreak.errors import FileError
 from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
@@ -316,22 +323,13 @@ class Unit:
 
     def _add(self, swept: list[Swept]) -> Swept:
         n_classes = len(self.recipe.parts[0].classes)
-        first = swept[0]
-        n_states = len(first.totals)
-        counts = np.zeros((self.recipe.n_rows, n_classes * n_states))
-        for part, each in zip(self.parts, swept, strict=True):
-            counts[_rows_of(part)] += each.counts.reshape(-1, n_classes * n_states)
-        found: Any = counts.reshape(-1, n_states)
+        rows = [each.rows for each in self.recipe.parts]
+        made = add_swept(swept, rows, self.recipe.n_rows, n_classes)
         folder = self.recipe.folder
-        if folder is not None and found.nbytes > LARGE_TABLE:
-            found = TableFile(write_table(Path(folder), found), None, n_classes)
-        return Swept(
-            found,
-            np.asarray(sum((each.totals for each in swept[1:]), first.totals)),
-            max(each.change for each in swept),
-            sum(each.entropy for each in swept),
-            sum(each.log_norm for each in swept),
-        )
+        if folder is None or made.counts.nbytes <= LARGE_TABLE:
+            return made
+        file: Any = TableFile(write_table(Path(folder), made.counts), None, n_classes)
+        return made._replace(counts=file)
 
 
 _HELD: dict[str, Any] = {}  # the units of this process, by key
