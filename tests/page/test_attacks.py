@@ -233,7 +233,7 @@ def test_slow_clients_are_hung_up_on_and_hold_nobody_up(server: Server) -> None:
         )
     began = time.monotonic()
     assert lead(server).get("/").status == 200
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < guard.SLOWEST  # it waited for none of them
     while time.monotonic() - began < guard.SLOWEST - 3.0:
         for line in lines[::2]:
             line.sendall(b"X-Slow: 1\r\n")  # a byte now and then must not win more time

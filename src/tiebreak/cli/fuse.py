@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -198,32 +198,15 @@ def fuse(
     """
     are_partitions = partitions.are_given
     out = require_folder(out) if are_partitions else out or STANDARD
-    if as_json and out == STANDARD:
-        raise typer.BadParameter(
-            "--json writes the summary to stdout, where the labels go. Name a file with -o."
-        )
-    if links and method not in USES_LINKS:
-        raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
-    if doubtful and not (
-        method != "gibbs" and links and not isinstance(link_options, MeanFieldOptions)
-    ):
-        raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
-    if not links and (link_options or on_contradiction):
-        unused = flags_of(link_options) if link_options else ["--on-contradiction"]
-        raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
-    if worker_summary and method == "mv":
-        raise typer.BadParameter(
-            "--method mv does not model workers; --worker-summary needs it to."
-        )
+    to = FuseOutputs(out, workers, worker_summary, doubtful, expert_list, vote_plan, save)
+    _refuse_misuse(method, links, link_options, on_contradiction, to, as_json=as_json)
     refuse_without_costs(cost_matrix, expert_list, cost_limit, vote_plan)
-    tables = (workers, worker_summary, doubtful, expert_list, vote_plan)
     reads = (links, gold, tasks, cost_matrix)
     if are_partitions:
-        check_files(reads, tables)
+        check_files(reads, to.tables())
     else:
-        check_files((responses, *reads), (out, *tables))
+        check_files((responses, *reads), (out, *to.tables()))
     refuse_model_name(save)
-    from tiebreak import files
     from tiebreak.inference import cost
 
     chosen = {
@@ -288,32 +271,92 @@ def fuse(
         decided = None
         if cost_matrix:
             decided = decide_by_costs(model, cost_matrix, cost_limit)
-    with files.together():
-        if worker_summary:
-            files.write_table(worker_summary, model.workers_table().columns())
-        if decided is not None:
-            write_decisions(decided, expert_list, vote_plan)
-        if workers:
-            files.write_workers(workers, model)
-        if doubtful:
-            files.write_table(doubtful, doubtful_columns(model))
-        if decided is None:
-            files.write_labels(out, model.labels_, probabilities=probabilities)
-        else:
-            files.write_table(out, with_decisions(model.labels_, decided, probabilities))
+    _write(to, model, decided, probabilities=probabilities)
     if save:
         model.save(save, keep=keep)
+    _tell(method, model, decided, to, as_json=as_json, quiet=quiet)
+
+
+class FuseOutputs(NamedTuple):
+    """The files that a fit writes."""
+
+    labels: str
+    workers: str | None
+    worker_summary: str | None
+    doubtful: str | None
+    expert_list: str | None
+    vote_plan: str | None
+    saved: str | None
+
+    def tables(self) -> tuple[str | None, ...]:
+        """Return the tables beside the labels."""
+        return self[1:-1]
+
+
+def _refuse_misuse(
+    method: Method,
+    links: str | None,
+    link_options: Any,
+    on_contradiction: str | None,
+    to: FuseOutputs,
+    *,
+    as_json: bool,
+) -> None:
+    """Refuse options that contradict each other, before anything is read."""
+    if as_json and to.labels == STANDARD:
+        raise typer.BadParameter(
+            "--json writes the summary to stdout, where the labels go. Name a file with -o."
+        )
+    if links and method not in USES_LINKS:
+        raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
+    are_exact = links and method != "gibbs" and not isinstance(link_options, MeanFieldOptions)
+    if to.doubtful and not are_exact:
+        raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
+    if not links and (link_options or on_contradiction):
+        unused = flags_of(link_options) if link_options else ["--on-contradiction"]
+        raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
+    if to.worker_summary and method == "mv":
+        raise typer.BadParameter(
+            "--method mv does not model workers; --worker-summary needs it to."
+        )
+
+
+def _write(to: FuseOutputs, model: Any, decided: Any, *, probabilities: bool) -> None:
+    """Write all that was asked for, together or not at all."""
+    from tiebreak import files
+
+    with files.together():
+        if to.worker_summary:
+            files.write_table(to.worker_summary, model.workers_table().columns())
+        if decided is not None:
+            write_decisions(decided, to.expert_list, to.vote_plan)
+        if to.workers:
+            files.write_workers(to.workers, model)
+        if to.doubtful:
+            files.write_table(to.doubtful, doubtful_columns(model))
+        if decided is None:
+            files.write_labels(to.labels, model.labels_, probabilities=probabilities)
+        else:
+            files.write_table(to.labels, with_decisions(model.labels_, decided, probabilities))
+
+
+def _tell(
+    method: Method, model: Any, decided: Any, to: FuseOutputs, *, as_json: bool, quiet: bool
+) -> None:
+    """Say what came out, and where it is."""
     summary = summarise(method, model)
     if decided is not None:
         summary["decisions"] = summarise_decisions(decided)
     if as_json:
-        typer.echo(json.dumps(summary | {"out": out, "workers_out": workers, "saved": save}))
-    if not quiet:
-        print_message(describe(summary))
-        if decided is not None:
-            print_message(describe_decisions(decided))
-        written = [name for name in (out, *tables, save) if name and name != STANDARD]
-        print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
+        places = {"out": to.labels, "workers_out": to.workers, "saved": to.saved}
+        typer.echo(json.dumps(summary | places))
+    if quiet:
+        return
+    print_message(describe(summary))
+    if decided is not None:
+        print_message(describe_decisions(decided))
+    written = [name for name in (to.labels, *to.tables(), to.saved) if name and name != STANDARD]
+    print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
 
 
 def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:

@@ -162,7 +162,7 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
     problem = fitted.problem
     by_class = vb.class_probabilities(problem, fitted.found.run.q)
     copies = np.ones(len(by_class)) if problem.copies is None else problem.copies
-    mean_q = copies @ by_class / copies.sum()
+    mean_q = np.einsum("t,tk->k", copies, by_class) / copies.sum()  # one thread: it is short
     votes = doubts.votes_of(crowd)
     has_collapsed = doubts.note_collapse(crowd, votes, mean_q)
     if not has_collapsed:

@@ -7,56 +7,26 @@ the prior of the rest. Parameters are whole: prior, carried counts, and those of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from tiebreak.inference.class_prior import StatePrior
-from tiebreak.inference.worker_models import WorkerModel
+from tiebreak.inference.worker_models.around import AroundModel
 from tiebreak.kernels.layout import Codes, Floats
 
 
-class CarriedWorkers(NamedTuple):
+@dataclass(frozen=True)
+class CarriedWorkers(AroundModel):
     """A `WorkerModel` around another, whose prior holds what workers did elsewhere."""
 
-    inner: WorkerModel
     added: Floats  # what was counted elsewhere, as `collect` returns it: one row per worker
-
-    @property
-    def n_workers(self) -> int:
-        """How many workers there are."""
-        return self.inner.n_workers
-
-    @property
-    def n_classes(self) -> int:
-        """How many labels a worker may give."""
-        return self.inner.n_classes
-
-    @property
-    def n_states(self) -> int:
-        """How many states a task may be in."""
-        return self.inner.n_states
 
     @property
     def prior(self) -> Floats:
         """Parameters before any response of this fit."""
         return np.asarray(self.inner.prior + self.added)
-
-    def collect(self, counts: Floats) -> Floats:
-        """Return what counts add to the parameters."""
-        return self.inner.collect(counts)
-
-    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
-        """Return the expected log probability of each response, (n_codes, n_states)."""
-        return self.inner.log_table(parameters, n_threads)
-
-    def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
-        """Return the workers' part of the bound, with what is carried."""
-        return self.inner.log_evidence(parameters, n_threads)
-
-    def confusion(self, parameters: Floats) -> Floats:
-        """Return the expected confusion matrices, (worker, state, answer)."""
-        return self.inner.confusion(parameters)
 
 
 class CarriedStates(NamedTuple):
