@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.errors import FileError
 from tiebreak.kernels.layout import Codes, Floats, Swept
 from tiebreak.kernels.sweeper import Logs
 
@@ -44,9 +45,16 @@ class Stored:
 
 def write_table(folder: Path, table: Floats) -> str:
     """Write a table; return its file."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"table-{secrets.token_hex(8)}.npy"
-    np.save(path, table)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(path, table)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise FileError(
+            f"A table of {table.nbytes:,} bytes was not written into {folder}: {error.strerror}. "
+            "Free some room and go on with --resume."
+        ) from None
     return str(path)
 
 
