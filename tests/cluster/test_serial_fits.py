@@ -168,7 +168,7 @@ REAL_FITS: dict[str, tuple[Any, str]] = {  # and what is given beside responses
     "both": (tb.VariationalBayes(), "gold links"),
     "coin": (tb.VariationalBayes(worker_model="coin"), "gold"),
     "subtypes": (tb.VariationalBayes(worker_model="subtypes", max_iter=15), ""),
-    "em": (tb.DawidSkene(), "gold"),
+    "em": (tb.DawidSkene(max_iter=40), "gold"),
     "votes": (tb.MajorityVote(), "gold"),
 }
 N_SHORT = 6_000  # responses: larger crowds are fitted in the long form alone
