@@ -84,8 +84,8 @@ def _wide(row: dict[str, Any]) -> str:
     sent = row["wire_median_bytes"]
     return (
         f"100,000 workers and ten classes, {row['responses']:.1e} responses, 4 units, a scheduler "
-        f"of its own: {sent / 1e6:.0f} MB on the wire a sweep,\n"
-        f"{sent / (4 * row['table_bytes']):.1f} · units · table; the driver held "
+        f"of its own: {sent / 1e6:.2f} MB in messages a sweep;\n"
+        f"tables go by files, one out and one back for each unit; the driver held "
         f"{row['driver_anonymous_bytes'] / 1e9:.2f} GB; load {max(row['load']):.0f}.\n"
     ).replace("e+0", "e")
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -18,6 +21,8 @@ from tiebreak.distributed import DistributedFit
 from tiebreak.distributed.dask_executor import DaskExecutor
 from tiebreak.distributed.spread import tasks_of
 from tiebreak.distributed.units import Ask
+
+DRIVER = Path(__file__).parent / "driver.py"
 
 
 def cut(responses: tb.Responses, edges: list[int], folder: Path, suffix: str = ".tb") -> Path:
@@ -99,3 +104,23 @@ class Killer(DaskExecutor):
         victim = min(self._home.values())
         self.killed = [str(place) for place, home in self._home.items() if home == victim]
         os.kill(pids[victim], signal.SIGKILL)
+
+
+def die_at(sweep: int, shards: Path, out: Path, tmp_path: Path, **given: Any) -> None:
+    """Run a fit in another process that is killed with signal 9 after a sweep."""
+    links = None
+    if given.get("links") is not None:
+        links = str(tmp_path / "links.csv")
+        tb.write_links(links, given["links"])
+    wish = {
+        "shards": str(shards),
+        "out": str(out),
+        "links": links,
+        "gold": given.get("gold"),
+        "address": given.get("address"),
+        "dies_at": sweep,
+        "link_bytes": given.get("link_bytes"),
+    }
+    done = subprocess.run([sys.executable, DRIVER, json.dumps(wish)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not (out / "_SUCCESS").exists()

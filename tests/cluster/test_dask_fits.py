@@ -98,6 +98,43 @@ def test_other_estimators_have_the_bits_of_the_serial_fit(
     assert bits(made) == bits(serial)
 
 
+def test_security_is_that_of_dask(
+    shards: Path, expected: dict[str, str], tmp_path: Path, record_property: Any
+) -> None:
+    """With certificates in Dask's settings, a scheduler that takes TLS alone is connected to."""
+    pytest.importorskip("cryptography", reason="certificates are made with it")
+    import dask
+    import distributed
+    from distributed.security import Security
+
+    from tiebreak.distributed.dask_executor import connected
+
+    security = Security.temporary()
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="tls://127.0.0.1", protocol="tls",
+        dashboard_address=None, memory_limit=0, security=security,
+    ) as cluster:  # fmt: skip
+        assert cluster.scheduler_address.startswith("tls://")
+        settings = tls_settings(security, tmp_path)
+        with dask.config.set(settings), connected(cluster.scheduler_address) as client:
+            made = tb.distributed.fit(shards, tmp_path / "out", client=client, gold=GOLD)
+    assert bits(made) == expected["gold"]
+
+
+def tls_settings(security: Any, folder: Path) -> dict[str, Any]:
+    """Return certificates as Dask's settings name them: by files."""
+    files = {"ca-file": "tls_ca_file", "cert": "tls_client_cert", "key": "tls_client_key"}
+    for field in files.values():
+        (folder / f"{field}.pem").write_text(getattr(security, field))
+    paths = {name: str(folder / f"{field}.pem") for name, field in files.items()}
+    return {
+        "distributed.comm.require-encryption": True,
+        "distributed.comm.tls.ca-file": paths["ca-file"],
+        "distributed.comm.tls.client.cert": paths["cert"],
+        "distributed.comm.tls.client.key": paths["key"],
+    }
+
+
 def test_prediction_and_shuffle_run_on_the_cluster(
     shards: Path, client: Any, tmp_path: Path
 ) -> None:

@@ -210,7 +210,7 @@ def test_tables_that_the_driver_cannot_hold_are_refused_with_the_arithmetic(
     from tiebreak.distributed import fitting
 
     monkeypatch.setattr(fitting, "_memory_bytes", lambda: 300 << 20)
-    words = r"20 workers and 2 classes make .*the driver holds 12 with 4 units.*300 MiB"
+    words = r"20 workers and 2 classes make .*the driver holds 6; .*this machine has 300 MiB"
     with pytest.raises(ResponseError, match=words):
         tb.distributed.fit(shards, tmp_path / "out")
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,7 +11,7 @@ from typing import Any
 
 import pytest
 from cluster.clusters import running
-from cluster.shards import bits, cut, even
+from cluster.shards import bits, cut, die_at, even
 
 import tiebreak as tb
 from tiebreak.errors import ClusterError, FileError, OptionError
@@ -23,31 +20,11 @@ CROWD = tb.simulate.crowd(1500, 30, 3, random_state=4)
 GOLD = dict(list(CROWD.gold.to_dict().items())[::30])
 LINKS = tb.simulate.links(CROWD.gold, 200, random_state=2)
 N_PLAIN = tb.VariationalBayes().fit(CROWD.responses).n_iter_
-DRIVER = Path(__file__).parent / "driver.py"
 
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cut(CROWD.responses, even(1500, 5), tmp_path_factory.mktemp("crowd") / "shards")
-
-
-def die_at(sweep: int, shards: Path, out: Path, tmp_path: Path, **given: Any) -> None:
-    """Run a fit in another process that is killed with signal 9 after a sweep."""
-    links = None
-    if given.get("links") is not None:
-        links = str(tmp_path / "links.csv")
-        tb.write_links(links, given["links"])
-    wish = {
-        "shards": str(shards),
-        "out": str(out),
-        "links": links,
-        "gold": given.get("gold"),
-        "address": given.get("address"),
-        "dies_at": sweep,
-    }
-    done = subprocess.run([sys.executable, DRIVER, json.dumps(wish)], check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert not (out / "_SUCCESS").exists()
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from cluster.shards import assert_same_fit, bits, cut, even
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tiebreak as tb
@@ -160,18 +161,81 @@ DATASETS = (
 )
 
 
+REAL_FITS: dict[str, tuple[Any, str]] = {  # and what is given beside responses
+    "plain": (tb.VariationalBayes(), ""),
+    "gold": (tb.VariationalBayes(), "gold"),
+    "links": (tb.VariationalBayes(), "links"),
+    "both": (tb.VariationalBayes(), "gold links"),
+    "coin": (tb.VariationalBayes(worker_model="coin"), "gold"),
+    "subtypes": (tb.VariationalBayes(worker_model="subtypes", max_iter=15), ""),
+    "em": (tb.DawidSkene(max_iter=40), "gold"),
+    "votes": (tb.MajorityVote(), "gold"),
+}
+N_SHORT = 6_000  # responses: larger crowds are fitted in the long form alone
+
+
+def beside(name: str, wanted: str) -> dict[str, Any]:
+    """Return some gold, and links between others, of a dataset."""
+    truth = tb.datasets.load(name).gold
+    named = list(truth.to_dict().items())
+    given: dict[str, Any] = {}
+    if "gold" in wanted:
+        given["gold"] = dict(named[::17])
+    if "links" in wanted:
+        linked = {task: label for i, (task, label) in enumerate(named) if i % 17}
+        n_links = min(120, len(linked) // 4)
+        given["links"] = tb.simulate.links(tb.Gold.from_dict(linked), n_links, random_state=3)
+    return given
+
+
+def assert_fitted_alike(name: str, fit: str, n_shards: int, seed: int, folder: Path) -> None:
+    """Cut a dataset into shards at places that a seed draws; compare with one machine."""
+    estimator, wanted = REAL_FITS[fit]
+    crowd = tb.datasets.load(name).responses
+    given = beside(name, wanted)
+    one = on_one_machine(estimator, crowd, **given)
+    rng = np.random.default_rng(seed)
+    inner = np.sort(rng.choice(np.arange(1, crowd.n_tasks), n_shards - 1, replace=False))
+    shards = cut(crowd, [0, *inner.tolist(), crowd.n_tasks], folder / "in")
+    made = tb.distributed.fit(
+        shards, folder / "out", estimator=estimator, probabilities=True, **given
+    )
+    assert_same_fit(one, made)
+
+
 @pytest.mark.data
 @pytest.mark.parametrize("name", DATASETS)
 def test_real_crowds_are_fitted_alike(name: str, data_dir: Path, tmp_path: Path) -> None:
-    crowd = tb.datasets.load(name).responses
-    one = tb.VariationalBayes().fit(crowd)
-    rng = np.random.default_rng(len(name))
-    for n_shards in (1, int(rng.integers(2, 8))):
-        inner = np.sort(rng.choice(np.arange(1, crowd.n_tasks), n_shards - 1, replace=False))
-        edges = [0, *inner.tolist(), crowd.n_tasks]
-        shards = cut(crowd, edges, tmp_path / f"in-{n_shards}")
-        made = tb.distributed.fit(shards, tmp_path / f"out-{n_shards}", probabilities=True)
-        assert_same_fit(one, made)
+    for n_shards in (1, int(np.random.default_rng(len(name)).integers(2, 8))):
+        assert_fitted_alike(name, "plain", n_shards, len(name), tmp_path / str(n_shards))
+
+
+@pytest.mark.data
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@settings(max_examples=12)
+@given(
+    st.sampled_from(DATASETS), st.sampled_from(list(REAL_FITS)), st.integers(1, 7), st.integers()
+)
+def test_any_real_crowd_cut_anyhow_is_fitted_alike(
+    tmp_path_factory: Any, data_dir: Path, name: str, fit: str, n_shards: int, seed: int
+) -> None:
+    assume(tb.datasets.load(name).responses.n_responses <= N_SHORT)
+    assert_fitted_alike(name, fit, n_shards, abs(seed), tmp_path_factory.mktemp("real"))
+
+
+@pytest.mark.data
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("fit", REAL_FITS)
+@pytest.mark.parametrize("name", DATASETS)
+@settings(max_examples=1)
+@given(st.integers(0, 6), st.integers(0))
+def test_every_real_crowd_is_fitted_alike(
+    tmp_path_factory: Any, data_dir: Path, name: str, fit: str, more: int, seed: int
+) -> None:
+    own = zlib.crc32(f"{name} {fit}".encode())  # the one example is another for each
+    folder = tmp_path_factory.mktemp("real")
+    assert_fitted_alike(name, fit, (own + more) % 7 + 1, own + seed, folder)
 
 
 def test_a_model_is_a_start(shards: Path, tmp_path: Path) -> None:

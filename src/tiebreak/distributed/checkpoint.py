@@ -10,15 +10,17 @@ from __future__ import annotations
 import json
 import shutil
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
+from tiebreak.distributed.link_units import LinkSwept
 from tiebreak.errors import FileError, OptionError
 from tiebreak.files.atomic_write import open_target
-from tiebreak.kernels.layout import Swept
+from tiebreak.kernels.layout import Floats, Swept
 from tiebreak.kernels.sweeper import Logs
 
 FINGERPRINT = "fingerprint.json"
@@ -40,38 +42,54 @@ class Checkpoint:
                 out.write(text.encode())
         self.n_kept = n_sweeps_in(folder)
 
-    def recall(self, number: int, tables: Logs | None) -> Swept | None:
-        """Return what a sweep gave, where it was made; None where it was not."""
+    def recall(self, number: int, digest: int) -> tuple[Swept, LinkSwept | None] | None:
+        """Return what a sweep gave, link units apart; None where it was not made."""
         file = self._file(number)
         if not file.is_file():
             return None
         try:
             with file.open("rb") as opened, np.load(opened, allow_pickle=False) as kept:
                 given = int(kept["given"])
-                sums = Swept(kept["counts"], kept["totals"], *map(float, kept["figures"]))
+                sums = _swept(kept)
+                linked = None
+                if "value" in kept:
+                    linked = LinkSwept(_swept(kept, "linked_"), float(kept["value"]), kept["agree"])
         except (OSError, ValueError, KeyError, EOFError, zlib.error, BadZipFile) as error:
             raise FileError(
                 f"{file} is damaged ({error}). Remove it and the later ones; --resume then goes on "
                 "from the one before."
             ) from None
-        if given != _digest(tables):
+        if given != digest:
             raise FileError(
                 f"{file} is of another fit: its sweep began elsewhere. Remove the folder "
                 f"{self.folder} and fit anew."
             )
-        return sums
+        return sums, linked
 
-    def keep(self, number: int, tables: Logs | None, sums: Swept) -> None:
+    def keep(self, number: int, digest: int, sums: Swept, linked: LinkSwept | None = None) -> None:
         """Write what a sweep gave."""
-        figures = np.array([sums.change, sums.entropy, sums.log_norm])
-        content: dict[str, Any] = {
-            "given": np.array(_digest(tables)),
-            "counts": sums.counts,
-            "totals": sums.totals,
-            "figures": figures,
-        }
+        content = {"given": np.array(digest), **_columns(sums)}
+        if linked is not None:
+            content |= _columns(linked.swept, "linked_")
+            content |= {"value": np.array(linked.value), "agree": linked.agree}
+        self._write(self._file(number), number, content)
+
+    def recall_states(self, number: int) -> list[Floats] | None:
+        """Return q of each link unit as it was fetched after a sweep; None where it was not."""
+        file = self.folder / f"states-{number:05d}.npz"
+        if not file.is_file():
+            return None
+        with np.load(file) as kept:
+            return [kept[f"q{u}"] for u in range(len(kept.files))]
+
+    def keep_states(self, number: int, states: list[Floats]) -> None:
+        """Write q of each link unit: an ascent that goes on from it cannot be made again."""
+        content = {f"q{u}": each for u, each in enumerate(states)}
+        self._write(self.folder / f"states-{number:05d}.npz", number, content)
+
+    def _write(self, file: Path, number: int, content: dict[str, Any]) -> None:
         try:
-            with open_target(self._file(number)) as out:
+            with open_target(file) as out:
                 np.savez(out, **content)
         except FileError as error:
             raise FileError(
@@ -105,7 +123,18 @@ def n_sweeps_in(folder: Path) -> int:
     return sum(1 for file in folder.glob("sweep-*.npz") if file != folder / FIRST)
 
 
-def _digest(tables: Logs | None) -> int:
+def _columns(sums: Swept, prefix: str = "") -> dict[str, Any]:
+    figures = np.array([sums.change, sums.entropy, sums.log_norm])
+    named = {"counts": sums.counts, "totals": sums.totals, "figures": figures}
+    return {prefix + name: column for name, column in named.items()}
+
+
+def _swept(kept: Mapping[str, Any], prefix: str = "") -> Swept:
+    figures = map(float, kept[f"{prefix}figures"])
+    return Swept(kept[f"{prefix}counts"], kept[f"{prefix}totals"], *figures)
+
+
+def digest_of(tables: Logs | None) -> int:
     """Return a checksum of the tables that a sweep was given."""
     if tables is None:
         return 0

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from tiebreak._version import __version__
 from tiebreak.distributed.executor import Result
 from tiebreak.errors import ClusterError, MissingExtraError, OptionError, TiebreakError
-from tiebreak.wording import counted, first_few
+from tiebreak.wording import counted
 
 POLL_S = 0.25  # between looks at what is done
 LOOK_S = 1.0  # between looks at which workers are there: each costs some milliseconds
@@ -95,13 +95,9 @@ class DaskExecutor:
 
     def _collect(self, round_: _Round) -> None:
         """Wait a moment; take in what is done, and see which workers are there."""
-        from distributed import wait
-
         pending = round_.pending
         try:
-            wait(_each_once(pending.values()), timeout=POLL_S)
-        except TimeoutError:
-            pass
+            self.client.sync(_wait_a_moment, _each_once(pending.values()))
         except CancelledError as error:  # by the client, once the scheduler is gone
             raise self._scheduler_lost() from error
         of_status: dict[str, list[Any]] = {"finished": [], "error": []}
@@ -311,6 +307,17 @@ class Calls:
         return done
 
 
+async def _wait_a_moment(futures: list[Any]) -> None:
+    """Wait for futures, where the client talks.
+
+    A timeout that reached the driver would hold its frames, and all tables in them, in a cycle.
+    """
+    from distributed import wait
+
+    with contextlib.suppress(TimeoutError):
+        await wait(futures, timeout=POLL_S)
+
+
 def _each_once(futures: Iterable[Any]) -> list[Any]:
     """Return futures without those that are there again, in their order."""
     return list({future.key: future for future in futures}.values())
@@ -381,8 +388,7 @@ def _described(arguments: tuple[Any, ...]) -> str:
     """Name the partitions that a call is about."""
     recipe = getattr(arguments[0], "recipe", None)
     if recipe is not None:
-        parts = [f"partition {each.number} ({each.name})" for each in recipe.parts]
-        return first_few(parts, 3)
+        return str(recipe)
     if isinstance(arguments[0], int) and len(arguments) > 1:
         return f"partition {arguments[0]} ({getattr(arguments[1], 'path', arguments[1])})"
     return str(getattr(arguments[0], "key", arguments[0]))

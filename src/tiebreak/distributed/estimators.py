@@ -6,13 +6,15 @@ keeps counts in the place of responses.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.distributed.far_links import LinksElsewhere
 from tiebreak.distributed.starts import StartOf
 from tiebreak.distributed.sweeper import ClusterBackend, ClusterSweeper, Units
-from tiebreak.distributed.units import Loaded
+from tiebreak.distributed.units import Loaded, kernels_for
 from tiebreak.errors import OptionError
 from tiebreak.inference import (
     DawidSkene,
@@ -41,17 +43,10 @@ from tiebreak.inference.warm_start import WarmStart
 from tiebreak.inference.worker_models import (
     COMMUNITIES,
     AnswerCounts,
-    CrowdModel,
     crowd_model,
     one_class,
 )
-from tiebreak.kernels.contract import (
-    COMPILED_LINKED,
-    COMPILED_ROWS,
-    Backend,
-    choose_backend,
-)
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.kernels.threads import default_threads
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
@@ -116,7 +111,7 @@ def refuse_unable(estimator: Estimator, *, has_links: bool) -> None:
 def add_up(units: Units, loaded: list[Loaded]) -> Sums:
     """Add up what units said when they were loaded."""
     n_classes = len(units.crowd.classes)
-    counts = units.by_row([each.counts.reshape(-1, n_classes) for each in loaded])  # type: ignore[misc]
+    counts = units.by_row([each.counts for each in loaded], n_classes, np.int64)
     given = counts.sum(axis=1).astype(np.float64)
     if any(each.weights is not None for each in loaded):
         by_weight = [
@@ -125,10 +120,10 @@ def add_up(units: Units, loaded: list[Loaded]) -> Sums:
             else each.weights
             for each in loaded
         ]
-        given = units.by_row(by_weight)
+        given = units.by_row(by_weight, 1)[:, 0]
     n_tasks = sum(each.n_tasks for each in loaded)
     elsewhere = TasksElsewhere(n_tasks, sum(each.n_votes for each in loaded))
-    return Sums(counts.astype(np.int64), given, elsewhere)
+    return Sums(counts, given, elsewhere)
 
 
 def fit(model: Estimator, inputs: Inputs, units: Units, sums: Sums, start: StartOf) -> Outcome:
@@ -175,8 +170,9 @@ def _fit_bayes(
     fitted = Fitted(inputs, inputs, problem, Patterns(problem.tasks), plain.beliefs, found)
     model.worker_model_ = model.worker_model
     model.models_tried_ = None
-    labels = _publish_bayes(model, fitted)
-    model._carried = _carried(problem.tasks, found.run.q, problem, units)
+    labels = publishing.publish_learnt(model, fitted)
+    here = HostSweeper(problem.backend, problem.tasks, found.run.q, problem.n_threads)
+    model._carried = _carried(here, units)
     model._warm_start = _warm_start(model, units.crowd.empty(), problem, plain.beliefs, found.run)
     _note_doubts(fitted, units, model._carried, model.dependence)
     tables = vb.expected_logs(problem, found.run.beliefs)
@@ -186,7 +182,7 @@ def _fit_bayes(
 def _problem(model: VariationalBayes, inputs: Inputs, units: Units, sums: Sums) -> Problem:
     crowd = inputs.responses
     n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
-    inner = _kernels(model.backend, crowd.n_responses, n_linked)
+    inner = kernels_for(model.backend, crowd.n_responses, n_linked)
     has_links = inputs.link_codes is not None
     known = crowd_model(
         model.worker_model,
@@ -196,13 +192,16 @@ def _problem(model: VariationalBayes, inputs: Inputs, units: Units, sums: Sums) 
         model.trust,
         AnswerCounts(sums.counts, _rows_to_fix(units, sums.counts)),
     )
+    elsewhere = sums.elsewhere
+    if units.far is not None:
+        elsewhere = elsewhere._replace(join=partial(LinksElsewhere, units, crowd.n_classes))
     return Problem(
         stages.lay_out(crowd),
         *known,
         ClusterBackend(inner, units),
         model.n_threads or default_threads(),
         gold_weight=_gold_weight(model, inputs, sums, has_links=has_links),
-        elsewhere=sums.elsewhere,
+        elsewhere=elsewhere,
         watch_bound=units.watch,
     )
 
@@ -211,7 +210,7 @@ def _rows_to_fix(units: Units, counts: Offsets) -> Any:
     """Return the rows of one-class voters that are not learnt, as `one_class` finds them."""
     if not one_class.is_of_rules(counts):
         return None
-    agree, asked = units.by_row([each.T for each in units.ask("agreement")]).T
+    agree, asked = units.by_row([each.T for each in units.ask("agreement")], 2).T
     return one_class.rows_of_rules(counts, agree, asked)
 
 
@@ -225,33 +224,6 @@ def _gold_weight(
     n_classes = inputs.responses.n_classes
     of_each = gold_weights.of_answers(model.gold_weight, sums.given, n_classes)
     return np.repeat(of_each[:, None], n_classes, axis=1)
-
-
-def _publish_bayes(model: VariationalBayes, fitted: Fitted) -> publishing.LabelCodes:
-    """Set what was learnt, as `publishing.publish` does; of tasks, the named ones alone."""
-    problem = fitted.problem
-    found = fitted.found
-    run = found.run
-    model._crowd_model = CrowdModel(problem.states, problem.workers)
-    model._beliefs = run.beliefs
-    model.class_prior_ = problem.states.mean(run.beliefs.alpha)
-    model.confusion_ = vb.confusion(problem, run.beliefs)
-    model.bounds_ = run.bounds
-    model.n_iter_ = run.n_sweeps
-    model.converged_ = run.converged
-    model.calibration_ = found.calibration
-    model.link_strength_ = None
-    model.link_grid_ = None
-    model.link_report_ = found.link_report
-    model.doubtful_links_ = publishing.doubtful_links(fitted)
-    model.uncertain_groups_ = publishing.uncertain_groups(fitted)
-    model.link_errors_ = publishing.link_errors(fitted)
-    labels = publishing.label_tasks(fitted)
-    model._publish(fitted.inputs, *labels)
-    if found.decoded is not None and model.on_contradiction != "drop" and not model.links_may_err:
-        publishing.note_broken(model.violations_)
-    publishing.note_uncertain(model.uncertain_groups_)
-    return labels
 
 
 def _warm_start(
@@ -293,11 +265,12 @@ class _Size(NamedTuple):
         return len(self.classes)
 
 
-def _carried(tasks: ByTask, q: Floats, problem: Any, units: Units) -> Carried:
+def _carried(here: HostSweeper, units: Units) -> Carried:
     """Return what all tasks say, as a model keeps it in the place of responses."""
-    here = HostSweeper(problem.backend, tasks, np.ascontiguousarray(q), problem.n_threads)
-    counts, totals = here.tally()
     others = units.sums()
+    if not here.tasks.n_tasks:
+        return Carried(others.counts, others.totals, np.zeros(0))
+    counts, totals = here.tally()
     return Carried(others.counts + counts, others.totals + totals, np.zeros(0))
 
 
@@ -308,7 +281,7 @@ def _fit_dawid_skene(
     gold = inputs.gold_codes
     n_classes = crowd.n_classes
     tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, gold, None))
-    inner = _kernels(model.backend, crowd.n_responses)
+    inner = kernels_for(model.backend, crowd.n_responses)
     q = np.ascontiguousarray(vb.clamp(start.q(tasks, n_classes, inner), gold))
     table = _gold_weight(model, inputs, sums, has_links=False)
     weighed = tasks
@@ -327,7 +300,7 @@ def _fit_dawid_skene(
     model.n_iter_ = len(climbed.bounds)
     model.converged_ = climbed.converged
     model._publish(inputs, q)
-    model._carried = _carried(tasks, q, Problem(tasks, None, None, inner, threads), units)  # type: ignore[arg-type]
+    model._carried = _carried(HostSweeper(inner, tasks, q, threads), units)
     return Outcome(None, None, model.labels_.label, q)
 
 
@@ -335,7 +308,7 @@ def _fit_majority(model: MajorityVote, inputs: Inputs, units: Units) -> Outcome:
     crowd = inputs.responses
     tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
     q = vb.clamp(vb.majority(tasks, crowd.n_classes), inputs.gold_codes)
-    inner = _kernels(model.backend, crowd.n_responses)
+    inner = kernels_for(model.backend, crowd.n_responses)
     threads = model.n_threads or default_threads()
     sweeper = ClusterSweeper(HostSweeper(inner, tasks, np.ascontiguousarray(q), threads), units)
     counts, totals = sweeper.tally()
@@ -347,10 +320,3 @@ def _fit_majority(model: MajorityVote, inputs: Inputs, units: Units) -> Outcome:
     model._publish(inputs, q)
     model._carried = Carried(counts, totals, np.zeros(0))
     return Outcome(None, None, model.labels_.label, q)
-
-
-def _kernels(backend: str, n_responses: int, n_linked: int = 0) -> Backend:
-    """Return the kernels of the driver's own tasks: never those of a device."""
-    is_large = n_responses >= COMPILED_ROWS or n_linked >= COMPILED_LINKED
-    name = ("numba" if is_large else "numpy") if backend == "auto" else backend
-    return choose_backend(name, n_responses, n_linked)

@@ -17,10 +17,12 @@ from tiebreak.distributed import estimators, output, partitions, spread, starts
 from tiebreak.distributed.checkpoint import Checkpoint
 from tiebreak.distributed.estimators import Outcome
 from tiebreak.distributed.executor import Executor, Serial
+from tiebreak.distributed.far_links import cut_far_tasks
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import Crowd, Named
 from tiebreak.distributed.sources import ReadOptions, Shard, find_shards
 from tiebreak.distributed.sweeper import Progress, Units
+from tiebreak.distributed.tables import rows_of
 from tiebreak.distributed.units import (
     LabelWish,
     NamedLabels,
@@ -41,10 +43,16 @@ from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions
 
-TABLES_HELD = 4  # by the driver: sums, logs, beliefs. Measured: 11 in all with 4 units, and
-TABLES_A_UNIT = 2  # that go out and come back at once
+TABLES_HELD = 6  # by the driver: beliefs of three sweeps, logs, sums, and one on the way
 DRIVER_BYTES = 300 << 20  # beside tables
-NAMED_BYTES = 200  # that a task named by links or gold takes in the driver, with five responses
+# What a task that links or gold name takes in the driver: id, links, q some times over. With two
+# classes, five responses and half a link that is 438 bytes (tracemalloc, 2.5e5 tasks less 5e4).
+NAMED_BYTES = 300
+NAMED_BYTES_A_STATE = 48
+NAMED_BYTES_A_RESPONSE = 8  # where the driver sweeps them
+# Linked tasks are swept by the driver up to so many bytes of their responses and q, above in units:
+LINKED_BYTES = 1 << 30
+LINK_UNIT_BYTES = 1 << 28
 
 
 class ClusterOptions(NamedTuple):
@@ -118,13 +126,18 @@ def fit_partitions(
     work = output.prepare(folder, resume=options.resume, force=options.force)
     crowd = _look(executor, shards, known, work, options)
     named = _find_named(executor, crowd, pairs, known)
-    _require_memory(crowd, sum(len(each.task) for each in named), starts.n_states(model, crowd))
-    inputs = _inputs(model, partitions.gather_named(crowd, named), pairs, known)
+    n_states = starts.n_states(model, crowd)
+    is_far = pairs is not None and _named_bytes(named, n_states) > LINKED_BYTES
+    _require_memory(crowd, named, n_states, is_far=is_far)
+    linked = output.subfolder(work, "linked") if is_far else None
+    inputs = _inputs(model, partitions.gather_named(executor, crowd, named, linked), pairs, known)
     tables = None if start is None else starts.start_tables(start, crowd, model)
     fingerprint = _fingerprint(crowd, model, pairs, known, tables)
     checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=options.resume)
     recipes = _recipes(crowd, named, model, tables, work, options)
     units = Units(executor, crowd, recipes, checkpoint, options.tell)
+    if linked is not None and inputs.link_codes is not None:
+        units.far = cut_far_tasks(model, inputs, n_states, linked, LINK_UNIT_BYTES)
     try:
         sums = estimators.add_up(units, units.load())
         places = _places_of(crowd, named)
@@ -164,7 +177,7 @@ def _find_named(
     names = Ids(()) if gold is None else gold.tasks
     if links is not None and len(links):
         names = links.tasks if not len(names) else ids.merge(names, links.tasks)
-    given = {i: (look.path, names, crowd.classes) for i, look in enumerate(crowd.looks)}
+    given = {i: (look.path, names) for i, look in enumerate(crowd.looks)}
     found = executor.each(partitions.find_named, given)
     return [found[i] for i in range(len(given))]
 
@@ -184,25 +197,32 @@ def _inputs(model: Estimator, named: Any, links: Links | None, gold: Gold | None
     )
 
 
-def _require_memory(crowd: Crowd, n_named: int, n_states: int) -> None:
+def _require_memory(crowd: Crowd, named: list[Named], n_states: int, *, is_far: bool) -> None:
     """Refuse, before the work begins, what the driver cannot hold; say the arithmetic."""
     n_workers = len(crowd.workers)
     n_classes = len(crowd.classes)
     table = 8 * n_workers * n_classes * n_states
-    n_tables = TABLES_HELD + TABLES_A_UNIT * len(crowd.units)
-    needed = DRIVER_BYTES + n_tables * table + NAMED_BYTES * n_named
+    n_named = sum(len(each.task) for each in named)
+    n_responses = 0 if is_far else sum(int(each.length.sum()) for each in named)
+    of_named = n_named * (NAMED_BYTES + NAMED_BYTES_A_STATE * n_states)
+    of_named += NAMED_BYTES_A_RESPONSE * n_responses
+    needed = DRIVER_BYTES + TABLES_HELD * table + of_named
     limit = _memory_bytes()
     if needed <= limit:
         return
-    of_named = NAMED_BYTES * n_named
     raise ResponseError(
         f"{n_workers:,} workers and {n_classes:,} classes make a table of {_size(table)} "
-        f"(workers · classes · states · 8 bytes), of which the driver holds {n_tables} "
-        f"with {len(crowd.units)} units; "
-        f"{n_named:,} tasks that links and gold name take {_size(of_named)}. Together that is "
-        f"{_size(needed)}, and this machine has {_size(limit)}. Start the driver on a larger "
-        "machine, fit fewer workers or classes at a time, or name fewer tasks."
+        f"(workers · classes · states · 8 bytes), of which the driver holds {TABLES_HELD}; "
+        f"{n_named:,} tasks that links and gold name take {_size(of_named)}; all else "
+        f"{_size(DRIVER_BYTES)}. Together that is {_size(needed)}, and this machine has "
+        f"{_size(limit)}. Start the driver on a larger machine, fit fewer workers or classes at a "
+        "time, or name fewer tasks."
     )
+
+
+def _named_bytes(named: list[Named], n_states: int) -> int:
+    """Return the bytes of the responses and of q of named tasks."""
+    return sum(4 * int(each.length.sum()) + 8 * n_states * len(each.task) for each in named)
 
 
 def _recipes(
@@ -218,7 +238,7 @@ def _recipes(
     recipes = []
     for number, unit in enumerate(crowd.units):
         rows = crowd.unit_rows(number)
-        own = None if start is None else _rows_of(start, rows, len(crowd.classes))
+        own = None if start is None else (start[0], rows_of(start[1], rows, len(crowd.classes)))
         parts = tuple(
             PartRecipe(
                 i,
@@ -237,7 +257,7 @@ def _recipes(
             )
             for i in unit
         )
-        recipes.append(Recipe(parts, len(rows)))
+        recipes.append(Recipe(parts, len(rows), str(work / "tables")))
     return recipes
 
 
@@ -246,12 +266,6 @@ def _places(unit_rows: Any, rows: Any) -> Any:
     if len(rows) == len(unit_rows) and np.array_equal(rows, unit_rows):
         return None
     return np.searchsorted(unit_rows, rows).astype(np.int32)
-
-
-def _rows_of(tables: Logs, rows: Any, n_classes: int) -> Logs:
-    log_prior, log_table = tables
-    by_worker = log_table.reshape(-1, n_classes * n_classes)
-    return log_prior, by_worker[rows].reshape(-1, n_classes)
 
 
 def _write(
@@ -264,10 +278,11 @@ def _write(
         i: NamedLabels(each.task, outcome.label[low:high], outcome.q[low:high])
         for i, (each, low, high) in enumerate(zip(named, ends[:-1], ends[1:], strict=True))
     }
+    tables = None if outcome.tables is None else units.sent(outcome.tables)
     wish = LabelWish(str(folder), None, outcome.calibration, {}, options.probabilities)
     wishes = [
         wish._replace(
-            tables=None if outcome.tables is None else units.cut(u, outcome.tables),
+            tables=None if tables is None else units.cut(u, tables),
             named={i: of_parts[i] for i in unit},
         )
         for u, unit in enumerate(crowd.units)

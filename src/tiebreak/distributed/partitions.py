@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tiebreak import ids
-from tiebreak.distributed.sources import ReadOptions, Shard, read_shard
-from tiebreak.errors import FileError, InputError, InputNote, TiebreakError, note
+from tiebreak.distributed.executor import Executor
+from tiebreak.distributed.sources import ReadOptions, Shard, naming, read_shard
+from tiebreak.errors import InputError, InputNote, note
 from tiebreak.files.array_folder import ABOUT
+from tiebreak.files.atomic_write import open_target
 from tiebreak.files.packed import read_packed, write_packed
 from tiebreak.ids import Ids
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels import layout
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
@@ -87,14 +89,9 @@ def look(index: int, shard: Shard, options: ReadOptions, folder: str) -> Look | 
     """Check a partition, packed first where it is a table; None: there is nothing in it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", InputNote)
-        try:
+        with naming(index, shard.path):
             path = shard.path if shard.is_packed else _pack(index, shard, options, folder)
             found = None if path is None else _look(index, shard, path)
-        except TiebreakError as error:
-            raise type(error)(f"Partition {index} ({shard.path}): {error}") from None
-        except OSError as error:
-            reason = error.strerror or error
-            raise FileError(f"Partition {index} ({shard.path}) cannot be read: {reason}.") from None
     notes = tuple(str(each.message) for each in caught if issubclass(each.category, InputNote))
     return None if found is None else found._replace(notes=notes)
 
@@ -196,28 +193,48 @@ def in_classes(read: Responses, classes: Ids) -> Responses:
 
 
 class Named(NamedTuple):
-    """Tasks of a partition that links or gold name, with their responses in its own codes."""
+    """Tasks of a partition that links or gold name."""
 
     task: Codes  # ascending
     names: Any  # their ids
-    length: npt.NDArray[np.int64]  # responses of each
-    code: Codes  # in the classes of all
-    weight: Floats | None
+    length: Offsets  # responses of each
 
 
-def find_named(path: str, names: Ids, classes: Ids) -> Named:
-    """Find the tasks that links or gold name in a partition, and copy their responses."""
+def find_named(path: str, names: Ids) -> Named:
+    """Find the tasks that links or gold name in a partition."""
     crowd = read_packed(path, is_checked=True)
     found = codes_of(crowd.tasks, names)
     task = np.unique(found[found >= 0]).astype(np.int32)
-    length = crowd.start[task + 1] - crowd.start[task]
-    end = np.cumsum(length)
-    at = np.repeat(crowd.start[task] - (end - length), length) + np.arange(int(length.sum()))
-    worker, label = np.divmod(np.asarray(crowd.code[at], dtype=np.int64), crowd.n_classes)
-    label_of = classes.codes(crowd.classes)
-    code = (worker * len(classes) + label_of[label]).astype(np.int32)
-    weight = None if crowd.weight is None else np.asarray(crowd.weight[at])
-    return Named(task, crowd.tasks.take(task), np.asarray(length), code, weight)
+    length = np.asarray(crowd.start[task + 1] - crowd.start[task])
+    return Named(task, crowd.tasks.take(task), length)
+
+
+def responses_on(
+    path: str, task: Codes, rows: Codes, classes: Ids, out: str | None
+) -> tuple[Codes, Floats | None] | str:
+    """Return the responses on some tasks of a partition, in the codes of all, sorted by task.
+
+    `rows` are those of the partition's workers. With `out` they are written there: many are not
+    sent, and their file is returned.
+    """
+    crowd = in_classes(read_packed(path, is_checked=True), classes)
+    whole = layout.ByTask(
+        crowd.start, crowd.code, np.empty(0, np.int8), np.empty(0, np.int64), 0, weight=crowd.weight
+    )
+    start, code = layout.responses_on(whole, task)
+    n_classes = np.int32(len(classes))
+    code = rows[code // n_classes] * n_classes + code % n_classes
+    order = np.lexsort((code, np.repeat(np.arange(len(task)), np.diff(start))))
+    code = code[order].astype(np.int32)
+    weight = None if crowd.weight is None else layout.weights_on(whole, task)[order]  # type: ignore[index]
+    if out is None:
+        return code, weight
+    with open_target(out) as file:
+        columns: dict[str, Any] = (
+            {"code": code} if weight is None else {"code": code, "weight": weight}
+        )
+        np.savez(file, **columns)
+    return out
 
 
 def codes_of(tasks: Ids, names: Ids) -> Codes:
@@ -239,22 +256,25 @@ def codes_of(tasks: Ids, names: Ids) -> Codes:
     return tasks.codes(names)
 
 
-def gather_named(crowd: Crowd, found: list[Named]) -> Responses:
-    """Return responses of all named tasks, in the order of partitions and of tasks in them."""
-    n_classes = len(crowd.classes)
-    codes = [
-        crowd.rows[i][each.code // n_classes] * np.int32(n_classes) + each.code % n_classes
-        for i, each in enumerate(found)
-    ]
+def gather_named(
+    executor: Executor, crowd: Crowd, found: list[Named], folder: Path | None = None
+) -> Responses:
+    """Return responses on all named tasks, in the order of partitions and of tasks in them.
+
+    With a folder they lie there, in arrays that are mapped, not held: workers write what they have.
+    """
+    pieces = executor.each(
+        responses_on,
+        {
+            i: (crowd.looks[i].path, each.task, crowd.rows[i], crowd.classes, _piece(folder, i))
+            for i, each in enumerate(found)
+        },
+    )
     length = np.concatenate([each.length for each in found])
     start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    code = np.concatenate(codes).astype(np.int32)
-    has_weights = any(each.weight is not None for each in found)
-    weight = None
-    if has_weights:
-        ones = (np.ones(len(each.code)) if each.weight is None else each.weight for each in found)
-        weight = np.concatenate(list(ones))
-    start, code, weight = _sorted_within(start, code, weight)
+    code, weight = _together([pieces[i] for i in range(len(found))], int(start[-1]), folder)
+    if folder is not None:
+        np.save(folder / "start.npy", start)
     tasks = _joined([each.names for each in found])
     ordered = crowd.looks[0].is_class_ordered
     return Responses(
@@ -262,11 +282,41 @@ def gather_named(crowd: Crowd, found: list[Named]) -> Responses:
     )
 
 
-def _sorted_within(start: Any, code: Codes, weight: Floats | None) -> tuple[Any, Codes, Any]:
-    """Sort the responses of each task by code, as they would lie in one table."""
-    task = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    order = np.lexsort((code, task))
-    return start, code[order], None if weight is None else weight[order]
+def _piece(folder: Path | None, index: int) -> str | None:
+    return None if folder is None else str(folder / f"piece-{index:05d}.npz")
+
+
+def _together(pieces: list[Any], n: int, folder: Path | None) -> tuple[Codes, Floats | None]:
+    """Put the responses of partitions side by side, one partition after the other."""
+    opened = (_open_piece(each) for each in pieces)
+    code = _column(folder, "code", n, np.int32)
+    weight: Floats | None = None
+    low = 0
+    for part, its_weight in opened:
+        high = low + len(part)
+        code[low:high] = part
+        if its_weight is not None and weight is None:
+            weight = _column(folder, "weight", n, np.float64)
+            weight[:] = 1.0
+        if its_weight is not None and weight is not None:
+            weight[low:high] = its_weight
+        low = high
+    return code, weight
+
+
+def _open_piece(piece: Any) -> tuple[Codes, Floats | None]:
+    if not isinstance(piece, str):
+        return piece  # type: ignore[no-any-return]
+    with np.load(piece) as kept:
+        found = kept["code"], kept.get("weight")
+    Path(piece).unlink()
+    return found
+
+
+def _column(folder: Path | None, name: str, n: int, dtype: Any) -> Any:
+    if folder is None or not n:
+        return np.empty(n, dtype)
+    return np.asarray(np.lib.format.open_memmap(folder / f"{name}.npy", "w+", dtype, (n,)))
 
 
 def _joined(columns: list[Any]) -> Ids:

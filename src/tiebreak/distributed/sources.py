@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import glob
 import gzip
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tiebreak import files
-from tiebreak.errors import FileError, InputError
+from tiebreak.errors import FileError, InputError, TiebreakError
 from tiebreak.files.packed import is_packed
 from tiebreak.responses import Responses
 
@@ -57,6 +58,23 @@ def read_shard(shard: Shard, options: ReadOptions) -> Responses | None:
     if _is_empty(table):
         return None
     return files.read_responses(table, columns=options.columns, repeats=options.repeats)
+
+
+@contextlib.contextmanager
+def naming(number: int, name: str) -> Iterator[None]:
+    """Name a partition in whatever goes wrong with it."""
+    where = f"Partition {number} ({name})"
+    try:
+        yield
+    except TiebreakError as error:
+        raise type(error)(f"{where}: {error}") from None
+    except MemoryError:
+        raise MemoryError(
+            f"{where}: memory ran out. Cut it into smaller shards with tiebreak shuffle --parts, "
+            "or give each process more memory."
+        ) from None
+    except OSError as error:
+        raise FileError(f"{where}: {error.strerror or error}.") from None
 
 
 def _shards_of(name: str) -> list[Shard]:

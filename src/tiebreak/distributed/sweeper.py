@@ -10,17 +10,20 @@ before; which process makes it changes no bit, as units add up in a fixed order.
 
 from __future__ import annotations
 
-import gc
 import secrets
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.distributed.checkpoint import Checkpoint
+from tiebreak.distributed.checkpoint import Checkpoint, digest_of
 from tiebreak.distributed.executor import Executor
+from tiebreak.distributed.far_links import FarTasks
+from tiebreak.distributed.link_units import LinkSwept, LinkTables
 from tiebreak.distributed.partitions import Crowd
+from tiebreak.distributed.tables import LARGE_TABLE, Stored, TableFile, add_rows, add_swept, rows_of
 from tiebreak.distributed.units import VOTES, Ask, Behind, Loaded, Recipe, ask_unit
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Swept
@@ -31,12 +34,12 @@ class State(NamedTuple):
     """Where q of all units stands: after which sweep, by which tables, and what it implies."""
 
     number: int
-    tables: Logs | None
-    sums: Swept | None
+    tables: Any  # logs, or with a `Stored` table; None: of the start
+    digest: int  # of these tables
+    sums: Swept | None  # None: the checkpoint has them
 
 
-START = State(VOTES, None, None)
-LARGE_TABLE = 8 << 20  # bytes
+START = State(VOTES, None, 0, None)
 
 
 class Progress(NamedTuple):
@@ -74,8 +77,8 @@ class Units:
         everyone = len(crowd.workers)
         rows = [crowd.unit_rows(u) for u in range(len(crowd.units))]
         self.rows: list[Codes | None] = [None if len(r) == everyone else r for r in rows]
+        self.far: FarTasks | None = None
         self.state = START
-        self.start: Swept | None = None  # what q implies at the start
         self.last_number = VOTES
         self.bound: float | None = None
 
@@ -84,32 +87,63 @@ class Units:
 
         An argument that is a pair of tables is cut to the rows of each unit.
         """
-        given = [tuple(self.cut(u, each) for each in arguments) for u in range(len(self.recipes))]
+        sent = [self.sent(each) for each in arguments]
+        given = [tuple(self.cut(u, each) for each in sent) for u in range(len(self.recipes))]
         return self.ask_each(what, given, has_recipe=has_recipe)
 
     def ask_each(
         self, what: str, arguments: list[tuple[Any, ...]], *, has_recipe: bool = False
     ) -> list[Any]:
         """Have every unit do something, each with arguments of its own."""
+        return self._ask(self._asks(what, arguments, has_recipe=has_recipe))
+
+    def ask_links(self, what: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """Have every link unit do something with its arguments, from where the ascent stands."""
+        at = None if what == "open_links" else self.state.number
+        return self._ask(self._link_asks(what, arguments, at))
+
+    def _asks(
+        self, what: str, arguments: list[tuple[Any, ...]], *, has_recipe: bool = False
+    ) -> dict[int, Ask]:
         asks = {
             u: Ask(f"{self.fit}/{u}", what, given, self.state.number)
             for u, given in enumerate(arguments)
         }
-        late = list(asks)
-        found: dict[int, Any] = {}
-        if not has_recipe:
-            found = self.executor.each(ask_unit, {u: (ask,) for u, ask in asks.items()})
-            late = [u for u, each in found.items() if isinstance(each, Behind)]
+        if has_recipe:
+            asks = {u: ask._replace(**self._way_back(u)) for u, ask in asks.items()}
+        return asks
+
+    def _link_asks(
+        self, what: str, arguments: list[tuple[Any, ...]], at: int | None
+    ) -> dict[int, Ask]:
+        first = len(self.recipes)
+        asks = {
+            first + u: Ask(f"{self.fit}/{first + u}", what, given, at)
+            for u, given in enumerate(arguments)
+        }
+        if at is None:  # a unit that is anywhere may be nowhere
+            asks = {u: ask._replace(recipe=self._way_back(u)["recipe"]) for u, ask in asks.items()}
+        return asks
+
+    def _ask(self, asks: dict[int, Ask]) -> list[Any]:
+        """Ask units; those that are behind are asked again, with the way to where the fit is."""
+        found = self.executor.each(ask_unit, {u: (ask,) for u, ask in asks.items()})
+        late = [u for u, each in found.items() if isinstance(each, Behind)]
         if late:
             again = {u: (asks[u]._replace(**self._way_back(u)),) for u in late}
             found |= self.executor.each(ask_unit, again)
-        return [found[u] for u in range(len(arguments))]
+        return [found[u] for u in sorted(asks)]
 
     def _way_back(self, unit: int) -> dict[str, Any]:
         """Return what brings a unit to where the fit stands, wherever it is."""
         tables = self.state.tables
-        own = None if tables is None else self.cut(unit, tables)
-        return {"recipe": self.recipes[unit], "tables": own}
+        if unit < len(self.recipes):
+            own = None if tables is None else self.cut(unit, tables)
+            return {"recipe": self.recipes[unit], "tables": own}
+        assert self.far is not None
+        at = unit - len(self.recipes)
+        way = (self.far.begins[at], self.far.tables[at]) if self.far.tables else None
+        return {"recipe": self.far.recipes[at], "tables": way}
 
     def load(self) -> list[Loaded]:
         """Load every unit."""
@@ -119,31 +153,68 @@ class Units:
         """Sweep all units; return the sums. What a checkpoint holds is not made again."""
         number = self.last_number + 1
         began = time.perf_counter()
-        kept = None if self.checkpoint is None else self.checkpoint.recall(number, tables)
-        self.state = self.state._replace(sums=None)  # a table less, while others travel
-        sums = self._add(self.ask("sweep", number, tables)) if kept is None else kept
+        digest = digest_of(tables)
+        sent = self.sent(tables)
+        kept = self._recall(number, digest)
+        sums, linked = self._sweep(number, sent) if kept is None else kept
         if kept is None and self.checkpoint is not None:
-            self.checkpoint.keep(number, tables, sums)
-        self.state = State(number, tables, sums)
+            self.checkpoint.keep(number, digest, sums, linked)
+        self.state = State(number, sent, digest, None if self._goes_by_file(sums.counts) else sums)
         self.last_number = number
-        if sums.counts.nbytes > LARGE_TABLE:
-            gc.collect()  # messages that are gone lie in cycles, with their tables
+        if self.far is not None and linked is not None:
+            self.far.tables = self._link_tables(sent)
+            self.far.last = linked
+            sums = sums.plus(linked.swept)
         if self.tell is not None:
             lost = getattr(self.executor, "n_lost", 0)
             seconds = time.perf_counter() - began
             self.tell(Progress(number, self.bound, seconds, self.crowd.n_responses, lost))
         return sums
 
+    def _recall(self, number: int, digest: int) -> tuple[Swept, LinkSwept | None] | None:
+        return None if self.checkpoint is None else self.checkpoint.recall(number, digest)
+
+    def _sweep(self, number: int, tables: Any) -> tuple[Swept, LinkSwept | None]:
+        own = [(number, self.cut(u, tables)) for u in range(len(self.recipes))]
+        asks = self._asks("sweep", own)
+        if self.far is not None:
+            is_first = not self.far.tables
+            given = [
+                (number, each, begin if is_first else None)
+                for each, begin in zip(self._link_tables(tables), self.far.begins, strict=True)
+            ]
+            asks |= self._link_asks("sweep", given, None if is_first else self.state.number)
+        found = self._ask(asks)
+        sums = self._add(found[: len(own)])
+        return sums, None if self.far is None else self.far.take(found[len(own) :])
+
+    def _link_tables(self, tables: Any) -> list[LinkTables]:
+        assert self.far is not None
+        return self.far.next_tables(self._to_send(tables, None))
+
+    def fetch(self, q: Floats) -> None:
+        """Set the rows of q whose tasks lie in link units."""
+        if self.far is None or not self.far.tables:
+            return
+        number = self.state.number
+        kept = None if self.checkpoint is None else self.checkpoint.recall_states(number)
+        if kept is None:
+            kept = self.ask_links("states", [()] * len(self.far.recipes))
+            if self.checkpoint is not None:
+                self.checkpoint.keep_states(number, kept)
+        self.far.fetched(q, kept)
+
     def sums(self) -> Swept:
         """Return what q implies where it stands."""
         if self.state.sums is not None:
             return self.state.sums
-        if self.start is None:
-            kept = None if self.checkpoint is None else self.checkpoint.recall(VOTES, None)
-            self.start = self._add(self.ask("tally")) if kept is None else kept
-            if kept is None and self.checkpoint is not None:
-                self.checkpoint.keep(VOTES, None, self.start)
-        return self.start
+        kept = self._recall(self.state.number, self.state.digest)
+        if kept is not None:
+            return kept[0]
+        made = self._add(self.ask("tally"))  # at the start: no sweep was made yet
+        if self.checkpoint is not None:
+            self.checkpoint.keep(self.state.number, self.state.digest, made)
+        return made
 
     def log_norm(self, tables: Logs) -> float:
         """Return the log-likelihood of the responses in all units."""
@@ -153,55 +224,57 @@ class Units:
         """Take note of the bound, to tell it."""
         self.bound = bound
 
-    def by_row(self, of_units: list[Floats]) -> Floats:
-        """Add up what units say of their workers, (n_rows, …), in their order."""
-        first = np.asarray(of_units[0])
-        total = np.zeros((len(self.crowd.workers), *first.shape[1:]), dtype=first.dtype)
+    def by_row(self, of_units: list[Any], width: int, dtype: Any = np.float64) -> Any:
+        """Add up what units say of their workers, (n_rows, width), in their order."""
+        total = np.zeros((len(self.crowd.workers), width), dtype)
         for rows, each in zip(self.rows, of_units, strict=True):
-            total[slice(None) if rows is None else rows] += each
+            add_rows(total, rows, each)
         return total
 
     def _add(self, swept: list[Swept]) -> Swept:
-        n_classes = len(self.crowd.classes)
-        n_states = len(swept[0].totals)
-        by_worker = [each.counts.reshape(-1, n_classes * n_states) for each in swept]
-        totals = swept[0].totals.copy()
-        for each in swept[1:]:
-            totals += each.totals
-        return Swept(
-            self.by_row(by_worker).reshape(-1, n_states),
-            totals,
-            max(each.change for each in swept),
-            sum(each.entropy for each in swept),
-            sum(each.log_norm for each in swept),
-        )
+        return add_swept(swept, self.rows, len(self.crowd.workers), len(self.crowd.classes))
 
     def cut(self, unit: int, argument: Any) -> Any:
         """Return tables in the rows of a unit; all else as it is."""
-        if not _is_tables(argument):
+        return self._to_send(argument, self.rows[unit]) if _is_tables(argument) else argument
+
+    def sent(self, argument: Any) -> Any:
+        """Return tables without the codes that only the driver's tasks have; large ones stored."""
+        if not _is_tables(argument) or isinstance(argument[1], Stored):
             return argument
         log_prior, log_table = argument
+        own = log_table[: len(self.crowd.workers) * len(self.crowd.classes)]
+        folder = self.recipes[0].folder
+        if folder is None or not self._goes_by_file(own):
+            return log_prior, own
+        return log_prior, Stored(Path(folder), own)
+
+    def _goes_by_file(self, table: Floats) -> bool:
+        return self.recipes[0].folder is not None and table.nbytes > LARGE_TABLE
+
+    def _to_send(self, tables: Any, rows: Codes | None) -> Any:
+        log_prior, table = tables
         n_classes = len(self.crowd.classes)
-        of_workers = log_table[: len(self.crowd.workers) * n_classes]
-        rows = self.rows[unit]
-        if rows is None:
-            return log_prior, of_workers
-        n_states = log_table.shape[1]
-        by_worker = of_workers.reshape(-1, n_classes * n_states)
-        return log_prior, by_worker[rows].reshape(-1, n_states)
+        if isinstance(table, Stored):
+            return log_prior, TableFile(table.path, rows, n_classes)
+        return log_prior, rows_of(table, rows, n_classes)
 
 
 def _is_tables(argument: Any) -> bool:
-    return type(argument) is tuple and len(argument) == 2 and isinstance(argument[1], np.ndarray)
+    is_pair = type(argument) is tuple and len(argument) == 2
+    return is_pair and isinstance(argument[1], np.ndarray | Stored)
 
 
 class ClusterSweeper:
     """A sweeper of the driver's own tasks and of all units together."""
 
-    def __init__(self, here: HostSweeper, units: Units) -> None:
+    def __init__(self, here: HostSweeper, units: Units, own: HostSweeper | None = None) -> None:
         self._here = here
+        self._own = own or here  # of what the driver sweeps itself
         self._units = units
         units.state = START
+        if units.far is not None:
+            units.far.begin(here.tasks, here.q())
 
     @property
     def tasks(self) -> ByTask:
@@ -213,7 +286,7 @@ class ClusterSweeper:
         others = self._units.sweep(logs)
         if not self.tasks.n_tasks:
             return others
-        return self._plus_here(others, self._here.sweep(logs, scores, counting=counting))
+        return self._plus_here(others, self._own.sweep(logs, scores, counting=counting))
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
         """Return Σ q by code and over tasks; those chosen are the driver's own."""
@@ -228,8 +301,10 @@ class ClusterSweeper:
         return self._units.sums().entropy + self._here.entropy()
 
     def q(self) -> Floats:
-        """Return q of the driver's own tasks."""
-        return self._here.q()
+        """Return q of the driver's own tasks, as link units have it where these lie there."""
+        q = self._here.q()
+        self._units.fetch(q)
+        return q
 
     def close(self) -> None:
         """Units stay where they are: the next ascent goes on there."""
@@ -269,7 +344,12 @@ class ClusterBackend:
         self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
     ) -> Sweeper:
         """Open a sweeper on the driver's own tasks and on all units."""
-        return ClusterSweeper(HostSweeper(self._inner, tasks, q, n_threads, copies), self._units)
+        here = HostSweeper(self._inner, tasks, q, n_threads, copies)
+        far = self._units.far
+        if far is None:
+            return ClusterSweeper(here, self._units)
+        own = HostSweeper(self._inner, far.without_far(tasks), q, n_threads, copies)
+        return ClusterSweeper(here, self._units, own)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -19,18 +18,28 @@ import numpy as np
 
 from tiebreak import files
 from tiebreak.distributed.partitions import in_classes
-from tiebreak.errors import FileError, TiebreakError
+from tiebreak.distributed.sources import naming
+from tiebreak.distributed.tables import (
+    LARGE_TABLE,
+    TableFile,
+    add_swept,
+    opened,
+    rows_of,
+    write_table,
+)
+from tiebreak.errors import FileError
 from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
 from tiebreak.inference import honest, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.worker_models import one_class
-from tiebreak.kernels import layout
-from tiebreak.kernels.contract import COMPILED_ROWS, choose_backend
+from tiebreak.kernels import layout, reference
+from tiebreak.kernels.contract import COMPILED_LINKED, COMPILED_ROWS, Backend, choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.kernels.threads import default_threads
 from tiebreak.labels import Labels
+from tiebreak.wording import first_few
 
 VOTES = 0  # the number of the state in which q is the shares of votes
 NOWHERE = -1  # a sweep was begun and not ended
@@ -59,6 +68,14 @@ class Recipe(NamedTuple):
 
     parts: tuple[PartRecipe, ...]
     n_rows: int  # workers of the unit
+    folder: str | None = None  # for large tables; None: they are sent
+
+    def open(self) -> Unit:
+        """Load the unit."""
+        return Unit(self)
+
+    def __str__(self) -> str:
+        return first_few([f"partition {each.number} ({each.name})" for each in self.parts], 3)
 
 
 class Ask(NamedTuple):
@@ -67,9 +84,9 @@ class Ask(NamedTuple):
     key: str
     what: str
     arguments: tuple[Any, ...]
-    at: int  # the number of the sweep that made q
-    recipe: Recipe | None = None
-    tables: Logs | None = None  # those of that sweep; None: of the start
+    at: int | None  # the number of the sweep that made q; None: wherever it is
+    recipe: Any = None  # of the unit, which may have to be made again
+    tables: Any = None  # those of that sweep; None: of the start
 
 
 class Behind(NamedTuple):
@@ -127,12 +144,9 @@ class Part:
         self.tasks = layout.lay_out(
             crowd.start, crowd.code, role, n_codes, recipe.n_states, crowd.weight
         )
-        name = recipe.backend
-        if name == "auto":  # no device: all partitions shall give the same bits
-            name = "numba" if crowd.n_responses >= COMPILED_ROWS else "numpy"
-        self.is_compiled = name == "numba" and crowd.weight is None
-        self.backend = choose_backend(name, crowd.n_responses)
-        self.n_threads = recipe.n_threads or _own_threads()
+        self.backend = kernels_for(recipe.backend, crowd.n_responses)
+        self.is_compiled = self.backend is not reference and crowd.weight is None
+        self.n_threads = recipe.n_threads or own_threads()
         self.q = self._place(self._votes())
         self.sweeper = HostSweeper(self.backend, self.tasks, self.q, self.n_threads)
         if recipe.start is not None:
@@ -209,12 +223,8 @@ class Part:
 
     def own(self, tables: Logs) -> Logs:
         """Return the rows of the partition's workers."""
-        log_prior, log_table = tables
-        if self.recipe.rows is None:
-            return tables
-        n_states = log_table.shape[1]
-        by_worker = log_table.reshape(-1, self.crowd.n_classes * n_states)
-        return log_prior, by_worker[self.recipe.rows].reshape(-1, n_states)
+        log_prior, log_table = opened(tables)
+        return log_prior, rows_of(log_table, self.recipe.rows, self.crowd.n_classes)
 
     def write(self, wish: LabelWish) -> Written:
         """Write the labels of the partition, in the order of its tasks, whole or not at all."""
@@ -249,7 +259,7 @@ class Unit:
         self.recipe = recipe
         self.parts: list[Part] = []
         for each in recipe.parts:
-            with _naming(each):
+            with naming(each.number, each.name):
                 self.parts.append(Part(each))
         self.at = VOTES
 
@@ -260,7 +270,7 @@ class Unit:
         """
         self.at = NOWHERE
         for part in self.parts:
-            with _naming(part.recipe):
+            with naming(part.recipe.number, part.recipe.name):
                 part.restart() if tables is None else part.sweep(tables)
         self.at = number
 
@@ -307,27 +317,22 @@ class Unit:
         """Write the labels of all partitions."""
         written = []
         for part in self.parts:
-            with _naming(part.recipe):
+            with naming(part.recipe.number, part.recipe.name):
                 written.append(part.write(wish))
         return written
 
     def _add(self, swept: list[Swept]) -> Swept:
         n_classes = len(self.recipe.parts[0].classes)
-        first = swept[0]
-        n_states = len(first.totals)
-        counts = np.zeros((self.recipe.n_rows, n_classes * n_states))
-        for part, each in zip(self.parts, swept, strict=True):
-            counts[_rows_of(part)] += each.counts.reshape(-1, n_classes * n_states)
-        return Swept(
-            counts.reshape(-1, n_states),
-            np.asarray(sum((each.totals for each in swept[1:]), first.totals)),
-            max(each.change for each in swept),
-            sum(each.entropy for each in swept),
-            sum(each.log_norm for each in swept),
-        )
+        rows = [each.rows for each in self.recipe.parts]
+        made = add_swept(swept, rows, self.recipe.n_rows, n_classes)
+        folder = self.recipe.folder
+        if folder is None or made.counts.nbytes <= LARGE_TABLE:
+            return made
+        file: Any = TableFile(write_table(Path(folder), made.counts), None, n_classes)
+        return made._replace(counts=file)
 
 
-_HELD: dict[str, Unit] = {}  # the units of this process, by key
+_HELD: dict[str, Any] = {}  # the units of this process, by key
 _LOCKS: dict[str, Lock] = {}
 
 
@@ -338,8 +343,8 @@ def ask_unit(ask: Ask) -> Any:
         if unit is None:
             if ask.recipe is None:
                 return Behind(ask.key)
-            unit = _HELD.setdefault(ask.key, Unit(ask.recipe))
-        if unit.at != ask.at:
+            unit = _HELD.setdefault(ask.key, ask.recipe.open())
+        if ask.at is not None and unit.at != ask.at:
             if ask.recipe is None:
                 return Behind(ask.key)
             unit.bring_to(ask.at, ask.tables)
@@ -353,23 +358,6 @@ def forget_units(fit: str) -> int:
         _HELD.pop(key, None)
         _LOCKS.pop(key, None)
     return len(mine)
-
-
-@contextlib.contextmanager
-def _naming(recipe: PartRecipe) -> Iterator[None]:
-    """Name the partition in whatever goes wrong with it."""
-    where = f"Partition {recipe.number} ({recipe.name})"
-    try:
-        yield
-    except TiebreakError as error:
-        raise type(error)(f"{where}: {error}") from None
-    except MemoryError:
-        raise MemoryError(
-            f"{where}: memory ran out. Cut it into smaller shards with tiebreak shuffle --parts, "
-            "or give each process more memory."
-        ) from None
-    except OSError as error:
-        raise FileError(f"{where}: {error.strerror or error}.") from None
 
 
 def _rows_of(part: Part) -> Any:
@@ -386,7 +374,14 @@ def _weight_by_worker(part: Part, answers: Offsets) -> Floats:
     return np.asarray(found, dtype=np.float64)
 
 
-def _own_threads() -> int:
+def kernels_for(backend: str, n_responses: int, n_linked: int = 0) -> Backend:
+    """Return kernels of the processor, by the input alone: all shall give the same bits."""
+    is_large = n_responses >= COMPILED_ROWS or n_linked >= COMPILED_LINKED
+    name = ("numba" if is_large else "numpy") if backend == "auto" else backend
+    return choose_backend(name, n_responses, n_linked)
+
+
+def own_threads() -> int:
     """Return how many threads a kernel may use: those of a Dask worker, or of this process."""
     if "distributed" in sys.modules:
         from distributed import get_worker

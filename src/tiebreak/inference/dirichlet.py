@@ -53,9 +53,10 @@ def _of_changed(
     """
     if prior is None or len(prior) != 1 or values.size < SPARSE:
         return _of_each(function, values, n_threads)
-    changed = np.flatnonzero(values != prior)
-    if len(changed) > values.size // 2:
+    has_changed = values != prior
+    if np.count_nonzero(has_changed) > values.size // 2:
         return _of_each(function, values, n_threads)
+    changed = np.flatnonzero(has_changed)
     of_prior = _of_each(function, prior, n_threads)
     found = np.empty(values.shape)
     found[:] = of_prior

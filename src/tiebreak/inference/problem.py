@@ -42,10 +42,15 @@ class LinkModel(Protocol):
 
 
 class TasksElsewhere(NamedTuple):
-    """Tasks on other machines: without links, and none of them known."""
+    """Tasks on other machines: without links, and none of them known.
+
+    Where linked tasks are swept elsewhere too, `join` returns what infers them jointly there, of
+    (links, merged tasks, gold, options): it has the methods of `ExactLinks` that a fit calls.
+    """
 
     n_tasks: int
     n_responses: float  # by weight
+    join: Callable[..., Any] | None = None
 
 
 class Problem(NamedTuple):

@@ -56,6 +56,19 @@ class LabelCodes(NamedTuple):
 def publish(model: VariationalBayes, fitted: Fitted) -> None:
     """Set the attributes of a model that end in an underscore, and raise the notes."""
     problem = fitted.problem
+    model.ran_on_ = where(problem.backend)
+    publish_learnt(model, fitted)
+    has_collapsed = note_doubts(fitted, model.labels_, model.dependence)
+    is_plain = fitted.inputs.link_codes is None and fitted.inputs.gold_codes is None
+    if is_plain and not has_collapsed:
+        crowd = fitted.inputs.responses
+        run = fitted.found.run
+        near_modes.note_near_mode(problem, run, crowd, model._stopping, model.dependence)
+
+
+def publish_learnt(model: VariationalBayes, fitted: Fitted) -> LabelCodes:
+    """Set what was learnt of workers, classes, links and the tasks here; return their labels."""
+    problem = fitted.problem
     found = fitted.found
     run = found.run
     model._crowd_model = CrowdModel(problem.states, problem.workers)
@@ -65,7 +78,6 @@ def publish(model: VariationalBayes, fitted: Fitted) -> None:
     model.bounds_ = run.bounds
     model.n_iter_ = run.n_sweeps
     model.converged_ = run.converged
-    model.ran_on_ = where(problem.backend)
     model.calibration_ = found.calibration
     model.link_strength_ = found.link_strength
     model.link_grid_ = found.link_grid
@@ -73,16 +85,13 @@ def publish(model: VariationalBayes, fitted: Fitted) -> None:
     model.doubtful_links_ = doubtful_links(fitted)
     model.uncertain_groups_ = uncertain_groups(fitted)
     model.link_errors_ = link_errors(fitted)
-    model._publish(fitted.inputs, *label_tasks(fitted))
+    labels = label_tasks(fitted)
+    model._publish(fitted.inputs, *labels)
     may_break = model.on_contradiction == "drop" or model.link_error is not None
     if found.decoded is not None and not may_break:
         note_broken(model.violations_)
     note_uncertain(model.uncertain_groups_)
-    has_collapsed = note_doubts(fitted, model.labels_, model.dependence)
-    is_plain = fitted.inputs.link_codes is None and fitted.inputs.gold_codes is None
-    if is_plain and not has_collapsed:
-        crowd = fitted.inputs.responses
-        near_modes.note_near_mode(problem, run, crowd, model._stopping, model.dependence)
+    return labels
 
 
 def label_tasks(fitted: Fitted) -> LabelCodes:

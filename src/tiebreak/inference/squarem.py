@@ -58,6 +58,7 @@ def climb(
     fallback: Parameters | None = None  # where to go on if the extrapolation is taken back
     goes_on = True  # whether this sweep starts from what the q before it implies
     for n_sweeps in range(1, max_iter + 1):
+        path = path[-1:]  # parameters may be large: none is held that no step needs
         made = sweep(at)
         if fallback is not None and not made.bound >= bounds[-1] - ROUNDING * abs(bounds[-1]):
             bounds.append(bounds[-1])
@@ -70,7 +71,7 @@ def climb(
         implied = made.implied
         if fallback is None and goes_on and made.change < tol:
             return Climb(implied, bounds, converged=True)
-        path = [*path[-1:], at] if fallback is None else []
+        path = [*path, at] if fallback is None else []
         at = implied
         fallback = None
         goes_on = True
@@ -87,15 +88,30 @@ def extrapolated(first: Parameters, second: Parameters, third: Parameters) -> Pa
     >>> float(np.log(extrapolated(*sweeps)[0]).round(6))  # the limit of 0, 1, 1.5, …
     2.0
     """
-    logs = [[np.log(part) for part in point] for point in (first, second, third)]
-    steps = [(b - a, c - b) for a, b, c in zip(*logs, strict=True)]
+    steps = [_steps(*parts) for parts in zip(first, second, third, strict=True)]
     length = np.sqrt(sum(float((one**2).sum()) for one, _ in steps))
     bend = np.sqrt(sum(float(((two - one) ** 2).sum()) for one, two in steps))
     far = max(1.0, length / bend) if bend > 0.0 else 1.0
-    ahead = (
-        2.0 * (far - 1.0) * one + (far**2 - 1.0) * (two - one) for one, two in steps
-    )  # counted from the third
-    return tuple(
-        part * np.exp(np.clip(step, -FARTHEST, FARTHEST))
-        for part, step in zip(third, ahead, strict=True)
-    )
+    return tuple(_ahead(part, *step, float(far)) for part, step in zip(third, steps, strict=True))
+
+
+def _steps(first: Floats, second: Floats, third: Floats) -> tuple[Floats, Floats]:
+    """Return the two steps between logs; in place, as parameters may be large."""
+    middle = np.log(second)
+    one = np.asarray(np.log(first))
+    np.subtract(middle, one, out=one)
+    two = np.asarray(np.log(third))
+    two -= middle
+    return one, two
+
+
+def _ahead(third: Floats, one: Floats, two: Floats, far: float) -> Floats:
+    """Return where steps lead, counted from the third; overwrites the steps."""
+    two -= one
+    two *= far**2 - 1.0
+    one *= 2.0 * (far - 1.0)
+    one += two
+    np.clip(one, -FARTHEST, FARTHEST, out=one)
+    np.exp(one, out=one)
+    one *= third
+    return one

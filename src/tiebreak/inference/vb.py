@@ -303,9 +303,10 @@ def _ascend_by_squarem(
     def sweep(at: Parameters) -> Sweep:
         if step is not None:
             return Sweep(*step(at))
-        swept = update_tasks(problem, sweeper, Beliefs(*at))
-        implied = update_beliefs(problem, swept.counts, swept.totals)
-        return Sweep(implied, bound_after_update(problem, implied, swept.entropy), swept.change)
+        counts, totals, change, entropy, _ = update_tasks(problem, sweeper, Beliefs(*at))
+        implied = update_beliefs(problem, counts, totals)
+        del counts  # as large as the beliefs
+        return Sweep(implied, bound_after_update(problem, implied, entropy), change)
 
     tol, max_iter, accelerate = stopping
     begin = start if step is None else step.begin(*start)

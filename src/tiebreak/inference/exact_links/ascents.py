@@ -15,12 +15,14 @@ from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links import starts
 from tiebreak.inference.exact_links.infer import ExactLinks
+from tiebreak.inference.exact_links.merge import Merged
 from tiebreak.inference.exact_links.starts import LinkedGroups
 from tiebreak.inference.exact_links.subtypes import SubtypeLinks
 from tiebreak.inference.link_errors import learnt
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.contract import Backend
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 from tiebreak.kernels.sweeper import Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
@@ -46,24 +48,50 @@ def set_up(
     options: ExactLinkOptions,
 ) -> Setup:
     """Set up joint inference; say which links are hard, and what is known or follows."""
-    wrong, right = options.error_prior
-    expected = wrong / (wrong + right)
-    error = expected if options.error == "learn" else options.error
-    assert not isinstance(error, str)  # checked by the options
-    log_odds, hard = merging.log_odds_of(links, error, plain.n_classes)
+    log_odds, hard = expected_log_odds(links, options, plain.n_classes)
     merged = merging.merge(implied)
     known = _union(gold, merged.known())
+    if plain.elsewhere is not None and plain.elsewhere.join is not None:
+        return Setup(plain.elsewhere.join(links, merged, gold, options), hard, known)
     tasks = vb.with_known(plain, known).tasks
-    given = (tasks, merged, links.keep(~hard), log_odds[~hard])
-    kept = (plain.n_classes, plain.backend, plain.n_threads)
-    if plain.n_states > plain.n_classes:
-        n_subtypes = plain.n_states // plain.n_classes
-        exact: ExactLinks = SubtypeLinks(*given, *kept, n_subtypes=n_subtypes)
-    else:
-        many = plain.copies is None and len(merged.task) > MANY * tasks.n_tasks
-        many = many and plain.backend.sweeps_here
-        exact = ExactLinks(*given, *kept, takes_everyone=many, unit=_units(links, tasks.n_tasks))
+    many = plain.copies is None and len(merged.task) > MANY * tasks.n_tasks
+    many = many and plain.backend.sweeps_here
+    exact = join(
+        tasks, merged, links.keep(~hard), log_odds[~hard], links, plain.n_classes,
+        plain.n_states, plain.backend, plain.n_threads, takes_everyone=many,
+    )  # fmt: skip
     return Setup(exact, hard, known)
+
+
+def expected_log_odds(
+    links: LinkCodes, options: ExactLinkOptions, n_classes: int
+) -> tuple[Floats, Mask]:
+    """Return the log-odds, before any sweep, that each link's tasks agree; which are hard."""
+    wrong, right = options.error_prior
+    error = wrong / (wrong + right) if options.error == "learn" else options.error
+    assert not isinstance(error, str)  # checked by the options
+    return merging.log_odds_of(links, error, n_classes)
+
+
+def join(
+    tasks: ByTask,
+    merged: Merged,
+    soft: LinkCodes,
+    log_odds: Floats,
+    links: LinkCodes,
+    n_classes: int,
+    n_states: int,
+    backend: Backend,
+    n_threads: int,
+    *,
+    takes_everyone: bool = False,
+) -> ExactLinks:
+    """Return joint inference of linked tasks; `log_odds` are those of the soft links."""
+    given = (tasks, merged, soft, log_odds, n_classes, backend, n_threads)
+    if n_states > n_classes:
+        return SubtypeLinks(*given, n_subtypes=n_states // n_classes)
+    unit = units_of_copies(links, tasks.n_tasks)
+    return ExactLinks(*given, takes_everyone=takes_everyone, unit=unit)
 
 
 def _learnt(
@@ -80,7 +108,7 @@ def _learnt(
     return LearntLinks(setup.exact, answers, prior)
 
 
-def _units(links: LinkCodes, n_tasks: int) -> Codes | None:
+def units_of_copies(links: LinkCodes, n_tasks: int) -> Codes | None:
     """Number copies of one task alike: components of duplicates; None where there are none."""
     if links.duplicate is None or not links.duplicate.any():
         return None

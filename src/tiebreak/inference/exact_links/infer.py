@@ -7,7 +7,9 @@ components of nodes are inferred is planned once (`plan.py`), and so is where ea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,6 +60,7 @@ class ExactLinks:
     placement: Placement = field(init=False)
 
     may_cycle = False
+    remembered: ClassVar[tuple[str, ...]] = ("q", "_u", "messages", "_equal_in_cliques")
 
     def __post_init__(self) -> None:
         self.plan = plan(self.merged, self.soft, self.n_classes)
@@ -148,6 +151,18 @@ class ExactLinks:
         self._residual = 0.0
         self._down = True
         self.last_value = None
+
+    def memory(self) -> dict[str, Floats]:
+        """Return what the next update depends on, and what is told of the last."""
+        figures = np.array([self._residual, self._down, self.last_value], dtype=np.float64)
+        return {name: getattr(self, name) for name in self.remembered} | {"figures": figures}
+
+    def remember(self, memory: Mapping[str, Floats]) -> None:
+        """Go on from what `memory` gave."""
+        for name in self.remembered:
+            getattr(self, name)[:] = memory[name]
+        self._residual, down, self.last_value = memory["figures"].tolist()
+        self._down = bool(down)
 
     def _count_known_copies(self) -> Floats:
         """Count known tasks, by class, as far as their copies pay the prior for them.

@@ -29,7 +29,7 @@ from tiebreak.inference.exact_links.network_layout import (
     visiting_order,
 )
 from tiebreak.inference.exact_links.numbers import NO_VISIT, NodeCodes, TiedCodes, VisitCodes
-from tiebreak.kernels.layout import Codes
+from tiebreak.kernels.layout import Codes, Mask
 from tiebreak.kernels.network import Cliques, Network
 from tiebreak.link_graph import LinkCodes
 
@@ -102,6 +102,16 @@ def plan(merged: Merged, soft: LinkCodes, n_classes: int) -> Plan:
         int(n_nodes_of[FOREST] + n_nodes_of[SMALL]),
         report._replace(merged=report.merged + n_free),
     )
+
+
+def in_large(merged: Merged, soft: LinkCodes, n_classes: int) -> Mask:
+    """Return which tasks of `merged.task` are in large components with loops."""
+    tied_node, left, right = _tied_nodes(merged, soft)
+    component = link_graph.components(len(tied_node), left, right)
+    kind, _, _ = _kinds(component, left, right, n_classes)
+    is_large = np.zeros(merged.n_nodes, dtype=bool)
+    is_large[tied_node] = kind[component] == LARGE
+    return is_large[merged.node]
 
 
 def _tied_nodes(merged: Merged, soft: LinkCodes) -> tuple[NodeCodes, TiedCodes, TiedCodes]:

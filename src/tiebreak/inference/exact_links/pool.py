@@ -134,7 +134,7 @@ def pool(
         flip = np.concatenate([np.zeros_like(others), flip])
         role = np.concatenate([tasks.role[others], role])
     is_first = _is_first(node)
-    pays = _share_of_prior(task, node, flip, unit)
+    pays = share_of_prior(task, node, flip, unit)
     more = pays - is_first  # above 0: one more prior with this weight, below 0: one less
     begin, code = _codes(tasks, task, flip, more)
     weight = _weights(tasks, task, more)
@@ -165,7 +165,7 @@ def _is_first(node: PoolCodes) -> Mask:
     return np.asarray(np.diff(node, prepend=-1) > 0)
 
 
-def _share_of_prior(task: TaskCodes, node: PoolCodes, flip: Codes, unit: Codes | None) -> Floats:
+def share_of_prior(task: TaskCodes, node: PoolCodes, flip: Codes, unit: Codes | None) -> Floats:
     """Return how much of the prior of its class each member pays.
 
     Copies share it evenly. Those that are one node pay together, at the first of them: where all

@@ -8,6 +8,7 @@ ever, and the subtypes of each member follow from its class: [eq:subtype-links].
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ class SubtypeLinks(ExactLinks):
     """Joint inference of linked tasks whose classes have `n_subtypes` subtypes each."""
 
     n_subtypes: int = 1
+
+    remembered: ClassVar[tuple[str, ...]] = (*ExactLinks.remembered, "_member_q")
 
     def __post_init__(self) -> None:
         super().__post_init__()

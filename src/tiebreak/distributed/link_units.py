@@ -1,0 +1,251 @@
+"""Link units: linked tasks that are too many for the driver, swept in other processes.
+
+Components of linked tasks are placed whole, so that a unit infers its own as one machine would, and
+what units say is added up in their order. A unit holds the responses; the driver says at the start
+of each ascent where its tasks begin and which links join them. Where messages remember, they are
+written beside the sweep that made them; all else follows from the tables of that sweep. So a unit
+that died is brought back bit by bit.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak import link_graph
+from tiebreak.distributed.tables import opened
+from tiebreak.distributed.units import NOWHERE, kernels_for, own_threads
+from tiebreak.gold import GoldCodes
+from tiebreak.inference.exact_links import ascents
+from tiebreak.inference.exact_links.decode import decode
+from tiebreak.inference.exact_links.infer import ExactLinks
+from tiebreak.inference.exact_links.merge import merge
+from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.kernels import layout
+from tiebreak.kernels.layout import FREE, Codes, Floats, Mask, Roles, Swept
+from tiebreak.kernels.sweeper import HostSweeper, Logs
+from tiebreak.link_graph import LinkCodes
+from tiebreak.options import ExactLinkOptions
+
+
+class LinkRecipe(NamedTuple):
+    """How a link unit is made."""
+
+    number: int
+    folder: str  # of the responses on all named tasks, and of messages
+    tasks: Codes  # the places of the unit's tasks there, ascending
+    n_codes: int
+    n_classes: int
+    n_states: int
+    n_links: int
+    backend: str
+    n_threads: int | None
+
+    def open(self) -> LinkUnit:
+        """Load the unit."""
+        return LinkUnit(self)
+
+    def __str__(self) -> str:
+        return f"link unit {self.number} ({self.folder})"
+
+
+class LinkSet(NamedTuple):
+    """The links of a unit, between places of its tasks."""
+
+    number: int  # sets of one fit differ in it
+    links: LinkCodes
+    gold: GoldCodes | None
+    options: ExactLinkOptions
+
+
+class Begin(NamedTuple):
+    """Where an ascent begins: of the tasks of a unit."""
+
+    role: Roles  # FREE: swept alone here; others are linked, or the driver's
+    q: Floats
+    links: LinkSet | None
+
+
+class LinkTables(NamedTuple):
+    """What link units need for one sweep."""
+
+    logs: Logs
+    log_odds: Floats | None  # of the unit's soft links; None: as they were at first
+
+
+class LinkSwept(NamedTuple):
+    """What a link unit says of a sweep; linked tasks are in all sums but the entropy."""
+
+    swept: Swept
+    value: float  # the linked tasks' part of the bound
+    agree: Floats  # (n_soft,) that two tasks agree, where log-odds are learnt
+
+
+class Concluded(NamedTuple):
+    """What a unit says of its tasks once no sweep follows."""
+
+    q: Floats  # (n_tasks, n_states)
+    by_class: Floats  # (n_tasks, n_classes), from scaled scores where these were given
+    label: Codes
+    agree: Floats
+    report: LinkReport
+
+
+class LinkUnit:
+    """Linked tasks, loaded."""
+
+    def __init__(self, recipe: LinkRecipe) -> None:
+        self.recipe = recipe
+        folder = Path(recipe.folder)
+        whole = layout.ByTask(
+            np.load(folder / "start.npy", mmap_mode="r"),
+            np.load(folder / "code.npy", mmap_mode="r"),
+            np.empty(0, np.int8),
+            np.empty(0, np.int64),
+            recipe.n_codes,
+            weight=_weights(folder),
+        )
+        self.start, self.code = layout.responses_on(whole, recipe.tasks)
+        self.weight = layout.weights_on(whole, recipe.tasks)
+        self.backend = kernels_for(recipe.backend, len(self.code), 2 * recipe.n_links)
+        self.n_threads = recipe.n_threads or own_threads()
+        self.exact: ExactLinks | None = None
+        self.set_number = -1
+        self.at = NOWHERE
+
+    def open_links(self, links: LinkSet | None) -> bool:
+        """Set up joint inference, unless it is there; return whether its messages remember."""
+        if links is None:
+            self.exact = None
+            self.set_number = -1
+        elif links.number != self.set_number:
+            self.exact = self._join(links)
+            self.set_number = links.number
+            self.at = NOWHERE
+        return self.exact is not None and self.exact.remembers
+
+    def sweep(self, number: int, tables: LinkTables, begin: Begin | None) -> LinkSwept:
+        """Sweep the tasks that are alone, infer the linked ones; add up both."""
+        self.at = NOWHERE
+        if begin is not None:
+            self._begin(begin)
+        made = self._sweep(tables)
+        self.at = number
+        if self.exact is not None and self.exact.remembers:
+            self._write_memory(number)
+        return made
+
+    def bring_to(self, number: int, way: tuple[Begin, LinkTables]) -> None:
+        """Be where the unit was after a sweep, in the ascent that began so."""
+        begin, tables = way
+        self._begin(begin)
+        self._sweep(tables)
+        if self.exact is not None and self.exact.remembers:
+            with np.load(self._memory(number)) as memory:
+                self.exact.remember(memory)
+        self.at = number
+
+    def states(self) -> Floats:
+        """Return q of all tasks of the unit."""
+        if self.exact is not None:
+            self.exact.spread(self.q)
+        return self.q
+
+    def conclude(self, scores: Floats | None, log_odds: Floats | None) -> Concluded:
+        """Infer a last time, from scaled scores where these are given; decode."""
+        assert self.exact is not None  # the last ascent had links
+        exact = self.exact
+        self.at = NOWHERE
+        if log_odds is not None:
+            exact.set_log_odds(log_odds)
+        if scores is not None:
+            exact.infer_from(scores[exact.task], is_last=True)
+        report = exact.finish()
+        by_class = np.zeros((len(self.recipe.tasks), self.recipe.n_classes))
+        by_class[exact.task] = exact.pool.members_of(exact.q)
+        label = np.zeros(len(by_class), dtype=np.int32)
+        label[exact.task] = decode(exact)
+        return Concluded(self.states(), by_class, label, exact.agreement(), report)
+
+    def _begin(self, begin: Begin) -> None:
+        self.q = np.array(begin.q)
+        tasks = self._tasks(begin.role)
+        self.sweeper = HostSweeper(self.backend, tasks, self.q, self.n_threads)
+        self.open_links(begin.links)
+        if self.exact is not None:
+            self.exact.reset()
+            self.exact.gather(self.q)
+
+    def _sweep(self, tables: LinkTables) -> LinkSwept:
+        logs = opened(tables.logs)
+        made = self.sweeper.sweep(logs)
+        if self.exact is None:
+            return LinkSwept(made, 0.0, np.empty(0))
+        if tables.log_odds is not None:
+            self.exact.set_log_odds(tables.log_odds)
+        linked = self.exact.infer(*logs)
+        both = made.plus(linked)._replace(entropy=made.entropy)
+        agree = np.empty(0) if tables.log_odds is None else self.exact.agreement()
+        return LinkSwept(both, linked.entropy, agree)
+
+    def _join(self, given: LinkSet) -> ExactLinks:
+        recipe = self.recipe
+        links = given.links
+        firm = np.zeros(links.n_links, bool) if given.options.is_soft else links.is_hard
+        implied = link_graph.imply(links, recipe.n_classes, firm=firm, gold=given.gold)
+        log_odds, hard = ascents.expected_log_odds(links, given.options, recipe.n_classes)
+        tasks = self._tasks(np.full(len(recipe.tasks), FREE, dtype=np.int8))
+        return ascents.join(
+            tasks, merge(implied), links.keep(~hard), log_odds[~hard], links, recipe.n_classes,
+            recipe.n_states, self.backend, self.n_threads,
+        )  # fmt: skip
+
+    def _tasks(self, role: Roles) -> layout.ByTask:
+        recipe = self.recipe
+        return layout.lay_out(
+            self.start, self.code, role, recipe.n_codes, recipe.n_states, self.weight
+        )
+
+    def _memory(self, number: int) -> Path:
+        return Path(self.recipe.folder) / f"messages-{self.recipe.number:05d}-{number:05d}.npz"
+
+    def _write_memory(self, number: int) -> None:
+        """Write what messages remember; of the sweep before it stays, lest this one be lost."""
+        assert self.exact is not None
+        target = self._memory(number)
+        beside = target.with_suffix(f".{os.getpid()}.tmp")
+        with beside.open("wb") as out:
+            np.savez(out, **self.exact.memory())  # type: ignore[arg-type]
+        beside.replace(target)
+        self._memory(number - 2).unlink(missing_ok=True)
+
+
+def cut_link_units(
+    component: Codes, n_bytes: Floats, is_coupled: Mask, unit_bytes: float
+) -> list[Codes]:
+    """Cut linked tasks into units of about so many bytes; return the tasks of each.
+
+    Components stay whole, and follow each other as their first tasks do. Those that are coupled
+    (large and with loops: messages are passed until those of all have settled) are one unit.
+
+    >>> component = np.array([0, 1, 0, 2, 1])
+    >>> cut_link_units(component, np.ones(5), np.zeros(5, bool), 2.0)
+    [array([0, 2], dtype=int32), array([1, 4], dtype=int32), array([3], dtype=int32)]
+    """
+    _, first, number = np.unique(component, return_index=True, return_inverse=True)
+    size = np.bincount(number, weights=n_bytes)
+    in_order = np.argsort(first, kind="stable")
+    middle = np.empty(len(size))
+    middle[in_order] = np.cumsum(size[in_order]) - size[in_order] / 2.0
+    unit = (middle // unit_bytes).astype(np.int64)[number]
+    unit[(np.bincount(number, weights=is_coupled) > 0)[number]] = -1
+    found = (np.flatnonzero(unit == each).astype(np.int32) for each in np.unique(unit))
+    return list(found)
+
+
+def _weights(folder: Path) -> Floats | None:
+    file = folder / "weight.npy"
+    return np.load(file, mmap_mode="r") if file.exists() else None
