@@ -31,6 +31,7 @@ from tiebreak.wording import counted
 if TYPE_CHECKING:
     from tiebreak.inference.variational_bayes import VariationalBayes
 
+TASKS_AT_ONCE = 1 << 16
 SHOWN_GROUPS = 5  # in a note
 
 
@@ -101,8 +102,10 @@ def label_tasks(fitted: Fitted) -> LabelCodes:
     if found.decoded is not None:
         task, decoded = found.decoded
         label[task] = decoded
-    first_of_row = np.arange(0, found.q.size, found.q.shape[1])
-    top = found.q.ravel()[first_of_row + label]
+    top = np.empty(len(label))
+    for low in range(0, len(label), TASKS_AT_ONCE):  # places take more memory than q
+        some = slice(low, low + TASKS_AT_ONCE)
+        top[some] = np.take_along_axis(found.q[some], label[some, None], axis=1)[:, 0]
     return LabelCodes(*(fitted.patterns.to_tasks(each) for each in (found.q, label, top)))
 
 
@@ -123,6 +126,8 @@ def link_errors(fitted: Fitted) -> LinkErrors | None:
 
 def uncertain_groups(fitted: Fitted) -> list[list[Hashable]]:
     """Return groups of linked tasks whose class another mode has otherwise."""
+    if not fitted.found.uncertain:
+        return []
     pattern = fitted.patterns.to_tasks(np.arange(len(fitted.found.run.q)))
     ids = fitted.inputs.responses.tasks
     return [
@@ -161,8 +166,10 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
     crowd = fitted.inputs.responses
     problem = fitted.problem
     by_class = vb.class_probabilities(problem, fitted.found.run.q)
-    copies = np.ones(len(by_class)) if problem.copies is None else problem.copies
-    mean_q = np.einsum("t,tk->k", copies, by_class) / copies.sum()  # one thread: it is short
+    if problem.copies is None:
+        mean_q = np.einsum("tk->k", by_class) / len(by_class)  # one thread: it is short
+    else:
+        mean_q = np.einsum("t,tk->k", problem.copies, by_class) / problem.copies.sum()
     votes = doubts.votes_of(crowd)
     has_collapsed = doubts.note_collapse(crowd, votes, mean_q)
     if not has_collapsed:
