@@ -2,8 +2,8 @@
 
 The plain version is the reference: all scores, then all probabilities, then all counts, each a pass
 over memory. Here tasks go in blocks that stay in the nearest cache: score them (`rows.py`), turn
-scores into probabilities (`blocks.py`), count these, block after block. A sweep then takes 2.2 to
-2.7 times as long as reading its input does (docs/performance.md).
+scores into probabilities (`blocks.py`), count these, block after block. A sweep then takes two to
+four times as long as reading its input does (docs/performance.md).
 """
 
 from __future__ import annotations
