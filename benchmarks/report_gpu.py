@@ -68,6 +68,7 @@ at all of these sizes.
   {with_links:.1f} ms instead of {without:.1f} ms: {score:.1f} ms to score the nodes and infer the
   trees, {count:.1f} ms to count them and fetch the counts. Links that may be wrong are weighed on
   the processor, and linked tasks swept there.
+- `predict` and `update` with few new tasks are one pass or less over them: on the processor.
 - Mean-field links update tasks in turn: these fits run on the processor.
 - Weights, tasks that count several times, tasks with more than {long:,} responses and more than
   {states} states are swept by a general kernel, slower but with the same meaning.
