@@ -38,7 +38,10 @@ BY_CHANCE = 0.5  # at most so often as by chance workers are right where gold co
 LEAST_BY_CHANCE = 1.0  # known tasks on which they would be right by chance, …
 SHARE_OF_GOLD = 0.5  # … or so much of gold is against them: classes of one or two tasks do not tell
 RENAMED = 2 / 3  # of the tasks of a class have another label where gold overturns it
+LEAST_LEAD = 1e-9  # of a class, in shares of votes
 BEHIND = 0.98  # so far others may come up to the label, which stays the likeliest
+
+NOBODY = -1  # most workers call a task no class: there are no votes, or as many for two
 
 
 class Overturned(NamedTuple):
@@ -67,8 +70,8 @@ class Overturned(NamedTuple):
         among
             (n_tasks,) which tasks to look at.
         """
-        crowd = crowd_class(votes, label)
-        task = np.flatnonzero(among & self.is_limited[crowd])
+        crowd = crowd_class(votes)
+        task = np.flatnonzero(among & (crowd != NOBODY) & self.is_limited[crowd])
         task = task[q[task, label[task]] > self.most()[crowd[task], label[task]]]
         found = q.copy()
         if len(task):
@@ -104,7 +107,7 @@ def limit(inputs: Inputs, q: Floats, label: Codes) -> tuple[Floats, Overturned |
     if not contradicted.any():
         return q, None
     votes = majority(tasks, crowd.n_classes)
-    among = np.diff(crowd.start) > 0
+    among = np.ones(crowd.n_tasks, dtype=bool)
     among[gold.task] = False
     if inputs.implied is not None:  # what follows from gold by links is as sure as gold
         among[inputs.implied.known_labels()[0]] = False
@@ -127,24 +130,22 @@ def limit_new(found: Overturned, responses: Responses, classes: Ids, labels: Lab
     votes = np.zeros(labels.probabilities.shape)
     own = classes.codes(responses.classes)
     votes[:, own[own >= 0]] = majority(_lay_out(responses), responses.n_classes)[:, own >= 0]
-    among = (np.diff(responses.start) > 0) & votes.any(axis=1) & (labels.probability < 1.0)
-    q = found.limit(labels.probabilities, labels.label, votes, among)
+    is_open = labels.probability < 1.0
+    q = found.limit(labels.probabilities, labels.label, votes, is_open)
     return Labels.from_probabilities(
         labels.tasks, labels.classes, q, label=labels.label, frame=labels.frame
     )
 
 
-def crowd_class(votes: Floats, label: Codes) -> Codes:
-    """Return what most workers say: the label where it has the most votes alone, else its rival.
+def crowd_class(votes: Floats) -> Codes:
+    """Return the class with the most votes, (n_tasks,); NOBODY where two have as many.
 
-    >>> crowd_class(np.array([[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]]), np.array([0, 0, 0])).tolist()
-    [0, 1, 1]
+    >>> crowd_class(np.array([[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]])).tolist()
+    [0, -1, 1]
     """
-    place = np.arange(len(votes))
-    others = votes.copy()
-    others[place, label] = -1.0
-    rival = others.argmax(axis=1)
-    return np.where(others[place, rival] >= votes[place, label], rival, label).astype(np.int32)
+    top_two = np.partition(votes, -2, axis=1)[:, -2:]
+    is_tie = top_two[:, 1] - top_two[:, 0] < LEAST_LEAD
+    return np.where(is_tie, NOBODY, votes.argmax(axis=1)).astype(np.int32)
 
 
 def _lay_out(responses: Responses) -> ByTask:
@@ -157,10 +158,9 @@ def _lay_out(responses: Responses) -> ByTask:
 
 def _count(tasks: ByTask, gold: GoldCodes, n_classes: int) -> Floats:
     """Count known tasks by what most workers call them, and by what gold does."""
-    has_votes = np.diff(tasks.start)[gold.task] > 0
-    label = gold.label[has_votes]
-    votes = majority(part_of(tasks, gold.task[has_votes], n_classes), n_classes)
-    cell = crowd_class(votes, label) * n_classes + label
+    crowd = crowd_class(majority(part_of(tasks, gold.task, n_classes), n_classes))
+    agrees = crowd != NOBODY
+    cell = crowd[agrees] * n_classes + gold.label[agrees]
     counts = np.bincount(cell, minlength=n_classes**2)
     return counts.reshape(n_classes, n_classes).astype(np.float64)
 
@@ -172,26 +172,28 @@ def _contradicted(counts: Floats) -> Mask:
     against = called - right
     n_known = max(float(counts.sum()), 1.0)
     by_chance = called * counts.sum(axis=0) / n_known
-    found = (against > 0.0) & (right <= BY_CHANCE * by_chance)
-    n_against = against[found].sum()
-    is_told = by_chance[found].sum() >= LEAST_BY_CHANCE or n_against >= SHARE_OF_GOLD * n_known
-    return np.asarray(found & (n_against >= LEAST_AGAINST) & is_told)
+    clearly = (against > 0.0) & (right <= BY_CHANCE * by_chance)
+    n_against = against[clearly].sum()
+    is_told = by_chance[clearly].sum() >= LEAST_BY_CHANCE or n_against >= SHARE_OF_GOLD * n_known
+    return np.asarray((against > right) & (n_against >= LEAST_AGAINST) & is_told)
 
 
 def _renamed(votes: Floats, label: Codes) -> Mask:
     """Return which of the crowd's classes most labels have otherwise, (n_classes,)."""
     n_classes = votes.shape[1]
-    crowd = crowd_class(votes, label)
-    called = np.bincount(crowd, minlength=n_classes)
-    other = np.bincount(crowd[crowd != label], minlength=n_classes)
+    crowd = crowd_class(votes)
+    agrees = crowd != NOBODY
+    called = np.bincount(crowd[agrees], minlength=n_classes)
+    other = np.bincount(crowd[agrees & (crowd != label)], minlength=n_classes)
     return np.asarray((other > 0) & (other >= RENAMED * called))
 
 
 def _note_limited(counts: Floats, right: Floats, n_limited: int) -> None:
     """Say how far gold contradicts the crowd; `counts` and `right` are of the classes it does."""
     n_known = int(counts.sum())
+    n_against = n_known - int(right.sum())
     note(
-        f"Gold contradicts most workers on {n_known - int(right.sum()):,} of {n_known:,} known tasks "
+        f"Gold contradicts most workers on {n_against:,} of {n_known:,} known tasks "
         f"of {counted(len(counts), 'class')}, and so few labels cannot make others sure: "
         f"{counted(n_limited, 'label')} got a lower probability. Is gold of the same question, "
         "and are its classes not swapped?"
