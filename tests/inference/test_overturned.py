@@ -66,7 +66,7 @@ def first(truth: dict[Any, Any], n: int) -> dict[Any, Any]:
 
 def all_against(crowd: Crowd, truth: dict[Any, Any], n: int) -> dict[Any, Any]:
     """Return known labels that contradict the workers each time."""
-    votes = tb.MajorityVote().fit(crowd.responses).labels_.best()
+    votes: Any = tb.MajorityVote().fit(crowd.responses).labels_.best()
     gold = crowd.gold.to_dict()
     return first({task: label for task, label in truth.items() if votes[task] == gold[task]}, n)
 
@@ -127,7 +127,7 @@ def test_two_swapped_classes_of_four_are_limited_and_the_others_are_not(name: st
     limited = model.overturned_.is_limited
     assert limited.tolist() == [True, True, False, False]
     most = model.overturned_.most()
-    votes = tb.MajorityVote().fit(crowd.responses).probabilities_
+    votes: Any = tb.MajorityVote().fit(crowd.responses).probabilities_
     label = model.labels_.label
     said = crowd_class(votes)
     moved = rest & limited[said] & (said != NOBODY)
@@ -141,12 +141,12 @@ def test_two_swapped_classes_of_four_are_limited_and_the_others_are_not(name: st
 def test_labels_and_what_gold_does_not_contradict_stay_to_the_last_digit() -> None:
     crowd = crowd_of(4, 2, n_tasks=600)
     known = first(renamed(crowd, 2), 60)
-    model = tb.VariationalBayes().fit(crowd.responses, gold=known)
-    free = FreeVB().fit(crowd.responses, gold=known)
+    model: Any = tb.VariationalBayes().fit(crowd.responses, gold=known)
+    free: Any = FreeVB().fit(crowd.responses, gold=known)
     assert free.overturned_ is None
     assert (model.labels_.label == free.labels_.label).all()
     assert (model.labels_.probability <= free.labels_.probability).all()
-    votes = tb.MajorityVote().fit(crowd.responses).probabilities_
+    votes: Any = tb.MajorityVote().fit(crowd.responses).probabilities_
     said = crowd_class(votes)
     is_limited = model.overturned_.is_limited[said] & (said != NOBODY)
     same = ~(is_limited & rest_of(model, known))
@@ -163,9 +163,9 @@ def test_gold_that_mostly_agrees_changes_nothing(limited: Any, free: Any) -> Non
         known = first(crowd.gold.to_dict(), 60)
         swapped = renamed(crowd)
         known.update(dict(list(swapped.items())[:4]))  # a few wrong ones do not matter
-        model = limited().fit(crowd.responses, gold=known)
+        model: Any = limited().fit(crowd.responses, gold=known)
         assert model.overturned_ is None
-        other = free().fit(crowd.responses, gold=known)
+        other: Any = free().fit(crowd.responses, gold=known)
         assert (model.probabilities_ == other.probabilities_).all()
 
 
@@ -173,7 +173,7 @@ def test_the_limit_is_the_rule_of_succession() -> None:
     """Six workers who always agree, and gold that says the other class each time."""
     rows = [(f"t{i}", f"w{j}", "ab"[i % 2]) for i in range(200) for j in range(6)]
     known = {f"t{i}": "ba"[i % 2] for i in range(41)}  # 21 that workers call a, 20 that they call b
-    model = tb.VariationalBayes().fit(rows, gold=known)
+    model: Any = tb.VariationalBayes().fit(rows, gold=known)
     by_task = dict(zip(model.tasks_, model.labels_.probability, strict=True))
     assert by_task["t100"] == pytest.approx(23 / 24)
     assert by_task["t101"] == pytest.approx(22 / 23)
@@ -184,7 +184,7 @@ def test_gold_of_one_class_says_nothing_of_the_other() -> None:
     """What workers call b is a by gold. Is what they call a then b? Nobody knows."""
     rows = [(f"t{i}", f"w{j}", "ab"[i % 2]) for i in range(200) for j in range(6)]
     known = {f"t{i}": "a" for i in range(1, 81, 2)}
-    model = tb.VariationalBayes().fit(rows, gold=known)
+    model: Any = tb.VariationalBayes().fit(rows, gold=known)
     best = model.labels_.best()
     by_task = dict(zip(model.tasks_, model.labels_.probability, strict=True))
     assert best["t101"] == "a"
@@ -219,10 +219,10 @@ def test_it_is_said_in_words(model: Any) -> None:
 def test_probabilities_as_the_model_says_and_shares_of_votes_are_not_limited() -> None:
     crowd = crowd_of(2, 0)
     known = first(renamed(crowd), 50)
-    model = tb.VariationalBayes(calibrate="none").fit(crowd.responses, gold=known)
+    model: Any = tb.VariationalBayes(calibrate="none").fit(crowd.responses, gold=known)
     assert model.overturned_ is None
     assert model.labels_.probability.max() > 0.999
-    votes = tb.MajorityVote().fit(crowd.responses, gold=known)
+    votes: Any = tb.MajorityVote().fit(crowd.responses, gold=known)
     assert votes.overturned_ is None
 
 
@@ -257,19 +257,21 @@ def test_what_follows_from_gold_by_links_stays_certain() -> None:
         (a, b) for a, b in zip(tasks[100:130], tasks[130:160], strict=True) if truth[a] == truth[b]
     ]
     links = tb.Links.from_pairs(must=must + groups)
-    model = tb.VariationalBayes().fit(crowd.responses, links=links, gold=known)
+    model: Any = tb.VariationalBayes().fit(crowd.responses, links=links, gold=known)
     by_task = dict(zip(model.tasks_, model.labels_.probability, strict=True))
     assert all(by_task[task] == 1.0 for _, task in must)
     assert all(by_task[task] < 0.99 for pair in groups for task in pair)
-    more = model.predict([("new", "w0", "x")], links=tb.Links.from_pairs(must=[("new", tasks[0])]))
+    more: Any = model.predict(
+        [("new", "w0", "x")], links=tb.Links.from_pairs(must=[("new", tasks[0])])
+    )
     assert more.probability.tolist() == [1.0]
 
 
 def test_a_warm_refit_is_limited_alike() -> None:
     crowd = crowd_of(2, 5)
     known = first(renamed(crowd), 50)
-    model = tb.VariationalBayes().fit(crowd.responses, gold=known)
-    again = tb.VariationalBayes().fit(crowd.responses, gold=known, start=model)
+    model: Any = tb.VariationalBayes().fit(crowd.responses, gold=known)
+    again: Any = tb.VariationalBayes().fit(crowd.responses, gold=known, start=model)
     assert np.array_equal(again.overturned_.most(), model.overturned_.most())
     assert np.allclose(again.probabilities_, model.probabilities_, atol=1e-4)
 
@@ -319,8 +321,8 @@ def test_crowds_of_people_are_as_they_were_to_the_last_digit(name: str) -> None:
     drawn = np.random.default_rng(0).choice(len(answered), 50, replace=False)
     known = {answered[i]: gold[answered[i]] for i in drawn}
     for limited, free in ((tb.VariationalBayes, FreeVB), (tb.LogOpinionPool, FreePool)):
-        model = limited().fit(responses, gold=known)
+        model: Any = limited().fit(responses, gold=known)
         assert model.overturned_ is None
-        other = free().fit(responses, gold=known)
+        other: Any = free().fit(responses, gold=known)
         assert (model.probabilities_ == other.probabilities_).all()
         assert (model.labels_.label == other.labels_.label).all()

@@ -23,7 +23,6 @@ import numpy as np
 
 from tiebreak.errors import note
 from tiebreak.gold import GoldCodes
-from tiebreak.ids import Ids
 from tiebreak.inference.inputs import Inputs
 from tiebreak.kernels.counting import majority
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, chunk_edges, part_of
@@ -120,17 +119,19 @@ def limit(inputs: Inputs, q: Floats, label: Codes) -> tuple[Floats, Overturned |
     return limited, found
 
 
-def limit_new(found: Overturned, responses: Responses, classes: Ids, labels: Labels) -> Labels:
+def limit_new(
+    found: Overturned, responses: Responses, labels: Labels, *, are_linked: bool
+) -> Labels:
     """Return labels of tasks to come, no surer than gold could show when the model was fitted.
 
-    What links make certain stays so. `classes` are those of the model.
+    What links make certain stays so.
     """
     assert labels.probabilities is not None  # of a prediction
     assert labels.probability is not None
     votes = np.zeros(labels.probabilities.shape)
-    own = classes.codes(responses.classes)
+    own = labels.classes.codes(responses.classes)
     votes[:, own[own >= 0]] = majority(_lay_out(responses), responses.n_classes)[:, own >= 0]
-    is_open = labels.probability < 1.0
+    is_open = (labels.probability < 1.0) | (not are_linked)
     q = found.limit(labels.probabilities, labels.label, votes, is_open)
     return Labels.from_probabilities(
         labels.tasks, labels.classes, q, label=labels.label, frame=labels.frame

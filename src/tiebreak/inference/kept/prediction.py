@@ -82,7 +82,7 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
         )
     if model.overturned_ is None:
         return found
-    return limit_new(model.overturned_, crowd, model.classes_, found)
+    return limit_new(model.overturned_, crowd, found, are_linked=links is not None)
 
 
 def _label_alone(
