@@ -17,7 +17,7 @@ gold does not contradict the crowd, and those of tasks that workers call a class
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -113,9 +113,10 @@ def limit(inputs: Inputs, q: Floats, label: Codes) -> tuple[Floats, Overturned |
     renamed = _renamed(votes[among], label[among])
     found = Overturned(counts, contradicted | renamed)
     limited = found.limit(q, label, votes, among)
-    n_limited = int(np.count_nonzero((limited != q).any(axis=1)))
-    if n_limited:
-        _note_limited(counts[contradicted], counts.diagonal()[contradicted], n_limited)
+    lowered = np.flatnonzero((limited != q).any(axis=1))
+    if len(lowered):
+        follows = np.mean(crowd_class(votes[lowered]) != label[lowered]) > 0.5
+        _note_limited(counts[contradicted], counts.diagonal()[contradicted], len(lowered), follows)
     return limited, found
 
 
@@ -189,13 +190,14 @@ def _renamed(votes: Floats, label: Codes) -> Mask:
     return np.asarray((other > 0) & (other >= RENAMED * called))
 
 
-def _note_limited(counts: Floats, right: Floats, n_limited: int) -> None:
+def _note_limited(counts: Floats, right: Floats, n_lowered: int, follows: Any) -> None:
     """Say how far gold contradicts the crowd; `counts` and `right` are of the classes it does."""
     n_known = int(counts.sum())
     n_against = n_known - int(right.sum())
+    whose = "follow gold" if follows else "are still what most workers say"
     note(
-        f"Gold contradicts most workers on {n_against:,} of {n_known:,} known tasks "
-        f"of {counted(len(counts), 'class')}, and so few labels cannot make others sure: "
-        f"{counted(n_limited, 'label')} got a lower probability. Is gold of the same question, "
-        "and are its classes not swapped?"
+        f"Gold contradicts most workers on {n_against:,} of {n_known:,} known tasks of "
+        f"{counted(len(counts), 'class')}. Labels of others like these {whose}, and "
+        f"{n_lowered:,} got a lower probability: so few known labels cannot make them sure. Is "
+        "gold of the same question, and are its classes not swapped?"
     )
