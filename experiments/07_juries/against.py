@@ -11,6 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from common import NAMES, ROOT, table
 import tiebreak as tb
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import overturned
+from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.reproduce.runner import made_on
 
@@ -80,9 +82,10 @@ def one(
     to = dict(zip(names, names[1:] + names[:1], strict=True))
     truth = {task: to.get(label, label) for task, label in crowd.gold.to_dict().items()}
     known = dict(list(truth.items())[:size])
-    free = type("Free", (estimator,), {"_heeds_gold": False})()
+    free = estimator()
     with warnings.catch_warnings(action="ignore"):
-        free.fit(crowd.responses, gold=known)
+        with patch.object(Estimator, "_heeds_gold", False):
+            free.fit(crowd.responses, gold=known)
         inputs = read_and_check_inputs(crowd.responses, None, known)
         q, _ = overturned.limit(inputs, free.probabilities_, free.labels_.label)
     moved = np.array([task not in known and truth[task] in names for task in free.tasks_])

@@ -31,7 +31,7 @@ from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
 # Chosen on draws 10 to 29 of gold of experiments/07_juries, so that no crowd of people is touched;
-# shown on draws 200 to 219 there, and on simulated crowds.
+# shown on draws 200 to 299 there, and on simulated crowds: see `against.py` beside it.
 LEAST_AGAINST = 5  # known tasks, as where a note says that gold disagrees with the crowd
 BY_CHANCE = 0.5  # at most so often as by chance workers are right where gold contradicts a class
 LEAST_BY_CHANCE = 1.0  # known tasks on which they would be right by chance, …
