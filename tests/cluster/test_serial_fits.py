@@ -92,7 +92,6 @@ def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path)
         assert len(made.violations_) == len(one.violations_)
 
 
-@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 @pytest.mark.parametrize("estimator", [tb.VariationalBayes(), tb.DawidSkene()])
 def test_gold_that_contradicts_all_makes_nobody_sure(
     estimator: Any, shards: Path, tmp_path: Path

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +25,6 @@ ESTIMATORS: dict[str, type[Any]] = {
     "pool": tb.LogOpinionPool,
     "auto": tb.Auto,
 }
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputNote)
-        yield
 
 
 class FreeVB(tb.VariationalBayes):

@@ -113,10 +113,12 @@ def limit(inputs: Inputs, q: Floats, label: Codes) -> tuple[Floats, Overturned |
     renamed = _renamed(votes[among], label[among])
     found = Overturned(counts, contradicted | renamed)
     limited = found.limit(q, label, votes, among)
-    lowered = np.flatnonzero((limited != q).any(axis=1))
-    if len(lowered):
-        follows = np.mean(crowd_class(votes[lowered]) != label[lowered]) > 0.5
-        _note_limited(counts[contradicted], counts.diagonal()[contradicted], len(lowered), follows)
+    n_lowered = int(np.count_nonzero((limited != q).any(axis=1)))
+    if n_lowered:
+        crowd_says = crowd_class(votes)
+        alike = among & (crowd_says != NOBODY) & found.is_limited[crowd_says]
+        follows = np.mean(crowd_says[alike] != label[alike]) > 0.5
+        _note_limited(counts[contradicted], counts.diagonal()[contradicted], n_lowered, follows)
     return limited, found
 
 
