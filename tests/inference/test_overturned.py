@@ -106,8 +106,8 @@ def test_no_method_is_surer_than_its_labels_follow_gold(
     if np.mean(follow) > 0.9:  # not where a method cannot follow gold, or must not yet
         assert np.mean(stated) <= np.mean(follow) + MARGIN
         assert max(highest) <= (n_known + 2) / (n_known + 3)
-    if name in ("vb", "auto") and n_known >= 10:
-        assert np.mean(follow) > 0.9
+    if name in ("vb", "auto") and n_known >= 50:
+        assert np.mean(follow) > 0.9, "so that there is something to be sure of"
 
 
 @pytest.mark.parametrize("name", ["vb", "ds", "auto"])
