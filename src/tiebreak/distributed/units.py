@@ -8,8 +8,6 @@ makes that sweep, and is where it was, bit by bit.
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -17,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import files
+from tiebreak.distributed.executor import own_threads
 from tiebreak.distributed.partitions import in_classes
 from tiebreak.distributed.sources import naming
 from tiebreak.distributed.tables import (
@@ -37,7 +36,6 @@ from tiebreak.kernels import layout, reference
 from tiebreak.kernels.contract import COMPILED_LINKED, COMPILED_ROWS, Backend, choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
-from tiebreak.kernels.threads import default_threads
 from tiebreak.labels import Labels
 from tiebreak.wording import first_few
 
@@ -379,13 +377,3 @@ def kernels_for(backend: str, n_responses: int, n_linked: int = 0) -> Backend:
     is_large = n_responses >= COMPILED_ROWS or n_linked >= COMPILED_LINKED
     name = ("numba" if is_large else "numpy") if backend == "auto" else backend
     return choose_backend(name, n_responses, n_linked)
-
-
-def own_threads() -> int:
-    """Return how many threads a kernel may use: those of a Dask worker, or of this process."""
-    if "distributed" in sys.modules:
-        from distributed import get_worker
-
-        with contextlib.suppress(ValueError):  # this is no worker
-            return int(get_worker().state.nthreads)
-    return default_threads()
