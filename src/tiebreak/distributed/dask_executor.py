@@ -58,7 +58,7 @@ class DaskExecutor:
         finally:
             self._cancel(round_, list(round_.pending))
         if round_.errors:
-            raise _worded(round_.errors[min(round_.errors)])
+            raise _worded(round_.errors[min(round_.errors)].error)
         return {place: round_.done[place] for place in sorted(round_.done)}
 
     def everywhere(self, task: Callable[..., Any], *arguments: Any) -> None:
@@ -77,7 +77,7 @@ class DaskExecutor:
                 call = asyncio.ensure_future(self._call(home, round_.task, given))
                 round_.pending.update(dict.fromkeys(given, call))
 
-        self._sync(submit)
+        self.client.sync(submit)
 
     async def _call(
         self, home: str, task: Callable[..., Any], given: dict[int, tuple[Any, ...]]
@@ -94,10 +94,9 @@ class DaskExecutor:
         except OSError:
             return {}
         except Exception as error:
-            if self.client.status != "running":
-                return {}
-            return dict.fromkeys(given, Failed(error))
-        if answer["status"] != "OK":  # the call came to no answer: a task that raises gives one
+            is_cut_off = self.client.status != "running"
+            return {} if is_cut_off else dict.fromkeys(given, Failed(error))
+        if answer["status"] != "OK":  # there was no call: what a task raises is in the result
             return dict.fromkeys(given, Failed(answer["exception"]))
         return dict(answer["result"])
 
@@ -116,87 +115,72 @@ class DaskExecutor:
         async def wait() -> None:
             await asyncio.wait(set(round_.pending.values()), timeout=POLL_S)
 
-        self._sync(wait)
+        self.client.sync(wait)
         for place, call in list(round_.pending.items()):
-            if not call.done():
+            found = call.result() if call.done() else None
+            if found is None:
                 continue
-            found = call.result()
             if place not in found:
                 round_.broken.add(place)
                 continue
             del round_.pending[place]
-            result = found[place]
-            if isinstance(result, Failed):
-                round_.errors[place] = result.error
-            else:
-                round_.done[place] = result
-        self._wait_for_word(round_.broken)
+            is_failed = isinstance(found[place], Failed)
+            (round_.errors if is_failed else round_.done)[place] = found[place]
+        until = time.monotonic() + LOOK_S
+        while {self._home[place] for place in round_.broken} & self._seen:
+            self._look()  # the scheduler may hear of a death later
+            if time.monotonic() > until:  # a broken line, or another worker at the same address
+                break
+            time.sleep(POLL_S)
         if round_.pending and time.monotonic() - self._heard > LOOK_S:
             self._look()
 
-    def _wait_for_word(self, broken: set[int]) -> None:
-        """Let the scheduler find out that workers are gone: it may hear of it later."""
-        until = time.monotonic() + LOOK_S
-        while {self._home[place] for place in broken} & self._seen and time.monotonic() < until:
-            self._look()
-            time.sleep(POLL_S)
-
     def _lost(self, round_: _Round) -> list[int]:
         """Return the places that wait for an answer which will not come."""
-        return [
-            place
-            for place in round_.pending
-            if place in round_.broken or self._home[place] not in self._seen
-        ]
+        gone = {place for place, home in self._home.items() if home not in self._seen}
+        return [place for place in round_.pending if place in round_.broken | gone]
 
     def _cancel(self, round_: _Round, places: list[int]) -> None:
         """Wait for some places no longer."""
-        calls = {round_.pending.pop(place) for place in places}
+        for place in places:
+            self.client.loop.add_callback(round_.pending.pop(place).cancel)
         round_.broken.difference_update(places)
-        if calls and self.client.status == "running":
-            loop = self.client.loop
-            for call in calls:
-                loop.add_callback(call.cancel)
-
-    def _sync(self, task: Callable[..., Any], **options: Any) -> Any:
-        """Do something where the client talks."""
-        try:
-            return self.client.sync(task, **options)
-        except RuntimeError as error:  # its loop is closed
-            raise self._scheduler_lost() from error
 
     def _look(self) -> None:
-        """See which workers there are; a scheduler that says nothing for long is lost."""
+        """Ask the scheduler who is there; one that says nothing for long is lost."""
         try:
-            there = self._addresses()
+            if self.client.status != "running":
+                raise ConnectionError("the scheduler does not answer")
+            info = self.client.sync(self.client.scheduler.identity, callback_timeout=5)
         except (OSError, TimeoutError) as error:
             if time.monotonic() - self._heard > SCHEDULER_S:
                 raise self._scheduler_lost() from error
             time.sleep(POLL_S)
             return
         self._heard = time.monotonic()
-        self.n_lost += len(self._seen - there)
-        self._seen = there
+        self.n_lost += len(self._seen - set(info["workers"]))
+        self._seen = set(info["workers"])
 
-    def _addresses(self) -> set[str]:
-        """Ask the scheduler itself: what the client remembers may be old."""
-        if self.client.status not in ("running", "connecting"):
-            raise ConnectionError("the client is closed")
-        if self.client.status == "connecting":
-            raise ConnectionError("the scheduler does not answer")
-        info = self._sync(self.client.scheduler.identity, callback_timeout=5)
-        return set(info["workers"])
+    def _wait_for(self, n_workers: int, seconds: float) -> None:
+        """Wait for so many workers, but not longer than that."""
+        until = time.monotonic() + seconds
+        while len(self._seen) < n_workers and time.monotonic() < until:
+            time.sleep(POLL_S)
+            self._look()
+
+    def _wait_for_any(self) -> None:
+        self._wait_for(1, ALONE_S)
+        if not self._seen:
+            raise ClusterError(f"The cluster has no worker for {ALONE_S:.0f} s. {WAY_ON}")
 
     def _settle(self, places: Mapping[int, Any]) -> None:
         """Give each place a home; move some where workers came that have none."""
-        if not self._seen or time.monotonic() - self._heard > LOOK_S:
+        if time.monotonic() - self._heard > LOOK_S:
             self._heard = time.monotonic()
             self._look()
-        if not self._seen:
-            self._wait_for_any()
         self._rehome([p for p in places if self._home.get(p) not in self._seen])
         load = self._load()
-        while load and max(load.values()) - min(load.values()) > 1:
+        while max(load.values()) - min(load.values()) > 1:
             fullest = max(sorted(load), key=lambda address: load[address])
             emptiest = min(sorted(load), key=lambda address: load[address])
             self._home[max(p for p, home in self._home.items() if home == fullest)] = emptiest
@@ -207,13 +191,8 @@ class DaskExecutor:
         """Give places to the workers that have fewest, once a lost worker had time to return."""
         if not lost:
             return
-        n_before = len(set(self._home.values()))
-        until = time.monotonic() + (RETURN_S if self._home else 0.0)
-        while len(self._seen) < n_before and time.monotonic() < until:
-            time.sleep(POLL_S)
-            self._look()
-        if not self._seen:
-            self._wait_for_any()
+        self._wait_for(len(set(self._home.values())), RETURN_S)
+        self._wait_for_any()
         for place in lost:
             self._home.pop(place, None)
         for place in sorted(lost):
@@ -225,21 +204,13 @@ class DaskExecutor:
         count = Counter(self._home.values())
         return {address: count[address] for address in self._seen}
 
-    def _wait_for_any(self) -> None:
-        until = time.monotonic() + ALONE_S
-        while not self._seen:
-            if time.monotonic() > until:
-                raise ClusterError(f"The cluster has no worker for {ALONE_S:.0f} s. {WAY_ON}")
-            time.sleep(POLL_S)
-            self._look()
-
     def _redo(self, round_: _Round, lost: list[int]) -> None:
         """Give lost places to other workers, and ask again.
 
         Those that were at work in two deaths go one by one, so that it is found who kills.
         """
         round_.deaths.update(lost)
-        self._refuse_deadly(round_, lost)
+        self._refuse_deadly(round_, max(lost, key=lambda place: round_.deaths[place]))
         self._cancel(round_, lost)
         self._rehome([place for place in lost if self._home[place] not in self._seen])
         suspects = [place for place in lost if round_.deaths[place] >= MOST_DEATHS - 1]
@@ -255,9 +226,8 @@ class DaskExecutor:
                 return
 
     @staticmethod
-    def _refuse_deadly(round_: _Round, lost: list[int]) -> None:
+    def _refuse_deadly(round_: _Round, worst: int) -> None:
         """Refuse a place at which every worker dies."""
-        worst = max(lost, key=lambda place: round_.deaths[place])
         n_deaths = round_.deaths[worst]
         if n_deaths < MOST_DEATHS:
             return
@@ -278,33 +248,24 @@ class DaskExecutor:
                 return ""
             return str(found)
 
-        with self._saying_what_is_lost():
-            self.client.wait_for_workers(1, timeout=ALONE_S)
-            found = dict(self.client.run(version))
+        self._look()
+        self._wait_for_any()
+        try:
+            found = {f"worker {each}": there for each, there in self.client.run(version).items()}
             found["the scheduler"] = self.client.run_on_scheduler(version)
+        except OSError as error:
+            raise self._scheduler_lost() from error
         for where, there in sorted(found.items()):
-            place = where if where == "the scheduler" else f"worker {where}"
             if not there:
                 raise ClusterError(
-                    f"tiebreak is not installed on {place}. Install tiebreak[dask] {__version__} "
+                    f"tiebreak is not installed on {where}. Install tiebreak[dask] {__version__} "
                     "on the scheduler and on every worker."
                 )
             if there != __version__:
                 raise ClusterError(
-                    f"tiebreak is {there} on {place} and {__version__} here. Install one version "
+                    f"tiebreak is {there} on {where} and {__version__} here. Install one version "
                     "everywhere."
                 )
-
-    @contextlib.contextmanager
-    def _saying_what_is_lost(self) -> Iterator[None]:
-        try:
-            yield
-        except TiebreakError:
-            raise
-        except TimeoutError:
-            raise ClusterError(f"The cluster has no worker for {ALONE_S:.0f} s. {WAY_ON}") from None
-        except OSError as error:
-            raise self._scheduler_lost() from error
 
     def _scheduler_lost(self) -> ClusterError:
         address = getattr(self.client.scheduler, "address", None) or "the cluster"
@@ -345,7 +306,7 @@ class _Round:
         self.pending: dict[int, Any] = {}  # calls, by place; some share one
         self.broken: set[int] = set()  # places whose call broke off
         self.done: dict[int, Any] = {}
-        self.errors: dict[int, BaseException] = {}
+        self.errors: dict[int, Failed] = {}
         self.deaths: Counter[int] = Counter()  # of workers, while a place was asked
 
 

@@ -9,9 +9,12 @@ partition. What joins them is small: for each partition the row of each of its w
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 import zlib
+from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +28,7 @@ from tiebreak.files.atomic_write import open_target
 from tiebreak.files.packed import read_packed, write_packed
 from tiebreak.ids import Ids
 from tiebreak.kernels import layout
+from tiebreak.kernels.contract import COMPILED_ROWS
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
@@ -110,6 +114,8 @@ def _pack(index: int, shard: Shard, options: ReadOptions, folder: str) -> str | 
 
 
 def _look(index: int, shard: Shard, path: str) -> Look | None:
+    if _is_large(Path(path)):
+        _load_kernels()
     crowd = read_packed(path)
     if not crowd.n_tasks:
         return None
@@ -125,6 +131,27 @@ def _look(index: int, shard: Shard, path: str) -> Look | None:
         _span(crowd.tasks),
         seal,
     )
+
+
+def _is_large(folder: Path) -> bool:
+    """Tell whether compiled kernels will sweep a partition, by its size alone."""
+    with contextlib.suppress(OSError):  # the reader says what is wrong with it
+        return (folder / "code.npy").stat().st_size > 4 * COMPILED_ROWS
+    return False
+
+
+@cache
+def _load_kernels() -> Thread:
+    """Start to load compiled code while partitions are read: that takes as long as some sweeps."""
+
+    def load() -> None:
+        from tiebreak.kernels.compiled import votes
+
+        votes.count_codes(np.zeros(1, np.int32), 1)
+
+    thread = Thread(target=load)
+    thread.start()
+    return thread
 
 
 def _span(tasks: Ids) -> tuple[Any, Any] | None:
