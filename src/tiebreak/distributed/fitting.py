@@ -16,7 +16,7 @@ from tiebreak._version import __version__
 from tiebreak.distributed import estimators, output, partitions, spread, starts
 from tiebreak.distributed.checkpoint import Checkpoint
 from tiebreak.distributed.estimators import Outcome
-from tiebreak.distributed.executor import Executor, Serial
+from tiebreak.distributed.executor import Executor
 from tiebreak.distributed.far_links import cut_far_tasks
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import Crowd, Named
@@ -108,15 +108,13 @@ def fit_partitions(
     out: str | os.PathLike[str],
     *,
     estimator: Estimator,
-    executor: Executor | None = None,
-    links: Any = None,
-    gold: Any = None,
-    start: Any = None,
-    options: ClusterOptions | None = None,
+    executor: Executor,
+    links: Any,
+    gold: Any,
+    start: Any,
+    options: ClusterOptions,
 ) -> DistributedFit:
     """Fit an estimator to partitions and write the labels; see `tiebreak.distributed.fit`."""
-    executor = executor or Serial()
-    options = options or ClusterOptions()
     model = copy.copy(estimator)
     estimators.refuse_unable(model, has_links=links is not None)
     pairs = None if links is None else files.read_links(links)
@@ -129,15 +127,15 @@ def fit_partitions(
     n_states = starts.n_states(model, crowd)
     is_far = pairs is not None and _named_bytes(named, n_states) > LINKED_BYTES
     _require_memory(crowd, named, n_states, is_far=is_far)
-    linked = output.subfolder(work, "linked") if is_far else None
-    inputs = _inputs(model, partitions.gather_named(executor, crowd, named, linked), pairs, known)
+    beside = work / "named"
+    inputs = _inputs(model, partitions.gather_named(executor, crowd, named, beside), pairs, known)
     tables = None if start is None else starts.start_tables(start, crowd, model)
     fingerprint = _fingerprint(crowd, model, pairs, known, tables)
     checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=options.resume)
     recipes = _recipes(crowd, named, model, tables, work, options)
     units = Units(executor, crowd, recipes, checkpoint, options.tell)
-    if linked is not None and inputs.link_codes is not None:
-        units.far = cut_far_tasks(model, inputs, n_states, linked, LINK_UNIT_BYTES)
+    if is_far and inputs.link_codes is not None:
+        units.far = cut_far_tasks(model, inputs, n_states, beside, LINK_UNIT_BYTES)
     try:
         sums = estimators.add_up(units, units.load())
         places = _places_of(crowd, named)

@@ -77,12 +77,6 @@ def prepare(folder: Path, *, resume: bool, force: bool) -> Path:
     return work
 
 
-def subfolder(work: Path, name: str) -> Path:
-    """Return a folder of work, made where it is not there."""
-    (work / name).mkdir(parents=True, exist_ok=True)
-    return work / name
-
-
 def finish(folder: Path, summary: dict[str, Any]) -> None:
     """Say that all labels are there, and remove what was needed for them."""
     with open_target(folder / SUCCESS) as out:

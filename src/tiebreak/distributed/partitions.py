@@ -236,13 +236,10 @@ def find_named(path: str, names: Ids) -> Named:
     return Named(task, crowd.tasks.take(task), length)
 
 
-def responses_on(
-    path: str, task: Codes, rows: Codes, classes: Ids, out: str | None
-) -> tuple[Codes, Floats | None] | str:
-    """Return the responses on some tasks of a partition, in the codes of all, sorted by task.
+def write_responses_on(path: str, task: Codes, rows: Codes, classes: Ids, out: str) -> None:
+    """Write the responses on some tasks of a partition, in the codes of all, sorted by task.
 
-    `rows` are those of the partition's workers. With `out` they are written there: many are not
-    sent, and their file is returned.
+    `rows` are those of the partition's workers.
     """
     crowd = in_classes(read_packed(path, is_checked=True), classes)
     whole = layout.ByTask(
@@ -252,16 +249,12 @@ def responses_on(
     n_classes = np.int32(len(classes))
     code = rows[code // n_classes] * n_classes + code % n_classes
     order = np.lexsort((code, np.repeat(np.arange(len(task)), np.diff(start))))
-    code = code[order].astype(np.int32)
-    weight = None if crowd.weight is None else layout.weights_on(whole, task)[order]  # type: ignore[index]
-    if out is None:
-        return code, weight
+    columns: dict[str, Any] = {"code": code[order].astype(np.int32)}
+    weight = layout.weights_on(whole, task)
+    if weight is not None:
+        columns["weight"] = weight[order]
     with open_target(out) as file:
-        columns: dict[str, Any] = (
-            {"code": code} if weight is None else {"code": code, "weight": weight}
-        )
         np.savez(file, **columns)
-    return out
 
 
 def codes_of(tasks: Ids, names: Ids) -> Codes:
@@ -283,25 +276,25 @@ def codes_of(tasks: Ids, names: Ids) -> Codes:
     return tasks.codes(names)
 
 
-def gather_named(
-    executor: Executor, crowd: Crowd, found: list[Named], folder: Path | None = None
-) -> Responses:
+def gather_named(executor: Executor, crowd: Crowd, found: list[Named], folder: Path) -> Responses:
     """Return responses on all named tasks, in the order of partitions and of tasks in them.
 
-    With a folder they lie there, in arrays that are mapped, not held: workers write what they have.
+    They lie in the folder, in arrays that are mapped, not held: workers write what they have.
     """
-    pieces = executor.each(
-        responses_on,
-        {
-            i: (crowd.looks[i].path, each.task, crowd.rows[i], crowd.classes, _piece(folder, i))
-            for i, each in enumerate(found)
-        },
-    )
     length = np.concatenate([each.length for each in found])
     start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    code, weight = _together([pieces[i] for i in range(len(found))], int(start[-1]), folder)
-    if folder is not None:
+    code: Codes = np.empty(0, np.int32)
+    weight: Floats | None = None
+    if start[-1]:
+        folder.mkdir(parents=True, exist_ok=True)
+        pieces = [folder / f"piece-{i:05d}.npz" for i in range(len(found))]
+        given = {
+            i: (crowd.looks[i].path, each.task, crowd.rows[i], crowd.classes, str(pieces[i]))
+            for i, each in enumerate(found)
+        }
+        executor.each(write_responses_on, given)
         np.save(folder / "start.npy", start)
+        code, weight = _together(pieces, int(start[-1]), folder)
     tasks = _joined([each.names for each in found])
     ordered = crowd.looks[0].is_class_ordered
     return Responses(
@@ -309,40 +302,27 @@ def gather_named(
     )
 
 
-def _piece(folder: Path | None, index: int) -> str | None:
-    return None if folder is None else str(folder / f"piece-{index:05d}.npz")
-
-
-def _together(pieces: list[Any], n: int, folder: Path | None) -> tuple[Codes, Floats | None]:
+def _together(pieces: list[Path], n: int, folder: Path) -> tuple[Codes, Floats | None]:
     """Put the responses of partitions side by side, one partition after the other."""
-    opened = (_open_piece(each) for each in pieces)
     code = _column(folder, "code", n, np.int32)
     weight: Floats | None = None
     low = 0
-    for part, its_weight in opened:
-        high = low + len(part)
-        code[low:high] = part
-        if its_weight is not None and weight is None:
-            weight = _column(folder, "weight", n, np.float64)
-            weight[:] = 1.0
-        if its_weight is not None and weight is not None:
-            weight[low:high] = its_weight
+    for piece in pieces:
+        with np.load(piece) as kept:
+            part = kept["code"]
+            high = low + len(part)
+            code[low:high] = part
+            if "weight" in kept and weight is None:
+                weight = _column(folder, "weight", n, np.float64)
+                weight[:] = 1.0
+            if "weight" in kept and weight is not None:
+                weight[low:high] = kept["weight"]
+        piece.unlink()
         low = high
     return code, weight
 
 
-def _open_piece(piece: Any) -> tuple[Codes, Floats | None]:
-    if not isinstance(piece, str):
-        return piece  # type: ignore[no-any-return]
-    with np.load(piece) as kept:
-        found = kept["code"], kept.get("weight")
-    Path(piece).unlink()
-    return found
-
-
-def _column(folder: Path | None, name: str, n: int, dtype: Any) -> Any:
-    if folder is None or not n:
-        return np.empty(n, dtype)
+def _column(folder: Path, name: str, n: int, dtype: Any) -> Any:
     return np.asarray(np.lib.format.open_memmap(folder / f"{name}.npy", "w+", dtype, (n,)))
 
 

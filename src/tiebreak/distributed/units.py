@@ -32,7 +32,7 @@ from tiebreak.ids import Ids
 from tiebreak.inference import honest, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.worker_models import one_class
-from tiebreak.kernels import layout, reference
+from tiebreak.kernels import counting, layout, reference
 from tiebreak.kernels.contract import COMPILED_LINKED, COMPILED_ROWS, Backend, choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
@@ -143,7 +143,7 @@ class Part:
             crowd.start, crowd.code, role, n_codes, recipe.n_states, crowd.weight
         )
         self.backend = kernels_for(recipe.backend, crowd.n_responses)
-        self.is_compiled = self.backend is not reference and crowd.weight is None
+        self.large = counting.LARGE if self.backend is reference else 0
         self.n_threads = recipe.n_threads or own_threads()
         self.q = self._place(self._votes())
         self.sweeper = HostSweeper(self.backend, self.tasks, self.q, self.n_threads)
@@ -161,14 +161,9 @@ class Part:
         return np.asarray(mapped)
 
     def _votes(self) -> Floats:
-        """Return shares of votes; with NumPy they cost as much as five sweeps."""
+        """Return where q starts: at shares of votes, which NumPy takes five sweeps for."""
         n_classes = self.crowd.n_classes
-        if self.is_compiled:
-            from tiebreak.kernels.compiled import votes
-
-            shares = votes.vote_shares(self.tasks.start, self.tasks.code, n_classes)
-        else:
-            shares = vb.majority(self.tasks, n_classes)
+        shares = counting.majority(self.tasks, n_classes, self.large)
         n_subtypes = self.recipe.n_states // n_classes
         if n_subtypes == 1:
             return shares
@@ -177,11 +172,7 @@ class Part:
 
     def count_answers(self) -> Offsets:
         """Return how often each worker gave each label, (n_workers, n_classes)."""
-        if not self.is_compiled:
-            return one_class.count_answers(self.crowd)
-        from tiebreak.kernels.compiled import votes
-
-        by_code = votes.count_codes(self.tasks.code, self.tasks.n_codes)
+        by_code = counting.count_codes(self.tasks.code, self.tasks.n_codes, self.large)
         return by_code.reshape(-1, self.crowd.n_classes)
 
     def n_votes(self) -> float:
