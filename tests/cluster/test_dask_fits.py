@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,19 @@ def test_workers_behind_a_wall_are_reached_by_the_scheduler(
     made = tb.distributed.fit(shards, tmp_path / "out", executor=Walled(client), links=LINKS)
     assert bits(made) == expected["links"]
     assert made.n_lost == 0
+
+
+def test_a_scheduler_sees_that_there_is_work(shards: Path, client: Any, tmp_path: Path) -> None:
+    """It does not hear what is said to workers; one that closes when idle counts transitions."""
+    seen: list[int] = []
+
+    def look(progress: tb.distributed.Progress) -> None:
+        if progress.n_sweeps < 5:
+            time.sleep(1.1)  # longer than between two looks of the driver
+            seen.append(client.cluster.scheduler.transition_counter)
+
+    tb.distributed.fit(shards, tmp_path / "out", client=client, progress=look)
+    assert len(set(seen)) == 4
 
 
 class Unsteady(DaskExecutor):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -157,6 +158,9 @@ class DaskExecutor:
                 raise self._scheduler_lost() from error
             time.sleep(POLL_S)
             return
+        # A task for the scheduler to see: it does not hear what is said to workers, and one that
+        # closes when it has nothing to do would close.
+        self.client.submit(int, key=f"tiebreak-is-here-{secrets.token_hex(4)}")
         self._heard = time.monotonic()
         self.n_lost += len(self._seen - set(info["workers"]))
         self._seen = set(info["workers"])
