@@ -7,7 +7,7 @@ the oracle of every other executor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from tiebreak.kernels.threads import default_threads
@@ -37,6 +37,14 @@ class Serial:
     ) -> dict[int, Result]:
         """Call the task for every place, in their order."""
         return {place: task(*arguments[place]) for place in sorted(arguments)}
+
+
+def each_of(
+    executor: Executor, task: Callable[..., Result], arguments: Iterable[tuple[Any, ...]]
+) -> list[Result]:
+    """Call the task with each of several arguments; return what came out in their order."""
+    found = executor.each(task, dict(enumerate(arguments)))
+    return [found[place] for place in sorted(found)]
 
 
 _OFFERED: list[int] = []

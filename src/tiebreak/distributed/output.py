@@ -84,11 +84,6 @@ def finish(folder: Path, summary: dict[str, Any]) -> None:
     shutil.rmtree(folder / WORK, ignore_errors=True)
 
 
-def remove(folder: Path) -> None:
-    """Remove a folder of work, where there is one."""
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def _clear(folder: Path) -> None:
     """Remove the labels of an earlier fit; `_SUCCESS` first, so that nobody takes half of them."""
     (folder / SUCCESS).unlink(missing_ok=True)
