@@ -13,6 +13,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from typing import Any, NamedTuple
 
 from tiebreak._version import __version__
@@ -72,13 +73,10 @@ class DaskExecutor:
         calls: dict[str, dict[int, tuple[Any, ...]]] = {}
         for place in places:
             calls.setdefault(self._home[place], {})[place] = round_.arguments[place]
-
-        async def submit() -> None:
-            for home, given in calls.items():
-                call = asyncio.ensure_future(self._call(home, round_.task, given))
-                round_.pending.update(dict.fromkeys(given, call))
-
-        self.client.sync(submit)
+        loop = self.client.loop.asyncio_loop
+        for home, given in calls.items():
+            call = asyncio.run_coroutine_threadsafe(self._call(home, round_.task, given), loop)
+            round_.pending.update(dict.fromkeys(given, call))
 
     async def _call(
         self, home: str, task: Callable[..., Any], given: dict[int, tuple[Any, ...]]
@@ -112,11 +110,7 @@ class DaskExecutor:
 
     def _collect(self, round_: _Round) -> None:
         """Wait a moment; take in what is done, and see which workers are there."""
-
-        async def wait() -> None:
-            await asyncio.wait(set(round_.pending.values()), timeout=POLL_S)
-
-        self.client.sync(wait)
+        wait(set(round_.pending.values()), timeout=POLL_S)
         for place, call in list(round_.pending.items()):
             found = call.result() if call.done() else None
             if found is None:
@@ -144,7 +138,7 @@ class DaskExecutor:
     def _cancel(self, round_: _Round, places: list[int]) -> None:
         """Wait for some places no longer."""
         for place in places:
-            self.client.loop.add_callback(round_.pending.pop(place).cancel)
+            round_.pending.pop(place).cancel()
         round_.broken.difference_update(places)
 
     def _look(self) -> None:
@@ -307,7 +301,7 @@ class _Round:
     def __init__(self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> None:
         self.task = task
         self.arguments = arguments
-        self.pending: dict[int, Any] = {}  # calls, by place; some share one
+        self.pending: dict[int, Future[dict[int, Any]]] = {}  # calls, by place; some share one
         self.broken: set[int] = set()  # places whose call broke off
         self.done: dict[int, Any] = {}
         self.errors: dict[int, Failed] = {}
