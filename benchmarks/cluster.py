@@ -28,7 +28,8 @@ import pyarrow as pa
 
 import tiebreak as tb
 from tiebreak.distributed.dask_executor import DaskExecutor, connected
-from tiebreak.distributed.fitting import ClusterOptions, _find_named, _look, _recipes
+from tiebreak.distributed.fitting import ClusterOptions, _look, _recipes
+from tiebreak.distributed.named import find_named
 from tiebreak.distributed.sources import find_shards
 from tiebreak.distributed.sweeper import Units
 from tiebreak.ids import Ids
@@ -72,7 +73,7 @@ def open_units(executor: Any, source: Path, work: Path, n_units: int, **options:
     """Load the units of a fit, as a fit does."""
     given = ClusterOptions(n_units=n_units, **options)
     crowd = _look(executor, find_shards(sorted(source.glob("*.tb"))), None, work, given)
-    named = _find_named(executor, crowd, None, None)
+    named = find_named(executor, crowd, None, None)
     recipes = _recipes(crowd, named, tb.VariationalBayes(), None, work, given)
     return Units(executor, crowd, recipes)
 

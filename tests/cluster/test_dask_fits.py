@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from cluster.shards import Killer, bits, cut, even
 
 import tiebreak as tb
+from tiebreak.distributed.dask_executor import DaskExecutor
+from tiebreak.errors import ClusterError
 
 pytestmark = pytest.mark.dask
 
@@ -87,6 +90,70 @@ def test_a_killed_worker_changes_no_bit(
     # Ascents that start elsewhere bring all units there, lost or not. A worker that returns late
     # is given units that others have taken over.
     assert sum(again) <= len(again) * min(again) + killer.n_moved
+
+
+class Walled(DaskExecutor):
+    """An executor whose driver reaches no worker itself, as behind a wall."""
+
+    async def _reaches(self, home: str) -> bool:
+        return False
+
+
+def test_workers_behind_a_wall_are_reached_by_the_scheduler(
+    shards: Path, expected: dict[str, str], client: Any, tmp_path: Path
+) -> None:
+    made = tb.distributed.fit(shards, tmp_path / "out", executor=Walled(client), links=LINKS)
+    assert bits(made) == expected["links"]
+    assert made.n_lost == 0
+
+
+def test_a_scheduler_sees_that_there_is_work(shards: Path, client: Any, tmp_path: Path) -> None:
+    """It does not hear what is said to workers; one that closes when idle counts transitions."""
+    seen: list[int] = []
+
+    def look(progress: tb.distributed.Progress) -> None:
+        if progress.n_sweeps < 5:
+            time.sleep(1.1)  # longer than between two looks of the driver
+            seen.append(client.cluster.scheduler.transition_counter)
+
+    tb.distributed.fit(shards, tmp_path / "out", client=client, progress=look)
+    assert len(set(seen)) == 4
+
+
+class Unsteady(DaskExecutor):
+    """An executor whose lines break: the worker does what it was asked, and is not heard."""
+
+    def __init__(self, client: Any, n_breaks: int) -> None:
+        super().__init__(client)
+        self.n_breaks = n_breaks
+
+    async def _call(self, *given: Any) -> dict[int, Any]:
+        found = await super()._call(*given)
+        if self._home and len(given[2]) > 1 and self.n_breaks:
+            self.n_breaks -= 1
+            return {}
+        return found
+
+
+def test_a_line_that_breaks_changes_no_bit(
+    shards: Path, expected: dict[str, str], client: Any, tmp_path: Path
+) -> None:
+    unsteady = Unsteady(client, 2)
+    made = tb.distributed.fit(shards, tmp_path / "out", executor=unsteady, gold=GOLD)
+    assert not unsteady.n_breaks
+    assert bits(made) == expected["gold"]
+    assert made.n_lost == 0
+
+
+def test_a_line_that_breaks_again_and_again_ends_the_fit(
+    shards: Path, client: Any, tmp_path: Path
+) -> None:
+    class Mute(DaskExecutor):
+        async def _call(self, *given: Any) -> dict[int, Any]:
+            return {}
+
+    with pytest.raises(ClusterError, match=r"3 workers died one after the other at look"):
+        tb.distributed.fit(shards, tmp_path / "out", executor=Mute(client))
 
 
 @pytest.mark.parametrize("estimator", [tb.DawidSkene(), tb.MajorityVote()])

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tiebreak as tb
-from tiebreak.distributed import Serial, spread
+from tiebreak.distributed import Serial, partitions, spread
 from tiebreak.distributed.partitions import cut_units
 from tiebreak.distributed.sources import find_shards
 from tiebreak.distributed.spread import hash_ids
@@ -242,6 +242,19 @@ def test_shards_with_classes_of_their_own_are_fitted_alike(tmp_path: Path) -> No
     with pytest.warns(InputNote, match="classes of 2 shards differ"):
         made = tb.distributed.fit(tmp_path / "in", tmp_path / "out", probabilities=True)
     assert_same_fit(one, made)
+
+
+def test_kernels_load_while_large_shards_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut(tb.simulate.crowd(60, 5, random_state=0).responses, even(60, 2), tmp_path / "in")
+    begun: list[str] = []
+    monkeypatch.setattr(partitions, "_load_kernels", lambda: begun.append("now"))
+    tb.distributed.fit(tmp_path / "in", tmp_path / "small")
+    assert not begun
+    monkeypatch.setattr(partitions, "COMPILED_ROWS", 10)
+    tb.distributed.fit(tmp_path / "in", tmp_path / "large")
+    assert len(begun) == 2
 
 
 def test_even_cuts() -> None:

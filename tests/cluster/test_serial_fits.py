@@ -26,7 +26,7 @@ FITS: dict[str, tuple[Any, dict[str, Any]]] = {
     "coin": (tb.VariationalBayes(worker_model="coin"), {}),
     "kinds": (tb.VariationalBayes(worker_model="kinds"), {}),
     "communities": (tb.VariationalBayes(worker_model="communities"), {"gold": GOLD}),
-    # From here to their end subtypes climb on for a hundred sweeps, over which rounding grows.
+    # To their end: see `test_subtypes_end_where_they_end_on_one_machine`.
     "subtypes": (tb.VariationalBayes(worker_model="subtypes", random_state=3, max_iter=30), {}),
     "subtypes and gold": (
         tb.VariationalBayes(worker_model="kinds+subtypes", max_iter=20),
@@ -102,6 +102,24 @@ def test_gold_that_contradicts_all_makes_nobody_sure(
     )
     assert one.overturned_ is not None
     assert np.array_equal(made.overturned_.most(), one.overturned_.most())
+    assert_same_fit(one, made)
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_subtypes_end_where_they_end_on_one_machine(
+    accelerate: bool, shards: Path, tmp_path: Path
+) -> None:
+    """Leaps magnify the rounding of a difference of sums; where they lead to is the same."""
+    estimator = tb.VariationalBayes(
+        worker_model="subtypes", random_state=3, accelerate=accelerate, tol=1e-6
+    )
+    one = on_one_machine(estimator, CROWD.responses)
+    made = tb.distributed.fit(shards, tmp_path / "out", estimator=estimator, probabilities=True)
+    assert made.converged_
+    on_the_way = 1e-10 if accelerate else 1e-12
+    np.testing.assert_allclose(made.bounds_, one.bounds_, rtol=on_the_way)
+    made.model.bounds_ = made.bounds_[-1:]
+    one.bounds_ = one.bounds_[-1:]
     assert_same_fit(one, made)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from files.crowd import HARD_IDS, all_of
 
@@ -54,6 +55,19 @@ def test_a_fit_is_the_same_and_reads_the_arrays_from_the_disk(tmp_path: Path) ->
         expected = model.fit(crowd).probabilities_.copy()
         assert np.array_equal(model.fit(back).probabilities_, expected)
         assert np.array_equal(model.fit(tmp_path / "x.tb").probabilities_, expected)
+
+
+def test_many_ids_are_mapped_not_copied(tmp_path: Path) -> None:
+    n_tasks = array_folder.MAPPED_BYTES // 4
+    tasks = pa.array(np.arange(n_tasks))
+    columns = {"task": tasks, "worker": ["ann"] * n_tasks, "label": ["x"] * n_tasks}
+    write_responses(tmp_path / "x.tb", read_responses(columns))
+    before = pa.total_allocated_bytes()
+    back = packed.read_packed(tmp_path / "x.tb", is_checked=True)
+    assert pa.total_allocated_bytes() - before < array_folder.MAPPED_BYTES // 10
+    write_responses(tmp_path / "x.tb", back)  # over what it is mapped from
+    assert back.tasks.values == tasks
+    assert read_responses(tmp_path / "x.tb").tasks == back.tasks
 
 
 def test_tasks_and_classes_can_be_added(tmp_path: Path) -> None:

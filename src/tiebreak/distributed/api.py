@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tiebreak import files
 from tiebreak.distributed import output, partitions, spread
-from tiebreak.distributed.executor import Executor, Serial
+from tiebreak.distributed.executor import Executor, Serial, each_of
 from tiebreak.distributed.fitting import ClusterOptions, DistributedFit, fit_partitions
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import look
@@ -90,16 +91,9 @@ def fit(
         tell=progress,
         read=ReadOptions(columns, repeats),
     )
-    return fit_partitions(
-        source,
-        out,
-        estimator=estimator or VariationalBayes(),
-        executor=executor or _executor(client),
-        links=links,
-        gold=gold,
-        start=start,
-        options=options,
-    )
+    engine = executor or _executor(client)
+    model = estimator or VariationalBayes()
+    return fit_partitions(source, out, model, engine, options, links, gold, start)
 
 
 def predict(
@@ -124,13 +118,10 @@ def predict(
     work = output.prepare(folder, resume=False, force=True)
     shards = find_shards(source)
     options = ReadOptions(columns, repeats)
-    given = {
-        i: (i, shard, options, str(work / "parts"), _without_responses(known), str(folder))
-        for i, shard in enumerate(shards)
-    }
-    engine = executor or _executor(client)
-    done = engine.each(predict_shard, {i: (*each, probabilities) for i, each in given.items()})
-    output.finish(folder, {"tasks": sum(done.values()), "partitions": len(shards)})
+    how = (options, str(work / "parts"), _without_responses(known), str(folder), probabilities)
+    given = ((*each, *how) for each in enumerate(shards))
+    done = each_of(executor or _executor(client), predict_shard, given)
+    output.finish(folder, {"tasks": sum(done), "partitions": len(shards)})
     return LabelFiles(folder)
 
 
@@ -171,15 +162,12 @@ def shuffle(
     engine = executor or _executor(client)
     folder = Path(os.path.realpath(out))
     shards = find_shards(source)
-    given = ReadOptions(columns, repeats)
     packed = folder.with_name(f".{folder.name}.parts")
     try:
-        arguments = {i: (i, shard, given, str(packed)) for i, shard in enumerate(shards)}
-        found = engine.each(look, arguments)
-        crowd = partitions.join([found[i] for i in range(len(shards))], None, None)
-        return spread.shuffle(engine, crowd, folder, parts)
+        looks = partitions.look_at(engine, shards, ReadOptions(columns, repeats), packed)
+        return spread.shuffle(engine, partitions.join(looks, None, None), folder, parts)
     finally:
-        output.remove(packed)
+        shutil.rmtree(packed, ignore_errors=True)
 
 
 def _without_responses(model: Estimator) -> Estimator:

@@ -1,31 +1,32 @@
 """Work on a Dask cluster, with places that stay where they are and move when their worker dies.
 
-Tasks are tied to one worker each. Where that worker is gone, the driver gives its places to others
-and sends what was asked once more; Dask is not asked to guess. So each lost unit is loaded once.
+The driver talks to each worker itself: a task of Dask's would go by the scheduler, which takes 11
+to 15 ms where a message and its answer take 2. So a worker that dies breaks off its answer; the
+driver gives its places to others and asks once more. Each lost unit is loaded once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
 import time
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from typing import Any, NamedTuple
 
 from tiebreak._version import __version__
-from tiebreak.distributed.executor import Result
+from tiebreak.distributed.executor import Result, offer_threads
 from tiebreak.errors import ClusterError, MissingExtraError, OptionError, TiebreakError
 from tiebreak.wording import counted
 
 POLL_S = 0.25  # between looks at what is done
 LOOK_S = 1.0  # between looks at which workers are there: each costs some milliseconds
+REACH_S = 4.0  # that a worker is waited for at first; then it is spoken to by the scheduler
 RETURN_S = 4.0  # that a lost worker is waited for, before its places go to the others
 ALONE_S = 30.0  # that any worker at all is waited for
 SCHEDULER_S = 15.0  # without a word of the scheduler: it is lost
-FETCH_S = 4.0  # that a fetch may take at first
 MOST_DEATHS = 3  # of workers while they did one thing: that thing kills them
 WAY_ON = "Start the cluster again, and go on with --resume (resume=True)."
 
@@ -38,9 +39,9 @@ class DaskExecutor:
         self.n_lost = 0  # workers, since the beginning
         self.n_moved = 0  # places, to workers that came later
         self._home: dict[int, str] = {}
-        self._seen: dict[str, int] = {}  # workers that are there, and how many threads each has
+        self._seen: set[str] = set()  # workers that are there
+        self._is_near: dict[str, bool] = {}  # whether a worker can be reached from here
         self._heard = time.monotonic()
-        self._spent: list[Any] = []  # futures of results that are here
         self._require_tiebreak()
 
     def each(
@@ -49,12 +50,15 @@ class DaskExecutor:
         """Call the task for every place on the worker of that place; return by place."""
         self._settle(arguments)
         round_ = _Round(task, arguments)
-        self._submit(round_, list(arguments))
-        while round_.pending:
-            self._collect(round_)
-            lost = [place for place in round_.pending if self._home[place] not in self._seen]
-            if lost:
-                self._redo(round_, lost)
+        try:
+            self._submit(round_, list(arguments))
+            while round_.pending:
+                self._collect(round_)
+                lost = self._lost(round_)
+                if lost:
+                    self._redo(round_, lost)
+        finally:
+            self._cancel(round_, list(round_.pending))
         if round_.errors:
             raise _worded(round_.errors[min(round_.errors)].error)
         return {place: round_.done[place] for place in sorted(round_.done)}
@@ -65,106 +69,116 @@ class DaskExecutor:
             self.client.run(task, *arguments, on_error="ignore")
 
     def _submit(self, round_: _Round, places: list[int]) -> None:
-        """Send what is asked of some places: one call for each thread of a worker, in one message.
-
-        A client talks to its scheduler every 10 ms at most. So all is submitted where the client
-        talks, which waits for the end of it, and what was fetched before is let go of there too:
-        a word of its own would make the work wait.
-        """
-        calls: dict[tuple[str, int], dict[int, tuple[Any, ...]]] = {}
-        n_of: Counter[str] = Counter()
+        """Send what is asked of some places, in one message for each worker."""
+        calls: dict[str, dict[int, tuple[Any, ...]]] = {}
         for place in places:
-            home = self._home[place]
-            calls.setdefault((home, n_of[home] % self._seen.get(home, 1)), {})[place] = (
-                round_.arguments[place]
-            )
-            n_of[home] += 1
+            calls.setdefault(self._home[place], {})[place] = round_.arguments[place]
+        loop = self.client.loop.asyncio_loop
+        for home, given in calls.items():
+            call = asyncio.run_coroutine_threadsafe(self._call(home, round_.task, given), loop)
+            round_.pending.update(dict.fromkeys(given, call))
 
-        async def submit() -> None:
-            self._spent.clear()
-            for (home, _), given in calls.items():
-                key = f"tiebreak-{round_.task.__name__}-{min(given)}-{secrets.token_hex(4)}"
-                future = self.client.submit(
-                    Calls(round_.task, given), key=key, workers=[home], pure=False
-                )
-                round_.pending.update(dict.fromkeys(given, future))
+    async def _call(
+        self, home: str, task: Callable[..., Any], given: dict[int, tuple[Any, ...]]
+    ) -> dict[int, Any]:
+        """Have a worker do some calls; of one that is lost nothing comes back."""
+        from distributed.protocol.pickle import dumps
 
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sending large graph")
-            self.client.sync(submit)
+        message = {"function": dumps(do_calls), "args": dumps((task, given)), "wait": True}
+        try:
+            if await self._reaches(home):
+                answer = await self.client.rpc(home).run(**message)
+            else:
+                answer = await self.client.scheduler.proxy(worker=home, msg=message | {"op": "run"})
+        except OSError:
+            return {}
+        except Exception as error:
+            is_cut_off = self.client.status != "running"
+            return {} if is_cut_off else dict.fromkeys(given, Failed(error))
+        if answer["status"] != "OK":  # there was no call: what a task raises is in the result
+            return dict.fromkeys(given, Failed(answer["exception"]))
+        return dict(answer["result"])
+
+    async def _reaches(self, home: str) -> bool:
+        """Say whether a worker answers here; behind a wall it is spoken to by the scheduler."""
+        if home not in self._is_near:
+            asked = asyncio.ensure_future(self.client.rpc(home).identity())
+            await asyncio.wait([asked], timeout=REACH_S)
+            self._is_near[home] = asked.done() and asked.exception() is None
+            asked.cancel()
+        return self._is_near[home]
 
     def _collect(self, round_: _Round) -> None:
         """Wait a moment; take in what is done, and see which workers are there."""
-        pending = round_.pending
-        try:
-            self.client.sync(_wait_a_moment, _each_once(pending.values()))
-        except CancelledError as error:  # by the client, once the scheduler is gone
-            raise self._scheduler_lost() from error
-        of_status: dict[str, list[Any]] = {"finished": [], "error": []}
-        for future in _each_once(pending.values()):
-            of_status.setdefault(future.status, []).append(future)
-        if of_status["finished"]:
-            for done in self._fetch(of_status["finished"], round_):
-                for place, result in done.items():
-                    self._spent.append(pending.pop(place))
-                    kept = round_.errors if isinstance(result, Failed) else round_.done
-                    kept[place] = result
-        for future in of_status["error"]:  # of Dask itself: what a task raises comes as Failed
-            for place in [place for place, each in pending.items() if each is future]:
-                round_.errors[place] = Failed(future.exception())
-                self._spent.append(pending.pop(place))
-        if pending and time.monotonic() - self._heard > LOOK_S:
+        wait(set(round_.pending.values()), timeout=POLL_S)
+        for place, call in list(round_.pending.items()):
+            found = call.result() if call.done() else None
+            if found is None:
+                continue
+            if place not in found:
+                round_.broken.add(place)
+                continue
+            del round_.pending[place]
+            is_failed = isinstance(found[place], Failed)
+            (round_.errors if is_failed else round_.done)[place] = found[place]
+        until = time.monotonic() + LOOK_S
+        while {self._home[place] for place in round_.broken} & self._seen:
+            self._look()  # the scheduler may hear of a death later
+            if time.monotonic() > until:  # a broken line, or another worker at the same address
+                break
+            time.sleep(POLL_S)
+        if round_.pending and time.monotonic() - self._heard > LOOK_S:
             self._look()
 
-    def _fetch(self, ready: list[Any], round_: _Round) -> list[dict[int, Any]]:
-        """Fetch what is done, or nothing: its worker may have died with it, and a fetch waits on.
+    def _lost(self, round_: _Round) -> list[int]:
+        """Return the places that wait for an answer which will not come."""
+        gone = {place for place, home in self._home.items() if home not in self._seen}
+        return [place for place in round_.pending if place in round_.broken | gone]
 
-        Where the worker is slow and alive, the next try has more time.
-        """
-
-        async def fetch() -> Any:
-            return await self.client.gather(ready, errors="skip", direct=True, asynchronous=True)
-
-        try:
-            return list(self.client.sync(fetch, callback_timeout=round_.patience_s))
-        except TimeoutError:
-            round_.patience_s *= 2.0
-            return []
-        except (OSError, CancelledError) as error:
-            raise self._scheduler_lost() from error
+    def _cancel(self, round_: _Round, places: list[int]) -> None:
+        """Wait for some places no longer."""
+        for place in places:
+            round_.pending.pop(place).cancel()
+        round_.broken.difference_update(places)
 
     def _look(self) -> None:
-        """See which workers there are; a scheduler that says nothing for long is lost."""
+        """Ask the scheduler who is there; one that says nothing for long is lost."""
         try:
-            there = self._addresses()
+            if self.client.status != "running":
+                raise ConnectionError("the scheduler does not answer")
+            info = self.client.sync(self.client.scheduler.identity, callback_timeout=5)
         except (OSError, TimeoutError) as error:
             if time.monotonic() - self._heard > SCHEDULER_S:
                 raise self._scheduler_lost() from error
             time.sleep(POLL_S)
             return
+        # A task for the scheduler to see: it does not hear what is said to workers, and one that
+        # closes when it has nothing to do would close.
+        self.client.submit(int, key=f"tiebreak-is-here-{secrets.token_hex(4)}")
         self._heard = time.monotonic()
-        self.n_lost += len(self._seen.keys() - there)
-        self._seen = there
+        self.n_lost += len(self._seen - set(info["workers"]))
+        self._seen = set(info["workers"])
 
-    def _addresses(self) -> dict[str, int]:
-        """Ask the scheduler itself: what the client remembers may be old."""
-        if self.client.status not in ("running", "connecting"):
-            raise ConnectionError("the client is closed")
-        if self.client.status == "connecting":
-            raise ConnectionError("the scheduler does not answer")
-        info = self.client.sync(self.client.scheduler.identity, callback_timeout=5)
-        return {address: int(each["nthreads"]) for address, each in info["workers"].items()}
+    def _wait_for(self, n_workers: int, seconds: float) -> None:
+        """Wait for so many workers, but not longer than that."""
+        until = time.monotonic() + seconds
+        while len(self._seen) < n_workers and time.monotonic() < until:
+            time.sleep(POLL_S)
+            self._look()
+
+    def _wait_for_any(self) -> None:
+        self._wait_for(1, ALONE_S)
+        if not self._seen:
+            raise ClusterError(f"The cluster has no worker for {ALONE_S:.0f} s. {WAY_ON}")
 
     def _settle(self, places: Mapping[int, Any]) -> None:
         """Give each place a home; move some where workers came that have none."""
-        if not self._seen or time.monotonic() - self._heard > LOOK_S:
+        if time.monotonic() - self._heard > LOOK_S:
             self._heard = time.monotonic()
             self._look()
-        if not self._seen:
-            self._wait_for_any()
         self._rehome([p for p in places if self._home.get(p) not in self._seen])
         load = self._load()
-        while load and max(load.values()) - min(load.values()) > 1:
+        while max(load.values()) - min(load.values()) > 1:
             fullest = max(sorted(load), key=lambda address: load[address])
             emptiest = min(sorted(load), key=lambda address: load[address])
             self._home[max(p for p, home in self._home.items() if home == fullest)] = emptiest
@@ -175,13 +189,8 @@ class DaskExecutor:
         """Give places to the workers that have fewest, once a lost worker had time to return."""
         if not lost:
             return
-        n_before = len(set(self._home.values()))
-        until = time.monotonic() + (RETURN_S if self._home else 0.0)
-        while len(self._seen) < n_before and time.monotonic() < until:
-            time.sleep(POLL_S)
-            self._look()
-        if not self._seen:
-            self._wait_for_any()
+        self._wait_for(len(set(self._home.values())), RETURN_S)
+        self._wait_for_any()
         for place in lost:
             self._home.pop(place, None)
         for place in sorted(lost):
@@ -193,30 +202,21 @@ class DaskExecutor:
         count = Counter(self._home.values())
         return {address: count[address] for address in self._seen}
 
-    def _wait_for_any(self) -> None:
-        until = time.monotonic() + ALONE_S
-        while not self._seen:
-            if time.monotonic() > until:
-                raise ClusterError(f"The cluster has no worker for {ALONE_S:.0f} s. {WAY_ON}")
-            time.sleep(POLL_S)
-            self._look()
-
     def _redo(self, round_: _Round, lost: list[int]) -> None:
         """Give lost places to other workers, and ask again.
 
         Those that were at work in two deaths go one by one, so that it is found who kills.
         """
         round_.deaths.update(lost)
-        self._refuse_deadly(round_, lost)
-        for future in _each_once([round_.pending.pop(place) for place in lost]):
-            future.cancel()
-        self._rehome(lost)
+        self._refuse_deadly(round_, max(lost, key=lambda place: round_.deaths[place]))
+        self._cancel(round_, lost)
+        self._rehome([place for place in lost if self._home[place] not in self._seen])
         suspects = [place for place in lost if round_.deaths[place] >= MOST_DEATHS - 1]
         self._submit(round_, [place for place in lost if place not in suspects])
         for n, place in enumerate(suspects):
             self._rehome([place] if self._home[place] not in self._seen else [])
             self._submit(round_, [place])
-            while place in round_.pending and self._home[place] in self._seen:
+            while place in round_.pending and place not in self._lost(round_):
                 self._collect(round_)
             if place in round_.pending:  # its worker died: the others wait, and are not to blame
                 self._submit(round_, suspects[n + 1 :])
@@ -224,9 +224,8 @@ class DaskExecutor:
                 return
 
     @staticmethod
-    def _refuse_deadly(round_: _Round, lost: list[int]) -> None:
+    def _refuse_deadly(round_: _Round, worst: int) -> None:
         """Refuse a place at which every worker dies."""
-        worst = max(lost, key=lambda place: round_.deaths[place])
         n_deaths = round_.deaths[worst]
         if n_deaths < MOST_DEATHS:
             return
@@ -247,33 +246,24 @@ class DaskExecutor:
                 return ""
             return str(found)
 
-        with self._saying_what_is_lost():
-            self.client.wait_for_workers(1, timeout=ALONE_S)
-            found = dict(self.client.run(version))
+        self._look()
+        self._wait_for_any()
+        try:
+            found = {f"worker {each}": there for each, there in self.client.run(version).items()}
             found["the scheduler"] = self.client.run_on_scheduler(version)
+        except OSError as error:
+            raise self._scheduler_lost() from error
         for where, there in sorted(found.items()):
-            place = where if where == "the scheduler" else f"worker {where}"
             if not there:
                 raise ClusterError(
-                    f"tiebreak is not installed on {place}. Install tiebreak[dask] {__version__} "
+                    f"tiebreak is not installed on {where}. Install tiebreak[dask] {__version__} "
                     "on the scheduler and on every worker."
                 )
             if there != __version__:
                 raise ClusterError(
-                    f"tiebreak is {there} on {place} and {__version__} here. Install one version "
+                    f"tiebreak is {there} on {where} and {__version__} here. Install one version "
                     "everywhere."
                 )
-
-    @contextlib.contextmanager
-    def _saying_what_is_lost(self) -> Iterator[None]:
-        try:
-            yield
-        except TiebreakError:
-            raise
-        except TimeoutError:
-            raise ClusterError(f"The cluster has no worker for {ALONE_S:.0f} s. {WAY_ON}") from None
-        except (OSError, CancelledError) as error:
-            raise self._scheduler_lost() from error
 
     def _scheduler_lost(self) -> ClusterError:
         address = getattr(self.client.scheduler, "address", None) or "the cluster"
@@ -286,41 +276,23 @@ class Failed(NamedTuple):
     error: BaseException
 
 
-class Calls:
-    """Calls of a task for some places, on their worker; one that fails does not end the others.
-
-    Dask looks through tuples and dictionaries that it is given; into this it does not look.
-    """
-
-    def __init__(self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> None:
-        self.task = task
-        self.arguments = arguments
-
-    def __call__(self) -> dict[int, Any]:
-        """Return what came out, or what was raised, by place."""
-        done: dict[int, Any] = {}
-        for place, given in self.arguments.items():
-            try:
-                done[place] = self.task(*given)
-            except Exception as error:
-                done[place] = Failed(error)
-        return done
+async def do_calls(
+    task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]], dask_worker: Any
+) -> dict[int, Any]:
+    """On a worker: call a task for some places, in its threads; return what came out by place."""
+    offer_threads(dask_worker.state.nthreads)
+    pool = dask_worker.executors["default"]
+    loop = asyncio.get_running_loop()
+    made = [loop.run_in_executor(pool, _outcome, task, given) for given in arguments.values()]
+    return dict(zip(arguments, await asyncio.gather(*made), strict=True))
 
 
-async def _wait_a_moment(futures: list[Any]) -> None:
-    """Wait for futures, where the client talks.
-
-    A timeout that reached the driver would hold its frames, and all tables in them, in a cycle.
-    """
-    from distributed import wait
-
-    with contextlib.suppress(TimeoutError):
-        await wait(futures, timeout=POLL_S)
-
-
-def _each_once(futures: Iterable[Any]) -> list[Any]:
-    """Return futures without those that are there again, in their order."""
-    return list({future.key: future for future in futures}.values())
+def _outcome(task: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Return what a task returns or raises: one that fails does not end the others."""
+    try:
+        return task(*arguments)
+    except Exception as error:
+        return Failed(error)
 
 
 class _Round:
@@ -329,11 +301,11 @@ class _Round:
     def __init__(self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> None:
         self.task = task
         self.arguments = arguments
-        self.pending: dict[int, Any] = {}  # futures, by place; some share one
+        self.pending: dict[int, Future[dict[int, Any]]] = {}  # calls, by place; some share one
+        self.broken: set[int] = set()  # places whose call broke off
         self.done: dict[int, Any] = {}
         self.errors: dict[int, Failed] = {}
         self.deaths: Counter[int] = Counter()  # of workers, while a place was asked
-        self.patience_s = FETCH_S
 
 
 @contextlib.contextmanager

@@ -7,8 +7,10 @@ the oracle of every other executor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
+
+from tiebreak.kernels.threads import default_threads
 
 Result = TypeVar("Result")
 
@@ -35,3 +37,24 @@ class Serial:
     ) -> dict[int, Result]:
         """Call the task for every place, in their order."""
         return {place: task(*arguments[place]) for place in sorted(arguments)}
+
+
+def each_of(
+    executor: Executor, task: Callable[..., Result], arguments: Iterable[tuple[Any, ...]]
+) -> list[Result]:
+    """Call the task with each of several arguments; return what came out in their order."""
+    found = executor.each(task, dict(enumerate(arguments)))
+    return [found[place] for place in sorted(found)]
+
+
+_OFFERED: list[int] = []
+
+
+def offer_threads(n_threads: int) -> None:
+    """Let kernels in this process use so many threads: an engine knows how many are its own."""
+    _OFFERED[:] = [n_threads]
+
+
+def own_threads() -> int:
+    """Return how many threads a kernel may use."""
+    return _OFFERED[0] if _OFFERED else default_threads()

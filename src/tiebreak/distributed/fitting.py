@@ -16,10 +16,11 @@ from tiebreak._version import __version__
 from tiebreak.distributed import estimators, output, partitions, spread, starts
 from tiebreak.distributed.checkpoint import Checkpoint
 from tiebreak.distributed.estimators import Outcome
-from tiebreak.distributed.executor import Executor, Serial
+from tiebreak.distributed.executor import Executor
 from tiebreak.distributed.far_links import cut_far_tasks
+from tiebreak.distributed.named import Named, find_named, gather_named
 from tiebreak.distributed.output import LabelFiles
-from tiebreak.distributed.partitions import Crowd, Named
+from tiebreak.distributed.partitions import Crowd
 from tiebreak.distributed.sources import ReadOptions, Shard, find_shards
 from tiebreak.distributed.sweeper import Progress, Units
 from tiebreak.distributed.tables import rows_of
@@ -33,7 +34,6 @@ from tiebreak.distributed.units import (
 )
 from tiebreak.errors import ResponseError
 from tiebreak.gold import Gold
-from tiebreak.ids import Ids
 from tiebreak.inference import VariationalBayes
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
@@ -106,17 +106,14 @@ class DistributedFit:
 def fit_partitions(
     source: Any,
     out: str | os.PathLike[str],
-    *,
     estimator: Estimator,
-    executor: Executor | None = None,
-    links: Any = None,
-    gold: Any = None,
-    start: Any = None,
-    options: ClusterOptions | None = None,
+    executor: Executor,
+    options: ClusterOptions,
+    links: Any,
+    gold: Any,
+    start: Any,
 ) -> DistributedFit:
     """Fit an estimator to partitions and write the labels; see `tiebreak.distributed.fit`."""
-    executor = executor or Serial()
-    options = options or ClusterOptions()
     model = copy.copy(estimator)
     estimators.refuse_unable(model, has_links=links is not None)
     pairs = None if links is None else files.read_links(links)
@@ -125,19 +122,19 @@ def fit_partitions(
     folder = Path(os.path.realpath(out))
     work = output.prepare(folder, resume=options.resume, force=options.force)
     crowd = _look(executor, shards, known, work, options)
-    named = _find_named(executor, crowd, pairs, known)
+    named = find_named(executor, crowd, pairs, known)
     n_states = starts.n_states(model, crowd)
     is_far = pairs is not None and _named_bytes(named, n_states) > LINKED_BYTES
     _require_memory(crowd, named, n_states, is_far=is_far)
-    linked = output.subfolder(work, "linked") if is_far else None
-    inputs = _inputs(model, partitions.gather_named(executor, crowd, named, linked), pairs, known)
+    beside = work / "named"
+    inputs = _inputs(model, gather_named(executor, crowd, named, beside), pairs, known)
     tables = None if start is None else starts.start_tables(start, crowd, model)
     fingerprint = _fingerprint(crowd, model, pairs, known, tables)
     checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=options.resume)
     recipes = _recipes(crowd, named, model, tables, work, options)
     units = Units(executor, crowd, recipes, checkpoint, options.tell)
-    if linked is not None and inputs.link_codes is not None:
-        units.far = cut_far_tasks(model, inputs, n_states, linked, LINK_UNIT_BYTES)
+    if is_far and inputs.link_codes is not None:
+        units.far = cut_far_tasks(model, inputs, n_states, beside, LINK_UNIT_BYTES)
     try:
         sums = estimators.add_up(units, units.load())
         places = _places_of(crowd, named)
@@ -161,25 +158,10 @@ def _look(
     work: Path,
     options: ClusterOptions,
 ) -> Crowd:
-    parts = str(work / "parts")
-    arguments = {i: (i, shard, options.read, parts) for i, shard in enumerate(shards)}
-    found = executor.each(partitions.look, arguments)
-    looks = [found[i] for i in range(len(shards))]
+    looks = partitions.look_at(executor, shards, options.read, work / "parts")
     crowd = partitions.join(looks, None if gold is None else gold.classes, options.n_units)
     spread.require_apart(executor, crowd, work / "hashes")
     return crowd
-
-
-def _find_named(
-    executor: Executor, crowd: Crowd, links: Links | None, gold: Gold | None
-) -> list[Named]:
-    """Find the tasks that links and gold name, in every partition."""
-    names = Ids(()) if gold is None else gold.tasks
-    if links is not None and len(links):
-        names = links.tasks if not len(names) else ids.merge(names, links.tasks)
-    given = {i: (look.path, names) for i, look in enumerate(crowd.looks)}
-    found = executor.each(partitions.find_named, given)
-    return [found[i] for i in range(len(given))]
 
 
 def _inputs(model: Estimator, named: Any, links: Links | None, gold: Gold | None) -> Inputs:

@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak import link_graph
+from tiebreak.distributed.executor import own_threads
 from tiebreak.distributed.tables import opened
-from tiebreak.distributed.units import NOWHERE, kernels_for, own_threads
+from tiebreak.distributed.units import NOWHERE, kernels_for
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.exact_links import ascents
 from tiebreak.inference.exact_links.decode import decode

@@ -77,22 +77,11 @@ def prepare(folder: Path, *, resume: bool, force: bool) -> Path:
     return work
 
 
-def subfolder(work: Path, name: str) -> Path:
-    """Return a folder of work, made where it is not there."""
-    (work / name).mkdir(parents=True, exist_ok=True)
-    return work / name
-
-
 def finish(folder: Path, summary: dict[str, Any]) -> None:
     """Say that all labels are there, and remove what was needed for them."""
     with open_target(folder / SUCCESS) as out:
         out.write((json.dumps(summary, indent=1) + "\n").encode())
     shutil.rmtree(folder / WORK, ignore_errors=True)
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder of work, where there is one."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _clear(folder: Path) -> None:

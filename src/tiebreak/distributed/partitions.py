@@ -9,23 +9,25 @@ partition. What joins them is small: for each partition the row of each of its w
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 import zlib
+from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak import ids
-from tiebreak.distributed.executor import Executor
+from tiebreak.distributed.executor import Executor, each_of
 from tiebreak.distributed.sources import ReadOptions, Shard, naming, read_shard
 from tiebreak.errors import InputError, InputNote, note
 from tiebreak.files.array_folder import ABOUT
-from tiebreak.files.atomic_write import open_target
 from tiebreak.files.packed import read_packed, write_packed
 from tiebreak.ids import Ids
-from tiebreak.kernels import layout
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.kernels.contract import COMPILED_ROWS
+from tiebreak.kernels.layout import Codes
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
@@ -45,6 +47,9 @@ class Look(NamedTuple):
     span: tuple[Any, Any] | None  # the first and the last task id, where ids have an order
     seal: int  # of what the folder says of itself, checksums included
     notes: tuple[str, ...] = ()
+
+
+Looks = list[Look | None]  # of all partitions; None: there is nothing in it
 
 
 class Crowd(NamedTuple):
@@ -85,6 +90,12 @@ class Crowd(NamedTuple):
         )
 
 
+def look_at(executor: Executor, shards: list[Shard], options: ReadOptions, folder: Path) -> Looks:
+    """Look at every partition, where it lies."""
+    given = ((i, shard, options, str(folder)) for i, shard in enumerate(shards))
+    return each_of(executor, look, given)
+
+
 def look(index: int, shard: Shard, options: ReadOptions, folder: str) -> Look | None:
     """Check a partition, packed first where it is a table; None: there is nothing in it."""
     with warnings.catch_warnings(record=True) as caught:
@@ -110,6 +121,8 @@ def _pack(index: int, shard: Shard, options: ReadOptions, folder: str) -> str | 
 
 
 def _look(index: int, shard: Shard, path: str) -> Look | None:
+    if _is_large(Path(path)):
+        _load_kernels()
     crowd = read_packed(path)
     if not crowd.n_tasks:
         return None
@@ -127,6 +140,27 @@ def _look(index: int, shard: Shard, path: str) -> Look | None:
     )
 
 
+def _is_large(folder: Path) -> bool:
+    """Tell whether compiled kernels will sweep a partition, by its size alone."""
+    with contextlib.suppress(OSError):  # the reader says what is wrong with it
+        return (folder / "code.npy").stat().st_size > 4 * COMPILED_ROWS
+    return False
+
+
+@cache
+def _load_kernels() -> Thread:
+    """Start to load compiled code while partitions are read: that takes as long as some sweeps."""
+
+    def load() -> None:
+        from tiebreak.kernels.compiled import votes
+
+        votes.count_codes(np.zeros(1, np.int32), 1)
+
+    thread = Thread(target=load)
+    thread.start()
+    return thread
+
+
 def _span(tasks: Ids) -> tuple[Any, Any] | None:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -140,7 +174,7 @@ def _span(tasks: Ids) -> tuple[Any, Any] | None:
     return found["min"].as_py(), found["max"].as_py()
 
 
-def join(looks: list[Look | None], more_classes: Ids | None, n_units: int | None) -> Crowd:
+def join(looks: Looks, more_classes: Ids | None, n_units: int | None) -> Crowd:
     """Join partitions in their order: workers as they first appear, classes sorted."""
     kept = [each for each in looks if each is not None]
     _tell(looks, kept)
@@ -192,142 +226,6 @@ def in_classes(read: Responses, classes: Ids) -> Responses:
     return Responses(read.start, code, read.tasks, read.workers, classes, weight=read.weight)
 
 
-class Named(NamedTuple):
-    """Tasks of a partition that links or gold name."""
-
-    task: Codes  # ascending
-    names: Any  # their ids
-    length: Offsets  # responses of each
-
-
-def find_named(path: str, names: Ids) -> Named:
-    """Find the tasks that links or gold name in a partition."""
-    crowd = read_packed(path, is_checked=True)
-    found = codes_of(crowd.tasks, names)
-    task = np.unique(found[found >= 0]).astype(np.int32)
-    length = np.asarray(crowd.start[task + 1] - crowd.start[task])
-    return Named(task, crowd.tasks.take(task), length)
-
-
-def responses_on(
-    path: str, task: Codes, rows: Codes, classes: Ids, out: str | None
-) -> tuple[Codes, Floats | None] | str:
-    """Return the responses on some tasks of a partition, in the codes of all, sorted by task.
-
-    `rows` are those of the partition's workers. With `out` they are written there: many are not
-    sent, and their file is returned.
-    """
-    crowd = in_classes(read_packed(path, is_checked=True), classes)
-    whole = layout.ByTask(
-        crowd.start, crowd.code, np.empty(0, np.int8), np.empty(0, np.int64), 0, weight=crowd.weight
-    )
-    start, code = layout.responses_on(whole, task)
-    n_classes = np.int32(len(classes))
-    code = rows[code // n_classes] * n_classes + code % n_classes
-    order = np.lexsort((code, np.repeat(np.arange(len(task)), np.diff(start))))
-    code = code[order].astype(np.int32)
-    weight = None if crowd.weight is None else layout.weights_on(whole, task)[order]  # type: ignore[index]
-    if out is None:
-        return code, weight
-    with open_target(out) as file:
-        columns: dict[str, Any] = (
-            {"code": code} if weight is None else {"code": code, "weight": weight}
-        )
-        np.savez(file, **columns)
-    return out
-
-
-def codes_of(tasks: Ids, names: Ids) -> Codes:
-    """Return the code of each name, without a Python object for each task: there may be millions.
-
-    >>> import pyarrow as pa
-    >>> codes_of(Ids(pa.array(["a", "b"])), Ids(["b", "z"])).tolist()
-    [1, -1]
-    """
-    import pyarrow as pa
-
-    if not len(names):
-        return np.empty(0, dtype=np.int32)
-    if ids.is_arrow(tasks.values) and not ids.is_arrow(names.values):
-        try:
-            names = Ids(pa.array(list(names)))
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            return tasks.codes(names)  # of several types: slow, and right
-    return tasks.codes(names)
-
-
-def gather_named(
-    executor: Executor, crowd: Crowd, found: list[Named], folder: Path | None = None
-) -> Responses:
-    """Return responses on all named tasks, in the order of partitions and of tasks in them.
-
-    With a folder they lie there, in arrays that are mapped, not held: workers write what they have.
-    """
-    pieces = executor.each(
-        responses_on,
-        {
-            i: (crowd.looks[i].path, each.task, crowd.rows[i], crowd.classes, _piece(folder, i))
-            for i, each in enumerate(found)
-        },
-    )
-    length = np.concatenate([each.length for each in found])
-    start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    code, weight = _together([pieces[i] for i in range(len(found))], int(start[-1]), folder)
-    if folder is not None:
-        np.save(folder / "start.npy", start)
-    tasks = _joined([each.names for each in found])
-    ordered = crowd.looks[0].is_class_ordered
-    return Responses(
-        start, code, tasks, crowd.workers, crowd.classes, is_class_ordered=ordered, weight=weight
-    )
-
-
-def _piece(folder: Path | None, index: int) -> str | None:
-    return None if folder is None else str(folder / f"piece-{index:05d}.npz")
-
-
-def _together(pieces: list[Any], n: int, folder: Path | None) -> tuple[Codes, Floats | None]:
-    """Put the responses of partitions side by side, one partition after the other."""
-    opened = (_open_piece(each) for each in pieces)
-    code = _column(folder, "code", n, np.int32)
-    weight: Floats | None = None
-    low = 0
-    for part, its_weight in opened:
-        high = low + len(part)
-        code[low:high] = part
-        if its_weight is not None and weight is None:
-            weight = _column(folder, "weight", n, np.float64)
-            weight[:] = 1.0
-        if its_weight is not None and weight is not None:
-            weight[low:high] = its_weight
-        low = high
-    return code, weight
-
-
-def _open_piece(piece: Any) -> tuple[Codes, Floats | None]:
-    if not isinstance(piece, str):
-        return piece  # type: ignore[no-any-return]
-    with np.load(piece) as kept:
-        found = kept["code"], kept.get("weight")
-    Path(piece).unlink()
-    return found
-
-
-def _column(folder: Path | None, name: str, n: int, dtype: Any) -> Any:
-    if folder is None or not n:
-        return np.empty(n, dtype)
-    return np.asarray(np.lib.format.open_memmap(folder / f"{name}.npy", "w+", dtype, (n,)))
-
-
-def _joined(columns: list[Any]) -> Ids:
-    import pyarrow as pa
-
-    if all(ids.is_arrow(column) for column in columns):
-        widest = next((c for c in columns if len(c)), columns[0])
-        return Ids(pa.concat_arrays([column.cast(widest.type) for column in columns]))
-    return Ids([name for column in columns for name in ids.as_list(column)])
-
-
 def _join_classes(looks: list[Look], more: Ids | None) -> Ids:
     first = looks[0]
     classes = first.classes
@@ -372,7 +270,7 @@ def _require_type(look: Look, first: Look) -> None:
         )
 
 
-def _tell(looks: list[Look | None], kept: list[Look]) -> None:
+def _tell(looks: Looks, kept: list[Look]) -> None:
     """Say what was found: empty shards, and what was dropped, merged or guessed in others."""
     n_empty = len(looks) - len(kept)
     if n_empty:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids
-from tiebreak.distributed.executor import Executor
+from tiebreak.distributed.executor import Executor, each_of
 from tiebreak.distributed.partitions import Crowd, Look, in_classes
 from tiebreak.errors import InputError, InputNote, note
 from tiebreak.files.atomic_write import open_folder
@@ -41,14 +41,12 @@ def require_apart(executor: Executor, crowd: Crowd, folder: Path) -> None:
     if _spans_are_apart(crowd.looks) or len(crowd.looks) < 2:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    given = {i: (i, look.path, str(folder)) for i, look in enumerate(crowd.looks)}
-    executor.each(write_hashes, given)
+    paths = enumerate(look.path for look in crowd.looks)
+    each_of(executor, write_hashes, ((*each, str(folder)) for each in paths))
     n_buckets = max(1, crowd.n_tasks // BUCKET_TASKS)
     n_parts = len(crowd.looks)
-    shared = executor.each(
-        shared_hashes, {b: (b, n_buckets, n_parts, str(folder)) for b in range(n_buckets)}
-    )
-    hashes = np.concatenate([shared[b] for b in range(n_buckets)])
+    buckets = ((b, n_buckets, n_parts, str(folder)) for b in range(n_buckets))
+    hashes = np.concatenate(each_of(executor, shared_hashes, buckets))
     if len(hashes):
         _compare_ids(executor, crowd, hashes)
     shutil.rmtree(folder, ignore_errors=True)
@@ -84,11 +82,11 @@ def ids_with(path: str, hashes: Hashes) -> list[Any]:
 def _compare_ids(executor: Executor, crowd: Crowd, hashes: Hashes) -> None:
     """Refuse ids that several partitions have; equal hashes of different ids are no harm."""
     some = hashes[:1000]
-    found = executor.each(ids_with, {i: (look.path, some) for i, look in enumerate(crowd.looks)})
+    found = each_of(executor, ids_with, ((look.path, some) for look in crowd.looks))
     first: dict[Any, int] = {}
     twice: dict[Any, tuple[int, int]] = {}
-    for i in range(len(crowd.looks)):
-        for name in found[i]:
+    for i, names in enumerate(found):
+        for name in names:
             if name in first:
                 twice.setdefault(name, (first[name], i))
             else:
@@ -174,26 +172,20 @@ def shuffle(executor: Executor, crowd: Crowd, out: Path, n_parts: int | None = N
     with open_folder(out) as beside:
         pieces = beside / ".pieces"
         pieces.mkdir()
-        looks = enumerate(crowd.looks)
-        executor.each(
-            split_partition,
-            {i: (i, look.path, crowd.classes, n_parts, str(pieces)) for i, look in looks},
-        )
-        made = executor.each(
-            join_pieces,
-            {
-                b: (b, len(crowd.looks), crowd.classes, str(pieces), str(beside))
-                for b in range(n_parts)
-            },
-        )
+        paths = enumerate(look.path for look in crowd.looks)
+        how = (crowd.classes, n_parts, str(pieces))
+        each_of(executor, split_partition, ((*each, *how) for each in paths))
+        where = (len(crowd.looks), crowd.classes, str(pieces), str(beside))
+        made = each_of(executor, join_pieces, ((part, *where) for part in range(n_parts)))
         shutil.rmtree(pieces)
-    n_repeats = sum(each[1] for each in made.values() if each is not None)
+    kept = [each for each in made if each is not None]
+    n_repeats = sum(n for _, n in kept)
     if n_repeats:
         note(
             f"{counted(n_repeats, 'response')} repeat a worker on a task; the last one counts, in "
             "the order of the shards."
         )
-    return [str(out / each[0]) for _, each in sorted(made.items()) if each is not None]
+    return [str(out / name) for name, _ in kept]
 
 
 def split_partition(index: int, path: str, classes: Ids, n_parts: int, folder: str) -> int:

@@ -82,47 +82,37 @@ class Units:
         self.last_number = VOTES
         self.bound: float | None = None
 
-    def ask(self, what: str, *arguments: Any, has_recipe: bool = False) -> list[Any]:
+    def ask(self, what: str, *arguments: Any) -> list[Any]:
         """Have every unit do something, from where the fit stands; return what each says.
 
         An argument that is a pair of tables is cut to the rows of each unit.
         """
         sent = [self.sent(each) for each in arguments]
-        given = [tuple(self.cut(u, each) for each in sent) for u in range(len(self.recipes))]
-        return self.ask_each(what, given, has_recipe=has_recipe)
+        return self.ask_each(
+            what, [tuple(self.cut(u, each) for each in sent) for u in range(len(self.recipes))]
+        )
 
-    def ask_each(
-        self, what: str, arguments: list[tuple[Any, ...]], *, has_recipe: bool = False
-    ) -> list[Any]:
+    def ask_each(self, what: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
         """Have every unit do something, each with arguments of its own."""
-        return self._ask(self._asks(what, arguments, has_recipe=has_recipe))
+        return self._ask(self._asks(what, arguments, 0, self.state.number))
 
     def ask_links(self, what: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
         """Have every link unit do something with its arguments, from where the ascent stands."""
         at = None if what == "open_links" else self.state.number
-        return self._ask(self._link_asks(what, arguments, at))
+        return self._ask(self._asks(what, arguments, len(self.recipes), at))
 
     def _asks(
-        self, what: str, arguments: list[tuple[Any, ...]], *, has_recipe: bool = False
+        self, what: str, arguments: list[tuple[Any, ...]], first: int, at: int | None
     ) -> dict[int, Ask]:
+        """Return what is asked, by unit; one that is nowhere yet may have to be made."""
         asks = {
-            u: Ask(f"{self.fit}/{u}", what, given, self.state.number)
-            for u, given in enumerate(arguments)
+            u: Ask(f"{self.fit}/{u}", what, given, at)
+            for u, given in enumerate(arguments, start=first)
         }
-        if has_recipe:
-            asks = {u: ask._replace(**self._way_back(u)) for u, ask in asks.items()}
-        return asks
-
-    def _link_asks(
-        self, what: str, arguments: list[tuple[Any, ...]], at: int | None
-    ) -> dict[int, Ask]:
-        first = len(self.recipes)
-        asks = {
-            first + u: Ask(f"{self.fit}/{first + u}", what, given, at)
-            for u, given in enumerate(arguments)
-        }
-        if at is None:  # a unit that is anywhere may be nowhere
-            asks = {u: ask._replace(recipe=self._way_back(u)["recipe"]) for u, ask in asks.items()}
+        if what == "load":
+            return {u: ask._replace(**self._way_back(u)) for u, ask in asks.items()}
+        if at is None:
+            return {u: ask._replace(recipe=self._way_back(u)["recipe"]) for u, ask in asks.items()}
         return asks
 
     def _ask(self, asks: dict[int, Ask]) -> list[Any]:
@@ -136,10 +126,8 @@ class Units:
 
     def _way_back(self, unit: int) -> dict[str, Any]:
         """Return what brings a unit to where the fit stands, wherever it is."""
-        tables = self.state.tables
         if unit < len(self.recipes):
-            own = None if tables is None else self.cut(unit, tables)
-            return {"recipe": self.recipes[unit], "tables": own}
+            return {"recipe": self.recipes[unit], "tables": self.cut(unit, self.state.tables)}
         assert self.far is not None
         at = unit - len(self.recipes)
         way = (self.far.begins[at], self.far.tables[at]) if self.far.tables else None
@@ -147,7 +135,7 @@ class Units:
 
     def load(self) -> list[Loaded]:
         """Load every unit."""
-        return self.ask("load", has_recipe=True)
+        return self.ask("load")
 
     def sweep(self, tables: Logs) -> Swept:
         """Sweep all units; return the sums. What a checkpoint holds is not made again."""
@@ -176,14 +164,15 @@ class Units:
 
     def _sweep(self, number: int, tables: Any) -> tuple[Swept, LinkSwept | None]:
         own = [(number, self.cut(u, tables)) for u in range(len(self.recipes))]
-        asks = self._asks("sweep", own)
+        asks = self._asks("sweep", own, 0, self.state.number)
         if self.far is not None:
             is_first = not self.far.tables
             given = [
                 (number, each, begin if is_first else None)
                 for each, begin in zip(self._link_tables(tables), self.far.begins, strict=True)
             ]
-            asks |= self._link_asks("sweep", given, None if is_first else self.state.number)
+            at = None if is_first else self.state.number
+            asks |= self._asks("sweep", given, len(own), at)
         found = self._ask(asks)
         sums = self._add(found[: len(own)])
         return sums, None if self.far is None else self.far.take(found[len(own) :])

@@ -8,8 +8,6 @@ makes that sweep, and is where it was, bit by bit.
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -17,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import files
+from tiebreak.distributed.executor import own_threads
 from tiebreak.distributed.partitions import in_classes
 from tiebreak.distributed.sources import naming
 from tiebreak.distributed.tables import (
@@ -34,11 +33,10 @@ from tiebreak.inference import honest, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.overturned import Overturned
 from tiebreak.inference.worker_models import one_class
-from tiebreak.kernels import layout, reference
+from tiebreak.kernels import counting, layout, reference
 from tiebreak.kernels.contract import COMPILED_LINKED, COMPILED_ROWS, Backend, choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
-from tiebreak.kernels.threads import default_threads
 from tiebreak.labels import Labels
 from tiebreak.wording import first_few
 
@@ -147,7 +145,7 @@ class Part:
             crowd.start, crowd.code, role, n_codes, recipe.n_states, crowd.weight
         )
         self.backend = kernels_for(recipe.backend, crowd.n_responses)
-        self.is_compiled = self.backend is not reference and crowd.weight is None
+        self.large = counting.LARGE if self.backend is reference else 0
         self.n_threads = recipe.n_threads or own_threads()
         self.q = self._place(self._votes())
         self.sweeper = HostSweeper(self.backend, self.tasks, self.q, self.n_threads)
@@ -165,14 +163,9 @@ class Part:
         return np.asarray(mapped)
 
     def _votes(self) -> Floats:
-        """Return shares of votes; with NumPy they cost as much as five sweeps."""
+        """Return where q starts: at shares of votes, which NumPy takes five sweeps for."""
         n_classes = self.crowd.n_classes
-        if self.is_compiled:
-            from tiebreak.kernels.compiled import votes
-
-            shares = votes.vote_shares(self.tasks.start, self.tasks.code, n_classes)
-        else:
-            shares = vb.majority(self.tasks, n_classes)
+        shares = counting.majority(self.tasks, n_classes, self.large)
         n_subtypes = self.recipe.n_states // n_classes
         if n_subtypes == 1:
             return shares
@@ -181,11 +174,7 @@ class Part:
 
     def count_answers(self) -> Offsets:
         """Return how often each worker gave each label, (n_workers, n_classes)."""
-        if not self.is_compiled:
-            return one_class.count_answers(self.crowd)
-        from tiebreak.kernels.compiled import votes
-
-        by_code = votes.count_codes(self.tasks.code, self.tasks.n_codes)
+        by_code = counting.count_codes(self.tasks.code, self.tasks.n_codes, self.large)
         return by_code.reshape(-1, self.crowd.n_classes)
 
     def n_votes(self) -> float:
@@ -385,13 +374,3 @@ def kernels_for(backend: str, n_responses: int, n_linked: int = 0) -> Backend:
     is_large = n_responses >= COMPILED_ROWS or n_linked >= COMPILED_LINKED
     name = ("numba" if is_large else "numpy") if backend == "auto" else backend
     return choose_backend(name, n_responses, n_linked)
-
-
-def own_threads() -> int:
-    """Return how many threads a kernel may use: those of a Dask worker, or of this process."""
-    if "distributed" in sys.modules:
-        from distributed import get_worker
-
-        with contextlib.suppress(ValueError):  # this is no worker
-            return int(get_worker().state.nthreads)
-    return default_threads()

@@ -149,6 +149,9 @@ def read_ids(file: Path) -> Ids:
     try:
         with pa.memory_map(str(file)) as source:
             (column,) = pa.ipc.open_file(source).read_all().columns
+        is_large = file.stat().st_size >= MAPPED_BYTES
+        if is_large and column.num_chunks == 1:  # to combine is to copy
+            return Ids(column.chunk(0))
         return Ids(column.combine_chunks())
     except pa.ArrowException as error:
         raise ValueError(f"{file.name}: {error}") from None

@@ -10,22 +10,22 @@ LARGE = 5_000_000  # responses: below, NumPy takes no time
 TASKS_AT_ONCE = 1 << 20
 
 
-def count_codes(code: Codes, n_codes: int) -> Offsets:
-    """Return how often each code occurs, (n_codes,).
+def count_codes(code: Codes, n_codes: int, large: int = LARGE) -> Offsets:
+    """Return how often each code occurs, (n_codes,); compiled where there are so many.
 
     >>> count_codes(np.array([3, 1, 3]), 4).tolist()
     [0, 1, 0, 2]
     """
-    if len(code) < LARGE:
+    if len(code) < large:
         return np.bincount(code, minlength=n_codes).astype(np.int64)
     from tiebreak.kernels.compiled import votes
 
     return votes.count_codes(code, n_codes)
 
 
-def majority(tasks: ByTask, n_classes: int) -> Floats:
+def majority(tasks: ByTask, n_classes: int, large: int = LARGE) -> Floats:
     """Return vote shares, uniform where a task has no votes: [eq:majority]."""
-    if len(tasks.code) >= LARGE and tasks.weight is None:
+    if len(tasks.code) >= large and tasks.weight is None:
         from tiebreak.kernels.compiled import votes
 
         return votes.vote_shares(tasks.start, tasks.code, n_classes)

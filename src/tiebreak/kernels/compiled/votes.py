@@ -35,13 +35,13 @@ def count_codes(code: Codes, n_codes: int) -> Offsets:
 
 @kernel
 def _share(start: Offsets, code: Codes, first: int, last: int, shares: Floats) -> None:
-    n_classes = shares.shape[1]
+    n_classes = np.uint32(shares.shape[1])  # to divide 32 bits takes less than 64
     for task in range(first, last):
         n_votes = start[task + 1] - start[task]
         for label in range(n_classes):
             shares[task, label] = 0.0 if n_votes else 1.0 / n_classes
         for place in range(start[task], start[task + 1]):
-            shares[task, code[place] % n_classes] += 1.0
+            shares[task, np.uint32(code[place]) % n_classes] += 1.0
         if n_votes:
             for label in range(n_classes):
                 shares[task, label] /= n_votes
