@@ -10,7 +10,7 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.errors import OptionError, ResponseError, note
 from tiebreak.ids import MISSING, Coder, Column, Ids
-from tiebreak.kernels.contract import COMPILED_INTAKE, COMPILED_ROWS
+from tiebreak.kernels.contract import COMPILED_INTAKE, COMPILED_ROWS, repays_compiled_intake
 from tiebreak.kernels.ingest import reference
 from tiebreak.kernels.ingest.reference import Arranged, Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
@@ -202,7 +202,7 @@ def arrange(
 ) -> Arranged:
     """Sort responses by task, compiled where there are many: `parts` is then used up."""
     n_responses = sum(len(part.task) for part in parts)
-    if n_responses < COMPILED_INTAKE or n_workers * len(new_label) >= INT32_END:
+    if not repays_compiled_intake(n_responses) or n_workers * len(new_label) >= INT32_END:
         return reference.arrange(parts, n_tasks, new_label, keep_last=keep_last)
     from tiebreak.kernels.ingest import sort_by_task
 
