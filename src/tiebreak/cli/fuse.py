@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, number_or, trusted_workers, workers_named
+from tiebreak.cli.arguments import (
+    STANDARD,
+    check_files,
+    number_or,
+    refuse_model_name,
+    trusted_workers,
+    workers_named,
+)
 from tiebreak.cli.cluster import (
     FuseWish,
     fuse_partitions,
@@ -30,13 +37,13 @@ from tiebreak.cli.decisions import (
 from tiebreak.cli.errors import is_terminal, print_message, working
 from tiebreak.cli.imports import takes_import_options
 from tiebreak.cli.link_options import flags_of, takes_link_options
-from tiebreak.cli.models import Keep, refuse_model_name
 from tiebreak.cli.options import (
     Classes,
     Columns,
     FoldLabels,
     Force,
     GoldFile,
+    Keep,
     LinkSampling,
     LinksFile,
     Quiet,

@@ -7,14 +7,17 @@ from typing import Annotated
 
 import typer
 
-from tiebreak.cli.arguments import check_files
+from tiebreak.cli.arguments import (
+    check_files,
+    refuse_model_name,
+)
 from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.models import ModelFile, refuse_model_name
 from tiebreak.cli.options import (
     Columns,
     GoldFile,
     LinkSampling,
     LinksFile,
+    ModelFile,
     Quiet,
     Repeats,
     open_files,

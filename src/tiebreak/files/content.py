@@ -22,6 +22,8 @@ STANDARD_INPUT = "standard input"
 NEAR = 0.75  # of difflib: the name of a file that may have been meant; "asking" is not "missing"
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+PACKED = ".tb"  # the name of a folder of packed responses ends so (see `packed.py`)
+ABOUT = "about.json"  # in a folder of arrays: what it is
 EXTENSIONS: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -66,6 +68,14 @@ def read_content(origin: str | os.PathLike[str] | IO[Any]) -> Content:
         raise InputError(f"{content.name} is empty: it has no header and no rows.{again}")
     rewritten = as_plain_utf8(content.data, content.name)
     return content if rewritten is None else Content(content.name, rewritten)
+
+
+def is_packed(target: Any) -> bool:
+    """Tell whether a path names a folder of packed responses, there or to be made."""
+    if not isinstance(target, str | os.PathLike) or target == "-":
+        return False
+    path = Path(target)
+    return path.suffix.lower() == PACKED or (path / ABOUT).is_file()
 
 
 def format_of(content: Content, asked: str | None) -> Format:

@@ -349,14 +349,22 @@ class VariationalBayes(Estimator):
             choose_backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
-            gold_weight=gold_weights.find(
-                *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
-                has_links=inputs.link_codes is not None,
-            ),
+            gold_weight=self._gold_weight_of_each(patterns, inputs),
         )
         if self.worker_model_ == COMMUNITIES and self._communities is not None:
             problem = problem._replace(workers=self._communities)
+        if self.saw_all is None:
+            return problem
         return silence.with_silence(problem, self.saw_all, crowd.workers, self.gold_weight)
+
+    def _gold_weight_of_each(self, patterns: Patterns, inputs: Inputs) -> Floats | None:
+        """Return how often a known task counts for each worker; None: once."""
+        if inputs.gold_codes is None:
+            return None
+        return gold_weights.find(
+            *(self.gold_weight, inputs.gold_codes, patterns, inputs.responses.n_classes),
+            has_links=inputs.link_codes is not None,
+        )
 
     def _choose_model(
         self, patterns: Patterns, inputs: Inputs, by_pattern: Inputs, q: Floats | None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tiebreak.errors import OptionError
-from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
 from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets
 from tiebreak.kernels.network import Cliques, Network, Parts
 from tiebreak.kernels.sweeper import Sweeper, SweepKernels
 from tiebreak.options import PROCESSOR
+
+if TYPE_CHECKING:
+    from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
 
 BACKENDS = ("auto", "numpy", "numba", "cuda")
 COMPILED_ROWS = 200_000  # responses fitted; below, numba costs more than it saves

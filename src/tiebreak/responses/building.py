@@ -15,7 +15,6 @@ from tiebreak.kernels.ingest import reference
 from tiebreak.kernels.ingest.reference import Arranged, Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.threads import default_threads, for_each
-from tiebreak.responses.voting import vote
 from tiebreak.responses.weights import arrange_weighted, check_length
 from tiebreak.source import NOWHERE, Source
 
@@ -232,6 +231,8 @@ def _narrow(codes: Codes, n: int, kind: type[np.unsignedinteger[Any]]) -> Any:
 
 def _vote(built: Built) -> Built:
     """Keep what each worker said most often on each task, and say how often that is nothing."""
+    from tiebreak.responses.voting import vote
+
     voted = vote(built.start, built.code, len(built.classes), built.weight)
     note(
         f"{built.n_repeats:,} responses repeat a worker on a task; the majority of a worker's "

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import tiebreak as tb
 from tiebreak.cli.app import app
-from tiebreak.files.formats import FORMATS, locate
+from tiebreak.files.formats import locate
+from tiebreak.files.formats.registry import FORMATS
 
 PEOPLE = ("ann", "bob", "cat")
 USERS = tuple(f"11111111-1111-1111-1111-11111111111{i}" for i in range(3))

@@ -17,7 +17,6 @@ from tiebreak.inference.exact_links import starts
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.exact_links.merge import Merged
 from tiebreak.inference.exact_links.starts import LinkedGroups
-from tiebreak.inference.exact_links.subtypes import SubtypeLinks
 from tiebreak.inference.link_errors import learnt
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
@@ -89,6 +88,8 @@ def join(
     """Return joint inference of linked tasks; `log_odds` are those of the soft links."""
     given = (tasks, merged, soft, log_odds, n_classes, backend, n_threads)
     if n_states > n_classes:
+        from tiebreak.inference.exact_links.subtypes import SubtypeLinks
+
         return SubtypeLinks(*given, n_subtypes=n_states // n_classes)
     unit = units_of_copies(links, tasks.n_tasks)
     return ExactLinks(*given, takes_everyone=takes_everyone, unit=unit)
