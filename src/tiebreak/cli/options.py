@@ -44,6 +44,9 @@ GoldFile = Annotated[
 TasksFile = Annotated[
     str | None, typer.Option(help="Table of task: also those without responses.", metavar="FILE")
 ]
+AmongFile = Annotated[
+    str | None, typer.Option(help="Table of task: ask about these only.", metavar="FILE")
+]
 Columns = Annotated[
     str | None,
     typer.Option(help="Names of columns, in any table: task=…,left=…", metavar="PAIRS"),

@@ -9,10 +9,10 @@ import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
 from tiebreak.cli.errors import print_message, stages
-from tiebreak.cli.fuse import WorkerModelName
 from tiebreak.cli.imports import FormatName, Question, format_choices, texts_of_export
 from tiebreak.cli.judging import Accepts, SystemsFile, require_both
 from tiebreak.cli.link_options import flags_of, takes_link_options
+from tiebreak.cli.model_options import WorkerModelName
 from tiebreak.cli.options import (
     Classes,
     Columns,
