@@ -31,7 +31,7 @@ from tiebreak.cli.decisions import (
 )
 from tiebreak.cli.errors import is_terminal, print_message, working
 from tiebreak.cli.imports import Imports, takes_import_options
-from tiebreak.cli.link_options import flags_of, takes_link_options
+from tiebreak.cli.link_options import refuse_without_links, takes_link_options
 from tiebreak.cli.model_options import Method, build_estimator, takes_model_options
 from tiebreak.cli.options import (
     Classes,
@@ -261,9 +261,7 @@ def _refuse_misuse(
     are_exact = links and method != "gibbs" and not isinstance(link_options, MeanFieldOptions)
     if to.doubtful and not are_exact:
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
-    if not links and (link_options or "on_contradiction" in model_options):
-        unused = flags_of(link_options) if link_options else ["--on-contradiction"]
-        raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
+    refuse_without_links(links, link_options, model_options.get("on_contradiction"))
     if to.worker_summary and method == "mv":
         raise typer.BadParameter(
             "--method mv does not model workers; --worker-summary needs it to."
