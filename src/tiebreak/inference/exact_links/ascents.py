@@ -20,7 +20,7 @@ from tiebreak.inference.exact_links.starts import LinkedGroups
 from tiebreak.inference.link_errors import learnt
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
-from tiebreak.kernels.contract import Backend
+from tiebreak.kernels.contract import Backend, sweeps_nodes
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 from tiebreak.kernels.sweeper import Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
@@ -92,6 +92,10 @@ def join(
 
         return SubtypeLinks(*given, n_subtypes=n_states // n_classes)
     unit = units_of_copies(links, tasks.n_tasks)
+    if sweeps_nodes(backend) and not len(log_odds):
+        from tiebreak.inference.exact_links.on_device import DeviceLinks
+
+        return DeviceLinks(*given, unit=unit)
     return ExactLinks(*given, takes_everyone=takes_everyone, unit=unit)
 
 
