@@ -40,8 +40,8 @@ in any order; {result["same_labels"]:.2%} of the labels are the same (compared a
 size). crowd-kit's time grows with the power {result["crowd_kit_exponent"]} of the size, so that it
 would finish about {result["crowd_kit_in_ten_minutes"]:,.0f} responses in ten minutes; the smaller
 size was measured to keep the run short.
-Tables of up to 3,000,000 rows are read without compiled code, which takes a second to load: a
-first read is sooner for it, a later one slower than it could be.
+A first table of up to 3,000,000 rows is read without compiled code, which takes a second to load.
+Once a fit has loaded it, as here, tables are read by it from 200,000 rows on.
 
 | | tiebreak | crowd-kit | ratio ({len(fit["ratios"])} interleaved pairs) |
 |---|---|---|---|

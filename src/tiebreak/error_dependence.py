@@ -12,7 +12,8 @@ from scipy import sparse
 from tiebreak import files
 from tiebreak.errors import InputError
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.responses import Responses, plurality
+from tiebreak.responses import Responses
+from tiebreak.responses.weighing import plurality
 
 N_BOOTSTRAP = 400
 INTERVAL = (2.5, 97.5)  # percent of the bootstrap draws

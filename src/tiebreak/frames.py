@@ -7,7 +7,6 @@ from typing import Any
 
 from tiebreak.errors import InputError, OptionError
 from tiebreak.ids import Column, is_arrow
-from tiebreak.markup import tag
 
 FRAMES = ("pandas", "polars", "pyarrow")
 LONGEST = 40  # characters of a cell
@@ -51,6 +50,8 @@ def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[object]])
     >>> as_html("1 row", ["task"], [["<b>"]])
     '<div>1 row<table><tr><th>task</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
     """
+    from tiebreak.markup import tag
+
     head = tag("tr", *(tag("th", name) for name in header))
     body = [tag("tr", *(tag("td", _cell(value)) for value in row)) for row in rows]
     return tag("div", title, tag("table", head, *body) if header else None)

@@ -15,6 +15,7 @@ import pytest
 import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.cli import fuse as fuse_room
+from tiebreak.cli import model_options
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
@@ -94,7 +95,7 @@ def test_every_option_reaches_the_estimator(
     options: list[str], parameters: dict[str, object],
 ) -> None:  # fmt: skip
     seen = {}
-    build = fuse_room.build_estimator
+    build = model_options.build_estimator
 
     def watch(method: Any, chosen: dict[str, Any]) -> Any:
         seen.update(build(method, chosen).get_params())

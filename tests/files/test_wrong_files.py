@@ -43,6 +43,27 @@ class TestPath:
             read_responses(str(tmp_path / "responses.csv"))
         assert "Did you mean" not in str(caught.value)
 
+    @pytest.mark.parametrize(
+        ("missing", "there", "meant"),
+        [
+            ("missing.csv", ["asking.svg", "asking.csv"], None),  # neither readable nor near
+            ("labels.csv", ["labels.svg", "labels.png"], None),  # near, but no tables
+            ("labels.csv", ["labels.svg", "labels.csv.gz"], "labels.csv.gz"),
+            ("labels.csv", ["label.tsv", "label.csv"], "label.csv"),
+            ("labels", ["labels.parquet"], "labels.parquet"),
+            ("run.eval", ["runs.eval", "other.csv"], "runs.eval"),  # as odd as what was asked for
+        ],
+    )
+    def test_only_what_is_near_and_could_be_read_is_suggested(
+        self, tmp_path: Path, missing: str, there: list[str], meant: str | None
+    ) -> None:
+        for name in there:
+            (tmp_path / name).write_text("task,worker,label\n")
+        with pytest.raises(FileError) as caught:
+            read_responses(tmp_path / missing)
+        hint = "Did you mean" if meant is None else f"Did you mean {tmp_path / meant}?"
+        assert (hint in str(caught.value)) is (meant is not None)
+
     def test_a_missing_folder_is_said(self, tmp_path: Path) -> None:
         with pytest.raises(FileError, match=r"the folder .*nowhere does not exist"):
             read_responses(tmp_path / "nowhere" / "r.csv")

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tiebreak.ids import coder_for, encode, encoding
+from tiebreak.ids import Ids, coder_for, encoding
 from tiebreak.kernels.contract import COMPILED_INTAKE
+from tiebreak.kernels.layout import Codes
 
 texts = st.text(max_size=20) | st.sampled_from(["", "12345678", "123456789", "1234567812345678"])
 wholes = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 40)
@@ -30,6 +31,12 @@ def coded(batches: list[pa.Array]) -> tuple[list[int], list[Any]]:
     codes = [code for batch in batches for code in coder.add(batch).tolist()]
     assert len(coder) == len(coder.names())
     return codes, list(coder.names())
+
+
+def compiled_codes(column: pa.Array) -> tuple[Codes, Ids]:
+    """Code a column at once, as where there are many rows."""
+    coder = coder_for(column, COMPILED_INTAKE)
+    return coder.add(column), coder.names()
 
 
 @given(st.lists(st.lists(st.none() | texts, max_size=30), min_size=1, max_size=4))
@@ -69,7 +76,7 @@ def test_the_largest_numbers_of_64_bits_are_ids_too() -> None:
 @pytest.mark.parametrize("step", [1, 8, 1 << 20, 1 << 33])
 def test_many_numbers_make_the_table_grow(step: int) -> None:
     values = np.random.default_rng(0).permutation(np.repeat(np.arange(70_000), 3)) * step
-    codes, names = encode(pa.array(values))
+    codes, names = compiled_codes(pa.array(values))
     plain = pa.array(values).dictionary_encode()
     assert np.array_equal(codes, plain.indices.to_numpy())
     assert names.values.equals(plain.dictionary)
@@ -79,7 +86,7 @@ def test_many_numbers_make_the_table_grow(step: int) -> None:
 def test_many_texts_make_the_table_grow(template: str) -> None:
     values = np.random.default_rng(0).permutation(np.repeat(np.arange(70_000), 3))
     column = pa.array([template.format(value) for value in values])
-    codes, names = encode(column)
+    codes, names = compiled_codes(column)
     plain = column.dictionary_encode()
     assert np.array_equal(codes, plain.indices.to_numpy())
     assert names.values.equals(plain.dictionary)
@@ -87,8 +94,8 @@ def test_many_texts_make_the_table_grow(template: str) -> None:
 
 def test_pieces_of_a_long_column_share_their_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "BATCH", 1000)
-    column = pa.array([f"w{i % 37}" if i % 11 else None for i in range(COMPILED_INTAKE)])
-    codes, names = encode(column)
+    column = pa.array([f"w{i % 37}" if i % 11 else None for i in range(20_500)])
+    codes, names = compiled_codes(column)
     plain = column.dictionary_encode()
     assert np.array_equal(codes, plain.indices.fill_null(-1).to_numpy())
     assert names.values.equals(plain.dictionary)

@@ -73,6 +73,16 @@ def test_a_task_with_many_responses_is_sorted_too(keep_last: bool) -> None:
     assert np.array_equal(fast.code, plain.code)
 
 
+@given(rows, st.sampled_from([1, 2**20, 2**45, 2**61]))
+def test_rows_are_ordered_as_by_two_keys(
+    given_rows: list[tuple[int, int, int]], factor: int
+) -> None:
+    table = np.array(given_rows, dtype=np.int64).reshape(-1, 3)
+    task = table[:, 0].astype(np.int32)
+    then = table[:, 1] * factor  # the larger ones leave no bits for tasks and rows
+    assert reference.order_of_rows(task, then).tolist() == np.lexsort((then, task)).tolist()
+
+
 def test_codes_beyond_32_bits_are_kept_whole() -> None:
     worker = np.array([0, 3_000], dtype=np.int32)
     part = Part(np.zeros(2, np.int32), worker, np.array([0, 999_999], np.int32))

@@ -11,7 +11,8 @@ import pytest
 
 import tiebreak as tb
 from tiebreak.errors import InputNote
-from tiebreak.responses import Extras, Responses, position, runs, weigh
+from tiebreak.responses import Responses, position, runs
+from tiebreak.responses.weighing import Extras, weigh
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 JURIES = os.environ.get("TIEBREAK_JURIES", "")

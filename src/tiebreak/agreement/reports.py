@@ -21,7 +21,7 @@ from tiebreak.agreement.pairs import CohenKappas, cohen_kappas, shared_rows
 from tiebreak.agreement.suspects import Copies, Spam, find_copies, find_spam
 from tiebreak.errors import OptionError
 from tiebreak.ids import Ids
-from tiebreak.responses import plurality
+from tiebreak.responses.weighing import plurality
 
 
 class AgreementReport(NamedTuple):

@@ -20,8 +20,6 @@ GUESSING = 1 / 3  # of the median worker's κ: whose upper limit stays below gue
 MIN_SHARED_ERRORS = 5
 COPIED = 0.8  # of the tasks on which either stands against the others, both do, alike
 UNLIKELY = 1e-3  # that any pair of honest workers looks like this, all pairs together
-ONE_LABEL = "gives one label only"
-GUESSES = "hardly agrees with others more than chance would"
 MAX_SUSPECTS = 50  # of each kind, the clearest first
 
 

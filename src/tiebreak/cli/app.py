@@ -1,86 +1,96 @@
-"""The list of commands. A new one is an import and a line in COMMANDS.
+"""The list of commands. A new one is a module with a function of its name, and a name in COMMANDS.
 
-A command that has commands of its own is a file with COMMANDS of its own, and a line in GROUPS.
+A command that has commands of its own is a module with COMMANDS of its own, and a line in GROUPS.
+A module is imported when its command is called, or when help lists them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+import typer.core
+import typer.main
 
 from tiebreak._version import __version__
-from tiebreak.cli import (
-    ask,
-    bounds,
-    convert,
-    datasets,
-    demo,
-    describe,
-    evaluate,
-    export,
-    fuse,
-    pack,
-    panel,
-    predict,
-    rate,
-    report,
-    reproduce,
-    route,
-    select,
-    serve,
-    show,
-    shuffle,
-    simulate,
-    stream,
-    update,
-    warm,
-)
 from tiebreak.cli.errors import with_exit_codes
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": demo.demo,
-    "describe": describe.describe,
-    "fuse": fuse.fuse,
-    "predict": predict.predict,
-    "update": update.update,
-    "stream": stream.stream,
-    "show": show.show,
-    "pack": pack.pack,
-    "shuffle": shuffle.shuffle,
-    "convert": convert.convert,
-    "export": export.export,
-    "evaluate": evaluate.evaluate,
-    "panel": panel.panel,
-    "rate": rate.rate,
-    "route": route.route,
-    "report": report.report,
-    "select": select.select,
-    "ask": ask.ask,
-    "serve": serve.serve,
-    "bounds": bounds.bounds,
-    "simulate": simulate.simulate,
-    "reproduce": reproduce.reproduce,
-    "warm": warm.warm,
-}
-GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
-    "datasets": ("List and fetch real crowds.", datasets.COMMANDS),
-}
+COMMANDS = (
+    "demo",
+    "describe",
+    "fuse",
+    "predict",
+    "update",
+    "stream",
+    "show",
+    "pack",
+    "shuffle",
+    "convert",
+    "export",
+    "evaluate",
+    "panel",
+    "rate",
+    "route",
+    "report",
+    "select",
+    "ask",
+    "serve",
+    "bounds",
+    "simulate",
+    "reproduce",
+    "warm",
+)
+GROUPS = {"datasets": "List and fetch real crowds."}
 
 
-def _new_app(name: str) -> typer.Typer:
+class LazyCommands(Mapping[str, Any]):
+    """The commands by name; each is made when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name in GROUPS:
+            return _group(name, GROUPS[name])
+        if name in COMMANDS:
+            return _command(name)
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*COMMANDS, *GROUPS))
+
+    def __len__(self) -> int:
+        return len(COMMANDS) + len(GROUPS)
+
+
+class LazyGroup(typer.core.TyperGroup):
+    """A group of commands that are not imported before they are needed."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = LazyCommands()
+
+
+def _new_app(name: str, **settings: Any) -> typer.Typer:
     return typer.Typer(
         name=name,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # plain help: no import of rich, and it reads well in a pipe
         context_settings={"help_option_names": ["-h", "--help"]},
+        **settings,
     )
 
 
-def _new_group(name: str, what: str, commands: dict[str, Callable[..., None]]) -> typer.Typer:
+def _command(name: str) -> Any:
+    body: Callable[..., None] = getattr(import_module(f"tiebreak.cli.{name}"), name)
+    alone = _new_app(name)
+    alone.command(name)(with_exit_codes(name, body))
+    return typer.main.get_command(alone)
+
+
+def _group(name: str, what: str) -> Any:
     group = _new_app(name)
+    commands: dict[str, Callable[..., None]] = import_module(f"tiebreak.cli.{name}").COMMANDS
     for own, body in commands.items():
         group.command(own)(with_exit_codes(f"{name} {own}", body))
 
@@ -89,15 +99,10 @@ def _new_group(name: str, what: str, commands: dict[str, Callable[..., None]]) -
         if context.invoked_subcommand is None:
             typer.echo(context.get_help())
 
-    return group
+    return typer.main.get_command(group)
 
 
-app = _new_app("tiebreak")
-
-for _name, _body in COMMANDS.items():
-    app.command(_name)(with_exit_codes(_name, _body))
-for _name, (_what, _commands) in GROUPS.items():
-    app.add_typer(_new_group(_name, _what, _commands))
+app = _new_app("tiebreak", cls=LazyGroup)
 
 
 def _show_version(wanted: bool) -> None:

@@ -140,6 +140,15 @@ def check_files(
         taken[path] = name
 
 
+def refuse_model_name(name: str | None) -> None:
+    """Refuse, before any work is done, a place where no model file can be written."""
+    if name is None:
+        return
+    from tiebreak.inference.kept import model_file
+
+    model_file.refuse_unwritable(name)
+
+
 def _real(name: str) -> Path:
     """Return where a path leads; a loop of symbolic links leads nowhere, and is refused."""
     path = Path(os.path.realpath(name))

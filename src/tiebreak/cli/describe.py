@@ -60,7 +60,7 @@ def describe(
     workers are and what errors they share (see `tiebreak panel`).
     """
     check_files((responses, gold, tasks), ())
-    from tiebreak.responses import plurality
+    from tiebreak.responses.weighing import plurality
 
     with stages(quiet=quiet) as tell:
         tell("reading")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, number_or, trusted_workers, workers_named
+from tiebreak.cli.arguments import STANDARD, check_files, refuse_model_name
 from tiebreak.cli.cluster import (
     FuseWish,
     fuse_partitions,
@@ -28,21 +30,22 @@ from tiebreak.cli.decisions import (
     write_decisions,
 )
 from tiebreak.cli.errors import is_terminal, print_message, working
-from tiebreak.cli.imports import takes_import_options
-from tiebreak.cli.link_options import flags_of, takes_link_options
-from tiebreak.cli.models import Keep, refuse_model_name
+from tiebreak.cli.imports import Imports, takes_import_options
+from tiebreak.cli.link_options import refuse_without_links, takes_link_options
+from tiebreak.cli.model_options import Method, build_estimator, takes_model_options
 from tiebreak.cli.options import (
     Classes,
     Columns,
     FoldLabels,
     Force,
     GoldFile,
+    InputTables,
+    Keep,
     LinkSampling,
     LinksFile,
     Quiet,
     Repeats,
     ResponsesFile,
-    Seed,
     TasksFile,
     read_inputs,
 )
@@ -52,33 +55,11 @@ from tiebreak.options import MeanFieldOptions
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
 
-
-OPTIONS = {  # of the command, by the estimator's name for them
-    "confusion_prior": "--prior",
-    "init": "--init",
-    "worker_model": "--worker-model",
-    "trust": "--trust",
-    "saw_all": "--saw-all",
-    "gold_weight": "--gold-weight",
-    "calibrate": "--calibrate",
-    "dependence": "--dependence",
-    "on_contradiction": "--on-contradiction",
-    "max_iter": "--max-iter",
-    "accelerate": "--accelerate",
-    "tol": "--tol",
-    "backend": "--backend",
-    "n_chains": "--chains",
-    "n_draws": "--draws",
-}
-
-Method = Literal["vb", "ds", "mv", "pool", "auto", "gibbs"]
 USES_LINKS = ("vb", "pool", "auto", "gibbs")
-WorkerModelName = Literal[
-    "confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto"
-]
 
 
 @takes_link_options
+@takes_model_options
 @takes_import_options
 @takes_cluster_options
 def fuse(
@@ -121,68 +102,11 @@ def fuse(
     repeats: Repeats = None,
     classes: Classes = None,
     imports: Any = None,
-    prior: Annotated[
-        Literal["diagonal", "uniform"] | None,
-        typer.Option(help="Prior of workers: better than chance, or none. [vb: diagonal]"),
-    ] = None,
-    worker_model: Annotated[
-        WorkerModelName | None, typer.Option(help="How workers are modelled. [vb, ds: confusion]")
-    ] = None,
-    trust: Annotated[
-        str | None,
-        typer.Option(help="Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"),
-    ] = None,
-    saw_all: Annotated[
-        str | None,
-        typer.Option(help="Who saw every task, so that silence counts.", metavar="all|NAMES"),
-    ] = None,
-    gold_weight: Annotated[
-        str | None,
-        typer.Option(
-            help="How often a known task counts for its workers. [vb, ds: auto]", metavar="auto|N"
-        ),
-    ] = None,
-    init: Annotated[
-        Literal["majority", "spectral"] | None,
-        typer.Option(help="Start from votes, or from moments. [vb: majority]"),
-    ] = None,
     link_options: Any = None,
-    calibrate: Annotated[
-        Literal["auto", "votes", "none"] | None,
-        typer.Option(help="Honest probabilities: by gold and links, by votes, or not. [vb: auto]"),
-    ] = None,
-    no_calibrate: Annotated[bool, typer.Option("--no-calibrate", hidden=True)] = False,
-    dependence: Annotated[
-        float | None,
-        typer.Option(help="How much errors are shared: .35 people, .5 LLM judges.", metavar="X"),
-    ] = None,
+    model_options: Any = None,
     doubtful: Annotated[
         str | None, typer.Option(help="Where to write links that look wrong.", metavar="FILE")
     ] = None,
-    on_contradiction: Annotated[
-        Literal["error", "drop"] | None,
-        typer.Option(help="Links that contradict: refuse, or drop the cannot-link. [vb: error]"),
-    ] = None,
-    max_iter: Annotated[
-        int | None, typer.Option(help="The most sweeps.", metavar="N", min=1)
-    ] = None,
-    tol: Annotated[
-        float | None, typer.Option(help="Stop below this change.", metavar="X", min=0.0)
-    ] = None,
-    accelerate: Annotated[
-        bool | None, typer.Option(help="Fewer sweeps by SQUAREM. [accelerate]")
-    ] = None,
-    backend: Annotated[
-        Literal["auto", "numpy", "numba", "cuda"] | None,
-        typer.Option(help="Where sweeps run. [auto]"),
-    ] = None,
-    chains: Annotated[
-        int | None, typer.Option(help="Of gibbs: how many. [gibbs: 4]", metavar="N", min=1)
-    ] = None,
-    draws: Annotated[
-        int | None, typer.Option(help="Kept in each chain. [gibbs: 500]", metavar="N", min=4)
-    ] = None,
-    seed: Seed = None,
     fold_labels: FoldLabels = False,
     partitions: Any = None,
     force: Force = False,
@@ -199,7 +123,7 @@ def fuse(
     are_partitions = partitions.are_given
     out = require_folder(out) if are_partitions else out or STANDARD
     to = FuseOutputs(out, workers, worker_summary, doubtful, expert_list, vote_plan, save)
-    _refuse_misuse(method, links, link_options, on_contradiction, to, as_json=as_json)
+    _refuse_misuse(method, links, link_options, model_options, to, as_json=as_json)
     refuse_without_costs(cost_matrix, expert_list, cost_limit, vote_plan)
     reads = (links, gold, tasks, cost_matrix)
     if are_partitions:
@@ -207,74 +131,99 @@ def fuse(
     else:
         check_files((responses, *reads), (out, *to.tables()))
     refuse_model_name(save)
-    from tiebreak.inference import cost
-
-    chosen = {
-        "confusion_prior": prior,
-        "init": init,
-        "worker_model": worker_model,
-        "trust": None if trust is None else trusted_workers(trust),
-        "saw_all": None if saw_all is None else workers_named(saw_all),
-        "gold_weight": number_or(("auto",), "--gold-weight", gold_weight),
-        "link_options": link_options,
-        "calibrate": "none" if no_calibrate else calibrate,
-        "dependence": dependence,
-        "on_contradiction": on_contradiction,
-        "max_iter": max_iter,
-        "accelerate": accelerate,
-        "tol": tol,
-        "backend": backend,
-        "n_chains": chains,
-        "n_draws": draws,
-        "random_state": seed,
-    }
-    estimator = build_estimator(method, chosen)
+    estimator = build_estimator(method, model_options | {"link_options": link_options})
+    tables = FuseTables(
+        *(responses, links, link_sampling, gold, tasks, columns, repeats, classes),
+        *(imports, fold_labels),
+    )
     if are_partitions:
-        not_there = {
-            "--tasks": tasks,
-            "--worker-summary": worker_summary,
-            "--cost-matrix": cost_matrix,
-            "--classes": classes,
-            "--fold-labels": fold_labels,
-            "--format": imports.form,
-            "--link-sampling": link_sampling,
-            **{f"--{name.replace('_', '-')}": given for name, given in imports.choices.items()},
-        }
-        refuse_unused("A fit of shards", not_there)
+        refuse_unused("A fit of shards", tables.not_of_shards(worker_summary, cost_matrix))
         wish = FuseWish(
             *(method, responses, out, links, gold, columns, repeats, probabilities),
             *(workers, doubtful, save, force, as_json, quiet),
         )
         fuse_partitions(estimator, partitions, wish)
         return
+    with _working_on(method, estimator, force=force, quiet=quiet):
+        model = _read_and_fit(method, estimator, tables, force=force)
+        decided = decide_by_costs(model, cost_matrix, cost_limit) if cost_matrix else None
+    _write(to, model, decided, probabilities=probabilities)
+    if save:
+        model.save(save, keep=keep)
+    _tell(method, model, decided, to, as_json=as_json, quiet=quiet)
+
+
+class FuseTables(NamedTuple):
+    """The files that a fit reads, and how."""
+
+    responses: str
+    links: str | None
+    link_sampling: Any
+    gold: str | None
+    tasks: str | None
+    columns: str | None
+    repeats: Any
+    classes: str | None
+    imports: Imports
+    fold_labels: bool
+
+    def read(self) -> InputTables:
+        """Read them."""
+        return read_inputs(
+            self.responses,
+            links=self.links,
+            gold=self.gold,
+            tasks=self.tasks,
+            columns=self.columns,
+            repeats=self.repeats,
+            classes=self.classes,
+            sampling=self.link_sampling,
+            form=self.imports.form,
+            choices=self.imports.choices,
+            fold_labels=self.fold_labels,
+        )
+
+    def not_of_shards(self, worker_summary: str | None, cost_matrix: str | None) -> dict[str, Any]:
+        """Return the options that a fit of shards does not have."""
+        choices = self.imports.choices.items()
+        return {
+            "--tasks": self.tasks,
+            "--worker-summary": worker_summary,
+            "--cost-matrix": cost_matrix,
+            "--classes": self.classes,
+            "--fold-labels": self.fold_labels,
+            "--format": self.imports.form,
+            "--link-sampling": self.link_sampling,
+            **{f"--{name.replace('_', '-')}": given for name, given in choices},
+        }
+
+
+@contextmanager
+def _working_on(
+    method: Method, estimator: Estimator, *, force: bool, quiet: bool
+) -> Iterator[None]:
+    """Show that something long is going on: the bar of a sampler, or else a spinner."""
+    from tiebreak.inference import cost
+
     shows_bar = method == "gibbs" and not quiet and is_terminal()
     if shows_bar:
         estimator.set_params(progress=True)
     bar_or_not = working("reading and fitting", quiet=quiet or shows_bar)
     with bar_or_not, cost.unchecked(force=force):
-        given = read_inputs(
-            responses,
-            links=links,
-            gold=gold,
-            tasks=tasks,
-            columns=columns,
-            repeats=repeats,
-            classes=classes,
-            sampling=link_sampling,
-            form=imports.form,
-            choices=imports.choices,
-            fold_labels=fold_labels,
-        )
-        if method != "mv":
-            cost.note_or_refuse(given.responses, worker_model or "confusion", force=force)
-        model = estimator.fit(given.responses, links=given.links, gold=given.gold)
-        decided = None
-        if cost_matrix:
-            decided = decide_by_costs(model, cost_matrix, cost_limit)
-    _write(to, model, decided, probabilities=probabilities)
-    if save:
-        model.save(save, keep=keep)
-    _tell(method, model, decided, to, as_json=as_json, quiet=quiet)
+        yield
+
+
+def _read_and_fit(
+    method: Method, estimator: Estimator, tables: FuseTables, *, force: bool
+) -> Estimator:
+    """Read the tables and fit a model to them."""
+    from tiebreak.inference import cost
+
+    given = tables.read()
+    if method != "mv":
+        name = estimator.get_params().get("worker_model") or "confusion"
+        cost.note_or_refuse(given.responses, name, force=force)
+    return estimator.fit(given.responses, links=given.links, gold=given.gold)
 
 
 class FuseOutputs(NamedTuple):
@@ -297,7 +246,7 @@ def _refuse_misuse(
     method: Method,
     links: str | None,
     link_options: Any,
-    on_contradiction: str | None,
+    model_options: dict[str, Any],
     to: FuseOutputs,
     *,
     as_json: bool,
@@ -312,9 +261,7 @@ def _refuse_misuse(
     are_exact = links and method != "gibbs" and not isinstance(link_options, MeanFieldOptions)
     if to.doubtful and not are_exact:
         raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
-    if not links and (link_options or on_contradiction):
-        unused = flags_of(link_options) if link_options else ["--on-contradiction"]
-        raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
+    refuse_without_links(links, link_options, model_options.get("on_contradiction"))
     if to.worker_summary and method == "mv":
         raise typer.BadParameter(
             "--method mv does not model workers; --worker-summary needs it to."
@@ -357,31 +304,6 @@ def _tell(
         print_message(describe_decisions(decided))
     written = [name for name in (to.labels, *to.tables(), to.saved) if name and name != STANDARD]
     print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
-
-
-def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
-    """Make the estimator with the options that were chosen; refuse those it does not have."""
-    from tiebreak import inference
-
-    by_method = {
-        "vb": "VariationalBayes",
-        "ds": "DawidSkene",
-        "mv": "MajorityVote",
-        "pool": "LogOpinionPool",
-        "auto": "Auto",
-        "gibbs": "GibbsSampler",
-    }
-    estimator: Estimator = getattr(inference, by_method[method])()  # the others are not loaded
-    known = estimator.get_params()
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    if "random_state" not in known:
-        chosen.pop("random_state", None)  # nothing is random in it: any seed will do
-    unknown = [OPTIONS[name] for name in chosen if name not in known and name in OPTIONS]
-    if "link_options" in chosen and "link_options" not in known:
-        unknown += flags_of(chosen["link_options"])
-    if unknown:
-        raise typer.BadParameter(f"--method {method} has no {', '.join(unknown)}. Leave it out.")
-    return estimator.set_params(**chosen)
 
 
 def doubtful_columns(model: Any) -> dict[str, Any]:

@@ -100,8 +100,8 @@ def open_with_responses(
     other tables. A plain table shares with them.
     """
     from tiebreak import files
-    from tiebreak.files.formats import FORMATS, import_options, import_table, locate
-    from tiebreak.files.packed import is_packed
+    from tiebreak.files.content import is_packed
+    from tiebreak.files.formats import import_options, import_table, locate
     from tiebreak.files.schemas import RESPONSES
 
     named = {} if columns is None else split_pairs("--columns", columns)
@@ -109,10 +109,11 @@ def open_with_responses(
         opened = files.open_tables({"responses": responses, **others}, named)
         return opened.pop("responses"), opened
     located = locate(responses, form)
-    if located.format in FORMATS or choices.get("wide") or form == "wide":
-        keys = located.opened.head.keys if located.opened else ()
+    if located.format is not None or choices.get("wide") or form == "wide":
         is_alone = not any(others.values())
-        own: dict[str, object] = {r: name for r, name in named.items() if is_alone or name in keys}
+        own: dict[str, object] = {
+            role: name for role, name in named.items() if is_alone or name in located.keys
+        }
         rest = {role: name for role, name in named.items() if role not in own}
         export = files.OpenTable(located.source, own, {"format": form, **choices})
         return export, files.open_tables(others, rest)
@@ -127,7 +128,7 @@ def open_with_responses(
 def texts_of_export(responses: str, question: str | None) -> dict[Hashable, str] | None:
     """Return the texts that stand beside the answers in the export of a tool."""
     from tiebreak.files import conversion
-    from tiebreak.files.packed import is_packed
+    from tiebreak.files.content import is_packed
 
     if is_packed(responses):
         return None

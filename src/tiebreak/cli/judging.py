@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tiebreak.cli.arguments import split_pairs
+from tiebreak.cli.arguments import option_parameter, split_pairs, with_options
 from tiebreak.cli.errors import working
-from tiebreak.cli.fuse import Method, build_estimator
-from tiebreak.cli.options import InputTables, read_inputs
+from tiebreak.cli.model_options import Method, build_estimator
+from tiebreak.cli.options import (
+    Classes,
+    Columns,
+    FoldLabels,
+    GoldFile,
+    InputTables,
+    Repeats,
+    read_inputs,
+)
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
@@ -34,6 +43,9 @@ Prices = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+PARAMETER = "judging"  # of a command: what it gets is built from the options below
+
+
 class Judged(NamedTuple):
     """A fitted model, and the tables that it was fitted to."""
 
@@ -41,21 +53,52 @@ class Judged(NamedTuple):
     given: InputTables
 
 
-def fit_judges(
-    responses: str,
-    *,
-    method: Method = "vb",
-    dependence: float = JUDGES,
-    quiet: bool = False,
-    **tables: Any,
-) -> Judged:
-    """Read the tables and fit a model with the gold among them."""
-    known = {} if method == "mv" else {"dependence": dependence}
-    estimator = build_estimator(method, known)
-    with working("reading and fitting", quiet=quiet):
-        given = read_inputs(responses, **tables)
-        model = estimator.fit(given.responses, links=given.links, gold=given.gold)
-    return Judged(model, given)
+class Judging(NamedTuple):
+    """What was chosen about responses of judges and how they are fused."""
+
+    gold: str | None
+    method: Method
+    dependence: float
+    columns: str | None
+    repeats: Any
+    classes: str | None
+    fold_labels: bool
+
+    @property
+    def reads_plainly(self) -> bool:
+        """Whether nothing was chosen about how the responses are read, but names of columns."""
+        return self.repeats is None and self.classes is None and not self.fold_labels
+
+    def fit(self, responses: str, *, quiet: bool, **tables: Any) -> Judged:
+        """Read the responses, gold and other tables, and fit a model."""
+        known = {} if self.method == "mv" else {"dependence": self.dependence}
+        estimator = build_estimator(self.method, known)
+        with working("reading and fitting", quiet=quiet):
+            given = read_inputs(
+                responses,
+                gold=self.gold,
+                columns=self.columns,
+                repeats=self.repeats,
+                classes=self.classes,
+                fold_labels=self.fold_labels,
+                **tables,
+            )
+            model = estimator.fit(given.responses, links=given.links, gold=given.gold)
+        return Judged(model, given)
+
+
+def takes_judging_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options about judges; it gets what they say as `judging`."""
+    made = [
+        option_parameter("gold", GoldFile),
+        option_parameter("method", MethodName, default="vb"),
+        option_parameter("dependence", Dependence, default=JUDGES),
+        option_parameter("columns", Columns),
+        option_parameter("repeats", Repeats),
+        option_parameter("classes", Classes),
+        option_parameter("fold_labels", FoldLabels, default=False),
+    ]
+    return with_options(command, PARAMETER, made, Judging)
 
 
 def require_both(by: str | None, accepts: str | None) -> None:

@@ -93,6 +93,15 @@ def read_link_options(inference: str | None, texts: dict[Flag, str | None]) -> L
     return kind(**values)
 
 
+def refuse_without_links(
+    links: str | None, options: LinkOptions | None, on_contradiction: str | None
+) -> None:
+    """Refuse options of links where there are none."""
+    if not links and (options or on_contradiction):
+        unused = flags_of(options) if options else ["--on-contradiction"]
+        raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
+
+
 def flags_of(options: LinkOptions) -> list[str]:
     """Return the options of the command line that say this."""
     is_default = isinstance(options, LINK_OPTIONS["exact"])

@@ -44,6 +44,9 @@ GoldFile = Annotated[
 TasksFile = Annotated[
     str | None, typer.Option(help="Table of task: also those without responses.", metavar="FILE")
 ]
+AmongFile = Annotated[
+    str | None, typer.Option(help="Table of task: ask about these only.", metavar="FILE")
+]
 Columns = Annotated[
     str | None,
     typer.Option(help="Names of columns, in any table: task=…,left=…", metavar="PAIRS"),
@@ -71,6 +74,11 @@ QuestionKinds = Annotated[
 QuestionCosts = Annotated[
     str | None,
     typer.Option(help="What a question costs: label=2,same=1; or time.", metavar="PAIRS"),
+]
+ModelFile = Annotated[str, typer.Argument(help="A model file.", metavar="MODEL.tbm")]
+Keep = Annotated[
+    Literal["responses", "counts"],
+    typer.Option(help="What a model file keeps: all responses, or only what they add up to."),
 ]
 Seed = Annotated[int | None, typer.Option(help="For what is random.", metavar="N", min=0)]
 FoldLabels = Annotated[
@@ -117,7 +125,7 @@ def read_inputs(
 ) -> InputTables:
     """Read the files that the options name."""
     from tiebreak import files
-    from tiebreak.files.packed import is_packed
+    from tiebreak.files.content import is_packed
 
     if repeats is not None and is_packed(responses):
         raise typer.BadParameter("--repeats was settled when the responses were packed.")

@@ -11,26 +11,15 @@ import typer
 from tiebreak.cli.arguments import check_files
 from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.judging import (
-    JUDGES,
     Accepts,
     AsJson,
-    Dependence,
-    MethodName,
     Prices,
     SystemsFile,
-    fit_judges,
     read_prices,
     require_both,
+    takes_judging_options,
 )
-from tiebreak.cli.options import (
-    Classes,
-    Columns,
-    FoldLabels,
-    GoldFile,
-    Quiet,
-    Repeats,
-    ResponsesFile,
-)
+from tiebreak.cli.options import Quiet, ResponsesFile
 from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:
@@ -38,9 +27,10 @@ if TYPE_CHECKING:
     from tiebreak.panel import PanelReport
 
 
+@takes_judging_options
 def panel(
     responses: ResponsesFile,
-    gold: GoldFile = None,
+    judging: Any = None,
     by: SystemsFile = None,
     accepts: Accepts = None,
     prices: Prices = None,
@@ -55,12 +45,6 @@ def panel(
         str | None,
         typer.Option(help="Where to write how errors of judges correlate.", metavar="FILE"),
     ] = None,
-    method: MethodName = "vb",
-    dependence: Dependence = JUDGES,
-    columns: Columns = None,
-    repeats: Repeats = None,
-    classes: Classes = None,
-    fold_labels: FoldLabels = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -69,24 +53,13 @@ def panel(
     Without gold, shared errors cannot be seen: the report says which tasks to label, and how to
     get them as a table.
     """
-    check_files((responses, gold, by), (sample, matrix))
+    check_files((responses, judging.gold, by), (sample, matrix))
     require_both(by, accepts)
     priced = read_prices("--prices", prices)
     from tiebreak import files
     from tiebreak import panel as room
 
-    judged = fit_judges(
-        responses,
-        method=method,
-        dependence=dependence,
-        gold=gold,
-        systems=by,
-        columns=columns,
-        repeats=repeats,
-        classes=classes,
-        fold_labels=fold_labels,
-        quiet=quiet,
-    )
+    judged = judging.fit(responses, systems=by, quiet=quiet)
     with working("looking at the judges", quiet=quiet):
         found = room.report(
             judged.model,
@@ -99,8 +72,8 @@ def panel(
         command = None
         if not found.n_known and not sample:
             found = with_most_useful(found, judged.given, n_sample)
-            is_plain = repeats is None and classes is None and not fold_labels
-            command = select_command(responses, columns, n_sample) if is_plain else None
+            if judging.reads_plainly:
+                command = select_command(responses, judging.columns, n_sample)
     with files.together():
         if sample and drawn is not None:
             tasks = [judged.model.tasks_[int(i)] for i in drawn.task]

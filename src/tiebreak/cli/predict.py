@@ -15,10 +15,10 @@ from tiebreak.cli.cluster import (
     takes_cluster_options,
 )
 from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.models import ModelFile
 from tiebreak.cli.options import (
     Columns,
     LinksFile,
+    ModelFile,
     Quiet,
     Repeats,
     ResponsesFile,

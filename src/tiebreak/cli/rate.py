@@ -9,31 +9,17 @@ import typer
 
 from tiebreak.cli.arguments import check_files
 from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.judging import (
-    JUDGES,
-    AsJson,
-    Dependence,
-    MethodName,
-    SystemsFile,
-    fit_judges,
-)
-from tiebreak.cli.options import (
-    Classes,
-    Columns,
-    FoldLabels,
-    GoldFile,
-    Quiet,
-    Repeats,
-    ResponsesFile,
-)
+from tiebreak.cli.judging import AsJson, SystemsFile, takes_judging_options
+from tiebreak.cli.options import Quiet, ResponsesFile
 
 if TYPE_CHECKING:
     from tiebreak.rates import RateTable
 
 
+@takes_judging_options
 def rate(
     responses: ResponsesFile,
-    gold: GoldFile = None,
+    judging: Any = None,
     by: SystemsFile = None,
     selection: Annotated[
         str | None,
@@ -43,12 +29,6 @@ def rate(
     out: Annotated[
         str | None, typer.Option("-o", "--out", help="Also write them here.", metavar="FILE")
     ] = None,
-    method: MethodName = "vb",
-    dependence: Dependence = JUDGES,
-    columns: Columns = None,
-    repeats: Repeats = None,
-    classes: Classes = None,
-    fold_labels: FoldLabels = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -57,23 +37,11 @@ def rate(
     Prediction-powered inference, the model's posterior set right by gold, Rogan-Gladen for two
     classes, gold alone and the judges' own share stand beside each other.
     """
-    check_files((responses, gold, by, selection), (out,))
+    check_files((responses, judging.gold, by, selection), (out,))
     from tiebreak import files
     from tiebreak import rates as room
 
-    judged = fit_judges(
-        responses,
-        method=method,
-        dependence=dependence,
-        gold=gold,
-        systems=by,
-        selection=selection,
-        columns=columns,
-        repeats=repeats,
-        classes=classes,
-        fold_labels=fold_labels,
-        quiet=quiet,
-    )
+    judged = judging.fit(responses, systems=by, selection=selection, quiet=quiet)
     with working("estimating rates", quiet=quiet):
         given = judged.given
         found = room.estimate(

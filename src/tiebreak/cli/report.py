@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from tiebreak.cli.arguments import STANDARD, check_files
 from tiebreak.cli.errors import print_message, stages
-from tiebreak.cli.fuse import WorkerModelName
 from tiebreak.cli.imports import FormatName, Question, format_choices, texts_of_export
 from tiebreak.cli.judging import Accepts, SystemsFile, require_both
-from tiebreak.cli.link_options import flags_of, takes_link_options
+from tiebreak.cli.link_options import refuse_without_links, takes_link_options
+from tiebreak.cli.model_options import WorkerModelName
 from tiebreak.cli.options import (
     Classes,
     Columns,
     FoldLabels,
     Force,
     GoldFile,
+    InputTables,
     LinkSampling,
     LinksFile,
     Quiet,
@@ -28,6 +29,10 @@ from tiebreak.cli.options import (
     TasksFile,
     read_inputs,
 )
+
+if TYPE_CHECKING:
+    from tiebreak.inference import VariationalBayes
+    from tiebreak.options import LinkOptions
 
 
 @takes_link_options
@@ -72,13 +77,10 @@ def report(
     In plain words first; then labels, workers, links, what to ask next, each with charts and
     tables. One file without script or network; the same numbers as JSON beside it.
     """
-    if not links and (link_options or on_contradiction):
-        unused = flags_of(link_options) if link_options else ["--on-contradiction"]
-        raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
+    refuse_without_links(links, link_options, on_contradiction)
     require_both(by, accepts)
     from tiebreak import html_report
     from tiebreak.html_report.writing import refuse_foreign, targets
-    from tiebreak.inference import VariationalBayes, cost
 
     page, numbers = targets(out)
     reads = (responses, links, gold, truth, texts, tasks, by)
@@ -106,13 +108,14 @@ def report(
             fold_labels=fold_labels,
         )
         tell("fitting")
-        cost.note_or_refuse(given.responses, worker_model or "confusion", force=force)
-        model = VariationalBayes(
-            worker_model=worker_model or "confusion",
-            link_options=link_options,
-            on_contradiction=on_contradiction or "drop",
-            random_state=seed,
-        ).fit(given.responses, links=given.links, gold=given.gold)
+        model = _fit(
+            given,
+            worker_model or "confusion",
+            link_options,
+            on_contradiction or "drop",
+            seed,
+            force,
+        )
         html_report.write(
             model,
             page,
@@ -126,3 +129,24 @@ def report(
         )
     if not quiet:
         print_message(f"wrote {page} and {numbers}")
+
+
+def _fit(
+    given: InputTables,
+    worker_model: str,
+    link_options: LinkOptions | None,
+    on_contradiction: Literal["error", "drop"],
+    seed: int | None,
+    force: bool,
+) -> VariationalBayes:
+    """Fit a model to the tables, unless that would take too long."""
+    from tiebreak.inference import VariationalBayes, cost
+
+    cost.note_or_refuse(given.responses, worker_model, force=force)
+    model = VariationalBayes(
+        worker_model=worker_model,
+        link_options=link_options,
+        on_contradiction=on_contradiction,
+        random_state=seed,
+    )
+    return model.fit(given.responses, links=given.links, gold=given.gold)

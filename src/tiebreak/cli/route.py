@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tiebreak.cli.arguments import check_files
 from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.judging import (
-    JUDGES,
-    AsJson,
-    Dependence,
-    MethodName,
-    Prices,
-    fit_judges,
-    read_prices,
-)
-from tiebreak.cli.options import (
-    Classes,
-    Columns,
-    FoldLabels,
-    Force,
-    GoldFile,
-    Quiet,
-    Repeats,
-    ResponsesFile,
-)
+from tiebreak.cli.judging import AsJson, Prices, read_prices, takes_judging_options
+from tiebreak.cli.options import Force, Quiet, ResponsesFile
 from tiebreak.cli.own_files import writing_own
 from tiebreak.wording import counted
 
 OWN_FILES = ("done.csv", "human.csv", "judge.csv")
 
 
+@takes_judging_options
 def route(
     responses: ResponsesFile,
     out: Annotated[
@@ -49,13 +33,7 @@ def route(
     human_error: Annotated[
         float, typer.Option(help="How often a human is wrong.", metavar="P")
     ] = 0.0,
-    gold: GoldFile = None,
-    method: MethodName = "vb",
-    dependence: Dependence = JUDGES,
-    columns: Columns = None,
-    repeats: Repeats = None,
-    classes: Classes = None,
-    fold_labels: FoldLabels = False,
+    judging: Any = None,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -64,23 +42,13 @@ def route(
 
     The folder gets done.csv, human.csv and judge.csv, the most doubtful tasks first.
     """
-    check_files((responses, gold), ())
+    check_files((responses, judging.gold), ())
     if judge is not None and prices is not None:
         raise typer.BadParameter("--judge and --prices both say what a call costs. Give one.")
     priced = read_prices("--prices", prices)
     from tiebreak import files, routing
 
-    judged = fit_judges(
-        responses,
-        method=method,
-        dependence=dependence,
-        gold=gold,
-        columns=columns,
-        repeats=repeats,
-        classes=classes,
-        fold_labels=fold_labels,
-        quiet=quiet,
-    )
+    judged = judging.fit(responses, quiet=quiet)
     with working("planning", quiet=quiet):
         found = routing.plan(
             judged.model,

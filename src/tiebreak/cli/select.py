@@ -11,6 +11,7 @@ from tiebreak.cli.arguments import STANDARD, check_files
 from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.imports import takes_import_options
 from tiebreak.cli.options import (
+    AmongFile,
     Columns,
     GoldFile,
     LinkError,
@@ -40,9 +41,7 @@ def select(
     links: LinksFile = None,
     gold: GoldFile = None,
     tasks: TasksFile = None,
-    among: Annotated[
-        str | None, typer.Option(help="Table of task: ask about these only.", metavar="FILE")
-    ] = None,
+    among: AmongFile = None,
     kinds: QuestionKinds = None,
     question_costs: QuestionCosts = None,
     strategy: Strategy = "adaptive",

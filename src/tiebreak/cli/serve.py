@@ -7,25 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files
+from tiebreak.cli.arguments import check_files
+from tiebreak.cli.asking import Asking, NamedResponses, SessionFile, takes_asking_options
 from tiebreak.cli.errors import print_message, stages
-from tiebreak.cli.imports import Question, format_choices, texts_of_export
-from tiebreak.cli.options import (
-    Columns,
-    GoldFile,
-    LinkError,
-    LinksFile,
-    QuestionCosts,
-    Quiet,
-    Seed,
-    TasksFile,
-    costs_given,
-    error_rate,
-    kinds_given,
-    open_files,
-    read_if_given,
-    read_inputs,
-)
+from tiebreak.cli.imports import texts_of_export
+from tiebreak.cli.options import Quiet, open_files, read_if_given
 from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:
@@ -34,49 +20,24 @@ if TYPE_CHECKING:
 NEEDS_EXTRA = "tiebreak serve needs the extra page: pip install 'tiebreak[page]'."
 
 
+@takes_asking_options
 def serve(
-    responses: Annotated[
-        str, typer.Argument(help="Table of task, worker, label.", metavar="RESPONSES")
-    ],
-    session: Annotated[
-        str, typer.Option(help="Where answers are kept; made if not there.", metavar="FILE")
-    ],
+    responses: NamedResponses,
+    session: SessionFile,
     texts: Annotated[
         str | None,
         typer.Option(help="Table of task and text, markdown, image or audio.", metavar="FILE"),
     ] = None,
-    links: LinksFile = None,
-    gold: GoldFile = None,
-    tasks: TasksFile = None,
-    among: Annotated[
-        str | None, typer.Option(help="Table of task: ask about these only.", metavar="FILE")
-    ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(help="Stop after so many answers, all runs counted.", metavar="N", min=0),
-    ] = None,
-    target: Annotated[
-        float | None,
-        typer.Option(help="Stop when this share of labels should be right.", metavar="P"),
-    ] = None,
+    asking: Any = None,
     media: Annotated[
         str | None, typer.Option(help="Folder of the images and sounds.", metavar="DIR")
     ] = None,
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Let browsers fetch images from https addresses.")
     ] = False,
-    wording: Annotated[
-        str | None, typer.Option(help="The same in what sense: 'the same intent'.", metavar="TEXT")
-    ] = None,
-    class_texts: Annotated[
-        str | None, typer.Option(help="Table of class, text: what each means.", metavar="FILE")
-    ] = None,
     kinds: Annotated[
         str | None, typer.Option(help="What may be asked: same, label, is.", metavar="A,B,…")
     ] = None,
-    question_costs: QuestionCosts = None,
-    link_error: LinkError = None,
-    batch: Annotated[int, typer.Option(help="Answers between two fits.", metavar="N", min=1)] = 20,
     open_browser: Annotated[
         bool, typer.Option("--open", help="Open the page in a browser here.")
     ] = False,
@@ -96,61 +57,25 @@ def serve(
         list[str] | None,
         typer.Option(help="A name of this server, as a proxy has it.", metavar="NAME"),
     ] = None,
-    columns: Columns = None,
-    question: Question = None,
-    seed: Seed = None,
     quiet: Quiet = False,
 ) -> None:
     """Ask in a browser: one decision a screen, several people at once, a view to watch.
 
     Only this machine can reach it unless you say otherwise; the printed address lets a lead in.
     """
-    reads = responses, links, gold, tasks, texts, among, class_texts
-    if STANDARD in reads:
-        raise OptionError("A server reads its files by name, so none can be '-'. Name the file.")
+    reads = asking.files(responses, texts, "A server reads its files by name")
     check_files((*reads, session), ())
-    try:
-        from tiebreak.page import server
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11", "anyio"):
-            raise
-        raise OptionError(NEEDS_EXTRA) from error
-    from tiebreak.ask import Desk
+    server = _server_room()
     from tiebreak.page.contents import Contents
     from tiebreak.page.guard import Rules
 
     is_local = server.check_binding(host, token)
     with stages(quiet=quiet) as tell:
         tell("reading")
-        given = read_inputs(
-            responses,
-            links=links,
-            gold=gold,
-            tasks=tasks,
-            among=among,
-            columns=columns,
-            choices=format_choices(question),
-        )
-        found = _contents(texts, columns)
-        shown = found.get("text") if texts else texts_of_export(responses, question)
-        desk = Desk(
-            session,
-            given.responses,
-            links=given.links,
-            gold=given.gold,
-            texts=shown,
-            among=given.among,
-            budget=budget,
-            target=target,
-            random_state=seed,
-            batch=batch,
-            link_error=error_rate(link_error),
-            kinds=kinds_given(kinds),
-            costs="time" if question_costs == "time" else costs_given(question_costs),
-            wording=wording,
-            class_texts=class_texts,
-            background=True,
-        )
+        given = asking.read(responses)
+        found = _contents(texts, asking)
+        shown = found.get("text") if texts else texts_of_export(responses, asking.question)
+        desk = asking.desk(session, given, shown, kinds, background=True)
         contents = Contents.of(found, desk.job, media, allows_remote=allow_remote)
         listening = server.bind(host, port)
         _start(desk, tell)
@@ -165,11 +90,22 @@ def serve(
         print_message(f"Answers are kept in {session}; the same command goes on from there.")
 
 
-def _contents(texts: str | None, columns: str | None) -> dict[str, dict[Any, str]]:
+def _server_room() -> Any:
+    """Return the room of the page; say which extra it needs where that is not installed."""
+    try:
+        from tiebreak.page import server
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11", "anyio"):
+            raise
+        raise OptionError(NEEDS_EXTRA) from error
+    return server
+
+
+def _contents(texts: str | None, asking: Asking) -> dict[str, dict[Any, str]]:
     """Read what tasks look like."""
     from tiebreak import files
 
-    opened = open_files(columns, texts=texts)
+    opened = open_files(asking.columns, texts=texts)
     return read_if_given(opened, "texts", files.read_contents) or {}
 
 

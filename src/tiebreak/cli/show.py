@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from tiebreak.cli.models import ModelFile
-from tiebreak.cli.options import Quiet
+from tiebreak.cli.options import (
+    ModelFile,
+    Quiet,
+)
 from tiebreak.wording import counted, first_few
 
 SHOWN = 10  # classes

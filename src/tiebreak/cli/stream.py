@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tiebreak.cli.arguments import refuse_model_name
 from tiebreak.cli.errors import print_message
-from tiebreak.cli.models import refuse_model_name
 from tiebreak.cli.options import Quiet
 
 if TYPE_CHECKING:

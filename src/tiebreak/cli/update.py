@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import check_files
+from tiebreak.cli.arguments import (
+    check_files,
+    refuse_model_name,
+)
 from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.models import ModelFile, refuse_model_name
 from tiebreak.cli.options import (
     Columns,
     GoldFile,
     LinkSampling,
     LinksFile,
+    ModelFile,
     Quiet,
     Repeats,
     open_files,
     read_if_given,
 )
 from tiebreak.wording import counted
+
+if TYPE_CHECKING:
+    from tiebreak.inference.estimator import Estimator
 
 
 def update(
@@ -75,24 +82,15 @@ def update(
         before = dict(zip(known.tasks_, known.labels_.label.tolist(), strict=True))
         names = list(known.classes_)
         opened = open_files(columns, responses=responses, links=links, gold=gold)
-        new = None
-        if responses:
-            new = opened["responses"].read(
-                files.read_responses, **({} if repeats is None else {"repeats": repeats})
-            )
-        pairs = read_if_given(opened, "links", files.read_links)
-        if links and link_sampling:
-            pairs = opened["links"].read(files.read_links, sampling=link_sampling)
+        new = read_if_given(opened, "responses", partial(files.read_responses, repeats=repeats))
+        pairs = read_if_given(opened, "links", partial(files.read_links, sampling=link_sampling))
         known.update(
             new, links=pairs, gold=read_if_given(opened, "gold", files.read_gold), forget=forget
         )
     known.save(save or model, keep=keep or "responses")
     if out:
         files.write_labels(out, known.labels_, probabilities=probabilities)
-    n_changed = sum(
-        label.task not in before or names[before[label.task]] != label.label
-        for label in known.labels_
-    )
+    n_changed = _count_changed(known, before, names)
     n_new_tasks = len(known.tasks_) - len(before)
     if as_json:
         summary = {
@@ -111,3 +109,11 @@ def update(
             f"{counted(len(known.tasks_), 'task')}, {n_new_tasks:,} of them new; "
             f"{counted(n_changed - n_new_tasks, 'label')} changed\nwrote {save or model}"
         )
+
+
+def _count_changed(model: Estimator, before: dict[Any, int], names: list[Any]) -> int:
+    """Count tasks that are new, or have another label than before; `names` were the classes."""
+    return sum(
+        label.task not in before or names[before[label.task]] != label.label
+        for label in model.labels_
+    )

@@ -61,7 +61,7 @@ class ClusterOptions(NamedTuple):
     resume: bool = False  # go on from the checkpoint in the folder of labels
     force: bool = False  # begin anew where a fit was broken off
     n_units: int | None = None  # runs of partitions that are added up where they lie
-    probabilities: bool = False  # write one column a class
+    probabilities: bool = False  # write one column per class
     on_disk: bool = False  # q lies in mapped files, not in memory
     tell: Callable[[Progress], None] | None = None
     read: ReadOptions = ReadOptions()

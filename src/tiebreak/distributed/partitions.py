@@ -23,7 +23,7 @@ from tiebreak import ids
 from tiebreak.distributed.executor import Executor, each_of
 from tiebreak.distributed.sources import ReadOptions, Shard, naming, read_shard
 from tiebreak.errors import InputError, InputNote, note
-from tiebreak.files.array_folder import ABOUT
+from tiebreak.files.content import ABOUT
 from tiebreak.files.packed import read_packed, write_packed
 from tiebreak.ids import Ids
 from tiebreak.kernels.contract import COMPILED_ROWS

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tiebreak import files
 from tiebreak.errors import FileError, InputError, TiebreakError
-from tiebreak.files.packed import is_packed
+from tiebreak.files.content import is_packed
 from tiebreak.responses import Responses
 
 TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".gz")

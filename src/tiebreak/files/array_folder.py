@@ -22,12 +22,12 @@ import numpy.typing as npt
 
 from tiebreak.errors import FileError, InputError
 from tiebreak.files.atomic_write import Target, open_folder, open_target
+from tiebreak.files.content import ABOUT
 from tiebreak.ids import Ids, is_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ABOUT = "about.json"
 CHUNK = 1 << 24
 MAPPED_BYTES = 1 << 20  # arrays from this size on stay on the disk until they are touched
 PLAIN_KINDS = "biuf"  # of arrays: booleans and numbers

@@ -19,8 +19,11 @@ Format = Literal["csv", "tsv", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 STANDARD_INPUT = "standard input"
+NEAR = 0.75  # of difflib: the name of a file that may have been meant; "asking" is not "missing"
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+PACKED = ".tb"  # the name of a folder of packed responses ends so (see `packed.py`)
+ABOUT = "about.json"  # in a folder of arrays: what it is
 EXTENSIONS: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -65,6 +68,14 @@ def read_content(origin: str | os.PathLike[str] | IO[Any]) -> Content:
         raise InputError(f"{content.name} is empty: it has no header and no rows.{again}")
     rewritten = as_plain_utf8(content.data, content.name)
     return content if rewritten is None else Content(content.name, rewritten)
+
+
+def is_packed(target: Any) -> bool:
+    """Tell whether a path names a folder of packed responses, there or to be made."""
+    if not isinstance(target, str | os.PathLike) or target == "-":
+        return False
+    path = Path(target)
+    return path.suffix.lower() == PACKED or (path / ABOUT).is_file()
 
 
 def format_of(content: Content, asked: str | None) -> Format:
@@ -159,14 +170,33 @@ def _missing(path: Path) -> str:
     """Say that a file is missing, and which one may have been meant."""
     if not path.parent.is_dir():
         return f"There is no file {path}: the folder {path.parent} does not exist."
+    meant = _near_name(path)
+    if meant is not None:
+        return f"There is no file {path}. Did you mean {path.with_name(meant)}?"
+    return f"There is no file {path}. Check the name and the folder ({Path.cwd()})."
+
+
+def _near_name(path: Path) -> str | None:
+    """Return the file beside a missing one with nearly its name, of a kind that could be read."""
     try:
         beside = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
     except OSError:
-        beside = []
-    close = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
-    if close:
-        return f"There is no file {path}. Did you mean {path.with_name(close[0])}?"
-    return f"There is no file {path}. Check the name and the folder ({Path.cwd()})."
+        return None
+    stem, kind = _stem_and_kind(path.name)
+    near: dict[str, list[str]] = {}
+    for name in beside:
+        its_stem, its_kind = _stem_and_kind(name)
+        if its_kind in EXTENSIONS or its_kind == kind:
+            near.setdefault(its_stem, []).append(name)
+    stems = difflib.get_close_matches(stem, near, n=1, cutoff=NEAR)
+    names = near[stems[0]] if stems else []
+    return next(iter(difflib.get_close_matches(path.name, names, n=1, cutoff=0.0)), None)
+
+
+def _stem_and_kind(name: str) -> tuple[str, str]:
+    """Return a name without its ending, and its ending, of a packed file the one before `.gz`."""
+    path = Path(name.lower().removesuffix(".gz"))
+    return path.stem, path.suffix
 
 
 def _not_permitted(path: Path) -> str:

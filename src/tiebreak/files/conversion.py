@@ -13,7 +13,7 @@ from tiebreak.files import schemas
 from tiebreak.files.atomic_write import open_target
 from tiebreak.files.content import format_of_name
 from tiebreak.files.formats import FormatOptions, import_options, import_table, import_texts
-from tiebreak.files.formats.rows import KeepText
+from tiebreak.files.formats.protocol import KeepText
 from tiebreak.files.multi_label import split_labels
 from tiebreak.files.response_columns import find_response_columns, joined
 from tiebreak.files.writers import write_table

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from tiebreak.errors import OptionError
 from tiebreak.files import schemas
 from tiebreak.files.columns import Role, Schema, has_column
-from tiebreak.files.packed import is_packed
+from tiebreak.files.content import is_packed
 from tiebreak.files.response_columns import EXTRAS
 from tiebreak.files.sources import as_table
 from tiebreak.files.table import Table

@@ -21,25 +21,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import FileError
-from tiebreak.files.array_folder import ABOUT, CHUNK, read_ids, seal, write_ids
+from tiebreak.files.array_folder import CHUNK, read_ids, seal, write_ids
 from tiebreak.files.atomic_write import Target, open_folder
-from tiebreak.responses import Responses, Runs
+from tiebreak.files.content import ABOUT
+from tiebreak.responses import Responses
+from tiebreak.responses.runs import Runs
 
-SUFFIX = ".tb"
 WHAT = "tiebreak responses"
 VERSION = 1
 WITH_WEIGHTS = 2  # the version of a folder that an earlier tiebreak would read wrongly
 ARRAYS = ("start", "code")
 WEIGHT = "weight"
 NAMES = ("tasks", "workers", "classes")
-
-
-def is_packed(target: Any) -> bool:
-    """Tell whether a path names a folder of packed responses, there or to be made."""
-    if not isinstance(target, str | os.PathLike) or target == "-":
-        return False
-    path = Path(target)
-    return path.suffix.lower() == SUFFIX or (path / ABOUT).is_file()
 
 
 def write_packed(target: Target, responses: Responses) -> None:

@@ -18,21 +18,11 @@ from tiebreak.files.table import Table
 from tiebreak.ids import MISSING, Column, as_list, is_arrow
 from tiebreak.ids.numbers import as_numbers
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.responses import Extras, Responses, weigh
+from tiebreak.responses import Responses
+from tiebreak.responses.weighing import Extras, weigh
 
 ROLES = ("order", "confidence", "group")
 SCALES = (1.0, 5.0, 10.0, 100.0)  # what confidence may go up to
-
-
-def can_weigh(table: Table, found: ResponseColumns, responses: Responses) -> bool:
-    """Tell whether confidence and group can be used where repeats are not kept as runs."""
-    if not {"confidence", "group"} & set(found.extras):
-        return False
-    if responses.n_repeats or "order" in found.extras:
-        if "confidence" in found.extras:
-            note(f"{table.title}: column 'confidence' is used with repeats='runs' only.")
-        return False
-    return True
 
 
 def weigh_panel(table: Table, found: ResponseColumns, responses: Responses) -> Responses:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.errors import InputError
+from tiebreak.files.response_columns import probability_columns
+from tiebreak.files.schemas import PREFIX
 from tiebreak.files.table import Table
 from tiebreak.ids import MISSING, Column, Ids, is_arrow
 from tiebreak.ids.numbers import as_numbers, offenders
@@ -14,7 +16,6 @@ from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.responses import sorted_classes
 from tiebreak.source import Source
 
-PREFIX = "probability_"
 SUM_TOLERANCE = 1e-3  # files keep three digits or more
 
 
@@ -28,7 +29,7 @@ class Classes(NamedTuple):
 
 def read_classes(table: Table, used: Ids) -> Classes:
     """Find the classes: those of the probability columns, else those that some label uses."""
-    positions = [i for i, name in enumerate(table.names) if name.casefold().startswith(PREFIX)]
+    positions = probability_columns(table)
     if not positions:
         classes, new_code = sorted_classes(used)
         return Classes(classes, new_code, None)

@@ -11,19 +11,19 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.errors import InputError, note
 from tiebreak.files import schemas
-from tiebreak.files.categories import category_order
 from tiebreak.files.columns import Schema
+from tiebreak.files.content import is_packed
 from tiebreak.files.doubts import note_odd_classes
 from tiebreak.files.formats import FormatOptions, import_gold, import_options, import_table
-from tiebreak.files.loading import ColumnNames, load_table
-from tiebreak.files.multi_label import split_labels
-from tiebreak.files.packed import is_packed, read_packed
-from tiebreak.files.panel_columns import can_weigh, weigh_panel
-from tiebreak.files.probability_columns import as_probabilities, read_classes
 from tiebreak.files.response_building import build, like
-from tiebreak.files.response_columns import default_repeats, find_response_columns, tell_order
-from tiebreak.files.soft_votes import has_soft_votes, read_soft_votes
-from tiebreak.files.sources import columns_table, is_column
+from tiebreak.files.response_columns import (
+    ResponseColumns,
+    default_repeats,
+    find_response_columns,
+    has_soft_votes,
+    tell_order,
+)
+from tiebreak.files.sources import ColumnNames, columns_table, is_column, load_table
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Column, Ids
@@ -128,13 +128,18 @@ def read_export(
     **options: Unpack[FormatOptions],
 ) -> Export:
     """Read responses, and the known labels that came with them; see `read_responses`."""
-    if isinstance(source, Responses) or is_packed(source):
-        ready = source if isinstance(source, Responses) else read_packed(source)
-        return Export(_extended(ready, tasks, classes), None)
+    if isinstance(source, Responses):
+        return Export(_extended(source, tasks, classes), None)
+    if is_packed(source):
+        from tiebreak.files.packed import read_packed
+
+        return Export(_extended(read_packed(source), tasks, classes), None)
     choices = import_options(columns, options)
     imported = import_table(source, format, choices, schemas.RESPONSES.names)
     table = imported.table
     if not imported.is_named and has_soft_votes(table, columns):
+        from tiebreak.files.soft_votes import read_soft_votes
+
         return Export(_extended(read_soft_votes(table, columns), tasks, classes), None)
     found = find_response_columns(
         table,
@@ -143,15 +148,28 @@ def read_export(
         options.get("worker_columns"),
     )
     if choices.multi_label and not imported.is_named:
+        from tiebreak.files.multi_label import split_labels
+
         table = split_labels(table, found, choices).table
         found = find_response_columns(table, None)
-    repeats = repeats or default_repeats(found)
-    whole = found  # with the order, which is part of the worker only where it is not weighed
+    responses = _responses_of(table, found, repeats or default_repeats(found), tasks, classes)
+    known = Gold.from_dict(imported.gold) if imported.gold else None
+    if known is not None:  # a task may be known and have no other answer
+        responses = responses.with_tasks(known.tasks)
+    understood = None if imported.is_named else found.understood(table)
+    return Export(responses, known, understood, imported.form)
+
+
+def _responses_of(
+    table: Table, whole: ResponseColumns, repeats: Repeats, tasks: Any, classes: Any
+) -> Responses:
+    """Build responses of the columns that were found, and weigh those that say how much."""
+    found = whole  # with the order, which is part of the worker only where it is not weighed
     if repeats == "runs":
-        found = found.without_order()
+        found = whole.without_order()
     else:
-        tell_order(table, found)
-    order = category_order(table, found.label)
+        tell_order(table, whole)
+    order = table.category_order(found.label)
     if order is not None:
         classes = [*order, *(classes or ())]
     built = build(
@@ -162,16 +180,14 @@ def read_export(
         classes=None if classes is None else clean("classes", classes),
     )
     responses = Responses.from_built(built, table.frame)
-    if repeats == "runs" or can_weigh(table, found, responses):
+    if repeats == "runs" or found.can_weigh(table, responses.n_repeats):
+        from tiebreak.files.panel_columns import weigh_panel
+
         responses = weigh_panel(table, whole, responses)
     if order is not None:
         responses = responses.with_class_order(Ids(order))
     note_odd_classes(responses)
-    known = Gold.from_dict(imported.gold) if imported.gold else None
-    if known is not None:  # a task may be known and have no other answer
-        responses = responses.with_tasks(known.tasks)
-    understood = None if imported.is_named else whole.understood(table)
-    return Export(responses, known, understood, imported.form)
+    return responses
 
 
 def read_links(
@@ -257,6 +273,8 @@ def read_labels(
     if isinstance(source, Labels):
         return source
     table, found = load_table(_unfolded(source, schemas.LABELS), schemas.LABELS, columns, format)
+    from tiebreak.files.probability_columns import as_probabilities, read_classes
+
     task_code, tasks = _complete("task", found["task"], table)
     label, used = _complete("label", found["label"], table)
     _refuse_repeats(task_code, tasks, table)

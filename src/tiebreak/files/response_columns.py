@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from tiebreak.errors import OptionError, note
 from tiebreak.files import schemas
 from tiebreak.files.columns import chosen_column, find_columns, squashed
-from tiebreak.files.formats.rows import SEPARATOR, composed
+from tiebreak.files.formats.protocol import SEPARATOR, composed
+from tiebreak.files.schemas import PREFIX
 from tiebreak.files.table import Table
 from tiebreak.ids import Column, is_arrow
 from tiebreak.responses import Repeats
@@ -71,6 +72,16 @@ class ResponseColumns(NamedTuple):
         """Return the same without the order, which then is no part of the worker."""
         extras = {role: at for role, at in self.extras.items() if role != "order"}
         return self._replace(extras=extras)
+
+    def can_weigh(self, table: Table, n_repeats: int) -> bool:
+        """Tell whether confidence and group can be used where repeats are not kept as runs."""
+        if not {"confidence", "group"} & set(self.extras):
+            return False
+        if n_repeats or "order" in self.extras:
+            if "confidence" in self.extras:
+                note(f"{table.title}: column 'confidence' is used with repeats='runs' only.")
+            return False
+        return True
 
     def understood(self, table: Table) -> dict[str, str]:
         """Return the names of the columns that were read, by role."""
@@ -162,6 +173,19 @@ def _find_extras(table: Table, taken: set[int], known: set[str]) -> dict[str, in
             found[role] = matches[0]
             taken.add(matches[0])
     return found
+
+
+def has_soft_votes(table: Table, chosen: Mapping[str, object] | None) -> bool:
+    """Tell whether a table has a probability for each class, and no label."""
+    if len(probability_columns(table)) < 2 or "label" in (chosen or {}):
+        return False
+    words = {schemas.LABEL.name, *schemas.LABEL.others}
+    return not any(squashed(name) in words for name in table.names)
+
+
+def probability_columns(table: Table) -> list[int]:
+    """Return which columns hold the probability of a class."""
+    return [i for i, name in enumerate(table.names) if name.casefold().startswith(PREFIX)]
 
 
 def default_repeats(found: ResponseColumns) -> Repeats:

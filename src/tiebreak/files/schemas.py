@@ -61,6 +61,8 @@ WHO = Role("who", frozenset({"source", "by"}), is_needed=False)
 PROBABILITY = Role("probability", is_needed=False)
 TEXT = Role("text", frozenset({"content", "body", "snippet"}))
 
+PREFIX = "probability_"  # and the name of a class: its probability
+
 RESPONSES = Schema("responses", ResponseError, (TASK, WORKER, LABEL))
 GOLD = Schema("gold", GoldError, (TASK, TRUTH))
 LINKS = Schema("links", LinkError, (LEFT, RIGHT, LINK, WEIGHT, WHO))

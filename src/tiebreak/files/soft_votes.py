@@ -20,24 +20,19 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.errors import InputError, note
 from tiebreak.files import schemas
-from tiebreak.files.columns import Schema, find_columns, squashed
+from tiebreak.files.columns import Schema, find_columns
 from tiebreak.files.doubts import stripped
-from tiebreak.files.probability_columns import PREFIX, as_probabilities, refuse_odd_sums
+from tiebreak.files.probability_columns import as_probabilities, refuse_odd_sums
+from tiebreak.files.response_columns import probability_columns
+from tiebreak.files.schemas import PREFIX
 from tiebreak.files.table import Table
 from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.layout import Codes
-from tiebreak.responses import Extras, Responses, sorted_classes, weigh
+from tiebreak.responses import Responses, sorted_classes
+from tiebreak.responses.weighing import Extras, weigh
 
 EVEN = 1e-9
 WHO = Schema("soft votes", schemas.RESPONSES.error, (schemas.TASK, schemas.WORKER))
-
-
-def has_soft_votes(table: Table, chosen: Mapping[str, object] | None) -> bool:
-    """Tell whether a table has a probability for each class, and no label."""
-    if len(_positions(table)) < 2 or "label" in (chosen or {}):
-        return False
-    words = {schemas.LABEL.name, *schemas.LABEL.others}
-    return not any(squashed(name) in words for name in table.names)
 
 
 def read_soft_votes(table: Table, chosen: Mapping[str, object] | None) -> Responses:
@@ -45,7 +40,7 @@ def read_soft_votes(table: Table, chosen: Mapping[str, object] | None) -> Respon
     found = find_columns(table, WHO, chosen)
     task, tasks = _ids(table, "task", found["task"])
     worker, workers = _ids(table, "worker", found["worker"])
-    positions = _positions(table)
+    positions = probability_columns(table)
     names = Ids([table.names[i][len(PREFIX) :] for i in positions])
     classes, new_code = sorted_classes(names)
     probability = np.empty((len(task), len(positions)))
@@ -64,10 +59,6 @@ def read_soft_votes(table: Table, chosen: Mapping[str, object] | None) -> Respon
     ]
     made = Responses.from_codes(task[rows], worker[rows], label[rows], tasks, workers, classes)
     return replace(weigh(made, Extras(confidence=top[rows])), frame=table.frame)
-
-
-def _positions(table: Table) -> list[int]:
-    return [i for i, name in enumerate(table.names) if name.casefold().startswith(PREFIX)]
 
 
 def _ids(table: Table, what: str, position: int) -> tuple[Codes, Ids]:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from tiebreak.errors import InputError
+from tiebreak.files.columns import Schema, find_columns
 from tiebreak.files.content import Content, format_of, read_content
 from tiebreak.files.delimited import delimited_table
-from tiebreak.files.doubts import note_matrix
-from tiebreak.files.json_lines import json_table, table_of_records
-from tiebreak.files.parquet import parquet_table
+from tiebreak.files.doubts import note_matrix, stripped
 from tiebreak.files.table import Table
 from tiebreak.ids import Column, is_arrow
+
+ColumnNames = Mapping[str, object]
 
 
 def as_table(
@@ -48,6 +49,21 @@ def as_table(
     return _from_rows(rows, row_names, n_needed)
 
 
+def load_table(
+    source: Any,
+    schema: Schema,
+    columns: ColumnNames | None,
+    format: str | None,
+    *,
+    allow_empty: bool = False,
+) -> tuple[Table, dict[str, Column]]:
+    """Make a table of the source and read the columns of its schema."""
+    table = as_table(source, schema.names, len(schema.needed), format)
+    positions = find_columns(table, schema, columns)
+    read = stripped(table, table.read(list(positions.values()), allow_empty=allow_empty))
+    return table, dict(zip(positions, read, strict=True))
+
+
 def columns_table(columns: Mapping[Any, Column]) -> Table:
     """Make a table of columns by name."""
     values = list(columns.values())
@@ -64,8 +80,14 @@ def is_column(value: object) -> bool:
 def _from_content(content: Content, asked: str | None) -> Table:
     form = format_of(content, asked)
     if form == "parquet":
+        from tiebreak.files.parquet import parquet_table
+
         return parquet_table(content)
-    return json_table(content) if form == "jsonl" else delimited_table(content, form)
+    if form == "jsonl":
+        from tiebreak.files.json_lines import json_table
+
+        return json_table(content)
+    return delimited_table(content, form)
 
 
 def _from_frame(source: Any) -> Table | None:
@@ -114,6 +136,8 @@ def _from_pandas(frame: Any) -> Table:
 
 def _from_rows(rows: list[Any], row_names: Sequence[str], n_needed: int) -> Table:
     if rows and all(isinstance(row, Mapping) for row in rows):
+        from tiebreak.files.json_lines import table_of_records
+
         return columns_table(table_of_records(rows))
     wanted = ", ".join(row_names[:n_needed])
     for number, row in enumerate(rows, start=1):

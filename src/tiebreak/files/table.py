@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +68,32 @@ class Table:
             yield columns
         if not n_rows:
             raise self._without_rows()
+
+    def category_order(self, position: int) -> list[Any] | None:
+        """Return the ordered categories of a column; None where it has none.
+
+        An ordered categorical of pandas, an Enum of polars, an ordered dictionary of Arrow or
+        Parquet.
+        """
+        if self.order_of is not None:
+            return self.order_of(position)
+        if self.stream is not None or self.has_header:
+            return None
+        (column,) = self.load([position])
+        kind = type(column).__module__.partition(".")[0]
+        dtype = getattr(column, "dtype", None)
+        if kind == "pandas" and getattr(dtype, "ordered", False):
+            return list(column.cat.categories)
+        if kind == "polars" and type(dtype).__name__ == "Enum":
+            return list(dtype.categories)  # type: ignore[union-attr]
+        if kind == "pyarrow" and getattr(column.type, "ordered", False):
+            chunks = getattr(column, "chunks", [column])
+            return list(chunks[0].dictionary.to_pylist()) if chunks else None
+        return None
+
+    def with_classes(self, names: Mapping[str, list[str]]) -> Table:
+        """Return a table whose columns of these names have these classes, in this order."""
+        return replace(self, order_of=lambda position: names.get(self.names[position]))
 
     def _without_rows(self) -> InputError:
         what = "a header but no rows" if self.has_header else "no rows"

@@ -8,7 +8,7 @@ from typing import Any
 from tiebreak.errors import InputError, note
 from tiebreak.files import schemas
 from tiebreak.files.columns import Schema
-from tiebreak.files.loading import ColumnNames, load_table
+from tiebreak.files.sources import ColumnNames, load_table
 from tiebreak.ids import as_list
 
 

@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from tiebreak.errors import FileError, InputError
 from tiebreak.files.atomic_write import Target, open_target
-from tiebreak.files.content import Format, checked_format, format_of_name
+from tiebreak.files.content import Format, checked_format, format_of_name, is_packed
 from tiebreak.files.encoding import Coded, encoded, write_parquet
-from tiebreak.files.packed import is_packed, write_packed
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.kernels.layout import Codes, Floats
@@ -116,6 +115,8 @@ def write_responses(target: Target, responses: Responses, *, format: str | None 
     is read again without hashing and sorting.
     """
     if format is None and is_packed(target):
+        from tiebreak.files.packed import write_packed
+
         write_packed(target, responses)
         return
     rows = _rows_to_write(responses)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.ids.table import MISSING, Column, Ids, is_arrow, is_missing
-from tiebreak.kernels.contract import COMPILED_INTAKE
+from tiebreak.kernels.contract import repays_compiled_intake
 from tiebreak.kernels.layout import Codes, Mask
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def coder_for(column: Column, n_rows: int | None = None) -> Coder:
     """Return what codes columns of this type, with `n_rows` rows in all their batches."""
     if not is_arrow(column):
         return _PlainCoder()
-    compiled = (len(column) if n_rows is None else n_rows) >= COMPILED_INTAKE
+    compiled = repays_compiled_intake(len(column) if n_rows is None else n_rows)
     kind = getattr(column.type, "value_type", column.type)  # of a dictionary: its values
     if compiled and _is_text(kind):
         return _TextCoder(kind)

@@ -44,9 +44,7 @@ def read_and_check_inputs(
 
     Soft links imply nothing for sure: they may contradict each other and gold.
     """
-    crowd = files.read_responses(responses)
-    known = None if gold is None else files.read_gold(gold)
-    pairs = None if links is None else files.read_links(links)
+    crowd, pairs, known = _read(responses, links, gold)
     if known is not None and not len(known):
         known = None
     if known is not None:
@@ -72,6 +70,17 @@ def read_and_check_inputs(
         may_break=may_break,
     )
     return Inputs(crowd, pairs, known, given_codes, checked.codes, gold_codes, checked.implied)
+
+
+def _read(responses: Any, links: Any, gold: Any) -> tuple[Responses, Links | None, Gold | None]:
+    """Read what is not read yet."""
+    if not isinstance(responses, Responses):
+        responses = files.read_responses(responses)
+    if not isinstance(gold, Gold | None):
+        gold = files.read_gold(gold)
+    if not isinstance(links, Links | None):
+        links = files.read_links(links)
+    return responses, links, gold
 
 
 def _with_gold_classes(responses: Responses, gold: Gold) -> Responses:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tiebreak.errors import OptionError, note
 from tiebreak.inference.estimator import Estimator, require_tolerance
-from tiebreak.inference.gold_weights import require_weight
+from tiebreak.inference.gold_weights import AUTO, require_weight
 from tiebreak.inference.silence import require_workers
 from tiebreak.inference.worker_models import require_model
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
@@ -39,8 +39,10 @@ def check(model: VariationalBayes) -> None:
     """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
     require_tolerance(model.tol, model.max_iter)
     require_model(model.worker_model)
-    require_weight(model.gold_weight)
-    require_workers(model.saw_all)
+    if model.gold_weight != AUTO:
+        require_weight(model.gold_weight)
+    if model.saw_all is not None:
+        require_workers(model.saw_all)
     if isinstance(model.init, str) and model.init not in INITS:
         raise OptionError.unknown("init", model.init, (*INITS, "an array of probabilities"))
     if isinstance(model.init, Estimator):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tiebreak.errors import note
-from tiebreak.inference import doubts, honest, near_modes, vb
+from tiebreak.inference import doubts, honest, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.link_errors.suspect import (
@@ -62,6 +62,8 @@ def publish(model: VariationalBayes, fitted: Fitted) -> None:
     has_collapsed = note_doubts(fitted, model.labels_, model.dependence)
     is_plain = fitted.inputs.link_codes is None and fitted.inputs.gold_codes is None
     if is_plain and not has_collapsed:
+        from tiebreak.inference import near_modes
+
         crowd = fitted.inputs.responses
         run = fitted.found.run
         near_modes.note_near_mode(problem, run, crowd, model._stopping, model.dependence)

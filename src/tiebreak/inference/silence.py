@@ -12,7 +12,6 @@ from tiebreak.ids import MISSING, Ids
 from tiebreak.inference import gold_weights
 from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.problem import Problem
-from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
 from tiebreak.kernels.layout import Mask
 
 if TYPE_CHECKING:
@@ -72,6 +71,8 @@ def with_silence(
     saw = who_saw_all(saw_all, workers)
     if saw is None:
         return problem
+    from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
+
     tasks = add_silence(problem.tasks, saw, problem.n_classes, problem.n_states)
     table = problem.gold_weight
     if table is not None:
@@ -88,7 +89,11 @@ def with_silence(
 
 def without_silence(problem: Problem) -> Problem:
     """Return the problem of what workers said alone."""
-    if problem.given is None or not isinstance(problem.workers, SawAll):
+    if problem.given is None:
+        return problem
+    from tiebreak.inference.worker_models.saw_all import SawAll
+
+    if not isinstance(problem.workers, SawAll):
         return problem
     table = None if problem.gold_weight is None else problem.gold_weight[:-1]
     return problem._replace(

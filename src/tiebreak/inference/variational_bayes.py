@@ -7,21 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tiebreak.inference import (
-    gold_weights,
-    option_checks,
-    priors,
-    publishing,
-    silence,
-    stages,
-    vb,
-)
+from tiebreak.inference import gold_weights, option_checks, priors, publishing, silence, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
-from tiebreak.inference.estimator import (
-    Estimator,
-    require_fitted,
-    start_from,
-)
+from tiebreak.inference.estimator import Estimator, require_fitted, start_from
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
@@ -241,9 +229,11 @@ class VariationalBayes(Estimator):
             patterns = patterns_of(inputs, whole, q)
         by_pattern = to_patterns(inputs, patterns)
         problem, begin = self._begin(inputs, by_pattern, patterns, q, same)
-        begin = begin._replace(is_warm=start is not None)
+        is_warm = start is not None
+        begin = begin._replace(is_warm=is_warm)
         is_alone = inputs.link_codes is None and inputs.gold_codes is None
         plain = stages.fit_plain(problem, begin, self._stopping, is_alone=is_alone)
+        del begin, q  # as large as the results
         found = stages.fit_links_and_gold(
             problem,
             plain,
@@ -251,7 +241,7 @@ class VariationalBayes(Estimator):
             options,
             self._stopping,
             self._honesty,
-            is_warm=begin.is_warm,
+            is_warm=is_warm,
             is_given=not isinstance(self.init, str),
         )
         self._warm_start = WarmStart(
@@ -349,13 +339,17 @@ class VariationalBayes(Estimator):
             choose_backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
-            gold_weight=gold_weights.find(
+            gold_weight=None
+            if inputs.gold_codes is None
+            else gold_weights.find(
                 *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
                 has_links=inputs.link_codes is not None,
             ),
         )
         if self.worker_model_ == COMMUNITIES and self._communities is not None:
             problem = problem._replace(workers=self._communities)
+        if self.saw_all is None:
+            return problem
         return silence.with_silence(problem, self.saw_all, crowd.workers, self.gold_weight)
 
     def _choose_model(

@@ -22,8 +22,8 @@ from tiebreak.inference.problem import Problem as Problem
 from tiebreak.inference.problem import Run as Run
 from tiebreak.inference.problem import Stopping as Stopping
 from tiebreak.inference.squarem import Parameters, Sweep
+from tiebreak.inference.worker_models.around import KnownClasses
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
-from tiebreak.inference.worker_models.known_classes import KnownClasses
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import by_class as by_class
 from tiebreak.kernels.counting import majority as majority

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Protocol, TypeGuard
+import sys
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from tiebreak.errors import OptionError
-from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
 from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.network import Cliques, Forest, Network, Parts
 from tiebreak.kernels.sweeper import Logs, Sweeper, SweepKernels
 from tiebreak.options import PROCESSOR
 
+if TYPE_CHECKING:
+    from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
+
 BACKENDS = ("auto", "numpy", "numba", "cuda")
 COMPILED_ROWS = 200_000  # responses fitted; below, numba costs more than it saves
-# Rows read, in the first table of a process: with 1e6 rows compiled loops take 1.1 s, Arrow and
-# NumPy 0.3 s, with 5e6 2.0 and 1.7 s. In an installation where nothing is compiled yet, 3 s more.
+# Rows read, where no compiled code is in the process yet: with 1e6 rows compiled loops take 1.1 s,
+# Arrow and NumPy 0.3 s, with 5e6 2.0 and 1.7 s. With no cache of compiled code either, 3 s more.
 COMPILED_INTAKE = 3_000_000
 # Responses from which the first fit of a process is as soon done on an H200 as on 16 threads beside
 # it: below, what a device costs to start is more than it saves (docs/gpu.md).
@@ -228,6 +231,16 @@ def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
     from tiebreak.kernels import reference
 
     return reference
+
+
+def repays_compiled_intake(n_rows: int) -> bool:
+    """Say whether compiled loops read so many rows sooner than Arrow and NumPy do.
+
+    Where a fit has loaded numba and its first kernels already, loading those of the intake takes
+    0.05 s, and half the time is saved from then on. Both ways give the same codes, bit by bit.
+    """
+    is_loaded = "tiebreak.kernels.compile" in sys.modules
+    return n_rows >= (COMPILED_ROWS if is_loaded else COMPILED_INTAKE)
 
 
 def choose_draw_backend(name: str, n_draws: int) -> DrawBackend:

@@ -1,11 +1,10 @@
 """Links: two tasks that must, or cannot, be the same class.
 
-`Links` is the table of what was given, `ClosedLinks` what follows from it, `check` refuses links
+`Links` is the table of what was given, `closed.py` what follows from it, `check` refuses links
 that cannot all hold and says why.
 """
 
 from tiebreak.links.check import CONTRADICTIONS, SIGNS, Checked, OnContradiction, check, write_chain
-from tiebreak.links.closed import ClosedLinks
 from tiebreak.links.columns import as_must, as_said
 from tiebreak.links.sampling import SAMPLINGS, Sampling
 from tiebreak.links.table import Links, links_from_gold
@@ -15,7 +14,6 @@ __all__ = [
     "SAMPLINGS",
     "SIGNS",
     "Checked",
-    "ClosedLinks",
     "Links",
     "OnContradiction",
     "Sampling",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.link_graph import LinkCodes
-from tiebreak.links.closed import ClosedLinks
 from tiebreak.links.columns import (
     as_must,
     as_said,
@@ -31,6 +30,9 @@ from tiebreak.links.columns import (
 )
 from tiebreak.links.sampling import Said, Sampling, duplicates, guess
 from tiebreak.source import NOWHERE, Source
+
+if TYPE_CHECKING:
+    from tiebreak.links.closed import ClosedLinks
 
 SHOWN = 10  # rows
 
@@ -281,6 +283,8 @@ class Links:
         >>> closed, closed.groups(), closed.cannot_pairs()
         (ClosedLinks(3 must, 3 cannot), [['a', 'b', 'c']], [('a', 'd')])
         """
+        from tiebreak.links.closed import ClosedLinks
+
         codes = self.on(self.tasks)
         return ClosedLinks(self.tasks, codes, link_graph.close(len(self.tasks), codes))
 

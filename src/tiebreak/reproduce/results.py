@@ -14,8 +14,6 @@ from tiebreak.kernels.layout import Floats
 from tiebreak.reproduce.experiments import Reproduction
 from tiebreak.reproduce.runner import Row, made_on
 
-RESULTS = "results.json"
-
 
 class Estimate(NamedTuple):
     """A mean over runs with its 95 % interval; with one run the interval is not known: nan."""

@@ -8,23 +8,16 @@ from tiebreak.responses.building import (
     Repeats,
     sorted_classes,
 )
-from tiebreak.responses.runs import Runs, WorkerRuns
 from tiebreak.responses.table import Responses
-from tiebreak.responses.weighing import Extras, plurality, weigh
 from tiebreak.responses.weights import read_weights
 
 __all__ = [
     "REPEATS",
     "Builder",
     "Built",
-    "Extras",
     "MixedLabelsError",
     "Repeats",
     "Responses",
-    "Runs",
-    "WorkerRuns",
-    "plurality",
     "read_weights",
     "sorted_classes",
-    "weigh",
 ]

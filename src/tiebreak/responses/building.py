@@ -10,12 +10,11 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.errors import OptionError, ResponseError, note
 from tiebreak.ids import MISSING, Coder, Column, Ids
-from tiebreak.kernels.contract import COMPILED_INTAKE, COMPILED_ROWS
+from tiebreak.kernels.contract import COMPILED_INTAKE, COMPILED_ROWS, repays_compiled_intake
 from tiebreak.kernels.ingest import reference
 from tiebreak.kernels.ingest.reference import Arranged, Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.threads import default_threads, for_each
-from tiebreak.responses.voting import vote
 from tiebreak.responses.weights import arrange_weighted, check_length
 from tiebreak.source import NOWHERE, Source
 
@@ -202,7 +201,7 @@ def arrange(
 ) -> Arranged:
     """Sort responses by task, compiled where there are many: `parts` is then used up."""
     n_responses = sum(len(part.task) for part in parts)
-    if n_responses < COMPILED_INTAKE or n_workers * len(new_label) >= INT32_END:
+    if not repays_compiled_intake(n_responses) or n_workers * len(new_label) >= INT32_END:
         return reference.arrange(parts, n_tasks, new_label, keep_last=keep_last)
     from tiebreak.kernels.ingest import sort_by_task
 
@@ -232,6 +231,8 @@ def _narrow(codes: Codes, n: int, kind: type[np.unsignedinteger[Any]]) -> Any:
 
 def _vote(built: Built) -> Built:
     """Keep what each worker said most often on each task, and say how often that is nothing."""
+    from tiebreak.responses.voting import vote
+
     voted = vote(built.start, built.code, len(built.classes), built.weight)
     note(
         f"{built.n_repeats:,} responses repeat a worker on a task; the majority of a worker's "

@@ -33,7 +33,6 @@ PRIOR_TASKS = 20.0  # so many tasks on which runs could disagree stand for what 
 CELLS_AT_ONCE = 1 << 22  # pairs × classes: memory for some tasks, not of all
 MOST_PARTS = 16  # of so many tasks that ρ is learnt from
 MOST_CELLS = 1 << 26  # judges × classes²; beyond it only accuracies are kept
-NO_ORDER = -1
 
 Places = npt.NDArray[np.int64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,11 @@ from tiebreak.responses.building import (
     arrange,
     sorted_classes,
 )
-from tiebreak.responses.runs import Runs
 from tiebreak.responses.weights import arrange_weighted, check_length, read_weights
 from tiebreak.source import NOWHERE, Source
+
+if TYPE_CHECKING:
+    from tiebreak.responses.runs import Runs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

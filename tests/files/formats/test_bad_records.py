@@ -24,7 +24,8 @@ from typer.testing import CliRunner
 import tiebreak as tb
 from tiebreak.cli.app import app
 from tiebreak.files import read_export
-from tiebreak.files.formats import FORMATS, locate
+from tiebreak.files.formats import locate
+from tiebreak.files.formats.registry import FORMATS
 
 MANY = 10_000
 BROKEN = 7_777  # of so many

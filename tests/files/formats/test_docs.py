@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tiebreak.cli.app import app
-from tiebreak.files.formats import FORMATS
+from tiebreak.files.formats.registry import FORMATS
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
 BLOCK = re.compile(r"^```console run\n(.*?)^```$", re.MULTILINE | re.DOTALL)

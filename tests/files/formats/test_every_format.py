@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ from typer.testing import CliRunner
 
 import tiebreak as tb
 from tiebreak.cli.app import app
-from tiebreak.files.formats import FORMATS, locate
+from tiebreak.files.formats import locate, registry
+from tiebreak.files.formats.importing import OWN_COLUMNS
+from tiebreak.files.formats.protocol import Format, Head
+from tiebreak.files.formats.registry import FORMATS
 
 PEOPLE = ("ann", "bob", "cat")
 USERS = tuple(f"11111111-1111-1111-1111-11111111111{i}" for i in range(3))
@@ -240,3 +244,35 @@ def test_a_header_in_brackets_is_no_json(tmp_path: Path) -> None:
     path.write_text("[task],worker,label\na,w,x\n")
     columns = {"task": "[task]"}
     assert answers(read(path, columns=columns)) == {("a", "w"): "x"}
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_no_format_has_files_of_our_own_columns_alone(form: Format) -> None:
+    for n in range(1, len(OWN_COLUMNS) + 1):
+        for names in itertools.combinations(sorted(OWN_COLUMNS), n):
+            assert not form.looks_like(Head("delimited", names, {}))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "task,worker,label",
+        "task\tworker\tlabel\tweight",
+        " task ;worker; label",
+        "\ufefftask|label",
+    ],
+)
+def test_a_plain_header_asks_no_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str
+) -> None:
+    def asked(head: Head) -> None:
+        raise AssertionError(f"asked about {head.keys}")
+
+    monkeypatch.setattr(registry, "format_of_head", asked)
+    (tmp_path / "r.csv").write_text(f"{header}\na,b,c,1\n", encoding="utf-8")
+    located = locate(tmp_path / "r.csv")
+    assert located.format is None
+    assert set(located.keys) <= OWN_COLUMNS
+    (tmp_path / "r.csv").write_text(f"id,{header}\n1,a,b,c\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="asked about"):
+        locate(tmp_path / "r.csv")

@@ -12,11 +12,12 @@ from tiebreak.files.formats.protocol import (
     Record,
     RecordPlace,
     Records,
+    composed,
     first_text,
     need,
     optional,
 )
-from tiebreak.files.formats.rows import Rows, composed
+from tiebreak.files.formats.rows import Rows
 
 PASS = "pass"
 FAIL = "fail"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
 
 from tiebreak.errors import InputError
+from tiebreak.files.table import Table
 
 if TYPE_CHECKING:
     from tiebreak.files.formats.rows import Rows
 
 Record = Mapping[str, Any]
+KeepText = Callable[[Hashable, str], None]  # takes a task, and what to show for it
 Container = Literal["json", "document", "delimited", "zip", "table"]
 
 
@@ -25,6 +27,15 @@ class ImportOptions:
     label_pointer: str | None = None  # a JSON pointer to the label inside a JSON text
     wide: bool = False
     columns: Mapping[str, object] = field(default_factory=dict)
+
+
+class Imported(NamedTuple):
+    """What a file holds: responses as a table, and the labels that it says are known."""
+
+    table: Table
+    gold: dict[Hashable, Hashable]
+    is_named: bool = True  # its columns are called task, worker, label, as a format makes them
+    form: str | None = None  # as a person would call the format; None of a plain table
 
 
 class FormatOptions(TypedDict, total=False):
@@ -80,6 +91,7 @@ class RecordPlace(NamedTuple):
         return InputError(f"{self}: {message}")
 
 
+SEPARATOR = " | "  # between the parts of a composed id
 LABEL_IN_TEXT = "label in text"  # what a format says that it has labels inside of texts
 Records = Callable[[], Iterator[tuple[RecordPlace, Record]]]  # each call reads from the start
 
@@ -171,3 +183,12 @@ def first_text(values: Mapping[str, Any]) -> str | None:
         if isinstance(values.get(key), str):
             return str(values[key])
     return next((value for value in values.values() if isinstance(value, str)), None)
+
+
+def composed(parts: Sequence[Any]) -> str:
+    r"""Make one id of several; a separator inside a part is marked, so that no two ids merge.
+
+    >>> composed(("q1", 2)), composed(("a | b", "c"))
+    ('q1 | 2', 'a \\| b | c')
+    """
+    return SEPARATOR.join(str(part).replace(SEPARATOR, " \\| ") for part in parts)

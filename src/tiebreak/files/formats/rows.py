@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tiebreak import ids
 from tiebreak.errors import InputError, ResponseError, note
-from tiebreak.files.formats.protocol import ImportOptions, RecordPlace, shown
+from tiebreak.files.formats.protocol import (
+    Imported,
+    ImportOptions,
+    KeepText,
+    RecordPlace,
+    composed,
+    shown,
+)
 from tiebreak.files.table import Table
 from tiebreak.ids import Column
 from tiebreak.source import Source
@@ -20,11 +27,8 @@ ONE_CLASS = (
     "tiebreak takes one class per answer. --multi-label (multi_label=True) makes one yes/no task "
     "of each label."
 )
-SEPARATOR = " | "  # between the parts of a composed id
 YES = "yes"
 NO = "no"
-
-KeepText = Callable[[Hashable, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +53,6 @@ class RecordSource(Source):
         if isinstance(self.line_of, RecordFinder):
             return f"{self.name}, {self.line_of.noun} {self.line_of(row):,}"
         return super().where(row)
-
-
-class Imported(NamedTuple):
-    """What a file holds: responses as a table, and the labels that it says are known."""
-
-    table: Table
-    gold: dict[Hashable, Hashable]
-    is_named: bool = True  # its columns are called task, worker, label, as a format makes them
-    form: str | None = None  # as a person would call the format; None of a plain table
 
 
 @dataclass(slots=True)
@@ -257,15 +252,6 @@ class Rows:
         places = order.tolist()
         for values in (self.task, self.worker, self.label, self.number, *self.more.values()):
             values[:] = [values[i] for i in places]
-
-
-def composed(parts: Sequence[Any]) -> str:
-    r"""Make one id of several; a separator inside a part is marked, so that no two ids merge.
-
-    >>> composed(("q1", 2)), composed(("a | b", "c"))
-    ('q1 | 2', 'a \\| b | c')
-    """
-    return SEPARATOR.join(str(part).replace(SEPARATOR, " \\| ") for part in parts)
 
 
 def table_of(columns: dict[str, list[Any]], source: Source) -> Table:

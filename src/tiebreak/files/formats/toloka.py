@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from tiebreak.files.formats.protocol import Head, Record, RecordPlace, Records, need_name
-from tiebreak.files.formats.rows import Rows, composed
+from tiebreak.files.formats.protocol import (
+    Head,
+    Record,
+    RecordPlace,
+    Records,
+    composed,
+    need_name,
+)
+from tiebreak.files.formats.rows import Rows
 from tiebreak.files.formats.times import seconds
 
 INPUT = "INPUT:"

@@ -15,17 +15,11 @@ import numpy as np
 
 from tiebreak.errors import InputError, note
 from tiebreak.files.columns import squashed
-from tiebreak.files.formats.rows import Imported, RecordFinder, RecordSource, table_of
+from tiebreak.files.formats.protocol import Imported
+from tiebreak.files.formats.rows import RecordFinder, RecordSource, table_of
 from tiebreak.files.schemas import TASK
 from tiebreak.files.table import Table
 from tiebreak.ids import is_arrow
-
-
-def is_wide_array(source: Any) -> bool:
-    """Tell an N × M array with gaps, which can be nothing else than one column per worker."""
-    if not isinstance(source, np.ndarray) or source.ndim != 2:
-        return False
-    return source.dtype.kind == "f" and bool(np.isnan(source).any())
 
 
 def from_array(source: np.ndarray[Any, Any]) -> Imported:

@@ -16,9 +16,7 @@ from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links import starts
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.exact_links.merge import Merged
-from tiebreak.inference.exact_links.on_device import DeviceLinks
 from tiebreak.inference.exact_links.starts import LinkedGroups
-from tiebreak.inference.exact_links.subtypes import SubtypeLinks
 from tiebreak.inference.link_errors import learnt
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
@@ -90,9 +88,13 @@ def join(
     """Return joint inference of linked tasks; `log_odds` are those of the soft links."""
     given = (tasks, merged, soft, log_odds, n_classes, backend, n_threads)
     if n_states > n_classes:
+        from tiebreak.inference.exact_links.subtypes import SubtypeLinks
+
         return SubtypeLinks(*given, n_subtypes=n_states // n_classes)
     unit = units_of_copies(links, tasks.n_tasks)
     if sweeps_nodes(backend) and not len(log_odds):
+        from tiebreak.inference.exact_links.on_device import DeviceLinks
+
         return DeviceLinks(*given, unit=unit)
     return ExactLinks(*given, takes_everyone=takes_everyone, unit=unit)
 
@@ -156,6 +158,13 @@ class End(NamedTuple):
         return self.run.bounds[-1]
 
 
+class Candidate(NamedTuple):
+    """What is kept of an end that was tried: q of each would be as much memory as the fit."""
+
+    bound: float
+    label: Codes  # of each linked task, (n_linked,)
+
+
 class Ascents:
     """Joint inference of one set of links, from which several starts ascend."""
 
@@ -205,9 +214,8 @@ class Ascents:
         else:
             self.setup.exact.reset()
         run = self._run(q, implied, stopping or self.stopping, elsewhere=elsewhere)
-        whole = run.q.copy()
-        self.setup.exact.spread(whole)
-        return End(run, whole, self.rates)
+        self.setup.exact.spread(run.q)
+        return End(run, run.q, self.rates)
 
     def ascend_warm(self, start: Run) -> End:
         """Ascend from a fit with fewer links: the linked tasks are inferred alone first."""
@@ -275,19 +283,32 @@ def best_mode(
         max_iter=min(starts.TRIAL_SWEEPS, ascents.stopping.max_iter),
     )
     again = partial(ascents.ascend, stopping=trial, elsewhere=there)
-    ends = [again(start.q, ascents.implied_by(start))]
+    best = again(start.q, ascents.implied_by(start))
+    tried = [_candidate(plain, best, groups)]
     if against:
         of_gold = vb.beliefs_of_known(plain, start.q, known)
-        ends.append(again(start.q, of_gold))
+        best = _better(plain, best, again(start.q, of_gold), groups, tried)
     if groups.needs_starts:
-        surest = starts.at_surest(classes, groups, sure)
-        ends.append(again(_with_classes(plain, start.q, surest)))
-        ends.append(_sure_first(ascents, start, sure, trial))
-    best = max(ends, key=lambda end: end.bound)
-    if groups.needs_starts:
-        best = _with_swaps(ascents, best, classes, groups, ends, trial)
+        surest = again(_with_classes(plain, start.q, starts.at_surest(classes, groups, sure)))
+        best = _better(plain, best, surest, groups, tried)
+        del surest  # each end holds q of all tasks
+        best = _better(plain, best, _sure_first(ascents, start, sure, trial), groups, tried)
+        best = _with_swaps(ascents, best, classes, groups, tried, trial)
     last = ascents.ascend(best.q, best.run.beliefs, best.rates, elsewhere=best.run.elsewhere)
-    return last, _uncertain(plain, last, ends, groups)
+    return last, _uncertain(plain, last, tried, groups)
+
+
+def _candidate(plain: Problem, end: End, groups: LinkedGroups) -> Candidate:
+    label = vb.class_probabilities(plain, end.q).argmax(axis=1)
+    return Candidate(end.bound, label[groups.task].astype(np.int32))
+
+
+def _better(
+    plain: Problem, best: End, other: End, groups: LinkedGroups, tried: list[Candidate]
+) -> End:
+    """Return the end with the higher bound, the first one where they are equal; note the other."""
+    tried.append(_candidate(plain, other, groups))
+    return other if other.bound > best.bound else best
 
 
 def _sure_first(ascents: Ascents, start: Run, sure: Floats, trial: Stopping) -> End:
@@ -299,6 +320,7 @@ def _sure_first(ascents: Ascents, start: Run, sure: Floats, trial: Stopping) -> 
         end = part.ascend(
             end.q, part.implied_by(end.run), end.rates, few, elsewhere=end.run.elsewhere
         )
+        del part  # before the next one is set up
     return ascents.ascend(
         end.q, ascents.implied_by(end.run), end.rates, trial, elsewhere=end.run.elsewhere
     )
@@ -309,10 +331,10 @@ def _with_swaps(
     best: End,
     plain_q: Floats,
     groups: LinkedGroups,
-    ends: list[End],
+    candidates: list[Candidate],
     trial: Stopping,
 ) -> End:
-    """Exchange two classes in large groups while that raises the bound; add to `ends`."""
+    """Exchange two classes in large groups while that raises the bound; note what was tried."""
     plain = ascents.plain
     few = trial._replace(max_iter=min(starts.SWAP_SWEEPS, trial.max_iter))
     tried: set[tuple[int, int]] = set()
@@ -325,7 +347,7 @@ def _with_swaps(
             tried.add(pair)
             q = _with_classes(plain, best.q, starts.swapped(classes, groups, *pair))
             end = ascents.ascend(q, None, best.rates, few, elsewhere=best.run.elsewhere)
-            ends.append(end)
+            candidates.append(_candidate(plain, end, groups))
             if end.bound > best.bound + HIGHER * abs(best.bound):
                 best = end
                 tried = {pair}
@@ -336,7 +358,7 @@ def _with_swaps(
 
 
 def _uncertain(
-    plain: Problem, last: End, ends: list[End], groups: LinkedGroups
+    plain: Problem, last: End, tried: list[Candidate], groups: LinkedGroups
 ) -> tuple[Codes, ...]:
     """Return the tasks of each large group that an end nearly as likely calls otherwise.
 
@@ -344,14 +366,13 @@ def _uncertain(
     probabilities are: [eq:design-effect].
     """
     scale = float(Calibration().scale(np.array([honest.mean_responses(plain)]))[0])
-    label = vb.class_probabilities(plain, last.q).argmax(axis=1)
+    label = _candidate(plain, last, groups).label
     size = np.bincount(groups.group)
     is_uncertain = np.zeros(len(size), dtype=bool)
-    for end in ends:
-        if scale * (last.bound - end.bound) > NEAR:
+    for other in tried:
+        if scale * (last.bound - other.bound) > NEAR:
             continue
-        other = vb.class_probabilities(plain, end.q).argmax(axis=1)
-        differs = other[groups.task] != label[groups.task]
+        differs = other.label != label
         is_uncertain |= np.bincount(groups.group, weights=differs, minlength=len(size)) > size / 2
     chosen = np.flatnonzero(is_uncertain & groups.is_large)
     return tuple(groups.task[groups.group == group] for group in chosen)

@@ -82,7 +82,9 @@ class Pool(NamedTuple):
             return rows
         first = np.flatnonzero(_is_first(self.node))
         n_members = np.diff(first, append=len(rows))
-        return np.asarray(np.add.reduceat(rows, first) / n_members[:, None])
+        sums = np.asarray(np.add.reduceat(rows, first))
+        sums /= n_members[:, None]
+        return sums
 
     def add_up(self, member_scores: Floats) -> Floats:
         """Return the score of each node: the sum over its members."""

@@ -15,6 +15,7 @@ The numbers below were chosen on questions asked on ten datasets: `experiments/0
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -118,11 +119,11 @@ def at_surest(q: Floats, groups: LinkedGroups, sure: Floats) -> Floats:
     return start
 
 
-def in_parts(links: LinkCodes, sure: Floats) -> list[LinkCodes]:
-    """Return the first part of the links, the first two, … all but the last, surest first."""
+def in_parts(links: LinkCodes, sure: Floats) -> Iterator[LinkCodes]:
+    """Yield the first part of the links, the first two, … all but the last, surest first."""
     order = np.argsort(-np.minimum(sure[links.left], sure[links.right]), kind="stable")
     ends = np.linspace(0, len(order), PARTS + 1).round().astype(int)[1:-1]
-    return [links.keep(np.sort(order[:end])) for end in ends if end]
+    return (links.keep(np.sort(order[:end])) for end in ends if end)
 
 
 def swapped(q: Floats, groups: LinkedGroups, a: int, b: int) -> Floats:

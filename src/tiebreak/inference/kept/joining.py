@@ -9,7 +9,6 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.errors import GoldError, note
 from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.links import Links
 from tiebreak.responses import Responses
@@ -150,16 +149,6 @@ def join_gold(old: Gold | None, new: Gold | None) -> Gold | None:
     codes = np.empty(len(tasks), dtype=np.int32)
     codes[tasks.codes(list(known))] = classes.codes(list(known.values()))
     return Gold(tasks, codes, classes, np.arange(len(tasks)), Source("the model and what is new"))
-
-
-def with_tasks_of(responses: Responses, links: Links | None, gold: Gold | None) -> Responses:
-    """Add tasks that links or gold name and that nobody answered yet."""
-    for names in (None if links is None else links.tasks, None if gold is None else gold.tasks):
-        if names is not None:
-            missing = responses.tasks.codes(names) == MISSING
-            if missing.any():
-                responses = responses.with_tasks(Ids(names.take(np.flatnonzero(missing))))
-    return responses
 
 
 def _said_again(task: Codes, code: Codes, new: NewResponses, n_classes: int) -> Mask:

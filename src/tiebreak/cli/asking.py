@@ -1,0 +1,144 @@
+"""What the commands that ask people share: options, and the desk made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from tiebreak.cli.arguments import STANDARD, option_parameter, with_options
+from tiebreak.cli.imports import Question, format_choices
+from tiebreak.cli.options import (
+    AmongFile,
+    Columns,
+    GoldFile,
+    InputTables,
+    LinkError,
+    LinksFile,
+    QuestionCosts,
+    Seed,
+    TasksFile,
+    costs_given,
+    error_rate,
+    kinds_given,
+    read_inputs,
+)
+from tiebreak.errors import OptionError
+
+if TYPE_CHECKING:
+    from tiebreak.ask import Desk
+
+SessionFile = Annotated[
+    str, typer.Option(help="Where answers are kept; made if not there.", metavar="FILE")
+]
+NamedResponses = Annotated[
+    str, typer.Argument(help="Table of task, worker, label.", metavar="RESPONSES")
+]
+Budget = Annotated[
+    int | None,
+    typer.Option(help="Stop after so many answers, all runs counted.", metavar="N", min=0),
+]
+Target = Annotated[
+    float | None,
+    typer.Option(help="Stop when this share of labels should be right.", metavar="P"),
+]
+Wording = Annotated[
+    str | None, typer.Option(help="The same in what sense: 'the same intent'.", metavar="TEXT")
+]
+ClassTexts = Annotated[
+    str | None, typer.Option(help="Table of class, text: what each means.", metavar="FILE")
+]
+Batch = Annotated[int, typer.Option(help="Answers between two fits.", metavar="N", min=1)]
+PARAMETER = "asking"  # of a command: what it gets is built from the options below
+
+
+class Asking(NamedTuple):
+    """What was chosen about the tables and the questions."""
+
+    links: str | None
+    gold: str | None
+    tasks: str | None
+    among: str | None
+    budget: int | None
+    target: float | None
+    question_costs: str | None
+    wording: str | None
+    class_texts: str | None
+    batch: int
+    link_error: str | None
+    columns: str | None
+    question: str | None
+    seed: int | None
+
+    def files(self, responses: str, texts: str | None, why_named: str) -> tuple[str | None, ...]:
+        """Return the files to read; none can be standard input, which `why_named` explains."""
+        reads = (responses, self.links, self.gold, self.tasks, texts, self.among, self.class_texts)
+        if STANDARD in reads:
+            raise OptionError(f"{why_named}, so no file can be '-'. Name the file.")
+        return reads
+
+    def read(self, responses: str, texts: str | None = None) -> InputTables:
+        """Read the tables."""
+        return read_inputs(
+            responses,
+            links=self.links,
+            gold=self.gold,
+            tasks=self.tasks,
+            among=self.among,
+            texts=texts,
+            columns=self.columns,
+            choices=format_choices(self.question),
+        )
+
+    def desk(
+        self,
+        session: str,
+        given: InputTables,
+        texts: Mapping[Hashable, str] | None,
+        kinds: str | None,
+        **more: Any,
+    ) -> Desk:
+        """Open the desk at which people answer."""
+        from tiebreak.ask import Desk
+
+        costs = self.question_costs
+        return Desk(
+            session,
+            given.responses,
+            links=given.links,
+            gold=given.gold,
+            texts=texts,
+            among=given.among,
+            budget=self.budget,
+            target=self.target,
+            random_state=self.seed,
+            batch=self.batch,
+            link_error=error_rate(self.link_error),
+            kinds=kinds_given(kinds),
+            costs="time" if costs == "time" else costs_given(costs),
+            wording=self.wording,
+            class_texts=self.class_texts,
+            **more,
+        )
+
+
+def takes_asking_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of asking; it gets what they say as `asking`."""
+    made = [
+        option_parameter("links", LinksFile),
+        option_parameter("gold", GoldFile),
+        option_parameter("tasks", TasksFile),
+        option_parameter("among", AmongFile),
+        option_parameter("budget", Budget),
+        option_parameter("target", Target),
+        option_parameter("question_costs", QuestionCosts),
+        option_parameter("wording", Wording),
+        option_parameter("class_texts", ClassTexts),
+        option_parameter("batch", Batch, default=20),
+        option_parameter("link_error", LinkError),
+        option_parameter("columns", Columns),
+        option_parameter("question", Question),
+        option_parameter("seed", Seed),
+    ]
+    return with_options(command, PARAMETER, made, Asking)

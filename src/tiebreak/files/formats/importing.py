@@ -1,0 +1,270 @@
+"""Importing: a table of responses from any source, by its format or as a plain table.
+
+A plain table is known by its header: where all its columns have our own names, no format is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.errors import GoldError, InputError, OptionError
+from tiebreak.files.content import BYTE_ORDER_MARK, Content, read_content
+from tiebreak.files.content import FORMATS as PLAIN
+from tiebreak.files.formats.protocol import (
+    LABEL_IN_TEXT,
+    Format,
+    Head,
+    Imported,
+    ImportOptions,
+    KeepText,
+    Record,
+    RecordPlace,
+)
+from tiebreak.files.sources import as_table
+from tiebreak.files.table import Table
+
+if TYPE_CHECKING:
+    from tiebreak.files.formats.containers import Opened
+
+WIDE = "wide"
+OWN_COLUMNS = frozenset(  # no format has a file of these columns alone
+    ("task", "worker", "label", "weight", "run", "order", "group", "confidence")
+)
+DELIMITER = re.compile("[,\t;|]")
+LONGEST_HEADER = 1 << 10
+
+
+class Located(NamedTuple):
+    """A source whose content is at hand, and the format that knows it, if any does."""
+
+    source: Any  # for the reader of plain tables: a path is open by now
+    name: str
+    opened: Opened | None
+    format: Format | None
+    keys: tuple[str, ...] = ()  # columns, or keys of the first record, where they are known
+
+
+def import_table(
+    source: Any,
+    asked: str | None,
+    options: ImportOptions,
+    row_names: Sequence[str],
+    keep_text: KeepText | None = None,
+) -> Imported:
+    """Make a table of responses of any source: by its format, else as a plain table."""
+    if options.wide or asked == WIDE or _is_wide_array(source):
+        return _import_wide(source, options, row_names)
+    located = locate(source, asked)
+    if located.format is not None and (asked is not None or not _names_all(options)):
+        return _import_format(located, options, keep_text)
+    _refuse_idle_options(located.name, options)
+    table = _table_of_records(located) if asked is None and _is_own_table(located) else None
+    if table is None:
+        table = as_table(located.source, row_names, len(row_names), asked)
+    return Imported(table, {}, is_named=False)
+
+
+def _table_of_records(located: Located) -> Table | None:
+    """Make a table of the records of JSON; None where the reader of plain tables does it."""
+    from tiebreak.files.formats.json_array import LARGE, large_table_of_json, table_of_json
+
+    opened = located.opened
+    if opened is None:
+        return None
+    if opened.head.container != "table" and len(located.source.data) >= LARGE:
+        return large_table_of_json(opened.records, opened.head, located.name)
+    if opened.head.container == "json" or opened.class_names:
+        return table_of_json(opened.records, located.name).with_classes(opened.class_names)
+    return None
+
+
+def import_gold(
+    source: Any, asked: str | None, options: ImportOptions
+) -> tuple[Any, dict[Hashable, Hashable] | None]:
+    """Return the labels that an export says are true, and None where the source is no export.
+
+    The source is returned too, open by now: standard input can be read once only.
+    """
+    if not _is_file(source):
+        return source, None
+    located = locate(source, asked)
+    if located.format is None:
+        return located.source, None
+    gold = _import_format(located, options, None).gold
+    if not gold:
+        raise GoldError(f"{located.name} ({located.format.title}) marks no label as known.")
+    return located.source, gold
+
+
+def import_texts(
+    source: Any, asked: str | None, options: ImportOptions, keep_text: KeepText
+) -> bool:
+    """Hand over what to show for each task of an export; tell whether the source is one."""
+    if not isinstance(source, str | os.PathLike):
+        return False
+    located = locate(source, asked)
+    if located.format is None:
+        return False
+    _import_format(located, options, keep_text)
+    return True
+
+
+def _import_format(
+    located: Located, options: ImportOptions, keep_text: KeepText | None
+) -> Imported:
+    form = located.format
+    if form is None or located.opened is None:
+        raise InputError(f"{located.name} holds no records of a format.")
+    idle = [role for role in options.columns if role not in form.choosable]
+    if idle:
+        raise OptionError(
+            f"{located.name} is a file of {form.title}, whose {idle[0]} is known: columns= "
+            "(--columns) does nothing. Leave it out, or name task, worker and label."
+        )
+    if (options.label_pattern or options.label_pointer) and LABEL_IN_TEXT not in form.choosable:
+        raise OptionError(
+            f"{located.name} is a file of {form.title}, in which labels are no part of a text: "
+            "label_pattern= and label_pointer= (--label-pattern, --label-pointer) do nothing."
+        )
+    from tiebreak.files.formats.rows import Rows
+
+    rows = Rows(located.name, form.title, options, keep_text)
+    form.read(located.opened.records, rows)
+    imported = rows.finish()
+    names = located.opened.class_names.get(rows.question or "")
+    table = imported.table
+    if names is not None and not options.multi_label:
+        table = table.with_classes({"label": names})
+    return imported._replace(table=table, form=form.title)
+
+
+def _names_all(options: ImportOptions) -> bool:
+    """Tell whether the caller names every column, so that the file is a plain table to them."""
+    return {"task", "worker", "label"} <= set(options.columns)
+
+
+def locate(source: Any, asked: str | None = None) -> Located:
+    """Open a source and find its format; a plain table has none."""
+    wanted = _named(asked)
+    if _is_file(source):
+        source = read_content(source)
+    name = source.name if isinstance(source, Content) else "The table"
+    if wanted is None and (asked is not None or isinstance(source, Table)):
+        return Located(source, name, None, None)
+    own = _own_columns(source) if isinstance(source, Content) and wanted is None else ()
+    if own:
+        return Located(source, name, None, None, own)
+    source, opened = _opened(source, name)
+    if wanted is not None:
+        if opened is None:
+            raise InputError(f"{name} holds no records of format {asked!r}.")
+        return Located(source, name, opened, wanted, opened.head.keys)
+    if opened is None:
+        return Located(source, name, None, None)
+    from tiebreak.files.formats.registry import format_of_head
+
+    return Located(source, name, opened, format_of_head(opened.head), opened.head.keys)
+
+
+def _own_columns(content: Content) -> tuple[str, ...]:
+    """Return the columns of a delimited file that has our own names only; nothing of all else."""
+    line, end, _ = bytes(content.data[:LONGEST_HEADER]).partition(b"\n")
+    text = line.removeprefix(BYTE_ORDER_MARK).decode("utf-8", errors="replace")
+    names = tuple(name.strip() for name in DELIMITER.split(text))
+    return names if end and OWN_COLUMNS.issuperset(names) else ()
+
+
+def _opened(source: Any, name: str) -> tuple[Any, Opened | None]:
+    """Open what may hold records that a format knows; return the source as tables take it."""
+    from tiebreak.files.formats.containers import open_content
+
+    if isinstance(source, Content):
+        return source, open_content(source)
+    from tiebreak.files.formats.frames import decoded_table, feature_names
+
+    names = feature_names(source)
+    source = decoded_table(source)
+    return source, _open_objects(source, name, names)
+
+
+def _is_file(source: Any) -> bool:
+    """Tell a path or an open file; a table can be read too, but by columns."""
+    if isinstance(source, Table):
+        return False
+    return isinstance(source, str | os.PathLike) or hasattr(source, "read")
+
+
+def _open_objects(source: Any, name: str, names: Mapping[str, list[str]]) -> Opened | None:
+    """Open a list of dictionaries, or a frame that has lists in it; None for all else."""
+    from tiebreak.files.formats.containers import Opened, open_table
+    from tiebreak.files.formats.frames import list_table
+
+    if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
+
+        def records() -> Iterator[tuple[RecordPlace, Record]]:
+            for number, row in enumerate(source, start=1):
+                yield RecordPlace(name, "row", number), row
+
+        return Opened(Head("json", tuple(source[0]), source[0]), records)
+    table = list_table(source)
+    return None if table is None else open_table(table, name)._replace(class_names=names)
+
+
+def _import_wide(source: Any, options: ImportOptions, row_names: Sequence[str]) -> Imported:
+    idle = [role for role in options.columns if role != "task"]
+    if idle:
+        raise OptionError(
+            f"A wide table has one column per worker, so none is the {idle[0]}: leave it out of "
+            "columns= (--columns)."
+        )
+    from tiebreak.files.formats import wide
+
+    if isinstance(source, np.ndarray):
+        return wide.from_array(source)
+    return wide.from_table(as_table(source, row_names, len(row_names)), options.columns)
+
+
+def _named(asked: str | None) -> Format | None:
+    """Return the format of a name, None for a plain table; refuse what is neither."""
+    if asked is None or asked.lower() in (*PLAIN, WIDE):
+        return None
+    from tiebreak.files.formats.registry import FORMATS
+
+    for known in FORMATS:
+        if asked.lower() == known.name:
+            return known
+    names = (*PLAIN, WIDE, *(known.name for known in FORMATS))
+    raise OptionError.unknown("format", asked, names)
+
+
+def _is_wide_array(source: Any) -> bool:
+    """Tell an N × M array with gaps, which can be nothing else than one column per worker."""
+    if not isinstance(source, np.ndarray) or source.ndim != 2:
+        return False
+    return source.dtype.kind == "f" and bool(np.isnan(source).any())
+
+
+def _is_own_table(located: Located) -> bool:
+    """Tell whether a plain file is one that the reader of plain tables does not know."""
+    opened = located.opened
+    if opened is None or not isinstance(located.source, Content):
+        return False
+    return bool(opened.class_names) or opened.head.container in ("json", "document")
+
+
+def _refuse_idle_options(name: str, options: ImportOptions) -> None:
+    """Refuse options that only formats with questions or texts have."""
+    given = {
+        "question": options.question,
+        "label_pattern": options.label_pattern,
+        "label_pointer": options.label_pointer,
+    }
+    idle = [key for key, value in given.items() if value]
+    if idle:
+        shown = ", ".join(f"{key}= (--{key.replace('_', '-')})" for key in idle)
+        raise OptionError(f"{name} is a plain table, for which {shown} does nothing. Leave it out.")
