@@ -25,6 +25,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, register_model
 from numba.np.arrayobj import make_array
 
+from tiebreak.kernels.compiled import pieces
 from tiebreak.kernels.compiled.float_bits import (
     add_exponent_bits,
     exponent_bits,
@@ -34,7 +35,6 @@ from tiebreak.kernels.compiled.float_bits import (
 from tiebreak.kernels.compiled.pieces import (
     DOUBLE,
     INDEX,
-    MAX_WIDTH,
     PIECE,
     joined,
     sizes_of,
@@ -59,6 +59,7 @@ from tiebreak.kernels.compiled.scalar import (
     ROUND,
 )
 
+MAX_WIDTH = pieces.MAX_WIDTH  # numbers in a vector
 MAX_ROW = 32  # numbers in a row that is held at once, as several vectors
 # Of prefetches: what for, and to which cache.
 TO_READ = 0
@@ -128,8 +129,8 @@ def _zeros(_: Any, like: Any) -> Any:
     n = len(like)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pieces = [ir.Constant(ir.VectorType(DOUBLE, size), [0.0] * size) for size in sizes_of(n)]
-        return joined(builder, pieces, sizes_of(n))
+        parts = [ir.Constant(ir.VectorType(DOUBLE, size), [0.0] * size) for size in sizes_of(n)]
+        return joined(builder, parts, sizes_of(n))
 
     return Vector(n)(like), generate
 
@@ -310,10 +311,10 @@ def _widened(_: Any, vector: Any) -> Any:
     n_pairs = len(vector.sizes) - len(wide.sizes)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pieces = taken_apart(builder, args[0], vector.sizes)
+        parts = taken_apart(builder, args[0], vector.sizes)
         order = ir.Constant(ir.VectorType(INDEX, MAX_WIDTH), list(range(MAX_WIDTH)))
-        pairs = [builder.shuffle_vector(*pieces[2 * i : 2 * i + 2], order) for i in range(n_pairs)]
-        return joined(builder, pairs + pieces[2 * n_pairs :], wide.sizes)
+        pairs = [builder.shuffle_vector(*parts[2 * i : 2 * i + 2], order) for i in range(n_pairs)]
+        return joined(builder, pairs + parts[2 * n_pairs :], wide.sizes)
 
     return wide(vector), generate
 
@@ -323,13 +324,13 @@ def _narrowed(_: Any, wide: Any) -> Any:
     n_pairs = len(vector.sizes) - len(wide.sizes)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pieces = taken_apart(builder, args[0], wide.sizes)
+        parts = taken_apart(builder, args[0], wide.sizes)
         halves = [
             builder.shuffle_vector(pair, pair, ir.Constant(ir.VectorType(INDEX, PIECE), list(half)))
-            for pair in pieces[:n_pairs]
+            for pair in parts[:n_pairs]
             for half in (range(PIECE), range(PIECE, MAX_WIDTH))
         ]
-        return joined(builder, halves + pieces[n_pairs:], vector.sizes)
+        return joined(builder, halves + parts[n_pairs:], vector.sizes)
 
     return vector(wide), generate
 
