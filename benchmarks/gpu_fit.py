@@ -8,10 +8,12 @@ from __future__ import annotations
 import cProfile
 import json
 import pstats
+import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +67,7 @@ def whole_fit(n_responses: int) -> dict[str, Any]:
         tb.write_labels(Path(name) / "labels.parquet", model.labels_)
         done = time.perf_counter()
         profile.disable()
-    pstats.Stats(profile).sort_stats("cumulative").print_stats(45)
+    pstats.Stats(profile).sort_stats("cumulative").print_stats(30)
     return {
         "responses": n_responses,
         "read_s": round(read - begin, 2),
@@ -116,14 +118,67 @@ def linked_sweep(n_responses: int, n_links: int) -> dict[str, Any]:
     return {
         "responses": n_responses,
         "links": n_links,
+        **nodes_alone(setup.exact, vb.expected_logs(linked, beliefs)),
         **{name: round(float(np.median(each)), 2) for name, each in times.items()},
     }
 
 
+def nodes_alone(exact: Any, logs: Any) -> dict[str, float]:
+    """Time what the linked sweep does besides: nodes scored and trees inferred, then counted."""
+    there = exact._open()
+    synchronize = device.cupy().cuda.Device().synchronize
+    pooled = exact.pool.logs(*logs)
+    times: dict[str, list[float]] = {"score_and_infer": [], "count_and_fetch": []}
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        there.score(pooled)
+        synchronize()
+        scored = time.perf_counter()
+        there.count(exact.belief[exact._rest.visits])
+        times["score_and_infer"].append(1e3 * (scored - begin))
+        times["count_and_fetch"].append(1e3 * (time.perf_counter() - scored))
+    return {name: round(float(np.median(each)), 2) for name, each in times.items()}
+
+
+FIRST_FIT = """
+import sys, time, warnings
+warnings.simplefilter("ignore")
+begin = time.perf_counter()
+import tiebreak as tb
+model = tb.VariationalBayes(backend=sys.argv[2]).fit(tb.read_responses(sys.argv[1]))
+first = time.perf_counter()
+model = tb.VariationalBayes(backend=sys.argv[2]).fit(model.responses_)
+print(first - begin, time.perf_counter() - first)
+"""
+
+
+def crossover() -> list[dict[str, Any]]:
+    """Time whole fits here and on the device, by size: a process's first, and a later one.
+
+    Each twice, so that what compilers keep on disk is there, as it is after the first day.
+    """
+    rows = []
+    for n_responses in (3_000_000, 10_000_000, 30_000_000, 100_000_000):
+        row: dict[str, Any] = {"responses": n_responses}
+        with tempfile.TemporaryDirectory() as name:
+            write_packed(Path(name) / "crowd.tb", responses_of(n_responses, 4))
+            for backend in ("numba", "cuda"):
+                command = [sys.executable, "-c", FIRST_FIT, f"{name}/crowd.tb", backend]
+                said = [subprocess.check_output(command, text=True).split() for _ in range(2)]
+                row[backend] = [round(min(map(float, each)), 3) for each in zip(*said, strict=True)]
+        print(row, flush=True)
+        rows.append(row)
+    return rows
+
+
 def main(scale: float) -> None:
+    whole_fit(10**6)  # compiles what it needs
     found = {
         "device": device.name(),
+        "date": date.today().isoformat(),
+        "threads": default_threads(),
         "linked": linked_sweep(int(10**8 * scale), int(10**6 * scale)),
+        "crossover": crossover(),
         "whole": whole_fit(int(10**9 * scale)),
     }
     print(json.dumps(found), flush=True)

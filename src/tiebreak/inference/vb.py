@@ -176,7 +176,8 @@ def with_nodes(problem: Problem, links: LinkModel, pooled: Codes, known: GoldCod
     problem = with_known(problem, known)
     role = problem.tasks.role.copy()
     role[pooled] = POOLED
-    return problem._replace(tasks=problem.tasks._replace(role=role), links=links)
+    tasks = problem.tasks._replace(role=role)
+    return problem._replace(tasks=tasks, links=links, n_pooled=len(pooled))
 
 
 def expected_logs(problem: Problem, beliefs: Beliefs) -> Logs:
@@ -204,16 +205,16 @@ def update_tasks(problem: Problem, sweeper: Sweeper, beliefs: Beliefs) -> Swept:
     The free tasks are updated and counted in one pass; linked tasks are scored in it, updated
     by the link model, and counted after. `Swept.entropy` holds the value of the linked tasks too.
     """
-    role = problem.tasks.role
+    n_tasks = problem.tasks.n_tasks
     links = problem.links
     logs = expected_logs(problem, beliefs)
     if links is None:
         return sweeper.sweep(logs)
     nobody = np.empty((0, problem.n_states))
-    if problem.elsewhere is None and (role == POOLED).all():
+    if problem.elsewhere is None and problem.n_pooled == n_tasks:
         return links.sweep(sweeper, nobody, logs)
-    has_scores = bool((role == LINKED).any())
-    scores = np.empty((len(role), problem.n_states)) if has_scores else nobody
+    has_scores = not problem.n_pooled and bool((problem.tasks.role == LINKED).any())
+    scores = np.empty((n_tasks, problem.n_states)) if has_scores else nobody
     swept = sweeper.sweep(logs, scores)
     return swept.plus(links.sweep(sweeper, scores, logs))
 
@@ -229,6 +230,7 @@ def ascend(
     implied: Beliefs | None = None,
     first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
     elsewhere: Any = None,
+    may_overwrite: bool = False,
 ) -> Run:
     """Climb the bound by turns: tasks, then beliefs; stop when no q moves by `tol`.
 
@@ -238,9 +240,11 @@ def ascend(
     returns the beliefs after it.
     `accelerate` lets SQUAREM extrapolate where that is safe: towards a tolerance, without a watch
     and without links whose model remembers more than beliefs. `elsewhere` says where tasks on
-    other machines start, as a run left them; None: at the votes.
+    other machines start, as a run left them; None: at the votes. `may_overwrite`: nobody else needs
+    this q, so that it is not copied first.
     """
-    sweeper = problem.open(np.array(q, dtype=np.float64, order="C"), elsewhere)
+    q = np.array(q, dtype=np.float64, order="C", copy=None if may_overwrite else True)
+    sweeper = problem.open(q, elsewhere)
     beliefs = update_beliefs(problem, *sweeper.tally()) if implied is None else implied
     value = value_of_tasks(problem, sweeper)
     bounds = [] if value is None else [bound_after_update(problem, beliefs, value)]
