@@ -23,7 +23,8 @@ BEGIN = "<!-- tables: begin (experiments/05_probabilities/report.py) -->"
 END = "<!-- tables: end -->"
 PICTURE = ROOT / "docs" / "figures" / "reliability.svg"
 DATASETS = tuple(NAMES)
-JURIES = ("llmbar", "rewardbench2", "tc_toxicity_zh", "tc_policy_en")
+JURIES = ("llmbar", "rewardbench2", "tc_toxicity_zh", "tc_policy_en")  # as files are read
+ONE_ORDER = "llmbar, last order"
 RULES = ("ws_trec", "ws_sms")
 KINDS = ("apart", "together", "kinds", "subtypes", "one class")
 MODELS = ("confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto")
@@ -53,9 +54,12 @@ def probabilities(kept: dict[str, Any]) -> str:
         without_gold(kept["without_gold"], DATASETS, "0.35"),
         "Juries of LLM judges, with `dependence=0.5`:\n",
         without_gold(kept["without_gold"], JURIES, "0.5"),
+        "The file of llmbar says in which order answers were shown, and each judge and order is\n"
+        "read as a worker. As 65 judges, each with the last of its two verdicts:\n",
+        without_gold(kept["without_gold"], (ONE_ORDER,), "0.5", with_mean=False),
         "### With some gold or links\n",
         "Log-loss over that of the best ρ, which is found with all gold; a mean over datasets,\n"
-        "six draws each. Gold tasks are not scored.\n",
+        "thirty draws each. Gold tasks are not scored.\n",
         with_gold(kept["with_gold"]),
         "### Crowds that err apart, and together\n",
         "Simulated: 600 tasks, 24 workers, 6 responses a task, four crowds of each kind. A crowd\n"
@@ -69,7 +73,9 @@ def probabilities(kept: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def without_gold(rows: dict[str, Any], names: Sequence[str], chosen: str) -> str:
+def without_gold(
+    rows: dict[str, Any], names: Sequence[str], chosen: str, *, with_mean: bool = True
+) -> str:
     columns = ("ece10", "ece15", "log_loss")
     body = [
         [
@@ -83,7 +89,8 @@ def without_gold(rows: dict[str, Any], names: Sequence[str], chosen: str) -> str
         f"{_mean(rows, names, 'none', c):.3f} → **{_mean(rows, names, chosen, c):.3f}**"
         for c in columns
     ]
-    body.append(["**mean**", *means, ""])
+    if with_mean:
+        body.append(["**mean**", *means, ""])
     head = ("", "error, 10 bins", "error, 15 bins", "log-loss", "labels changed")
     return table(head, body)
 
@@ -99,7 +106,9 @@ def _mean(rows: dict[str, Any], names: Sequence[str], option: str, column: str) 
 def with_gold(rows: dict[str, Any]) -> str:
     keys = [f"{kind} {n}" for kind in ("gold", "links") for n in (10, 50, 100)]
     body = []
-    for words, names in (("ten datasets", DATASETS), ("four juries", JURIES)):
+    last = (ONE_ORDER, *JURIES[1:])
+    groups = {"ten datasets": DATASETS, "four juries": JURIES, f"with {ONE_ORDER}": last}
+    for words, names in groups.items():
         best = np.mean([rows[name]["best"] for name in names])
         found = [np.mean([rows[name][key] for name in names]) for key in ("0", *keys)]
         body.append([words, f"{best:.3f}", *(f"{value / best:.3f}" for value in found)])
@@ -135,7 +144,7 @@ def worker_models(kept: dict[str, Any]) -> str:
         accuracies(rows, DATASETS, with_mean=True),
         "EBCC publishes a mean of .8427 on its 17 datasets; plain VB has .832 there. Juries of\n"
         'LLM judges, and rules that can say one class only (`ws_`), each with `repeats="last"`:\n',
-        accuracies(rows, (*JURIES, *RULES), with_mean=False),
+        accuracies(rows, (ONE_ORDER, *JURIES, *RULES), with_mean=False),
         "Simulated crowds, four of each kind:\n",
         simulated_accuracy(kept["simulated"]),
         "Trust: six judges that err together (`shared=0.4`) and one person who errs apart, all\n"

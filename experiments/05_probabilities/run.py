@@ -8,6 +8,7 @@ datasets lie in the folder that TIEBREAK_DATA names, the juries in that of TIEBR
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sys
@@ -31,11 +32,13 @@ from tiebreak.reproduce.runner import made_on
 
 HERE = Path(__file__).parent
 DATASETS = tuple(NAMES)
-JURIES = ("llmbar", "rewardbench2", "tc_toxicity_zh", "tc_policy_en", "ws_trec", "ws_sms")
+ONE_ORDER = "llmbar, last order"  # 65 judges; as the file is read, each of two orders is one
+JUDGES_OF = (ONE_ORDER, "llmbar", "rewardbench2", "tc_toxicity_zh", "tc_policy_en")
+JURIES = (*JUDGES_OF, "ws_trec", "ws_sms")
 FLOOR = 1e-4
 JUDGES = 0.5  # dependence of LLM judges
 N_GOLD = (10, 50, 100)
-SEEDS = range(6)
+SEEDS = range(30)  # six draws are not enough: their means differ by 0.06 from those of thirty
 N_CROWDS = 40
 N_SIMULATED = 4  # crowds of each kind
 
@@ -43,10 +46,14 @@ N_SIMULATED = 4  # crowds of each kind
 @cache
 def load(name: str) -> tuple[tb.Responses, tb.Gold]:
     root = os.environ["TIEBREAK_DATA" if name in DATASETS else "TIEBREAK_JURIES"]
-    folder = Path(root) / name
+    folder = Path(root) / name.split(",")[0]
+    gold = tb.read_gold(folder / "gold.csv")
+    if name == ONE_ORDER:
+        with (folder / "responses.csv").open(encoding="utf-8", newline="") as file:
+            rows = [(row["task"], row["worker"], row["label"]) for row in csv.DictReader(file)]
+        return tb.Responses.from_rows(rows, repeats="last"), gold
     repeats = {} if name in DATASETS else {"repeats": "last"}
-    responses = tb.read_responses(folder / "responses.csv", **repeats)
-    return responses, tb.read_gold(folder / "gold.csv")
+    return tb.read_responses(folder / "responses.csv", **repeats), gold
 
 
 def figures(model: Any, gold: Any, given: Any = None) -> dict[str, float]:
@@ -92,7 +99,7 @@ def with_gold() -> dict[str, Any]:
     from tiebreak.inference.calibration import Calibration
 
     found = {}
-    for name in (*DATASETS, *JURIES[:4]):
+    for name in (*DATASETS, *JUDGES_OF):
         scores, n_each, truth = scores_of(name)
         grid = [Calibration(rho) for rho in (0.0, *np.logspace(-3, 0, 40))]
         best = min(loss(scores, each.scale(n_each), truth) for each in grid)

@@ -26,7 +26,7 @@ LOGIT_SPREAD = 1.5  # of the prior on logit ρ: some tens of known labels overru
 LOG_SPREAD = 0.5  # of the prior on log t around 0
 LOWEST_DEPENDENCE = 1e-3
 BEND = 0.1  # the step over which the bend of the cost is measured
-TRUSTED_ERROR = 0.01  # a floor: a gold label or hard link may be wrong; .02 hid shared errors
+TRUSTED_ERROR = 0.01  # how often a gold label or hard link may be wrong; .02 hid shared errors
 
 
 class Calibration(NamedTuple):
@@ -141,5 +141,17 @@ def _data_of(scores: Floats, n_responses: Floats, evidence: Evidence) -> Calibra
         np.array(evidence.error, dtype=np.float64),
         np.array(nobody if gold is None else gold.task),
         np.array(nobody if gold is None else gold.label),
-        TRUSTED_ERROR,
+        least_share(scores.shape[1]),
     )
+
+
+def least_share(n_classes: int) -> float:
+    """Return the least probability that a known class counts with.
+
+    A gold label that is wrong is any of the other classes: of 21, each is the wrong one in 2,000.
+    One floor for all, 0.01, hid how sure the scores are of wrong classes where there are many.
+
+    >>> [least_share(n) for n in (2, 21)]
+    [0.01, 0.0005]
+    """
+    return TRUSTED_ERROR / max(n_classes - 1, 1)

@@ -15,8 +15,9 @@ import numpy as np
 
 from tiebreak.kernels.compile import kernel, summing_kernel
 from tiebreak.kernels.compiled.blocks import block_size, largest
-from tiebreak.kernels.compiled.exponential import EXP_IS_ZERO, LEAST_NORMAL, exp, exp_normal, log
+from tiebreak.kernels.compiled.exponential import EXP_IS_ZERO, exp, exp_normal, log
 from tiebreak.kernels.compiled.rows import ONE, ResponseArrays, Scoring, score_listed
+from tiebreak.kernels.compiled.scalar import LEAST_NORMAL
 from tiebreak.kernels.compiled.scores import AS_COLUMNS, columns_of, scoring_of
 from tiebreak.kernels.compiled.simd import (
     WHOLE_ROWS,

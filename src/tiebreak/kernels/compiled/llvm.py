@@ -25,70 +25,63 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, register_model
 from numba.np.arrayobj import make_array
 
+from tiebreak.kernels.compiled import pieces
+from tiebreak.kernels.compiled.float_bits import (
+    add_exponent_bits,
+    exponent_bits,
+    mantissa_bits,
+    times_power_bits,
+)
+from tiebreak.kernels.compiled.pieces import (
+    DOUBLE,
+    INDEX,
+    PIECE,
+    joined,
+    sizes_of,
+    taken_apart,
+    vector_of,
+)
 from tiebreak.kernels.compiled.scalar import (
-    EXPONENTS,
-    ONE_BITS,
-    ROOT_HALF_BITS,
-    TWO_52,
-    TWO_52_BITS,
+    C2,
+    C3,
+    C4,
+    C5,
+    C6,
+    C7,
+    C8,
+    C9,
+    C10,
+    C11,
+    LEAST_NORMAL,
+    LN2_HIGH,
+    LN2_LOW,
+    LOG2_E,
+    ROUND,
 )
 
-MAX_WIDTH = 8  # numbers in a vector
+MAX_WIDTH = pieces.MAX_WIDTH  # numbers in a vector
 MAX_ROW = 32  # numbers in a row that is held at once, as several vectors
-PIECE = 4  # numbers in each of these
-DOUBLE = ir.DoubleType()
-INDEX = ir.IntType(32)
+# Of prefetches: what for, and to which cache.
+TO_READ = 0
+TO_WRITE = 1
+SECOND = 2
+NEAREST = 3
 FUSE = ("contract",)  # a product and a sum may become one instruction, rounded once
 
 
 class Vector(types.Type):
-    """The type of a vector of n numbers."""
+    """The type of a vector of n numbers; a wide one has pieces of `MAX_WIDTH` where it can."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, *, is_wide: bool = False) -> None:
         self.n = n
-        super().__init__(name=f"Vector({n})")
+        self.sizes = sizes_of(n, is_wide=is_wide)
+        super().__init__(name=f"Vector({n}{', wide' if is_wide else ''})")
 
 
 @register_model(Vector)
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Vector) -> None:
-        super().__init__(manager, kind, _vector_of(kind.n))  # type: ignore[no-untyped-call]
-
-
-def _vector_of(n: int) -> Any:
-    """Return what holds n numbers: one vector, or, of more than `MAX_WIDTH`, several.
-
-    Twenty numbers are five vectors of four. What LLVM makes of one vector of twenty takes 31 ns a
-    response instead of 17, and with vectors of eight counts take six times as long.
-    """
-    if n <= MAX_WIDTH:
-        return ir.VectorType(DOUBLE, n)
-    return ir.LiteralStructType([ir.VectorType(DOUBLE, size) for size in _sizes(n)])
-
-
-def _sizes(n: int) -> list[int]:
-    """Return how many numbers each vector has."""
-    if n <= MAX_WIDTH:
-        return [n]
-    rest = n % PIECE
-    return [PIECE] * (n // PIECE) + ([rest] if rest else [])
-
-
-def _pieces(builder: Any, row: Any, n: int) -> list[Any]:
-    """Return the vectors that hold n numbers."""
-    if n <= MAX_WIDTH:
-        return [row]
-    return [builder.extract_value(row, i) for i in range(len(_sizes(n)))]
-
-
-def _joined(builder: Any, pieces: list[Any], n: int) -> Any:
-    """Return what `_pieces` took apart."""
-    if n <= MAX_WIDTH:
-        return pieces[0]
-    row = ir.Constant(_vector_of(n), ir.Undefined)
-    for i, piece in enumerate(pieces):
-        row = builder.insert_value(row, piece, i)
-    return row
+        super().__init__(manager, kind, vector_of(kind.sizes))  # type: ignore[no-untyped-call]
 
 
 def _operation(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,7 +118,7 @@ def _places(builder: Any, address: Any, n: int) -> list[Any]:
     """Return where the vectors of n numbers lie, from an address on."""
     places = []
     below = 0
-    for size in _sizes(n):
+    for size in sizes_of(n):
         at = builder.gep(address, [INDEX(below)]) if below else address
         places.append(builder.bitcast(at, ir.VectorType(DOUBLE, size).as_pointer()))
         below += size
@@ -136,8 +129,8 @@ def _zeros(_: Any, like: Any) -> Any:
     n = len(like)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pieces = [ir.Constant(ir.VectorType(DOUBLE, size), [0.0] * size) for size in _sizes(n)]
-        return _joined(builder, pieces, n)
+        parts = [ir.Constant(ir.VectorType(DOUBLE, size), [0.0] * size) for size in sizes_of(n)]
+        return joined(builder, parts, sizes_of(n))
 
     return Vector(n)(like), generate
 
@@ -148,7 +141,7 @@ def _load(_: Any, array: Any, row: Any, k: Any, like: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         [address] = _addresses(context, builder, signature.args, args)
         places = _places(builder, address, n)
-        return _joined(builder, [builder.load(place, align=8) for place in places], n)
+        return joined(builder, [builder.load(place, align=8) for place in places], sizes_of(n))
 
     return Vector(n)(array, row, k, like), generate
 
@@ -157,7 +150,7 @@ def _store(_: Any, array: Any, row: Any, k: Any, vector: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         [address] = _addresses(context, builder, signature.args, args)
         places = _places(builder, address, vector.n)
-        for piece, place in zip(_pieces(builder, args[3], vector.n), places, strict=True):
+        for piece, place in zip(taken_apart(builder, args[3], vector.sizes), places, strict=True):
             builder.store(piece, place, align=8)
         return context.get_dummy_value()
 
@@ -168,7 +161,7 @@ def _load_column(_: Any, array: Any, k: Any, column: Any, like: Any) -> Any:
     n = len(like)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.Constant(_vector_of(n), ir.Undefined)
+        vector = ir.Constant(vector_of(sizes_of(n)), ir.Undefined)
         for i, address in enumerate(_addresses(context, builder, signature.args, args, n)):
             vector = builder.insert_element(vector, builder.load(address), INDEX(i))
         return vector
@@ -187,15 +180,30 @@ def _store_column(_: Any, array: Any, k: Any, column: Any, vector: Any) -> Any:
 
 def _prefetch(_: Any, array: Any, row: Any, k: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        [first] = _addresses(context, builder, signature.args, args)
-        address = builder.bitcast(first, cgutils.voidptr_t)
-        kind = ir.FunctionType(ir.VoidType(), [address.type, INDEX, INDEX, INDEX])
-        name = "llvm.prefetch.p0"
-        function = cgutils.get_or_insert_function(builder.module, kind, name)
-        builder.call(function, [address, INDEX(1), INDEX(3), INDEX(1)])  # to write, near, data
+        [address] = _addresses(context, builder, signature.args, args)
+        _ask_for(builder, address, TO_WRITE, NEAREST)
         return context.get_dummy_value()
 
     return types.void(array, row, k), generate
+
+
+def _prefetch_row(_: Any, array: Any, row: Any, k: Any, like: Any) -> Any:
+    n = len(like)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        [address] = _addresses(context, builder, signature.args, args)
+        for below in range(0, n, MAX_WIDTH):  # a line of the cache holds as many
+            _ask_for(builder, builder.gep(address, [INDEX(below)]), TO_READ, SECOND)
+        return context.get_dummy_value()
+
+    return types.void(array, row, k, like), generate
+
+
+def _ask_for(builder: Any, at: Any, use: int, cache: int) -> None:
+    address = builder.bitcast(at, cgutils.voidptr_t)
+    kind = ir.FunctionType(ir.VoidType(), [address.type, INDEX, INDEX, INDEX])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(function, [address, INDEX(use), INDEX(cache), INDEX(1)])  # 1: data
 
 
 # Operations on vectors.
@@ -209,11 +217,11 @@ def _elementwise(build: Callable[..., Any], *, is_number: bool = False) -> Calla
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pairs = zip(args, signature.args, strict=True)
-            spread = [_spread(context, builder, vector.n, *pair) for pair in pairs]
+            spread = [_spread(context, builder, vector.sizes, *pair) for pair in pairs]
             if is_number:
                 return build(builder, *spread)
             done = [build(builder, *each) for each in zip(*spread, strict=True)]
-            return _joined(builder, done, vector.n)
+            return joined(builder, done, vector.sizes)
 
         return (types.float64 if is_number else vector)(*kinds), generate
 
@@ -223,12 +231,12 @@ def _elementwise(build: Callable[..., Any], *, is_number: bool = False) -> Calla
     return _operation(takes[n_operands])
 
 
-def _spread(context: Any, builder: Any, n: int, value: Any, kind: Any) -> list[Any]:
+def _spread(context: Any, builder: Any, sizes: list[int], value: Any, kind: Any) -> list[Any]:
     """Return the pieces of a vector, or those of one whose elements are all the same number."""
     if isinstance(kind, Vector):
-        return _pieces(builder, value, n)
+        return taken_apart(builder, value, sizes)
     number = context.cast(builder, value, kind, types.float64)
-    return [_all(builder, number, size) for size in _sizes(n)]
+    return [_all(builder, number, size) for size in sizes]
 
 
 def _all(builder: Any, number: Any, n: int) -> Any:
@@ -298,51 +306,60 @@ def _where_above(builder: Any, test: Any, limit: Any, vector: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", test, limit), vector, zero)
 
 
-# The bits of floats: see `scalar.py`, where the same is said in numbers.
+def _widened(_: Any, vector: Any) -> Any:
+    wide = Vector(vector.n, is_wide=True)
+    n_pairs = len(vector.sizes) - len(wide.sizes)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        parts = taken_apart(builder, args[0], vector.sizes)
+        order = ir.Constant(ir.VectorType(INDEX, MAX_WIDTH), list(range(MAX_WIDTH)))
+        pairs = [builder.shuffle_vector(*parts[2 * i : 2 * i + 2], order) for i in range(n_pairs)]
+        return joined(builder, pairs + parts[2 * n_pairs :], wide.sizes)
+
+    return wide(vector), generate
 
 
-def _whole(kind: Any, value: int) -> Any:
-    return ir.Constant(kind, [value] * kind.count)
+def _narrowed(_: Any, wide: Any) -> Any:
+    vector = Vector(wide.n)
+    n_pairs = len(vector.sizes) - len(wide.sizes)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        parts = taken_apart(builder, args[0], wide.sizes)
+        halves = [
+            builder.shuffle_vector(pair, pair, ir.Constant(ir.VectorType(INDEX, PIECE), list(half)))
+            for pair in parts[:n_pairs]
+            for half in (range(PIECE), range(PIECE, MAX_WIDTH))
+        ]
+        return joined(builder, halves + parts[n_pairs:], vector.sizes)
+
+    return vector(wide), generate
 
 
-def _bits(builder: Any, vector: Any) -> tuple[Any, Any]:
-    kind = ir.VectorType(ir.IntType(64), vector.type.count)
-    return builder.bitcast(vector, kind), kind
+def _exp_of_each(builder: Any, x: Any) -> Any:
+    """Build all of one vector's exponential before the next one's: see `scalar.exp_of_each`.
 
+    Step by step for all vectors of a row, the numbers between do not fit into registers.
+    """
 
-def _times_power(builder: Any, vector: Any, rounded: Any) -> Any:
-    bits, kind = _bits(builder, rounded)
-    half = builder.lshr(bits, _whole(kind, 1))
-    for part in (half, builder.sub(bits, half)):
-        power = builder.add(builder.shl(part, _whole(kind, 52)), _whole(kind, ONE_BITS))
-        vector = builder.fmul(vector, builder.bitcast(power, vector.type))
-    return vector
+    def number(value: float) -> Any:
+        return ir.Constant(x.type, [value] * x.type.count)
 
+    def fused(a: Any, b: Any, c: Any) -> Any:
+        return _sum(builder, builder.fmul(a, b, flags=FUSE), c)
 
-def _add_exponent(builder: Any, vector: Any, rounded: Any) -> Any:
-    power, kind = _bits(builder, rounded)
-    bits, _ = _bits(builder, vector)
-    scaled = builder.add(bits, builder.shl(power, _whole(kind, 52)))
-    return builder.bitcast(scaled, vector.type)
+    def line(first: float, second: float) -> Any:
+        return fused(r, number(second), number(first))
 
-
-def _raised_exponent(builder: Any, bits: Any, kind: Any) -> Any:
-    above = builder.add(bits, _whole(kind, (EXPONENTS << 52) - ROOT_HALF_BITS))
-    return builder.lshr(above, _whole(kind, 52))
-
-
-def _exponent(builder: Any, vector: Any) -> Any:
-    bits, kind = _bits(builder, vector)
-    raised = builder.or_(_raised_exponent(builder, bits, kind), _whole(kind, TWO_52_BITS))
-    shift = ir.Constant(vector.type, [TWO_52 + EXPONENTS] * kind.count)
-    return builder.fsub(builder.bitcast(raised, vector.type), shift)
-
-
-def _mantissa(builder: Any, vector: Any) -> Any:
-    bits, kind = _bits(builder, vector)
-    raised = builder.shl(_raised_exponent(builder, bits, kind), _whole(kind, 52))
-    mantissa = builder.add(builder.sub(bits, raised), _whole(kind, EXPONENTS << 52))
-    return builder.bitcast(mantissa, vector.type)
+    rounded = fused(x, number(LOG2_E), number(ROUND))
+    n = builder.fsub(rounded, number(ROUND), flags=FUSE)
+    r = fused(n, number(-LN2_LOW), fused(n, number(-LN2_HIGH), x))
+    square = builder.fmul(r, r, flags=FUSE)
+    low = fused(square, line(C2, C3), _sum(builder, r, number(1.0)))
+    middle = fused(square, line(C6, C7), line(C4, C5))
+    high = fused(square, line(C10, C11), line(C8, C9))
+    fourth = builder.fmul(square, square, flags=FUSE)
+    p = fused(fourth, fused(fourth, high, middle), low)
+    return _where_above(builder, x, number(LEAST_NORMAL), add_exponent_bits(builder, p, rounded))
 
 
 # What each does is said at its twin in `scalar.py`.
@@ -352,6 +369,7 @@ store = _on_array(_store)
 load_column = _on_array(_load_column)
 store_column = _on_array(_store_column)
 prefetch = _on_array(_prefetch)
+prefetch_row = _on_array(_prefetch_row)
 plus = _elementwise(_sum)
 minus = _elementwise(lambda builder, a, b: builder.fsub(a, b, flags=FUSE))
 times = _elementwise(lambda builder, a, b: builder.fmul(a, b, flags=FUSE))
@@ -360,11 +378,14 @@ fma = _elementwise(lambda builder, a, b, c: _sum(builder, builder.fmul(a, b, fla
 maximum = _elementwise(_maximum)
 abs_difference = _elementwise(_abs_difference)
 others = _elementwise(_others)
+widened = _operation(_widened)
+narrowed = _operation(_narrowed)
 where_above = _elementwise(_where_above)
 max_element = _elementwise(_reduced_by(_maximum), is_number=True)
 min_element = _elementwise(_reduced_by(_minimum), is_number=True)
 sum_elements = _elementwise(_reduced_by(_sum), is_number=True)
-times_power = _elementwise(_times_power)
-add_exponent = _elementwise(_add_exponent)
-exponent = _elementwise(_exponent)
-mantissa = _elementwise(_mantissa)
+times_power = _elementwise(times_power_bits)
+add_exponent = _elementwise(add_exponent_bits)
+exponent = _elementwise(exponent_bits)
+mantissa = _elementwise(mantissa_bits)
+exp_of_each = _elementwise(_exp_of_each)

@@ -22,6 +22,23 @@ EXPONENTS = 1024  # added to exponents, so that they are above 0
 ROOT_HALF_BITS = 0x3FE6A09E667F3BCD  # of √½
 TWO_52 = 4503599627370496.0  # from here to its double the low bits of a float count units
 TWO_52_BITS = 0x4330000000000000
+LEAST_NORMAL = -708.0  # above, exp is a normal number
+LOG2_E = 1.4426950408889634
+ROUND = 6755399441055744.0  # 1.5 · 2^52: adding it leaves the nearest integer in the low bits
+LN2_HIGH = 6.93147180369123816490e-01
+LN2_LOW = 1.90821492927058770002e-10
+
+# exp on |r| ≤ ln 2 / 2 by its Chebyshev series up to degree 11: off by less than 1e-17.
+C2 = 0.5000000000000019
+C3 = 0.16666666666666702
+C4 = 0.04166666666648736
+C5 = 0.00833333333330943
+C6 = 0.0013888888952508691
+C7 = 0.00019841269909424066
+C8 = 2.4801485275248647e-05
+C9 = 2.7557224767288023e-06
+C10 = 2.7632716110097873e-07
+C11 = 2.5114933069618484e-08
 
 
 @kernel
@@ -82,6 +99,11 @@ def prefetch(array: Floats, row: int, k: int) -> None:
     """Say that array[row, k:] will be needed soon; without vectors, nothing is done."""
 
 
+@kernel
+def prefetch_row(array: Floats, row: int, k: int, like: tuple[int]) -> None:
+    """Say that array[row, k:k + n] will be needed, not at once: into the second cache."""
+
+
 @fused_kernel
 def plus(a: float, b: float) -> float:
     """Return a + b."""
@@ -131,6 +153,18 @@ def others(vector: float) -> float:
 
 
 @kernel
+def widened(vector: float) -> float:
+    """Return the same numbers in as few vectors as can hold them."""
+    return vector
+
+
+@kernel
+def narrowed(vector: float) -> float:
+    """Return what `widened` was given."""
+    return vector
+
+
+@kernel
 def where_above(test: float, limit: float, vector: float) -> float:
     """Return the vector, 0 where test ≤ limit."""
     return vector if test > limit else 0.0
@@ -170,6 +204,24 @@ def add_exponent(x: float, rounded: float) -> float:
     """Return x · 2^n as `times_power` does, where x and the result are above 1e-307."""
     power = np.float64(rounded).view(np.uint64) << np.uint64(52)
     return float(np.uint64(np.float64(x).view(np.uint64) + power).view(np.float64))
+
+
+@fused_kernel
+def exp_of_each(x: float) -> float:
+    """Return e^x, −∞ < x ≤ 700, and 0 at −708 and below: 2^n · e^r with x = n ln 2 + r.
+
+    The terms of the polynomial are joined in pairs, so that few wait for each other.
+    """
+    rounded = x * LOG2_E + ROUND
+    n = rounded - ROUND
+    r = x - n * LN2_HIGH - n * LN2_LOW
+    square = r * r
+    low = square * (r * C3 + C2) + (r + 1.0)
+    middle = square * (r * C7 + C6) + (r * C5 + C4)
+    high = square * (r * C11 + C10) + (r * C9 + C8)
+    fourth = square * square
+    p = fourth * (fourth * high + middle) + low
+    return add_exponent(p, rounded) if x > LEAST_NORMAL else 0.0
 
 
 @fused_kernel

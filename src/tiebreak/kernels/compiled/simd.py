@@ -35,6 +35,7 @@ store = operations.store
 load_column = operations.load_column
 store_column = operations.store_column
 prefetch = operations.prefetch
+prefetch_row = operations.prefetch_row
 plus = operations.plus
 minus = operations.minus
 times = operations.times
@@ -43,6 +44,8 @@ fma = operations.fma
 maximum = operations.maximum
 abs_difference = operations.abs_difference
 others = operations.others
+widened = operations.widened
+narrowed = operations.narrowed
 where_above = operations.where_above
 max_element = operations.max_element
 min_element = operations.min_element
@@ -51,6 +54,7 @@ times_power = operations.times_power
 add_exponent = operations.add_exponent
 exponent = operations.exponent
 mantissa = operations.mantissa
+exp_of_each = operations.exp_of_each
 
 
 def vector_for(n_classes: int) -> Like:

@@ -276,16 +276,41 @@ def _sweep_whole_rows(
         log_norms += log_norm
         means += mean
         if len(free) < last - first:
-            known = listed[: _list(IS_KNOWN, role, first, last, listed)]
-            tops += _known_scores(known, scoring, responses, q)
-            count_rows(known, scoring.like, responses, block[:0], q, moved, counts, total)
-            linked = listed[: _list(IS_LINKED, role, first, last, listed)]
-            score_listed(linked, scoring, responses, u, AS_ROWS)
+            span = (first, last)
+            tops += _treat_others(
+                span, q, u, responses, role, scoring, listed, moved, counts, total
+            )
     for k in range(n):
         totals[k] = total[k]
         figures[0] = max(figures[0], moved[k])
     figures[1] = log_norms - means
     figures[2] = tops + log_norms
+
+
+@kernel
+def _treat_others(
+    span: tuple[int, int],
+    q: Floats,
+    u: Floats,
+    responses: ResponseArrays,
+    role: Roles,
+    scoring: Scoring,
+    listed: Offsets,
+    moved: Floats,
+    counts: Floats,
+    total: Floats,
+) -> float:
+    """Count known tasks and score linked ones; return the scores of the former.
+
+    Apart from the loop over free tasks, which is a tenth slower with this in it.
+    """
+    first, last = span
+    known = listed[: _list(IS_KNOWN, role, first, last, listed)]
+    tops = _known_scores(known, scoring, responses, q)
+    count_rows(known, scoring.like, responses, q[:0], q, moved, counts, total)
+    linked = listed[: _list(IS_LINKED, role, first, last, listed)]
+    score_listed(linked, scoring, responses, u, AS_ROWS)
+    return tops
 
 
 @kernel

@@ -7,17 +7,18 @@ columns and back. Here a row is five vectors of four from its scores to its coun
     scores of a block of tasks → exponentials → shares, q and counts
 
 Each arrow is a loop of its own, since the steps of one task wait for each other while those of
-different tasks do not. The rows of q, which come from far memory, are asked for while
-exponentials are worked out. At 1e7 responses of 1,000 workers, four classes and five subtypes that
-makes 14 ns a response, not 28 (docs/performance.md).
+different tasks do not. Exponentials need no memory, so meanwhile what comes next is asked for: the
+rows of q, which come from far memory; and the rows of counts, and those of the table for the next
+block, which together are larger than the second cache. At 1e7 responses of 1,000 workers, four
+classes and five subtypes that makes 12 ns a response, not 28 (docs/performance.md).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.compiled.exponential import LEAST_NORMAL, exp_normal
+from tiebreak.kernels.compile import inlined_kernel, kernel
+from tiebreak.kernels.compiled.exponential import exp_normal
 from tiebreak.kernels.compiled.rows import (
     FOUR,
     ONE,
@@ -30,6 +31,7 @@ from tiebreak.kernels.compiled.rows import (
     row_of,
     two_rows,
 )
+from tiebreak.kernels.compiled.scalar import LEAST_NORMAL
 from tiebreak.kernels.compiled.simd import (
     Like,
     abs_difference,
@@ -39,6 +41,7 @@ from tiebreak.kernels.compiled.simd import (
     minus,
     plus,
     prefetch,
+    prefetch_row,
     store,
     sum_elements,
     times,
@@ -54,7 +57,7 @@ MEAN = 2
 N_FIGURES = 3
 
 
-@kernel
+@inlined_kernel
 def sweep_rows(
     at: Offsets,
     scoring: Scoring,
@@ -77,7 +80,7 @@ def sweep_rows(
     """
     if score_rows(at, scoring, responses, block, figures[TOP]) > 0:
         _keep_former(at, block, figures[TOP], q)
-    _exponentials(at, scoring.like, block, figures, q)
+    _exponentials(at, scoring, responses, block, figures, q, counts)
     tops, product, means = _shares(
         at, scoring.like, responses, block, figures, q, moved, counts, totals
     )
@@ -122,16 +125,36 @@ def _keep_former(at: Offsets, block: Floats, top: Floats, q: Floats) -> None:
 
 
 @kernel
-def _exponentials(at: Offsets, like: Like, block: Floats, figures: Floats, q: Floats) -> None:
+def _exponentials(
+    at: Offsets,
+    scoring: Scoring,
+    responses: ResponseArrays,
+    block: Floats,
+    figures: Floats,
+    q: Floats,
+    counts: Floats,
+) -> None:
     """Replace scores by exp(score − top), and set norm and mean of each task."""
+    like = scoring.like
     for t in range(len(at)):
         for k in range(0, len(like), NUMBERS_IN_A_LINE):
             prefetch(q, at[t], k)
+        if len(counts):
+            _ask_for_rows(at[t], responses, counts, like)
+        _ask_for_rows(at[t] + ROWS_PER_BLOCK, responses, scoring.log_table, like)
         gap = maximum(minus(load(block, t, 0, like), figures[TOP, t]), LEAST_NORMAL)
         e = exp_normal(gap)
         figures[NORM, t] = sum_elements(e)
         figures[MEAN, t] = sum_elements(times(e, gap))
         store(block, t, 0, e)
+
+
+@inlined_kernel
+def _ask_for_rows(i: int, responses: ResponseArrays, table: Floats, like: Like) -> None:
+    """Ask for the rows that the responses on task i look up, where there is such a task."""
+    if i + 1 < len(responses.start):
+        for r in range(first(responses.start, i), first(responses.start, i + 1)):
+            prefetch_row(table, np.uint32(responses.code[r]), 0, like)
 
 
 @kernel

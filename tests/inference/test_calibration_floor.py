@@ -1,0 +1,44 @@
+"""With many classes a known label that the crowd did not foresee still says how sure to be."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiebreak.gold import GoldCodes
+from tiebreak.inference import calibration
+from tiebreak.inference.calibration import Evidence
+from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.layout import Codes, Floats
+
+N_KNOWN = 60
+RESPONSES = 90.0
+
+
+def test_wrong_labels_of_many_classes_say_how_sure_scores_may_be() -> None:
+    losses = [_loss_over_best(21, seed) for seed in range(5)]
+    assert np.mean(losses) < 1.05
+
+
+def _loss_over_best(n_classes: int, seed: int) -> float:
+    """Of each task one class is far ahead, and three times in ten another one is true."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_classes, size=1_000).astype(np.int32)
+    ahead = np.where(rng.random(1_000) < 0.3, rng.integers(n_classes, size=1_000), truth)
+    scores = rng.normal(0.0, 20.0, (1_000, n_classes))
+    scores[np.arange(1_000), ahead] += 280.0
+    known = np.arange(N_KNOWN, dtype=np.int32)
+    n_responses = np.full(1_000, RESPONSES)
+    evidence = Evidence(None, np.empty(0), GoldCodes(known, truth[known]))
+    found = calibration.fit(scores[known], n_responses[known], evidence, 0.5)
+    best = min(_loss(scores, truth, np.full(1_000, s)) for s in np.geomspace(1e-3, 0.1, 200))
+    return _loss(scores, truth, found.scale(n_responses)) / best
+
+
+def _loss(scores: Floats, truth: Codes, scale: Floats) -> float:
+    share = softmax(scale[:, None] * scores)[np.arange(len(truth)), truth]
+    return float(-np.log(np.maximum(share, 1e-4)).mean())
+
+
+def test_two_classes_have_the_floor_of_a_wrong_label() -> None:
+    assert calibration.least_share(2) == calibration.TRUSTED_ERROR
+    assert calibration.least_share(1) == calibration.TRUSTED_ERROR
