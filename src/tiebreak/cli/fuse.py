@@ -16,6 +16,7 @@ from tiebreak.cli.cluster import (
     takes_cluster_options,
 )
 from tiebreak.cli.decisions import (
+    AbstainRate,
     CostLimit,
     CostMatrixFile,
     ExpertList,
@@ -106,6 +107,7 @@ def fuse(
         typer.Option(help="Where to write how good workers are, with intervals.", metavar="FILE"),
     ] = None,
     cost_matrix: CostMatrixFile = None,
+    abstain_rate: AbstainRate = None,
     expert_list: ExpertList = None,
     cost_limit: CostLimit = None,
     vote_plan: VotePlanFile = None,
@@ -200,7 +202,7 @@ def fuse(
     out = require_folder(out) if are_partitions else out or STANDARD
     to = FuseOutputs(out, workers, worker_summary, doubtful, expert_list, vote_plan, save)
     _refuse_misuse(method, links, link_options, on_contradiction, to, as_json=as_json)
-    refuse_without_costs(cost_matrix, expert_list, cost_limit, vote_plan)
+    refuse_without_costs(cost_matrix, abstain_rate, expert_list, cost_limit, vote_plan)
     reads = (links, gold, tasks, cost_matrix)
     if are_partitions:
         check_files(reads, to.tables())
@@ -234,6 +236,7 @@ def fuse(
             "--tasks": tasks,
             "--worker-summary": worker_summary,
             "--cost-matrix": cost_matrix,
+            "--abstain-rate": abstain_rate is not None,
             "--classes": classes,
             "--fold-labels": fold_labels,
             "--format": imports.form,
@@ -268,9 +271,7 @@ def fuse(
         if method != "mv":
             cost.note_or_refuse(given.responses, worker_model or "confusion", force=force)
         model = estimator.fit(given.responses, links=given.links, gold=given.gold)
-        decided = None
-        if cost_matrix:
-            decided = decide_by_costs(model, cost_matrix, cost_limit)
+        decided = decide_by_costs(model, cost_matrix, abstain_rate, cost_limit)
     _write(to, model, decided, probabilities=probabilities)
     if save:
         model.save(save, keep=keep)
