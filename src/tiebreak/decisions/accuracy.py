@@ -33,7 +33,7 @@ HALVINGS = 40
 # simulated crowds and eight of the ten datasets; shown on other crowds (docs/decide.md).
 MODEL_COUNTS_AS = 10.0
 JEFFREYS = 0.5
-# The quantile that is promised: the largest of 5 %, 10 %, … 50 % that accuracy kept, within two
+# The quantile that is promised: the largest of 5 %, 10 %, … 45 % that accuracy kept, within two
 # points, in 95 % of the simulated decisions with and without gold whose calibration error is at
 # most 0.05; shown on the ten datasets and on other crowds (docs/decide.md).
 PROMISED_QUANTILE = 0.25
