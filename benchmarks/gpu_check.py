@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import tiebreak as tb
 from tiebreak.kernels.cuda.sweeper import CudaSweeper
 from tiebreak.kernels.layout import FREE, KNOWN, POOLED, lay_out
 
@@ -40,6 +41,10 @@ def main() -> None:
         sweeper.q()
         sweeper.close()
         print(n_tasks, n_workers, n_states, weighted, bound)
+    crowd = tb.simulate.crowd(300, 12, 4, responses_per_task=4, random_state=0)
+    links = tb.simulate.links(crowd.gold, 120, random_state=0)
+    model = tb.VariationalBayes(backend="cuda", tol=0.0, max_iter=3)
+    print("links", model.fit(crowd.responses, links=links).bounds_[-1])
 
 
 if __name__ == "__main__":

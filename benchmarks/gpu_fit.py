@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import warnings
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +117,56 @@ def linked_sweep(n_responses: int, n_links: int) -> dict[str, Any]:
     return {
         "responses": n_responses,
         "links": n_links,
+        **nodes_alone(setup.exact, vb.expected_logs(linked, beliefs)),
         **{name: round(float(np.median(each)), 2) for name, each in times.items()},
     }
+
+
+def nodes_alone(exact: Any, logs: Any) -> dict[str, float]:
+    """Time what the linked sweep does besides: nodes scored and trees inferred, then counted."""
+    there = exact._open()
+    synchronize = device.cupy().cuda.Device().synchronize
+    pooled = exact.pool.logs(*logs)
+    times: dict[str, list[float]] = {"score_and_infer": [], "count_and_fetch": []}
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        there.score(pooled)
+        synchronize()
+        scored = time.perf_counter()
+        there.count(exact.belief[exact._rest.visits])
+        times["score_and_infer"].append(1e3 * (scored - begin))
+        times["count_and_fetch"].append(1e3 * (time.perf_counter() - scored))
+    return {name: round(float(np.median(each)), 2) for name, each in times.items()}
+
+
+def crossover() -> list[dict[str, Any]]:
+    """Time whole fits here and on the device, by size; kernels are loaded."""
+    rows = []
+    for n_responses in (300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000):
+        responses = responses_of(n_responses, 4)
+        row: dict[str, Any] = {"responses": n_responses}
+        for backend in ("numba", "cuda"):
+            times = []
+            for _ in range(4 if n_responses < 3e7 else 2):
+                begin = time.perf_counter()
+                with warnings.catch_warnings(action="ignore"):
+                    tb.VariationalBayes(backend=backend).fit(responses)
+                times.append(time.perf_counter() - begin)
+            row[backend] = round(min(times[1:]), 3)
+            if backend == "cuda":
+                row["cuda_first"] = round(times[0], 3)
+        print(row, flush=True)
+        rows.append(row)
+    return rows
 
 
 def main(scale: float) -> None:
     found = {
         "device": device.name(),
+        "date": date.today().isoformat(),
+        "threads": default_threads(),
         "linked": linked_sweep(int(10**8 * scale), int(10**6 * scale)),
+        "crossover": crossover(),
         "whole": whole_fit(int(10**9 * scale)),
     }
     print(json.dumps(found), flush=True)

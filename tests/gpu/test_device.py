@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tiebreak as tb
+from tiebreak.files.packed import write_packed
 from tiebreak.ids import Ids
 from tiebreak.kernels import reference
 from tiebreak.kernels.cuda import device, plan
+from tiebreak.kernels.cuda.nodes import CudaNodes
 from tiebreak.kernels.cuda.sweeper import CudaSweeper
 from tiebreak.kernels.layout import FREE, KNOWN, POOLED, ByTask, lay_out
 from tiebreak.responses import Responses
@@ -143,7 +150,7 @@ def test_pieces_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(device.MEMORY_LIMIT, str(must + words))
     pieces = cuda.open(tasks, q.copy())
     assert isinstance(pieces, CudaSweeper)
-    assert len(pieces._crowd.slices.pieces) > 3
+    assert len(pieces.crowd.slices.pieces) > 3
     swept = pieces.sweep(logs)
     assert (swept.counts == expected.counts).all()
     assert (pieces.q() == whole.q()).all()
@@ -200,6 +207,96 @@ def test_links_and_other_estimators_run_there_too() -> None:
         host = estimator(backend="numba").fit(crowd.responses)
         ours = estimator(backend="cuda").fit(crowd.responses)
         assert np.abs(host.probabilities_ - ours.probabilities_).max() < 1e-4
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 8, 20])
+@pytest.mark.parametrize("kind", ["links", "gold", "duplicates"])
+def test_linked_nodes_equal_the_processor(
+    n_classes: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tiebreak.inference.exact_links import on_device
+    from tiebreak.kernels import cuda
+
+    opened = []
+
+    def open_nodes(*given: Any) -> Any:
+        opened.append(given)
+        return CudaNodes(*given)
+
+    monkeypatch.setattr(cuda, "open_nodes", open_nodes)
+    monkeypatch.setattr(on_device, "LARGEST_TREE", 6)
+    crowd = tb.simulate.crowd(20_000, 50, n_classes, responses_per_task=4, random_state=7)
+    links = tb.simulate.links(crowd.gold, 9_000, random_state=8)
+    options: dict[str, Any] = {"tol": 0.0, "max_iter": 12, "calibrate": "none"}
+    if kind == "duplicates":
+        label = crowd.gold.to_dict()
+        pairs = np.random.default_rng(8).choice(np.array(list(label)), (9_000, 2)).tolist()
+        pairs = [pair for pair in pairs if pair[0] != pair[1]]
+        words = ["duplicate" if label[a] == label[b] else "cannot" for a, b in pairs]
+        left, right = (list(ends) for ends in zip(*pairs, strict=True))
+        links = tb.Links.from_columns(left, right, words)
+    known = dict(list(crowd.gold.to_dict().items())[:500]) if kind == "gold" else None
+    host, ours = (
+        tb.VariationalBayes(backend=backend, **options).fit(
+            crowd.responses, links=links, gold=known
+        )
+        for backend in ("numba", "cuda")
+    )
+    assert opened
+    assert np.abs(host.probabilities_ - ours.probabilities_).max() < 1e-3
+    assert np.mean(host.labels_.label == ours.labels_.label) > 0.9995
+    np.testing.assert_allclose(ours.bounds_, host.bounds_, rtol=1e-6)
+
+
+def test_linked_nodes_have_the_same_bits_in_two_runs() -> None:
+    crowd = tb.simulate.crowd(20_000, 50, 4, responses_per_task=4, random_state=7)
+    links = tb.simulate.links(crowd.gold, 9_000, random_state=8)
+    fits = [tb.VariationalBayes(backend="cuda").fit(crowd.responses, links=links) for _ in range(2)]
+    assert fits[0].bounds_ == fits[1].bounds_
+    assert (fits[0].probabilities_ == fits[1].probabilities_).all()
+
+
+def test_a_million_workers() -> None:
+    from tiebreak.kernels import compiled, cuda
+
+    tasks = laid_out(100_000, 1_000_000, 2)
+    q = start_of(tasks, 2)
+    logs = logs_of(tasks, 2)
+    expected = compiled.open(tasks, q.copy()).sweep(logs)
+    swept = cuda.open(tasks, q.copy()).sweep(logs)
+    np.testing.assert_allclose(swept.counts, expected.counts, atol=2e-3)
+    np.testing.assert_allclose(swept.totals, expected.totals, rtol=1e-5)
+
+
+def test_predict_with_a_model_fitted_there() -> None:
+    crowd = tb.simulate.crowd(3_000, 30, 3, responses_per_task=5, random_state=9)
+    host, ours = (
+        tb.VariationalBayes(backend=backend, tol=1e-9).fit(crowd.responses)
+        for backend in ("numba", "cuda")
+    )
+    there = ours.predict(crowd.responses)
+    here = host.predict(crowd.responses)
+    assert np.mean(there.label == here.label) > 0.999
+
+
+@pytest.mark.parametrize("wait", [2.0, 5.0, 8.0])
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, wait: float) -> None:
+    rng = np.random.default_rng(0)
+    task = np.repeat(np.arange(2_000_000), 10)
+    names = [Ids(pa.array(np.arange(n))) for n in (2_000_000, 1_000, 4)]
+    worker = rng.integers(0, 1_000, len(task))
+    label = rng.integers(0, 4, len(task))
+    write_packed(tmp_path / "crowd.tb", Responses.from_codes(task, worker, label, *names))
+    out = tmp_path / "labels.parquet"
+    command = [sys.executable, "-m", "tiebreak", "fuse", str(tmp_path / "crowd.tb")]
+    command += ["--backend", "cuda", "--tol", "0", "--max-iter", "200000", "-o", str(out)]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    time.sleep(wait)
+    running.send_signal(signal.SIGINT)
+    said, _ = running.communicate(timeout=30)
+    assert running.returncode not in (0, None), said
+    assert "Traceback" not in said
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["crowd.tb"]
 
 
 def test_one_task_with_a_million_responses() -> None:

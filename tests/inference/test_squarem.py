@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from tiebreak.inference import dawid_skene, squarem, vb
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.squarem import Parameters, Sweep, climb
 from tiebreak.kernels import reference
+from tiebreak.kernels.layout import Floats
 
 LIMIT, RATE = 3.0, 0.9
 FOUR = ("web", "trec", "product", "music_genre")
@@ -179,3 +181,38 @@ def test_real_crowds_need_half_the_sweeps(prior: str, data_dir: Path) -> None:
         plain_sweeps += plain.n_iter_
         fast_sweeps += fast.n_iter_
     assert 2 * fast_sweeps <= plain_sweeps
+
+
+class Foreign(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array that is elsewhere, as CuPy's are: NumPy's functions work, conversion does not."""
+
+    def __init__(self, values: Floats) -> None:
+        self.values = values
+
+    def __array__(self, *given: Any, **named: Any) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **named: Any) -> Foreign:
+        out = named.pop("out", None)
+        if out is not None:
+            named["out"] = tuple(each.values for each in out)
+        inner = [each.values if isinstance(each, Foreign) else each for each in given]
+        return Foreign(getattr(ufunc, method)(*inner, **named))
+
+    def __array_function__(self, function: Any, types: Any, given: Any, named: Any) -> Any:
+        inner = [each.values if isinstance(each, Foreign) else each for each in given]
+        named = {k: v.values if isinstance(v, Foreign) else v for k, v in named.items()}
+        return Foreign(function(*inner, **named))
+
+    def sum(self) -> float:
+        return float(self.values.sum())
+
+
+def test_parameters_that_lie_elsewhere_are_extrapolated_there() -> None:
+    rng = np.random.default_rng(0)
+    path = [(rng.uniform(1.0, 9.0, (3, 2)),) for _ in range(3)]
+    here = squarem.extrapolated(*path)
+    foreign: list[Any] = [(Foreign(part.copy()),) for (part,) in path]
+    there = squarem.extrapolated(*foreign)
+    assert isinstance(there[0], Foreign)
+    np.testing.assert_array_equal(there[0].values, here[0])

@@ -66,6 +66,7 @@ class Problem(NamedTuple):
     backend: Backend
     n_threads: int = 1
     links: LinkModel | None = None
+    n_pooled: int = 0  # tasks that the model of links keeps apart, in nodes
     copies: Floats | None = None  # (n_tasks,); None: one each
     gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
     given: ByTask | None = None  # the responses alone, where tasks hold silence too

@@ -98,9 +98,9 @@ def extrapolated(first: Parameters, second: Parameters, third: Parameters) -> Pa
 def _steps(first: Floats, second: Floats, third: Floats) -> tuple[Floats, Floats]:
     """Return the two steps between logs; in place, as parameters may be large."""
     middle = np.log(second)
-    one = np.asarray(np.log(first))
+    one = np.log(first, out=np.empty_like(first))  # `out`: what comes back can be written to
     np.subtract(middle, one, out=one)
-    two = np.asarray(np.log(third))
+    two = np.log(third, out=np.empty_like(third))
     two -= middle
     return one, two
 

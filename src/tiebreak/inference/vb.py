@@ -176,7 +176,8 @@ def with_nodes(problem: Problem, links: LinkModel, pooled: Codes, known: GoldCod
     problem = with_known(problem, known)
     role = problem.tasks.role.copy()
     role[pooled] = POOLED
-    return problem._replace(tasks=problem.tasks._replace(role=role), links=links)
+    tasks = problem.tasks._replace(role=role)
+    return problem._replace(tasks=tasks, links=links, n_pooled=len(pooled))
 
 
 def expected_logs(problem: Problem, beliefs: Beliefs) -> Logs:
@@ -204,16 +205,16 @@ def update_tasks(problem: Problem, sweeper: Sweeper, beliefs: Beliefs) -> Swept:
     The free tasks are updated and counted in one pass; linked tasks are scored in it, updated
     by the link model, and counted after. `Swept.entropy` holds the value of the linked tasks too.
     """
-    role = problem.tasks.role
+    n_tasks = problem.tasks.n_tasks
     links = problem.links
     logs = expected_logs(problem, beliefs)
     if links is None:
         return sweeper.sweep(logs)
     nobody = np.empty((0, problem.n_states))
-    if problem.elsewhere is None and (role == POOLED).all():
+    if problem.elsewhere is None and problem.n_pooled == n_tasks:
         return links.sweep(sweeper, nobody, logs)
-    has_scores = bool((role == LINKED).any())
-    scores = np.empty((len(role), problem.n_states)) if has_scores else nobody
+    has_scores = not problem.n_pooled and bool((problem.tasks.role == LINKED).any())
+    scores = np.empty((n_tasks, problem.n_states)) if has_scores else nobody
     swept = sweeper.sweep(logs, scores)
     return swept.plus(links.sweep(sweeper, scores, logs))
 

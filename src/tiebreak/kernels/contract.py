@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 from tiebreak.errors import OptionError
 from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
-from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets
-from tiebreak.kernels.network import Cliques, Network, Parts
-from tiebreak.kernels.sweeper import Sweeper, SweepKernels
+from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets, Swept
+from tiebreak.kernels.network import Cliques, Forest, Network, Parts
+from tiebreak.kernels.sweeper import Logs, Sweeper, SweepKernels
 from tiebreak.options import PROCESSOR
 
 BACKENDS = ("auto", "numpy", "numba", "cuda")
@@ -170,6 +170,43 @@ class DrawBackend(Protocol):
 
 class Backend(SweepBackend, LinkBackend, Protocol):
     """Kernels with one meaning: `reference` says which."""
+
+
+class NodeSweeper(Protocol):
+    """Nodes of exact links where sweeps run: scored, inferred in small trees, and counted there.
+
+    The scores of all other tied nodes cross to this machine, and their beliefs back.
+    """
+
+    def score(self, logs: Logs) -> Floats:
+        """Score all nodes and infer the small trees; return the scores of the other tied ones."""
+
+    def count(self, beliefs: Floats) -> Swept:
+        """Take the beliefs of those others, and return what all nodes say together."""
+
+    def put(self, q: Floats) -> None:
+        """Let all nodes start at q."""
+
+    def close(self) -> None:
+        """Give back what is held."""
+
+
+class NodeBackend(Backend, Protocol):
+    """A backend that infers linked tasks where it sweeps."""
+
+    def open_nodes(
+        self, nodes: ByTask, q: Floats, forest: Forest, forbidden: tuple[Codes, Codes]
+    ) -> NodeSweeper | None:
+        """Open a sweeper of nodes, tied ones last; None: they do not fit there.
+
+        Places in `forest` count tied nodes. `forbidden` are tied nodes and the classes that links
+        to known tasks forbid them.
+        """
+
+
+def sweeps_nodes(backend: Backend) -> TypeGuard[NodeBackend]:
+    """Say whether linked tasks are inferred where sweeps run."""
+    return hasattr(backend, "open_nodes")
 
 
 def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:

@@ -61,6 +61,20 @@ class Parts(NamedTuple):
     outbox: Floats  # (max(len(down), len(up)), n_classes)
 
 
+class Forest(NamedTuple):
+    """Small trees of nodes, for devices on which each tree is one thread's work.
+
+    The trees 0 – 1 – 2 and 7 – 8 of visits, each from its first visit on:
+
+        visit    0  1  2 | 7  8        first = [0, 3, 5]
+        parent   0  0  1 | 3  3        places here; the first of a tree is its own
+    """
+
+    first: Offsets  # (n_trees + 1,) places where trees begin
+    visit: Codes  # (n_places,)
+    parent: Codes  # (n_places,) the place of the one earlier neighbour
+
+
 class Cliques(NamedTuple):
     """The order in which the nodes of small loopy components are summed out.
 

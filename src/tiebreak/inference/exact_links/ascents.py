@@ -16,12 +16,13 @@ from tiebreak.inference.exact_links import merge as merging
 from tiebreak.inference.exact_links import starts
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.exact_links.merge import Merged
+from tiebreak.inference.exact_links.on_device import DeviceLinks
 from tiebreak.inference.exact_links.starts import LinkedGroups
 from tiebreak.inference.exact_links.subtypes import SubtypeLinks
 from tiebreak.inference.link_errors import learnt
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
-from tiebreak.kernels.contract import Backend
+from tiebreak.kernels.contract import Backend, sweeps_nodes
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 from tiebreak.kernels.sweeper import Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
@@ -91,6 +92,8 @@ def join(
     if n_states > n_classes:
         return SubtypeLinks(*given, n_subtypes=n_states // n_classes)
     unit = units_of_copies(links, tasks.n_tasks)
+    if sweeps_nodes(backend) and not len(log_odds):
+        return DeviceLinks(*given, unit=unit)
     return ExactLinks(*given, takes_everyone=takes_everyone, unit=unit)
 
 

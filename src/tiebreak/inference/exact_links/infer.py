@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,13 @@ LAST_DAMPINGS = (0.5, 0.8)  # tried where messages still move at the end,
 LAST_PASSES = 200  # so many passes each
 FALLBACK_SWEEPS = 100
 LARGEST_WEIGHT = 50.0  # of a link in the fallback, where a hard one has no finite weight
+
+
+class Rest(NamedTuple):
+    """Tied nodes that are inferred here, where others are inferred elsewhere."""
+
+    trees: list[tuple[int, int]]  # spans of visits without loops
+    visits: Codes  # all of these nodes, ascending
 
 
 @dataclass
@@ -192,37 +199,41 @@ class ExactLinks:
         step = self.infer_tied(is_last=is_last)
         return LinkStep(max(change, step.change), entropy(new) + step.value)
 
-    def infer_tied(self, *, is_last: bool = False) -> LinkStep:
-        """Infer the tied nodes jointly from their scores."""
+    def infer_tied(self, *, is_last: bool = False, only: Rest | None = None) -> LinkStep:
+        """Infer the tied nodes jointly from their scores; `only` those, where given."""
         coupling = self.coupling()
         self.placement.weigh(self.scores, self.log_odds)
-        forest_change, forest_log_partition = self._infer_trees(coupling)
+        trees = self._trees if only is None else only.trees
+        forest_change, forest_log_partition = self._infer_trees(coupling, trees)
         small_change, small_log_partition = self.backend.eliminate(
             self.scores, self.plan.cliques, coupling, self.belief, self._equal_in_cliques
         )
         large_change, large_log_partition = self._infer_large(coupling, is_last=is_last)
         value = forest_log_partition + small_log_partition + large_log_partition
-        value -= self._expected_score()
+        value -= self._expected_score(only)
         value += self.placement.constant(self.log_odds)
         value += self.placement.expected(self.belief, self.log_odds)
         return LinkStep(max(forest_change, small_change, large_change), value)
 
-    def _expected_score(self) -> float:
+    def _expected_score(self, only: Rest | None) -> float:
         """Return the expected scores of nodes; those in parts were taken off already."""
-        visits = slice(self.plan.n_exact if self._parts else len(self.belief))
+        n_visits = self.plan.n_exact if self._parts else len(self.belief)
+        visits: slice | Codes = slice(n_visits)
+        if only is not None:
+            visits = only.visits[only.visits < n_visits]
         return self.backend.expected_score(self.belief[visits], self.scores[visits], self.n_threads)
 
-    def _infer_trees(self, coupling: Floats) -> tuple[float, float]:
+    def _infer_trees(self, coupling: Floats, trees: list[tuple[int, int]]) -> tuple[float, float]:
         """Set the beliefs of nodes in components without loops; return change, log partition."""
         fixed = (self.scores, self.plan.network, coupling, self.messages, self.belief)
-        figures = np.zeros((len(self._trees), 2))
+        figures = np.zeros((len(trees), 2))
 
         def infer_span(t: int) -> None:
-            on = (*fixed, self._trees[t], 0.0)
+            on = (*fixed, trees[t], 0.0)
             self.backend.pass_messages(*on, down=False, update_beliefs=False)
             figures[t] = self.backend.pass_messages(*on, down=True)
 
-        for_each(infer_span, len(self._trees), self.n_threads)
+        for_each(infer_span, len(trees), self.n_threads)
         return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1].sum())
 
     def _infer_large(self, coupling: Floats, *, is_last: bool) -> tuple[float, float]:

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.inference.exact_links.numbers import TiedCodes, VisitCodes
-from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Mask
-from tiebreak.kernels.network import Network, Parts
+from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Mask, Offsets
+from tiebreak.kernels.network import Forest, Network, Parts
 
 TREE_NODES_PER_CHUNK = 5_000
 HUGE_NODES = 100_000  # of components with loops: messages are then passed in parts
@@ -94,20 +94,49 @@ def network(n_nodes: int, left: Codes, right: Codes) -> Network:
 
 
 def tree_spans(network: Network, n_forest: int) -> list[tuple[int, int]]:
-    """Cut the visits without loops, 0 … n_forest − 1, between components.
-
-    A component begins at a node without an earlier neighbour. The slots of a node are sorted by
-    neighbour, so that the first one shows it.
-    """
+    """Cut the visits without loops, 0 … n_forest − 1, between components."""
     n_spans = max(1, min(MAX_CHUNKS, n_forest // TREE_NODES_PER_CHUNK))
-    start = network.start[: n_forest + 1]
-    with_slots = np.flatnonzero(np.diff(start))
-    begins = np.ones(n_forest, dtype=bool)
-    begins[with_slots] = network.other[start[with_slots]] > with_slots
-    first_visits = np.append(np.flatnonzero(begins), n_forest)
+    visits = np.arange(n_forest)
+    first_visits = np.append(visits[_earlier(network, n_forest) == visits], n_forest)
     wanted = np.linspace(0, n_forest, n_spans + 1).astype(np.int64)
     cuts = first_visits[np.searchsorted(first_visits, wanted)].tolist()
     return [(low, high) for low, high in pairwise(cuts) if low < high]
+
+
+def small_trees(
+    network: Network, n_forest: int, largest: int
+) -> tuple[Forest, list[tuple[int, int]]]:
+    """Return the trees of at most `largest` nodes, and the spans of visits of the others.
+
+    >>> two_paths = network(5, np.array([0, 1, 3], np.int32), np.array([1, 2, 4], np.int32))
+    >>> forest, others = small_trees(two_paths, 5, 2)
+    >>> forest.visit.tolist(), forest.parent.tolist(), forest.first.tolist(), others
+    ([3, 4], [0, 0], [0, 2], [(0, 3)])
+    """
+    earlier = _earlier(network, n_forest)
+    visits = np.arange(n_forest)
+    first = np.append(visits[earlier == visits], n_forest)
+    size = np.diff(first)
+    is_small = size <= largest
+    chosen = np.flatnonzero(np.repeat(is_small, size))
+    place = np.zeros(n_forest, dtype=np.int32)
+    place[chosen] = np.arange(len(chosen))
+    begin = np.concatenate([[0], np.cumsum(size[is_small])])
+    forest = Forest(begin, chosen.astype(np.int32), place[earlier[chosen]])
+    others = zip(first[:-1][~is_small].tolist(), first[1:][~is_small].tolist(), strict=True)
+    return forest, list(others)
+
+
+def _earlier(network: Network, n_forest: int) -> Offsets:
+    """Return the earlier neighbour of each visit without loops; a tree's first has itself.
+
+    The slots of a node are sorted by neighbour, so that the first one shows it.
+    """
+    start = network.start[: n_forest + 1]
+    earlier = np.arange(n_forest)
+    with_slots = np.flatnonzero(np.diff(start))
+    earlier[with_slots] = np.minimum(network.other[start[with_slots]], with_slots)
+    return earlier
 
 
 def parts(network: Network, first_visit: int, n_classes: int) -> Parts:

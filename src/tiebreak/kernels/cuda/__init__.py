@@ -1,7 +1,7 @@
-"""Kernels on a CUDA device: sweeps over tasks run there, links on the processor.
+"""Kernels on a CUDA device: sweeps over tasks run there, and so do small trees of hard links.
 
-Free and known tasks are swept on the device. Nodes of exact links, and mean-field links, are
-inferred by the compiled kernels here: only tables and sums cross the bus.
+Large trees and components with loops, links that may be wrong and mean-field links are inferred by
+the compiled kernels here.
 """
 
 from tiebreak.kernels import compiled
@@ -28,8 +28,10 @@ from tiebreak.kernels.compiled import (
     update_together,
 )
 from tiebreak.kernels.cuda import device
+from tiebreak.kernels.cuda.nodes import CudaNodes, fits
 from tiebreak.kernels.cuda.sweeper import CudaSweeper
-from tiebreak.kernels.layout import LINKED, ByTask, Floats
+from tiebreak.kernels.layout import LINKED, ByTask, Codes, Floats
+from tiebreak.kernels.network import Forest
 from tiebreak.kernels.sweeper import Sweeper
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "link_field",
     "link_term",
     "open",
+    "open_nodes",
     "pass_in_parts",
     "pass_messages",
     "scaled_probabilities",
@@ -70,3 +73,11 @@ def open(tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = N
         return compiled.open(tasks, q, n_threads, copies)
     with device.says_what_did_not_fit():
         return CudaSweeper(tasks, q, copies)
+
+
+def open_nodes(
+    nodes: ByTask, q: Floats, forest: Forest, forbidden: tuple[Codes, Codes]
+) -> CudaNodes | None:
+    """Open a sweeper of nodes, tied ones last; None: they do not fit on the device."""
+    with device.says_what_did_not_fit():
+        return CudaNodes(nodes, q, forest, forbidden) if fits(nodes, q) else None

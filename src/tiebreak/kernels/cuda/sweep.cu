@@ -294,6 +294,116 @@ extern "C" __global__ void count_segments(const unsigned* __restrict__ row, cons
   }
 }
 
+// ---- linked nodes ------------------------------------------------------------------------------
+// Scores are kept apart from q, which says how far nodes move when all of a component is inferred.
+
+#if K <= 16
+// Log odds of the tasks of slices. Few tasks are linked: the table is read through the cache.
+extern "C" __global__ void score_slices(const unsigned* __restrict__ words, const unsigned* __restrict__ slice_start, unsigned n_slices,
+    unsigned place, unsigned n_places, unsigned end_place, const float* __restrict__ scores, const float* __restrict__ log_odds, float* __restrict__ odds) {
+  const unsigned lane = threadIdx.x % 32, slice = (blockIdx.x * (u64)blockDim.x + threadIdx.x) / 32, task = place + slice * 32 + lane;
+  if (slice >= n_slices || task >= end_place) return;
+  float a[C];
+  for (int k = 0; k < C; ++k) a[k] = log_odds[k];
+  for (unsigned j = slice_start[slice]; j < slice_start[slice + 1]; ++j) {
+    const unsigned w = words[(size_t)j * 32 + lane];
+    for (int i = 0; i < PER; ++i) {
+      const unsigned row = PER == 1 ? w : i ? w >> 16 : w & 0xffffu;
+      for (int k = 0; k < C; ++k) a[k] += __ldg(scores + (size_t)row * C + k);
+    }
+  }
+  for (int k = 0; k < C; ++k) odds[(size_t)k * n_places + task] = a[k];
+}
+#endif
+
+// The same of tasks in segments, from the sums of their segments: a thread per task.
+extern "C" __global__ void add_segments(const double* __restrict__ partial, const unsigned* __restrict__ first_segment, unsigned n_tasks,
+    unsigned place, unsigned n_places, const float* __restrict__ log_odds, float* __restrict__ odds) {
+  const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+  if (t >= n_tasks) return;
+  for (int k = 0; k < C; ++k) {
+    double a = log_odds[k];
+    for (unsigned s = first_segment[t]; s < first_segment[t + 1]; ++s) a += partial[(size_t)s * C + k];
+    odds[(size_t)k * n_places + place + t] = (float)a;
+  }
+}
+
+// What a node that is surely not in the class of its neighbour hears: of each class, the log of the
+// sum over all others. The largest is set to 0; returns what it was. No sum is a difference, and one
+// that comes out as 0 is taken again from its own largest term.
+#define IMPOSSIBLE -1e300  // a log that stays one, whatever is added
+__device__ double message(const double* given, double* out) {
+  double top = given[0], largest = IMPOSSIBLE, each[K];
+  for (int k = 1; k < K; ++k) top = fmax(top, given[k]);
+  for (int k = 0; k < K; ++k) each[k] = exp(given[k] - top);
+  for (int k = 0; k < K; ++k) {
+    double sum = 0., base = top;
+    for (int l = 0; l < K; ++l) if (l != k) sum += each[l];
+    if (sum < 1e-290) {
+      sum = 0.;
+      base = IMPOSSIBLE;
+      for (int l = 0; l < K; ++l) if (l != k) base = fmax(base, given[l]);
+      for (int l = 0; l < K; ++l) if (l != k) sum += exp(given[l] - base);
+    }
+    out[k] = base + log(sum);
+    largest = fmax(largest, out[k]);
+  }
+  for (int k = 0; k < K; ++k) out[k] = fmax(out[k] - largest, -1e8);
+  return largest;
+}
+
+// Beliefs of the nodes of small trees whose neighbours differ, exact: a thread per tree. Every node
+// but the first has one earlier neighbour, its parent, at parent[i]. Messages go up from the last
+// node to the first, then down; at[i] is where node i lies in q. Bit k of forbidden[i]: not class k.
+// values[t]: entropy of the tree, all its nodes together.
+extern "C" __global__ void infer_trees(const unsigned* __restrict__ first, unsigned n_trees, const int* __restrict__ parent,
+    const unsigned* __restrict__ at, unsigned n_places, const u64* __restrict__ forbidden, const float* __restrict__ odds,
+    double* __restrict__ total, double* __restrict__ up, float* q, double* __restrict__ values, u64* __restrict__ sums) {
+  const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+  if (t >= n_trees) return;
+  const unsigned low = first[t], high = first[t + 1];
+  double log_partition = 0., expected = 0., m[K], cavity[K];
+  float change = 0.f;
+  for (unsigned i = low; i < high; ++i)
+    for (int k = 0; k < K; ++k) {
+      const double score = k ? odds[(size_t)(k - 1) * n_places + at[i]] : 0.;
+      total[(size_t)i * K + k] = forbidden[i] >> k & 1 ? IMPOSSIBLE : score;
+    }
+  for (unsigned i = high - 1; i > low; --i) {
+    log_partition += message(total + (size_t)i * K, m);
+    for (int k = 0; k < K; ++k) {
+      up[(size_t)i * K + k] = m[k];
+      total[(size_t)parent[i] * K + k] += m[k];
+    }
+  }
+  for (unsigned i = low; i < high; ++i) {
+    double* mine = total + (size_t)i * K;
+    if (i > low) {
+      const double* above = total + (size_t)parent[i] * K;
+      for (int k = 0; k < K; ++k) cavity[k] = above[k] - up[(size_t)i * K + k];
+      message(cavity, m);
+      for (int k = 0; k < K; ++k) mine[k] += m[k];
+    }
+    double top = mine[0], norm = 0.;
+    for (int k = 1; k < K; ++k) top = fmax(top, mine[k]);
+    for (int k = 0; k < K; ++k) norm += exp(mine[k] - top);
+    if (i == low) log_partition += top + log(norm);
+    float rest = 0.f;  // what state 0 loses
+    for (int k = 1; k < K; ++k) {
+      const size_t here = (size_t)(k - 1) * n_places + at[i];
+      const double belief = exp(mine[k] - top) / norm;
+      const float gain = (float)belief - q[here];
+      expected += belief * odds[here];
+      rest += gain;
+      change = fmaxf(change, fabsf(gain));
+      q[here] = (float)belief;
+    }
+    change = fmaxf(change, fabsf(rest));
+  }
+  values[t] = log_partition - expected;
+  atomicMax(sums + K, (u64)__float_as_uint(change));
+}
+
 // ---- parameters --------------------------------------------------------------------------------
 
 __device__ double digamma(double x) {  // recurrence up to 10, then the asymptotic series

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from tiebreak.kernels.cuda import device, plan
+from tiebreak.kernels.cuda.dirichlet import CudaDirichletStep
 from tiebreak.kernels.cuda.plan import COUNT, ONE, PADS, SCORE, Span
 from tiebreak.kernels.layout import FREE, ByTask, Floats, Mask, Swept
 from tiebreak.kernels.sweeper import AllHere, Logs
@@ -21,7 +21,9 @@ EVERYONE = (0, 1, 2)
 class CudaSweeper(AllHere):
     """Owns responses and q on the device; a `Sweeper`.
 
-    `copies` says for how many tasks each row of `tasks` counts; None: one each.
+    `copies` says for how many tasks each row of `tasks` counts; None: one each. What lies on the
+    device is open to the other modules of this package: tables `scores` and `log_odds`, `q_there`,
+    `counts` and `sums`.
     """
 
     def __init__(self, tasks: ByTask, q: Floats, copies: Floats | None = None) -> None:
@@ -32,21 +34,21 @@ class CudaSweeper(AllHere):
         self._blocks = int(attributes["MultiProcessorCount"])
         n_states = q.shape[1]
         room = int(attributes["MaxSharedMemoryPerBlockOptin"])
-        self._crowd = plan.lay_out(tasks, n_states, copies, room)
+        self.crowd = plan.lay_out(tasks, n_states, copies, room)
         columns = n_states - 1
         n_rows = tasks.n_codes + PADS
-        self._q = cp.zeros((columns, self._crowd.n_places), cp.float32)
-        self._scores = cp.zeros((n_rows, columns), cp.float32)
-        self._log_odds = cp.zeros(columns, cp.float32)
+        self.q_there = cp.zeros((columns, self.crowd.n_places), cp.float32)
+        self.scores = cp.zeros((n_rows, columns), cp.float32)
+        self.log_odds = cp.zeros(columns, cp.float32)
         # Sums over tasks and counts lie in one array, so that one call clears them.
         self._both = cp.zeros(n_states + 1 + n_rows * columns, cp.uint64)
-        self._sums = self._both[: n_states + 1]
-        self._counts = self._both[n_states + 1 :].reshape(n_rows, columns)
-        n_segments = len(self._crowd.segments.task)
+        self.sums = self._both[: n_states + 1]
+        self.counts = self._both[n_states + 1 :].reshape(n_rows, columns)
+        n_segments = len(self.crowd.segments.task)
         self._partial = cp.zeros(max(n_segments, 1) * columns, cp.float64)
         self._here = np.require(q, np.float64, ["C", "W"])  # and where q is fetched to
-        self._put(self._here)
-        self._n_counted = self._count_ones((FREE_SPAN, KNOWN_SPAN))
+        self.put(self._here)
+        self.n_counted = self.count_ones((FREE_SPAN, KNOWN_SPAN))
 
     @property
     def tasks(self) -> ByTask:
@@ -55,33 +57,43 @@ class CudaSweeper(AllHere):
 
     def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
         """Update the free tasks, and return what they and the known ones say."""
-        self._set_logs(logs)
+        self.set_logs(logs)
         self.run(counting=counting)
-        sums = self._sums.get()
+        swept = self.fetch(self.n_counted if counting else None)
+        if not counting:
+            return swept
+        log_prior, log_table = logs
+        expected = swept.totals @ _finite(log_prior) + (swept.counts * _finite(log_table)).sum()
+        return swept._replace(log_norm=float(expected) + swept.entropy)
+
+    def fetch(self, counted: Counted | None) -> Swept:
+        """Fetch counts, where tasks were counted, and sums; `log_norm` is left at 0."""
+        sums = self.sums.get()
         change = float(sums[-1:].astype(np.uint32).view(np.float32)[0])
         entropy = float(sums[-2]) / ONE
-        if not counting:
-            shape = (self._tasks.n_codes, self._crowd.n_states)
+        if counted is None:
+            shape = (self._tasks.n_codes, self.crowd.n_states)
             return Swept(np.zeros(shape), np.zeros(shape[1]), change, entropy, 0.0)
-        counts = self._all_columns(self._n_counted.by_code)
-        totals = self._totals(sums, self._n_counted.n_tasks)
-        log_prior, log_table = logs
-        expected = totals @ _finite(log_prior) + (counts * _finite(log_table)).sum()
-        return Swept(counts, totals, change, entropy, float(expected) + entropy)
+        totals = self._totals(sums, counted.n_tasks)
+        return Swept(self._all_columns(counted.by_code), totals, change, entropy, 0.0)
 
     def run(self, *, counting: bool = True) -> None:
         """Sweep with the tables that lie on the device; counts and sums stay there."""
         self._clear()
         what = SCORE | COUNT if counting else SCORE
-        if counting and self._crowd.shared.passes == 2:
+        if counting and self.crowd.shared.passes == 2:
             self._pass_slices(FREE_SPAN, SCORE)
             self._pass_slices(FREE_SPAN, COUNT)
         else:
             self._pass_slices(FREE_SPAN, what)
         self._pass_segments(FREE_SPAN, what)
         if counting:
-            self._pass_slices(KNOWN_SPAN, COUNT)
-            self._pass_segments(KNOWN_SPAN, COUNT)
+            self.count(KNOWN_SPAN)
+
+    def count(self, span: int) -> None:
+        """Add the tasks of a span to counts and sums, as q is."""
+        self._pass_slices(span, COUNT)
+        self._pass_segments(span, COUNT)
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
         """Return Σ q by code and over tasks, of the chosen tasks; None: of all."""
@@ -90,45 +102,44 @@ class CudaSweeper(AllHere):
 
     def _tally(self, chosen: Mask | None) -> tuple[Floats, Floats]:
         cp = device.cupy()
-        n_of_code = self._count_ones(EVERYONE, chosen)
-        kept = self._q
+        n_of_code = self.count_ones(EVERYONE, chosen)
+        kept = self.q_there
         if chosen is not None:
-            self._q = kept * self._by_place(chosen).astype(cp.float32)
+            self.q_there = kept * self._by_place(chosen).astype(cp.float32)
         self._clear()
         for span in EVERYONE:
-            self._pass_slices(span, COUNT)
-            self._pass_segments(span, COUNT)
-        self._q = kept
+            self.count(span)
+        self.q_there = kept
         counts = self._all_columns(n_of_code.by_code)
         cp.cuda.Device().synchronize()
-        return counts, self._totals(self._sums.get(), n_of_code.n_tasks)
+        return counts, self._totals(self.sums.get(), n_of_code.n_tasks)
 
     def entropy(self) -> float:
         """Return Σ H(q) over the free tasks."""
         cp = device.cupy()
         free = self._by_place(self._tasks.role == FREE)
         weight = free if self._copies is None else free * self._by_place(self._copies)
-        rest = cp.maximum(1.0 - self._q.sum(axis=0, dtype=cp.float64), 0.0)
+        rest = cp.maximum(1.0 - self.q_there.sum(axis=0, dtype=cp.float64), 0.0)
         total = -(weight * _plogp(rest)).sum()
-        for column in self._q:
+        for column in self.q_there:
             total -= (weight * _plogp(column.astype(cp.float64))).sum()
         return float(total)
 
     def q(self) -> Floats:
         """Return q, (n_tasks, n_states), fetched from the device into the array given at first."""
-        crowd = self._crowd
+        crowd = self.crowd
         with device.says_what_did_not_fit():
             out = device.cupy().empty((self._tasks.n_tasks, crowd.n_states))
         unpack = device.kernel("unpack", crowd.n_states, crowd.slices.bits)
         n_places = np.uint32(crowd.n_places)
-        device.launch(unpack, crowd.n_places, self._q, crowd.order, n_places, out)
+        device.launch(unpack, crowd.n_places, self.q_there, crowd.order, n_places, out)
         device.download(out, self._here)
         return self._here
 
     def close(self) -> None:
         """Give the device's memory back."""
         pool = device.cupy().get_default_memory_pool()
-        del self._crowd, self._q, self._scores, self._both, self._sums, self._counts, self._partial
+        del self.crowd, self.q_there, self.scores, self._both, self.sums, self.counts, self._partial
         pool.free_all_blocks()
 
     def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> CudaDirichletStep:
@@ -137,60 +148,60 @@ class CudaSweeper(AllHere):
 
     # -- what lies on the device -----------------------------------------------------------------
 
-    def _put(self, q: Floats) -> None:
-        crowd = self._crowd
+    def put(self, q: Floats) -> None:
+        """Let q start here."""
+        crowd = self.crowd
         given = device.upload(q)
         put = device.kernel("put", crowd.n_states, crowd.slices.bits)
         n_places = np.uint32(crowd.n_places)
-        device.launch(put, crowd.n_places, given, crowd.order, n_places, self._q)
+        device.launch(put, crowd.n_places, given, crowd.order, n_places, self.q_there)
 
     def _by_place(self, values: Any) -> Any:
         """Return values of tasks by place, zero where no task lies, as float64."""
         cp = device.cupy()
-        order = self._crowd.order
+        order = self.crowd.order
         given = cp.asarray(values, dtype=cp.float64)
         return cp.where(order < 0, 0.0, given[cp.maximum(order, 0)])
 
-    def _set_logs(self, logs: Logs) -> None:
+    def set_logs(self, logs: Logs) -> None:
         """Put tables given here onto the device, as log odds against state 0."""
         log_prior, log_table = (_finite(each) for each in logs)
         cp = device.cupy()
         odds = (log_table[:, 1:] - log_table[:, :1]).astype(np.float32)
-        self._scores[self._crowd.rows] = cp.asarray(odds)
-        self._log_odds[:] = cp.asarray((log_prior[1:] - log_prior[0]).astype(np.float32))
+        self.scores[self.crowd.rows] = cp.asarray(odds)
+        self.log_odds[:] = cp.asarray((log_prior[1:] - log_prior[0]).astype(np.float32))
 
     def _clear(self) -> None:
         self._both.data.memset_async(0, self._both.nbytes)
 
-    def _count_ones(self, spans: tuple[int, ...], chosen: Mask | None = None) -> _Counted:
+    def count_ones(self, spans: tuple[int, ...], chosen: Mask | None = None) -> Counted:
         """Count responses by code, and tasks: q is 1 in the first column."""
         cp = device.cupy()
-        kept = self._q
-        self._q = cp.zeros_like(kept)
-        self._q[0] = 1.0 if chosen is None else self._by_place(chosen)
+        kept = self.q_there
+        self.q_there = cp.zeros_like(kept)
+        self.q_there[0] = 1.0 if chosen is None else self._by_place(chosen)
         self._clear()
         for span in spans:
-            self._pass_slices(span, COUNT)
-            self._pass_segments(span, COUNT)
-        self._q = kept
-        by_code = self._counts[self._crowd.rows, 0].astype(cp.float64) / ONE
-        return _Counted(by_code, float(self._sums[0]) / ONE)
+            self.count(span)
+        self.q_there = kept
+        by_code = self.counts[self.crowd.rows, 0].astype(cp.float64) / ONE
+        return Counted(by_code, float(self.sums[0]) / ONE)
 
     def _all_columns(self, n_of_code: Any) -> Floats:
         """Return counts by code with the column of state 0: what the others leave."""
         cp = device.cupy()
-        others = self._counts[self._crowd.rows].astype(cp.float64) / ONE
+        others = self.counts[self.crowd.rows].astype(cp.float64) / ONE
         first = cp.maximum(n_of_code - others.sum(axis=1), 0.0)
         return np.asarray(cp.concatenate([first[:, None], others], axis=1).get())
 
     def _totals(self, sums: Any, n_tasks: float) -> Floats:
-        others = sums[: self._crowd.n_states - 1].astype(np.float64) / ONE
+        others = sums[: self.crowd.n_states - 1].astype(np.float64) / ONE
         return np.concatenate([[max(n_tasks - others.sum(), 0.0)], others])
 
     # -- passes ----------------------------------------------------------------------------------
 
     def _pass_slices(self, span: int, what: int) -> None:
-        slices = self._crowd.slices
+        slices = self.crowd.slices
         mine = slices.spans[span]
         if not mine.n_tasks:
             return
@@ -207,7 +218,7 @@ class CudaSweeper(AllHere):
         working.wait_event(cp.cuda.get_current_stream().record())
         pieces = [
             piece
-            for piece in self._crowd.slices.pieces
+            for piece in self.crowd.slices.pieces
             if piece[0] < span.high and piece[1] > span.low
         ]
         largest = max(len(words) for _, _, words in pieces)
@@ -230,7 +241,7 @@ class CudaSweeper(AllHere):
         self, span: Span, words: Any, words_from: int, low: int, high: int, what: int
     ) -> None:
         """Sweep slices low … high of a span; `words` begin at slice `words_from`."""
-        crowd = self._crowd
+        crowd = self.crowd
         shared = crowd.shared
         bits = crowd.slices.bits
         sweep = device.kernel("sweep_slices", crowd.n_states, bits, shared.cold, shared.copies)
@@ -251,18 +262,18 @@ class CudaSweeper(AllHere):
             np.uint32(crowd.n_places),
             np.uint32(span.first + span.n_tasks),
             np.uint32(batch),
-            self._scores,
-            self._log_odds,
+            self.scores,
+            self.log_odds,
             np.uint32(n_hot),
             np.int32(what),
-            self._q,
-            self._counts,
-            self._sums,
+            self.q_there,
+            self.counts,
+            self.sums,
         )
         sweep((self._blocks,), (threads,), arguments, shared_mem=shared_bytes)
 
     def _pass_segments(self, span: int, what: int) -> None:
-        crowd = self._crowd
+        crowd = self.crowd
         segments = crowd.segments
         mine = segments.spans[span]
         if not mine.n_tasks:
@@ -274,14 +285,10 @@ class CudaSweeper(AllHere):
         copies = nothing if segments.copies is None else segments.copies[mine.first :]
         n_segments = np.uint32(mine.high - mine.low)
         start = segments.start[mine.low :]
-        partial = self._partial[mine.low * (n_states - 1) :]
+        partial = self.score_segments(mine) if what & SCORE else self._partial
         place = np.uint32(crowd.segment_place + mine.first)
         n_places = np.uint32(crowd.n_places)
         n_lanes = (mine.high - mine.low) * plan.LANES
-        if what & SCORE:
-            score = device.kernel("score_segments", n_states, bits)
-            given = (segments.row, weight, start, n_segments, self._scores, partial)
-            device.launch(score, n_lanes, *given)
         join = device.kernel("join_segments", n_states, bits)
         first = segments.first[mine.first :] - np.uint32(mine.low)
         device.launch(
@@ -292,101 +299,43 @@ class CudaSweeper(AllHere):
             np.uint32(mine.n_tasks),
             place,
             n_places,
-            self._log_odds,
+            self.log_odds,
             copies,
             np.int32(what),
-            self._q,
-            self._sums,
+            self.q_there,
+            self.sums,
         )
         if what & COUNT:
             count = device.kernel("count_segments", n_states, bits)
             task = segments.task[mine.low :] - np.uint32(mine.first)
             mine_of = (segments.row, weight, start, task, n_segments, place, n_places, copies)
-            device.launch(count, n_lanes, *mine_of, self._q, self._counts)
+            device.launch(count, n_lanes, *mine_of, self.q_there, self.counts)
+
+    def score_segments(self, span: Span) -> Any:
+        """Return the sums of the scores of each segment of a span."""
+        crowd = self.crowd
+        segments = crowd.segments
+        weight = np.uint64(0) if segments.weight is None else segments.weight
+        partial = self._partial[span.low * (crowd.n_states - 1) :]
+        n_segments = span.high - span.low
+        device.launch(
+            device.kernel("score_segments", crowd.n_states, crowd.slices.bits),
+            n_segments * plan.LANES,
+            segments.row,
+            weight,
+            segments.start[span.low :],
+            np.uint32(n_segments),
+            self.scores,
+            partial,
+        )
+        return partial
 
 
-class _Counted(NamedTuple):
+class Counted(NamedTuple):
     """How many responses each code has, on the device, and how many tasks were counted."""
 
     by_code: Any
     n_tasks: float
-
-
-class CudaDirichletStep:
-    """Sweeps with Dirichlet parameters that stay on the device: α of classes, β of workers.
-
-    Only the bound and the largest change come back from each. Parameters are CuPy arrays, which
-    NumPy's functions take as they are, so that SQUAREM extrapolates them there.
-    """
-
-    def __init__(self, sweeper: CudaSweeper, alpha0: Floats, beta0: Floats) -> None:
-        cp = device.cupy()
-        self._sweeper = sweeper
-        self._alpha0 = cp.asarray(alpha0)
-        self._beta0 = cp.asarray(beta0)
-        self._one_prior = len(beta0) == 1
-        self._n_answers = beta0.shape[1]
-        n_workers = sweeper.tasks.n_codes // self._n_answers
-        self._shape = (n_workers, *beta0.shape[1:])
-        of_prior = float(_log_beta(beta0, axis=1).sum()) * (n_workers if self._one_prior else 1)
-        self._log_beta0 = of_prior + float(_log_beta(alpha0, axis=0))
-
-    def begin(self, alpha: Floats, beta: Floats) -> tuple[Any, ...]:
-        """Put parameters onto the device."""
-        cp = device.cupy()
-        return cp.asarray(alpha), cp.ascontiguousarray(cp.asarray(beta))
-
-    def end(self, parameters: tuple[Any, ...]) -> tuple[Floats, ...]:
-        """Fetch parameters from the device."""
-        return tuple(np.asarray(each.get()) for each in parameters)
-
-    def __call__(self, parameters: tuple[Any, ...]) -> tuple[tuple[Any, ...], float, float]:
-        """Sweep; return what it implies, the bound there, and the largest change of any q."""
-        cp = device.cupy()
-        sweeper = self._sweeper
-        crowd = sweeper._crowd
-        n_states = crowd.n_states
-        alpha, beta = parameters
-        n_codes = np.uint32(crowd.n_codes)
-        n_answers = np.uint32(self._n_answers)
-        expect = device.kernel("expect", n_states, crowd.slices.bits)
-        given = (cp.ascontiguousarray(alpha), cp.ascontiguousarray(beta), crowd.rows)
-        tables = (sweeper._scores, sweeper._log_odds)
-        device.launch(expect, crowd.n_codes, *given, n_codes, n_answers, *tables, threads=64)
-        sweeper.run()
-        counted = sweeper._n_counted
-        n_workers = self._shape[0]
-        with device.says_what_did_not_fit():
-            implied = (cp.empty_like(self._alpha0), cp.empty(self._shape))
-            parts = cp.empty(n_workers * n_states + 1)
-        collect = device.kernel("collect", n_states, crowd.slices.bits)
-        device.launch(
-            collect,
-            n_workers * n_states,
-            sweeper._counts,
-            sweeper._sums,
-            crowd.rows,
-            counted.by_code,
-            np.float64(counted.n_tasks),
-            self._alpha0,
-            self._beta0,
-            np.int32(self._one_prior),
-            np.uint32(n_workers),
-            n_answers,
-            *implied,
-            parts,
-            threads=64,
-        )
-        # One copy back: the bits of the bound's sum beside the sums over tasks.
-        back = cp.concatenate([sweeper._sums[-2:], parts.sum(keepdims=True).view(cp.uint64)]).get()
-        entropy = float(back[0]) / ONE
-        change = float(back[1:2].astype(np.uint32).view(np.float32)[0])
-        bound = float(back[2:].view(np.float64)[0]) - self._log_beta0 + entropy
-        return implied, bound, change
-
-
-def _log_beta(parameters: Floats, axis: int) -> Floats:
-    return np.asarray(gammaln(parameters).sum(axis=axis) - gammaln(parameters.sum(axis=axis)))
 
 
 def _finite(logs: Floats) -> Floats:
