@@ -138,7 +138,7 @@ def describe_accuracy(decided: Decided) -> str | None:
     condition = ", if its probabilities are right" if is_at_its_word else ""
     words = (
         f"promised{condition}: {accuracy.promised:.1%} or more of the "
-        f"{counted(n_decided, 'label')} decided are right, by three chances in four "
+        f"{counted(n_decided, 'label')} decided are right, by four chances in five "
         f"(expected {accuracy.expected:.1%}; {accuracy.level:.0%} interval {accuracy.low:.1%} to "
         f"{accuracy.high:.1%})"
     )

@@ -36,7 +36,7 @@ JEFFREYS = 0.5
 # The quantile that is promised: the largest of 5 %, 10 %, … 45 % that accuracy kept, within two
 # points, in 95 % of the simulated decisions with and without gold whose calibration error is at
 # most 0.05; shown on the ten datasets and on other crowds (docs/decide.md).
-PROMISED_QUANTILE = 0.25
+PROMISED_QUANTILE = 0.2
 
 
 class Scaling(Protocol):
@@ -69,7 +69,7 @@ class Scaling(Protocol):
 class AccuracyEstimate(NamedTuple):
     """The share of right labels: as expected, an interval that holds it with `level`, a promise.
 
-    `promised` is the figure to state: so many are right, or more, by three chances in four. It does
+    `promised` is the figure to state: so many are right, or more, by four chances in five. It does
     not hang on `level`. `n_known` says how many known tasks were counted for all of this.
     """
 

@@ -98,7 +98,7 @@ class Decisions:
     def estimate_accuracy(self, level: float = 0.9) -> AccuracyEstimate:
         """Return the share of right labels among the tasks that get a class, with an interval.
 
-        `promised` is the figure to state: accuracy is as high or higher by three chances in four.
+        `promised` is the figure to state: accuracy is as high or higher by four chances in five.
         How much workers err together is known the better the more gold there was, and not at all
         without, so that less is promised then. With gold, known tasks that would be decided too are
         counted; for that the model is fitted again for each of four parts of the gold. They are
