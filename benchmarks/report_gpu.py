@@ -41,23 +41,34 @@ Beside it: the compiled kernels on that machine's processor ({threads} threads) 
 1e9 responses, two classes, 30 sweeps: {open_s:.2f} s to bring responses and q to the device and lay
 them out, {sweeps_s:.3f} s for the sweeps, {fetch_s:.2f} s to fetch q: {device_s:.2f} s.
 From a packed folder to a Parquet file of labels it took {all_s:.0f} s: {read_s:.0f} s to check and
-map the folder, {fit_s:.0f} s for the fit, {write_s:.0f} s to write labels of 1e8 tasks. What is
-left beside the device is votes for the start, honest probabilities (a pass over all responses on
-the processor) and writing.
+map the folder, {fit_s:.0f} s for the fit, {write_s:.0f} s to write labels of 1e8 tasks (kernels
+were compiled before). What is left beside the device is votes for the start, honest probabilities
+(a pass over all responses on the processor), notes, and writing.
 
 **When it helps.** With ids that are still text, or not packed, reading dominates: 158 of 268 s at
 1e9 responses on two cores. Pack once (`tiebreak pack responses.parquet -o crowd.tb`), then fits
-read codes alone. The first fit with a number of classes compiles its kernels for one to three
-seconds, which a small crowd does not repay: hence the size from which "auto" takes the device.
+read codes alone. A process that starts must load what drives the device, and the first fit ever
+with a number of classes compiles its kernels for one to three seconds. Seconds, four classes, on
+the processor of that machine ({fit_threads} threads) and on the device, read from a packed folder:
+
+{crossover}
+
+So "auto" takes the device from {auto:,} responses on. In a process that fits often, `cuda` pays
+at all of these sizes.
 
 ## What runs where
 
 - Free and known tasks are swept on the device, with any worker model: parameters of confusion
   matrices stay there; other models make their tables on the processor, and only tables and sums
   cross.
-- Exact links: tasks that no link names are swept on the device, linked ones on the processor. At
-  1e8 responses, 1e6 links and four classes a sweep took {with_links:.0f} ms instead of
-  {without:.1f} ms ({more:.0f} ms more, most of it messages in trees of linked tasks).
+- Exact links that always hold: tasks that links make one are one node, swept on the device like
+  a task. Trees of up to {tree} nodes that must differ are inferred there, each by one thread. Of
+  larger trees and components with loops the scores come to the processor, and the beliefs go back.
+  At 1e8 responses, 1e6 links between random tasks and four classes a sweep took
+  {with_links:.1f} ms instead of {without:.1f} ms: {score:.1f} ms to score the nodes and infer the
+  trees, {count:.1f} ms to count them and fetch the counts. Links that may be wrong are weighed on
+  the processor, and linked tasks swept there.
+- `predict` and `update` with few new tasks are one pass or less over them: on the processor.
 - Mean-field links update tasks in turn: these fits run on the processor.
 - Weights, tasks that count several times, tasks with more than {long:,} responses and more than
   {states} states are swept by a general kernel, slower but with the same meaning.
@@ -80,6 +91,7 @@ Made by `make bench-gpu` on a machine with a device, and by `python -m benchmark
 
 
 def write() -> None:
+    from tiebreak.inference.exact_links.on_device import LARGEST_TREE
     from tiebreak.kernels.contract import CUDA_ROWS
     from tiebreak.kernels.cuda.plan import LONG, MOST_IN_SLICES
 
@@ -106,10 +118,24 @@ def write() -> None:
             **{name: fit["whole"][name] for name in ("all_s", "read_s", "fit_s", "write_s")},
             with_links=linked["with"],
             without=linked["without"],
-            more=linked["with"] - linked["without"],
+            score=linked["score_and_infer"],
+            count=linked["count_and_fetch"],
+            tree=LARGEST_TREE,
+            fit_threads=fit["threads"],
+            crossover=_crossover(fit["crossover"]),
         ),
         "utf-8",
     )
+
+
+def _crossover(rows: list[dict[str, Any]]) -> str:
+    lines = ["| responses | first fit | on the device | a later fit | on the device |"]
+    lines.append("|---|---|---|---|---|")
+    for row in rows:
+        times = (row["numba"][0], row["cuda"][0], row["numba"][1], row["cuda"][1])
+        n = f"{row['responses']:,}"
+        lines.append(f"| {n} | {' | '.join(f'{each:.2f}' for each in times)} |")
+    return "\n".join(lines)
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

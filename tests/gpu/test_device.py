@@ -271,12 +271,20 @@ def test_a_million_workers() -> None:
 def test_predict_with_a_model_fitted_there() -> None:
     crowd = tb.simulate.crowd(3_000, 30, 3, responses_per_task=5, random_state=9)
     host, ours = (
-        tb.VariationalBayes(backend=backend, tol=1e-9).fit(crowd.responses)
-        for backend in ("numba", "cuda")
+        tb.VariationalBayes(backend=backend).fit(crowd.responses) for backend in ("numba", "cuda")
     )
     there = ours.predict(crowd.responses)
     here = host.predict(crowd.responses)
     assert np.mean(there.label == here.label) > 0.999
+
+
+def test_a_warm_start_ends_where_the_cold_fit_does() -> None:
+    crowd = tb.simulate.crowd(3_000, 30, 3, responses_per_task=5, random_state=9)
+    links = tb.simulate.links(crowd.gold, 800, random_state=9)
+    first = tb.VariationalBayes(backend="cuda").fit(crowd.responses)
+    warm = tb.VariationalBayes(backend="cuda").fit(crowd.responses, links=links, start=first)
+    cold = tb.VariationalBayes(backend="numba").fit(crowd.responses, links=links)
+    assert np.mean(warm.labels_.label == cold.labels_.label) > 0.999
 
 
 @pytest.mark.parametrize("wait", [2.0, 5.0, 8.0])

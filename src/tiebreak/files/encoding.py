@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -60,9 +61,25 @@ def write_parquet(sink: BinaryIO, columns: Mapping[str, Column]) -> None:
     first = next(tables, None)
     if first is None:  # no rows: a file that says the names and types
         first = pa.table({name: column[:0] for name, column in typed.items()})
-    with parquet.ParquetWriter(sink, first.schema) as writer:
-        for table in (first, *tables):
+    with parquet.ParquetWriter(sink, first.schema, **_encodings(first.schema)) as writer:
+        for table in itertools.chain([first], tables):
             writer.write_table(table)
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """Say how columns of Parquet are encoded.
+
+    Ids that are numbers, and probabilities, hardly ever repeat: to look for a dictionary costs
+    labels a third of their time. Numbers in order are small differences, and take half the bytes.
+    """
+    import pyarrow as pa
+
+    whole = [field.name for field in schema if pa.types.is_integer(field.type)]
+    real = [field.name for field in schema if pa.types.is_floating(field.type)]
+    return {
+        "use_dictionary": [name for name in schema.names if name not in {*whole, *real}],
+        "column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
+    }
 
 
 def _pieces(columns: Mapping[str, Column], size: int) -> Iterator[list[Column]]:

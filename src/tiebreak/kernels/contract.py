@@ -17,7 +17,9 @@ COMPILED_ROWS = 200_000  # responses fitted; below, numba costs more than it sav
 # Rows read, in the first table of a process: with 1e6 rows compiled loops take 1.1 s, Arrow and
 # NumPy 0.3 s, with 5e6 2.0 and 1.7 s. In an installation where nothing is compiled yet, 3 s more.
 COMPILED_INTAKE = 3_000_000
-CUDA_ROWS = 20_000_000  # responses: below, the way to the device costs more than it saves
+# Responses from which the first fit of a process is as soon done on an H200 as on 16 threads beside
+# it: below, what a device costs to start is more than it saves (docs/gpu.md).
+CUDA_ROWS = 30_000_000
 COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled code does fast
 DRAW_BACKENDS = ("auto", "numpy", "numba")
 COMPILED_DRAWS = 5_000  # items drawn one after the other: 50 µs each in Python, some ns compiled

@@ -9,7 +9,7 @@ import numpy as np
 from tiebreak.kernels.cuda import device, plan
 from tiebreak.kernels.cuda.dirichlet import CudaDirichletStep
 from tiebreak.kernels.cuda.plan import COUNT, ONE, PADS, SCORE, Span
-from tiebreak.kernels.layout import FREE, ByTask, Floats, Mask, Swept
+from tiebreak.kernels.layout import ByTask, Floats, Mask, Swept
 from tiebreak.kernels.sweeper import AllHere, Logs
 
 IMPOSSIBLE = -3e3  # for a log of zero: float32 still tells other states apart beside it
@@ -115,15 +115,22 @@ class CudaSweeper(AllHere):
         return counts, self._totals(self.sums.get(), n_of_code.n_tasks)
 
     def entropy(self) -> float:
-        """Return Σ H(q) over the free tasks."""
+        """Return Σ H(q) over the free tasks, which lie side by side."""
         cp = device.cupy()
-        free = self._by_place(self._tasks.role == FREE)
-        weight = free if self._copies is None else free * self._by_place(self._copies)
-        rest = cp.maximum(1.0 - self.q_there.sum(axis=0, dtype=cp.float64), 0.0)
-        total = -(weight * _plogp(rest)).sum()
-        for column in self.q_there:
-            total -= (weight * _plogp(column.astype(cp.float64))).sum()
-        return float(total)
+        total = 0.0
+        slices = self.crowd.slices.spans[FREE_SPAN]
+        segments = self.crowd.segments.spans[FREE_SPAN]
+        copies = self.crowd.segments.copies
+        for span, begin in ((slices, 0), (segments, self.crowd.segment_place)):
+            first = begin + span.first
+            q = self.q_there[:, first : first + span.n_tasks]
+            of_task = _plogp(cp.maximum(1.0 - q.sum(axis=0, dtype=cp.float64), 0.0))
+            for column in q:
+                of_task += _plogp(column.astype(cp.float64))
+            if copies is not None and span is segments:
+                of_task *= copies[span.first : span.first + span.n_tasks]
+            total -= float(of_task.sum())
+        return total
 
     def q(self) -> Floats:
         """Return q, (n_tasks, n_states), fetched from the device into the array given at first."""
@@ -160,8 +167,8 @@ class CudaSweeper(AllHere):
         """Return values of tasks by place, zero where no task lies, as float64."""
         cp = device.cupy()
         order = self.crowd.order
-        given = cp.asarray(values, dtype=cp.float64)
-        return cp.where(order < 0, 0.0, given[cp.maximum(order, 0)])
+        given = cp.asarray(values)  # as small as it is: it grows on the device
+        return cp.where(order < 0, 0.0, given[cp.maximum(order, 0)].astype(cp.float64))
 
     def set_logs(self, logs: Logs) -> None:
         """Put tables given here onto the device, as log odds against state 0."""
