@@ -177,7 +177,7 @@ def decisions(kept: dict[str, Any]) -> str:
         "within two points where the calibration error is at most 0.05 (of all); and by how much\n"
         "realised accuracy is above what is promised, in the mean:\n",
         quantiles(kept["quantiles"]),
-        f"The same at {PROMISED_QUANTILE:.0%}, by how much errors are shared:\n",
+        f"The same at {100 * PROMISED_QUANTILE:.0f} %, by how much errors are shared:\n",
         quantile_by_shared(kept["quantiles"]),
         "**Other crowds.** Simulated: 1,000 tasks, 30 workers, 5 responses a task, 20 crowds of\n"
         "each kind, with none, a fifth and half of the tasks left open. How often accuracy is at\n"
@@ -291,8 +291,12 @@ def _kept(found: list[dict[str, Any]], column: int) -> str:
     """Count promises that are kept, and say how far they are off in the mean."""
     cells = [each[rate] for each in found for rate in RATES if each[rate][CAME] is not None]
     over = np.array([cell[CAME] - cell[column] for cell in cells])
-    text = f"{(over >= -POINTS).sum()} of {len(over)}, {over.mean():+.3f}"
+    text = f"{(over >= -POINTS).sum()} of {len(over)}, {signed(over.mean())}"
     return f"**{text}**" if column == PROMISED else text
+
+
+def signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
 
 
 def quantiles(rows: dict[str, Any]) -> str:
@@ -304,7 +308,7 @@ def quantiles(rows: dict[str, Any]) -> str:
             cells += _at_quantile([row["calibrated"] for row in own], at)
             cells += _at_quantile([row["all"] for row in own], at)
         mark = "**" if quantile == PROMISED_QUANTILE else ""
-        body.append([f"{mark}{quantile:.0%}{mark}", *cells])
+        body.append([f"{mark}{100 * quantile:.0f} %{mark}", *cells])
     head = ("quantile", "no gold: kept", "exceeded by", "kept, all", "exceeded by",
             "100 gold: kept", "exceeded by", "kept, all", "exceeded by")  # fmt: skip
     return table(head, body)
@@ -334,7 +338,7 @@ def _at_quantile(rows: list[dict[str, Any]], at: int) -> list[str]:
         return ["–", "–"]
     kept = sum(row["kept"][at] for row in rows) / n
     over = sum(row["n"] * row["gap"][at] for row in rows) / n
-    return [f"{kept:.3f}", f"{over:+.3f}"]
+    return [f"{kept:.3f}", signed(over)]
 
 
 def promises(rows: dict[str, Any]) -> str:
