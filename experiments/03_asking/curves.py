@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from common import NAMES, Cells, Difference, mean
@@ -17,6 +17,33 @@ DATASETS: list[str] = [*REAL, *SIMULATED]
 BUDGETS: list[float] = CONFIG["budgets"]
 COSTS: list[float] = CONFIG["costs"]
 TITLES = {**NAMES, **{name: f"Simulated, {k} classes" for name, k in SIMULATED.items()}}
+
+
+class FreeLinks(NamedTuple):
+    """How many labels a macro-F takes with links that are there for free, and without."""
+
+    needed: float
+    error: float  # standard error of that, over seeds
+    without: int
+
+    @property
+    def share(self) -> float:
+        return self.needed / self.without
+
+    def __str__(self) -> str:
+        return f"{self.share:.3f} ± {self.error / self.without:.3f}"
+
+
+def first_above(n: np.ndarray, curve: np.ndarray, target: float) -> float:
+    """Return where a curve first reaches a target, straight between two fits; inf: nowhere."""
+    above = np.flatnonzero(curve >= target)
+    if not len(above):
+        return np.inf
+    k = int(above[0])
+    if k == 0:
+        return float(n[0])
+    share = (target - curve[k - 1]) / (curve[k] - curve[k - 1])
+    return float(n[k - 1] + share * (n[k] - n[k - 1]))
 
 
 class Curves(Cells):
@@ -79,26 +106,28 @@ class Curves(Cells):
         scores = self.scores(dataset, method)
         return scores[:, CONFIG["wrong"]["budgets"].index(budget)] if len(scores) else np.zeros(0)
 
-    def questions_with_free_links(self, dataset: str) -> tuple[float, float]:
+    def free_links(self, dataset: str) -> FreeLinks:
         """Return how many labels are needed with free links, and without, for the same macro-F.
 
-        The mean curve is read, between two fits along a straight line; inf where it ends below.
+        The mean curve is read; how far it is known, by leaving out one seed after the other.
         """
         cell = self.cell(dataset, "free")
         without = round(BUDGETS[-1] * self.n_gold(dataset))
         if cell is None:
-            return np.nan, without
+            return FreeLinks(np.nan, np.nan, without)
         n = np.array(cell["n"], dtype=float)
-        curve = np.array(cell["macro_f"], dtype=float).mean(axis=0)
+        curves = self.scores(dataset, "free")
         target = mean(self.labels(dataset, 1.0, BUDGETS[-1]))
-        above = np.flatnonzero(curve >= target)
-        if not len(above):
-            return np.inf, without
-        k = int(above[0])
-        if k == 0:
-            return 0.0, without
-        share = (target - curve[k - 1]) / (curve[k] - curve[k - 1])
-        return float(n[k - 1] + share * (n[k] - n[k - 1])), without
+        needed = first_above(n, curves.mean(axis=0), target)
+        others = np.array(
+            [
+                first_above(n, np.delete(curves, seed, axis=0).mean(axis=0), target)
+                for seed in range(len(curves) if len(curves) > 1 else 0)
+            ]
+        )
+        apart = others - mean(others)
+        error = np.sqrt((len(others) - 1) * mean(apart**2)) if len(others) else np.nan
+        return FreeLinks(needed, float(error), without)
 
     def difference(self, ours: np.ndarray, theirs: np.ndarray) -> Difference:
         n = min(len(ours), len(theirs))

@@ -17,11 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import comparison, gold_weights, opinion_weights, stages, vb
+from tiebreak.inference import (
+    comparison,
+    gold_weights,
+    opinion_weights,
+    overturned,
+    stages,
+    vb,
+)
 from tiebreak.inference.best_worker import BestWorker
 from tiebreak.inference.calibration import DEPENDENCE, Honesty
 from tiebreak.inference.exact_links import fit as exact_links
-from tiebreak.inference.inputs import read_and_check_inputs
+from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.kernels.arrays import softmax
 
@@ -154,10 +161,12 @@ def work(case: Case) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with warnings.catch_warnings(action="ignore"):
         for name, method in METHODS.items():
-            found[name] = score(method(loaded, gold), rest)
+            q = method(loaded, gold)
+            found[name] = score(limited(loaded, gold, q) if name in LIMITED else q, rest)
         if case.size in auto_sizes(case.dataset):
             start = time.perf_counter()
             q, weights = by_auto(loaded, gold)
+            q = limited(loaded, gold, q)
             seconds = time.perf_counter() - start
             found["auto"] = {**score(q, rest), "weights": weights, "seconds": round(seconds, 2)}
     return {**case._asdict(), "found": found}
@@ -186,6 +195,14 @@ class Labelled(NamedTuple):
 
     q: Any
     label: Any
+
+
+def limited(loaded: Loaded, gold: Any, found: Any) -> Labelled:
+    """Do what every `fit` does last: where gold contradicts the crowd, labels are less sure."""
+    label = found.label if isinstance(found, Labelled) else found.argmax(axis=1)
+    q = found.q if isinstance(found, Labelled) else found
+    inputs = Inputs(loaded.responses, None, None, None, None, gold, None)
+    return Labelled(overturned.limit(inputs, q, label)[0], label)
 
 
 def by_vb(plain: Any, gold: Any, gold_weight: Any = "auto") -> Labelled:
@@ -224,6 +241,9 @@ METHODS = {
     "best": by_best,
     "pool": by_pool,
 }
+
+
+LIMITED = ("vb_once", "vb", "pool")
 
 
 def by_auto(loaded: Loaded, gold: Any) -> tuple[Any, dict[str, float]]:

@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -410,6 +411,27 @@ def test_ctrl_c_keeps_the_answers_and_says_how_to_go_on(folder: Path, terminal: 
     assert terminal.process.wait(timeout=60) == 130
     with Session(folder / "s.db", str(folder / "r.csv")) as session:
         assert len(session.answers()) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+def test_ctrl_c_is_seen_that_comes_just_before_a_key_is_waited_for() -> None:
+    """It is noted then, but wakes nobody: as `interrupt_main` does while a key is waited for."""
+    import _thread
+    import pty
+
+    ours, other = pty.openpty()
+    interrupt = threading.Timer(0.2, _thread.interrupt_main)
+    give_up = threading.Timer(20.0, os.write, (ours, b"s"))
+    with os.fdopen(other, closefd=True) as stream, open_keys(stream) as keys:
+        start = time.monotonic()
+        interrupt.start()
+        give_up.start()
+        with pytest.raises(KeyboardInterrupt):
+            keys.read()
+        assert time.monotonic() - start < 15.0  # no key had to be struck
+    give_up.cancel()
+    interrupt.join()
+    os.close(ours)
 
 
 def test_piped_keys_skip_blanks_and_end() -> None:

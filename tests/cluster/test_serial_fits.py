@@ -56,6 +56,9 @@ FITS: dict[str, tuple[Any, dict[str, Any]]] = {
     "em with gold": (tb.DawidSkene(worker_model="coin"), {"gold": GOLD}),
     "votes": (tb.MajorityVote(), {"gold": GOLD}),
 }
+NAMES = list(CROWD.gold.classes)
+TURNED = dict(zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
+AGAINST = {task: TURNED[label] for task, label in MUCH_GOLD.items()}  # gold that contradicts all
 
 
 def _q(labels: tb.Labels) -> Any:
@@ -87,6 +90,19 @@ def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path)
             assert made.calibration_[:2] == pytest.approx(one.calibration_[:2])
     if "links" in given:
         assert len(made.violations_) == len(one.violations_)
+
+
+@pytest.mark.parametrize("estimator", [tb.VariationalBayes(), tb.DawidSkene()])
+def test_gold_that_contradicts_all_makes_nobody_sure(
+    estimator: Any, shards: Path, tmp_path: Path
+) -> None:
+    one = on_one_machine(estimator, CROWD.responses, gold=AGAINST)
+    made = tb.distributed.fit(
+        shards, tmp_path / "out", estimator=estimator, probabilities=True, gold=AGAINST
+    )
+    assert one.overturned_ is not None
+    assert np.array_equal(made.overturned_.most(), one.overturned_.most())
+    assert_same_fit(one, made)
 
 
 def test_responses_have_weights(tmp_path: Path) -> None:

@@ -63,6 +63,40 @@ def test_refits_end_where_a_fit_from_the_votes_does(
         assert_same(model, cold)
 
 
+@pytest.mark.parametrize("worker_model", ["confusion", "subtypes"])
+@pytest.mark.parametrize("given", ["links", "gold", "both"])
+def test_a_refit_leaves_the_model_it_goes_on_from_as_it_was(given: str, worker_model: str) -> None:
+    made = crowd(3)
+    known = dict(list(made.gold.to_dict().items())[:9])
+    inputs = {
+        "links": None if given == "gold" else links_of(made, 18),
+        "gold": None if given == "links" else known,
+    }
+    first = tb.VariationalBayes(worker_model=worker_model).fit(made.responses)
+    before = [first._warm_start.q.copy(), first.probabilities_.copy()]
+    init = first.probabilities_.copy()
+    tb.VariationalBayes(worker_model=worker_model).fit(made.responses, start=first, **inputs)
+    tb.VariationalBayes(worker_model=worker_model, init=init).fit(made.responses, **inputs)
+    assert np.array_equal(first._warm_start.q, before[0])
+    assert np.array_equal(first.probabilities_, before[1])
+    assert np.array_equal(init, before[1])
+
+
+@given(crowds(), st.booleans(), BACKENDS)
+def test_an_ascent_overwrites_only_a_q_that_it_may(
+    made: Crowd, may_overwrite: bool, backend: Any
+) -> None:
+    problem = problem_of(made, backend)
+    q = vb.majority(problem.responses, problem.n_classes)
+    before = q.copy()
+    run = vb.ascend(problem, q, max_iter=3, may_overwrite=may_overwrite)
+    again = vb.ascend(problem, before, max_iter=3)
+    assert np.shares_memory(run.q, q) == may_overwrite
+    assert may_overwrite or np.array_equal(q, before)
+    assert np.array_equal(run.q, again.q)
+    assert run.bounds == again.bounds
+
+
 def test_a_refit_may_have_other_priors() -> None:
     made = crowd(3)
     links = links_of(made, 200)  # so many that they are not inferred before the first sweep

@@ -12,6 +12,7 @@ END = "\x04"  # Ctrl-D on a terminal: no more keys
 INTERRUPT = "\x03"
 ESCAPE = b"\x1b"
 UNREADABLE = "�"
+A_MOMENT = 0.2  # seconds that Ctrl-C may take
 
 
 class Keys(Protocol):
@@ -86,7 +87,13 @@ else:
             self._handle = handle
 
         def read(self) -> str | None:
-            """Return the next key; None at Ctrl-D, or where the terminal is gone."""
+            """Return the next key; None at Ctrl-D, or where the terminal is gone.
+
+            A signal that comes between the last look at signals and the wait does not end the wait,
+            so that it is cut into short ones.
+            """
+            while not self._is_more(within=A_MOMENT):
+                pass
             try:
                 first = os.read(self._handle, 1)
             except OSError:  # hung up
@@ -105,8 +112,8 @@ else:
             """Drop what was typed ahead."""
             termios.tcflush(self._handle, termios.TCIFLUSH)
 
-        def _is_more(self) -> bool:
-            return bool(select.select([self._handle], [], [], 0.01)[0])
+        def _is_more(self, within: float = 0.01) -> bool:
+            return bool(select.select([self._handle], [], [], within)[0])
 
     @contextmanager
     def _without_enter(handle: int) -> Iterator[None]:

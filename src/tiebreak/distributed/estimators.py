@@ -35,6 +35,7 @@ from tiebreak.inference.dawid_skene import POOLS, Estimates
 from tiebreak.inference.estimator import Estimator, normalise
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.kept.dropping import Carried
+from tiebreak.inference.overturned import Overturned
 from tiebreak.inference.problem import Beliefs, Problem, Run, Stopping, TasksElsewhere
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.response_patterns import Patterns
@@ -71,6 +72,7 @@ class Outcome(NamedTuple):
     calibration: Calibration | None
     label: Codes  # of named tasks
     q: Floats  # (n_named, n_classes)
+    overturned: Overturned | None = None  # where gold contradicts the crowd
 
 
 def refuse_unable(estimator: Estimator, *, has_links: bool) -> None:
@@ -176,7 +178,8 @@ def _fit_bayes(
     model._warm_start = _warm_start(model, units.crowd.empty(), problem, plain.beliefs, found.run)
     _note_doubts(fitted, units, model._carried, model.dependence)
     tables = vb.expected_logs(problem, found.run.beliefs)
-    return Outcome(tables, found.calibration, labels.label, labels.q)
+    of_named = model.probabilities_
+    return Outcome(tables, found.calibration, labels.label, of_named, model.overturned_)
 
 
 def _problem(model: VariationalBayes, inputs: Inputs, units: Units, sums: Sums) -> Problem:
@@ -301,7 +304,7 @@ def _fit_dawid_skene(
     model.converged_ = climbed.converged
     model._publish(inputs, q)
     model._carried = _carried(HostSweeper(inner, tasks, q, threads), units)
-    return Outcome(None, None, model.labels_.label, q)
+    return Outcome(None, None, model.labels_.label, model.probabilities_, model.overturned_)
 
 
 def _fit_majority(model: MajorityVote, inputs: Inputs, units: Units) -> Outcome:

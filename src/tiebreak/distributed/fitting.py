@@ -279,7 +279,9 @@ def _write(
         for i, (each, low, high) in enumerate(zip(named, ends[:-1], ends[1:], strict=True))
     }
     tables = None if outcome.tables is None else units.sent(outcome.tables)
-    wish = LabelWish(str(folder), None, outcome.calibration, {}, options.probabilities)
+    wish = LabelWish(
+        str(folder), None, outcome.calibration, {}, options.probabilities, outcome.overturned
+    )
     wishes = [
         wish._replace(
             tables=None if tables is None else units.cut(u, tables),

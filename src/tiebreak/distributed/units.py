@@ -32,6 +32,7 @@ from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
 from tiebreak.inference import honest, vb
 from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.overturned import Overturned
 from tiebreak.inference.worker_models import one_class
 from tiebreak.kernels import layout, reference
 from tiebreak.kernels.contract import COMPILED_LINKED, COMPILED_ROWS, Backend, choose_backend
@@ -120,6 +121,7 @@ class LabelWish(NamedTuple):
     calibration: Calibration | None
     named: dict[int, NamedLabels]  # by partition
     probabilities: bool
+    overturned: Overturned | None = None  # where gold contradicts the crowd
 
 
 class Written(NamedTuple):
@@ -240,6 +242,10 @@ class Part:
         named = wish.named[self.recipe.number]
         by_class[named.task] = named.q
         label[named.task] = named.label
+        if wish.overturned is not None:  # the driver has done so with named tasks
+            is_here = np.bincount(named.task, minlength=crowd.n_tasks) == 0
+            votes = vb.majority(self.tasks, crowd.n_classes)
+            by_class = wish.overturned.limit(by_class, label, votes, is_here)
         labels = Labels.from_probabilities(crowd.tasks, crowd.classes, by_class, label=label)
         file = f"labels-{self.recipe.number:05d}.parquet"
         try:

@@ -67,8 +67,12 @@ def _of_changed(
 def _of_each(function: Callable[..., Floats], values: Floats, n_threads: int) -> Floats:
     """Return the function of every value; of many, in pieces that threads share."""
     values = np.ascontiguousarray(values, dtype=np.float64)
-    found, flat = np.empty_like(values), values.ravel()
-    edges = np.linspace(0, flat.size, max(1, min(PIECES, flat.size // PIECE)) + 1).astype(int)
+    found = np.empty_like(values)
+    n_pieces = min(PIECES, values.size // PIECE)
+    if n_pieces < 2:
+        return function(values, out=found)
+    flat = values.ravel()
+    edges = np.linspace(0, flat.size, n_pieces + 1).astype(int)
 
     def work(p: int) -> None:
         piece = slice(edges[p], edges[p + 1])

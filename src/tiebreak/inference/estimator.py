@@ -16,10 +16,11 @@ from tiebreak.errors import (
 from tiebreak.frames import as_html
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
-from tiebreak.inference import vb
+from tiebreak.inference import overturned, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks
+from tiebreak.inference.overturned import Overturned
 from tiebreak.inference.warm_start import q_from
 from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.labels import Labels
@@ -61,12 +62,18 @@ class Estimator:
     ran_on_: str = PROCESSOR
     calibration_: Calibration | None = None
     doubtful_links_: DoubtfulLinks | None = None
+    overturned_: Overturned | None = None  # where gold contradicts the crowd, what it says
     _carried: Carried | None = None  # where responses were dropped and counts stay
 
     @property
     def link_error(self) -> float | str | None:
         """How often links without weight are wrong, as the options say; None: never."""
         return None
+
+    @property
+    def _heeds_gold(self) -> bool:
+        """Whether probabilities are at most what gold can show; not where they are the model's."""
+        return getattr(self, "calibrate", "auto") not in ("none", False)
 
     @property
     def links_may_err(self) -> bool:
@@ -186,6 +193,13 @@ class Estimator:
     ) -> None:
         """Keep the inputs and name the results by the caller's ids."""
         responses = inputs.responses
+        self.overturned_ = None
+        if self._heeds_gold:
+            given = q.argmax(axis=1) if label is None else label
+            q, self.overturned_ = overturned.limit(inputs, q, given)
+        if self.overturned_ is not None:
+            label = given
+            top = None
         self._carried = None
         self.responses_, self.links_, self.gold_ = responses, inputs.links, inputs.gold
         self.tasks_, self.workers_ = responses.tasks, responses.workers

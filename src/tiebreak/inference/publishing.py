@@ -103,9 +103,11 @@ def label_tasks(fitted: Fitted) -> LabelCodes:
         task, decoded = found.decoded
         label[task] = decoded
     top = np.empty(len(label))
+    first = np.arange(TASKS_AT_ONCE) * problem.n_classes
     for low in range(0, len(label), TASKS_AT_ONCE):  # places take more memory than q
-        some = slice(low, low + TASKS_AT_ONCE)
-        top[some] = np.take_along_axis(found.q[some], label[some, None], axis=1)[:, 0]
+        q = found.q[low : low + TASKS_AT_ONCE]
+        place = first[: len(q)] + label[low : low + TASKS_AT_ONCE]
+        np.take(q.reshape(-1), place, out=top[low : low + TASKS_AT_ONCE], mode="clip")
     return LabelCodes(*(fitted.patterns.to_tasks(each) for each in (found.q, label, top)))
 
 

@@ -230,6 +230,7 @@ def ascend(
     implied: Beliefs | None = None,
     first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
     elsewhere: Any = None,
+    may_overwrite: bool = False,
 ) -> Run:
     """Climb the bound by turns: tasks, then beliefs; stop when no q moves by `tol`.
 
@@ -239,9 +240,11 @@ def ascend(
     returns the beliefs after it.
     `accelerate` lets SQUAREM extrapolate where that is safe: towards a tolerance, without a watch
     and without links whose model remembers more than beliefs. `elsewhere` says where tasks on
-    other machines start, as a run left them; None: at the votes.
+    other machines start, as a run left them; None: at the votes. `may_overwrite`: nobody else needs
+    this q, so that it is not copied first.
     """
-    sweeper = problem.open(np.array(q, dtype=np.float64, order="C"), elsewhere)
+    q = np.array(q, dtype=np.float64, order="C", copy=None if may_overwrite else True)
+    sweeper = problem.open(q, elsewhere)
     beliefs = update_beliefs(problem, *sweeper.tally()) if implied is None else implied
     value = value_of_tasks(problem, sweeper)
     bounds = [] if value is None else [bound_after_update(problem, beliefs, value)]

@@ -228,8 +228,7 @@ def _cautious(worth: Floats, kinds: Sequence[str], n_classes: int, ratio: float)
     """Return what each kind counts for when one is chosen for a unit.
 
     A label that costs no more than a yes or no is asked for. With more than two classes "no" leaves
-    several open, and what is likeliest among these is less sure than it seems: it counts for less,
-    the less a label costs.
+    several open: a yes or no counts for less, the less a label costs.
     """
     share = 1.0 if n_classes == 2 else 1.0 - CAUTION * max(DEAR - ratio, 0.0)
     is_yes_no = np.isin(kinds, ("same", "is"))[:, None]

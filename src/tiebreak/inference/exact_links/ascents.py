@@ -233,15 +233,16 @@ class Ascents:
         first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
         elsewhere: Any = None,
     ) -> Run:
-        q = vb.clamp(q, self.setup.known, self.problem.n_classes)
-        self.setup.exact.gather(q)
+        clamped = vb.clamp(q, self.setup.known, self.problem.n_classes)
+        self.setup.exact.gather(clamped)
         return vb.ascend(
             self.problem,
-            q,
+            clamped,
             **stopping._asdict(),
             implied=implied,
             first=first,
             elsewhere=elsewhere,
+            may_overwrite=clamped is not q,
         )
 
     def of_part(self, links: LinkCodes) -> Ascents:

@@ -126,14 +126,22 @@ def fit_gold(
     Where gold contradicts the crowd, workers as known labels alone show them are a second start.
     """
     problem = vb.with_known(plain, gold)
-    q = vb.clamp(start.q, gold, plain.n_classes)
-    run = vb.ascend(problem, q, **stopping._asdict(), elsewhere=start.elsewhere)
+
+    def ascend(implied: Beliefs | None = None) -> Run:
+        q = vb.clamp(start.q, gold, plain.n_classes)
+        return vb.ascend(
+            problem,
+            q,
+            **stopping._asdict(),
+            implied=implied,
+            elsewhere=start.elsewhere,
+            may_overwrite=q is not start.q,
+        )
+
+    run = ascend()
     from_gold = False
     if starts.contradicts(vb.class_probabilities(plain, start.q), gold) and not is_warm:
-        of_gold = vb.beliefs_of_known(plain, start.q, gold)
-        other = vb.ascend(
-            problem, q, **stopping._asdict(), implied=of_gold, elsewhere=start.elsewhere
-        )
+        other = ascend(vb.beliefs_of_known(plain, start.q, gold))
         if other.bounds[-1] > run.bounds[-1] + HIGHER * abs(run.bounds[-1]):
             run = other
             from_gold = True

@@ -13,6 +13,7 @@ from tiebreak.inference import honest, priors, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.class_prior import StatePrior
 from tiebreak.inference.inputs import require_memory
+from tiebreak.inference.overturned import limit_new
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.inference.worker_models.known_workers import NOTHING, KnownStates, KnownWorkers
 from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
@@ -73,11 +74,15 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     if links is not None:
         from tiebreak.inference.kept.linked_prediction import predict_linked
 
-        return predict_linked(model, crowd, in_codes_of(model, crowd, knowledge), links)
-    q, label, top = _label_alone(model, crowd, knowledge)
-    return Labels.from_probabilities(
-        crowd.tasks, model.classes_, q, label=label, top=top, frame=crowd.frame
-    )
+        found = predict_linked(model, crowd, in_codes_of(model, crowd, knowledge), links)
+    else:
+        q, label, top = _label_alone(model, crowd, knowledge)
+        found = Labels.from_probabilities(
+            crowd.tasks, model.classes_, q, label=label, top=top, frame=crowd.frame
+        )
+    if model.overturned_ is None:
+        return found
+    return limit_new(model.overturned_, crowd, found, are_linked=links is not None)
 
 
 def _label_alone(

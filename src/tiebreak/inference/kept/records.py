@@ -54,6 +54,7 @@ RECORDS: dict[str, type[Any]] = {
 }
 HOMES = {  # of records that few models hold: loaded when one is met
     "Opinion": "tiebreak.inference.opinion_weights",
+    "Overturned": "tiebreak.inference.overturned",
     "PosteriorMoments": "tiebreak.inference.gibbs.chains",
 }
 
