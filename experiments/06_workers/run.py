@@ -207,6 +207,7 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "datasets": datasets,
     "costs": deciding.costs,
     "abstaining": deciding.abstaining,
+    "quantiles": deciding.quantiles,
     "promises": deciding.promises,
     "more_votes": deciding.more_votes,
 }

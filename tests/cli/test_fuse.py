@@ -335,7 +335,55 @@ def test_decisions_stand_beside_labels(run: Run, crowd: simulate.Crowd, write: W
     assert summary["expected_cost"] == pytest.approx(decided.total_cost)
     assert summary["left_open"] == decided.n_left_open
     assert len(rows_of(Path("votes.csv").read_text())) == summary["votes"] + 1
+    accuracy = decided.estimate_accuracy()
+    assert summary["promised_accuracy"] == pytest.approx(accuracy.promised)
+    assert summary["expected_accuracy"] == pytest.approx(accuracy.expected)
+    assert summary["accuracy_low"] == pytest.approx(accuracy.low)
+    assert summary["accuracy_high"] == pytest.approx(accuracy.high)
+    assert summary["known_tasks_counted"] == 0
     assert "an expert should see first" in result.stderr
+    assert f"promised: {accuracy.promised:.1%} or more of the" in result.stderr
+    assert "known labels (--gold) say it more closely" in result.stderr
+
+
+def test_a_share_is_left_open_and_the_rest_is_promised(run: Run, crowd: simulate.Crowd) -> None:
+    known = dict(list(crowd.gold.to_dict().items())[:24])
+    tb.write_gold("some.csv", tb.Gold.from_dict(known))
+    result = run(
+        "fuse", "responses.csv", "--gold", "some.csv", "--abstain-rate", "0.25",
+        "-o", "labels.csv", "--expert-list", "first.csv", "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    model = tb.VariationalBayes().fit(crowd.responses, gold=known)
+    decided = model.decide(abstain_rate=0.25)
+    _, *rows = rows_of(Path("labels.csv").read_text())
+    assert {row[0]: row[3] for row in rows} == decided.best()
+    summary = json.loads(result.stdout)["decisions"]
+    assert summary["left_open"] == decided.n_left_open > 0
+    accuracy = decided.estimate_accuracy()
+    assert accuracy.n_known > 0
+    assert summary["known_tasks_counted"] == accuracy.n_known
+    assert summary["promised_accuracy"] == pytest.approx(accuracy.promised)
+    assert f"as {accuracy.n_known} known tasks say" in result.stderr
+    assert len(rows_of(Path("first.csv").read_text())) == 1 + len(decided.expert_first())
+
+
+def test_nothing_is_promised_where_nothing_is_decided(
+    run: Run, crowd: simulate.Crowd, write: Write
+) -> None:
+    write("costs.csv", cost_rows(crowd).replace("0.4", "-1"))
+    result = run("fuse", "responses.csv", "--cost-matrix", "costs.csv", "-o", "l.csv", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["decisions"]["promised_accuracy"] is None
+    assert "promised" not in result.stderr
+
+
+def test_a_promise_by_probabilities_that_nobody_scaled_says_so(
+    run: Run, crowd: simulate.Crowd
+) -> None:
+    result = run("fuse", "responses.csv", "--abstain-rate", "0", "--method", "mv", "-o", "l.csv")
+    assert result.exit_code == 0
+    assert "promised, if its probabilities are right: " in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -343,6 +391,8 @@ def test_decisions_stand_beside_labels(run: Run, crowd: simulate.Crowd, write: W
     [
         (("--expert-list", "e.csv"), "--expert-list needs --cost-matrix"),
         (("--cost-limit", "3"), "--cost-limit needs --cost-matrix"),
+        (("--abstain-rate", "0.1", "--cost-limit", "3"), "--cost-limit needs --cost-matrix"),
+        (("--abstain-rate", "1"), "--abstain-rate lies from 0 to below 1"),
         (("--cost-matrix", "costs.csv", "--vote-plan", "v.csv"), "--vote-plan needs --cost-limit"),
         (("--cost-matrix", "nothing.csv"), "nothing.csv"),
         (("--cost-matrix", "wrong.csv"), "no row for"),

@@ -233,6 +233,8 @@ def test_what_is_known_for_sure_leaves_only_chance() -> None:
         assert estimate.expected == pytest.approx(top.mean())
         assert estimate.low == pytest.approx(top.mean() - width, abs=1e-3)
         assert estimate.high == pytest.approx(top.mean() + width, abs=1e-3)
+        promise = 0.8416 * np.sqrt((top * (1.0 - top)).mean() / 80)  # a fifth lies below
+        assert estimate.promised == pytest.approx(top.mean() - promise, abs=1e-3)
 
 
 def test_gold_narrows_what_is_promised() -> None:
@@ -242,7 +244,7 @@ def test_gold_narrows_what_is_promised() -> None:
         known = dict(list(made.gold.to_dict().items())[:n])
         model = tb.VariationalBayes().fit(made.responses, gold=known or None)
         found = model.decide(abstain_rate=0.2).estimate_accuracy()
-        assert 0.0 < found.low < found.expected < found.high <= 1.0
+        assert 0.0 < found.low < found.promised < found.expected < found.high <= 1.0
         widths.append(found.high - found.low)
     assert widths[0] > 1.3 * widths[1] > 1.6 * widths[2]
 
@@ -265,6 +267,42 @@ def test_promises_hold_as_often_as_they_say() -> None:
         ]
         held.append(np.mean(right) >= found.low)
     assert np.mean(held) >= 0.85  # 0.95 is meant
+
+
+def test_what_is_promised_does_not_hang_on_the_level() -> None:
+    decided = MODEL.decide(abstain_rate=0.2)
+    found = [decided.estimate_accuracy(level) for level in (0.2, 0.6, 0.9)]
+    assert len({each.promised for each in found}) == 1
+    assert found[1].low == pytest.approx(found[1].promised)  # a fifth lies below either
+
+
+@pytest.mark.parametrize("n_known", [0, 100])
+def test_what_is_promised_is_kept_within_two_points_where_probabilities_are_calibrated(
+    n_known: int,
+) -> None:
+    kept = []
+    as_expected = []
+    for seed in range(24):
+        made = simulate.crowd(
+            800, 25, 2, responses_per_task=5, accuracy=(0.5, 0.9),
+            shared=(0.1, 0.2, 0.3)[seed % 3], random_state=9000 + seed,
+        )  # fmt: skip
+        known = dict(list(made.gold.to_dict().items())[:n_known])
+        given = tb.Gold.from_dict(known) if known else None
+        model = tb.VariationalBayes().fit(made.responses, gold=given)
+        if tb.evaluate.calibration_error(model.labels_, made.gold, 10, given=given) > 0.05:
+            continue
+        for rate in (0.1, 0.3, 0.5):
+            decided = model.decide(abstain_rate=rate)
+            label = decided.stated.label.copy()
+            label[model.tasks_.codes(list(known))] = -1
+            found = accuracy.estimate_accuracy(decided.stated._replace(label=label), 0.9)
+            realised = _realised(made, decided, known)
+            kept.append(realised >= found.promised - 0.02)
+            as_expected.append(realised >= found.expected - 0.02)
+    assert len(kept) >= 15
+    assert np.mean(kept) >= 0.93  # 0.95 is meant
+    assert np.mean(kept) > np.mean(as_expected)
 
 
 def _crowd_that_errs_alike(seed: int) -> simulate.Crowd:
@@ -310,6 +348,7 @@ def test_known_tasks_and_what_the_model_says_make_a_beta() -> None:
     assert found.expected == pytest.approx((9.0 + 30.0 + 0.5) / 51.0)
     assert found.low == pytest.approx(beta.ppf(0.05, 39.5, 11.5), abs=1e-6)
     assert found.high == pytest.approx(beta.ppf(0.95, 39.5, 11.5), abs=1e-6)
+    assert found.promised == pytest.approx(beta.ppf(0.2, 39.5, 11.5), abs=1e-6)
     wide = accuracy._Spread(
         np.array([0.5, 1.0]), np.zeros(2)
     )  # worth two: 0.75 · 0.25 / 0.0625 − 1
@@ -332,8 +371,9 @@ def test_tasks_that_were_told_are_right() -> None:
     label = stated.label.copy()
     label[model.tasks_.codes(list(known))] = -1
     others = accuracy.estimate_accuracy(stated._replace(label=label), 0.9)
-    for one, other in zip(all_of_them[:3], others[:3], strict=True):
-        assert one == pytest.approx(0.4 + 0.6 * other)
+    for name in ("expected", "low", "high", "promised"):
+        known_and_not = 0.4 + 0.6 * getattr(others, name)
+        assert getattr(all_of_them, name) == pytest.approx(known_and_not)
 
 
 def test_a_known_task_is_counted_by_fits_that_were_not_told_its_class() -> None:

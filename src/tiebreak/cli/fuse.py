@@ -18,6 +18,7 @@ from tiebreak.cli.cluster import (
     takes_cluster_options,
 )
 from tiebreak.cli.decisions import (
+    AbstainRate,
     CostLimit,
     CostMatrixFile,
     ExpertList,
@@ -87,6 +88,7 @@ def fuse(
         typer.Option(help="Where to write how good workers are, with intervals.", metavar="FILE"),
     ] = None,
     cost_matrix: CostMatrixFile = None,
+    abstain_rate: AbstainRate = None,
     expert_list: ExpertList = None,
     cost_limit: CostLimit = None,
     vote_plan: VotePlanFile = None,
@@ -124,7 +126,7 @@ def fuse(
     out = require_folder(out) if are_partitions else out or STANDARD
     to = FuseOutputs(out, workers, worker_summary, doubtful, expert_list, vote_plan, save)
     _refuse_misuse(method, links, link_options, model_options, to, as_json=as_json)
-    refuse_without_costs(cost_matrix, expert_list, cost_limit, vote_plan)
+    refuse_without_costs(cost_matrix, abstain_rate, expert_list, cost_limit, vote_plan)
     reads = (links, gold, tasks, cost_matrix)
     if are_partitions:
         check_files(reads, to.tables())
@@ -137,7 +139,8 @@ def fuse(
         *(imports, fold_labels),
     )
     if are_partitions:
-        refuse_unused("A fit of shards", tables.not_of_shards(worker_summary, cost_matrix))
+        not_there = tables.not_of_shards(worker_summary, cost_matrix, abstain_rate)
+        refuse_unused("A fit of shards", not_there)
         wish = FuseWish(
             *(method, responses, out, links, gold, columns, repeats, probabilities),
             *(workers, doubtful, save, force, as_json, quiet),
@@ -146,7 +149,7 @@ def fuse(
         return
     with _working_on(method, estimator, force=force, quiet=quiet):
         model = _read_and_fit(method, estimator, tables, force=force)
-        decided = decide_by_costs(model, cost_matrix, cost_limit) if cost_matrix else None
+        decided = decide_by_costs(model, cost_matrix, abstain_rate, cost_limit)
     _write(to, model, decided, probabilities=probabilities)
     if save:
         model.save(save, keep=keep)
@@ -183,13 +186,16 @@ class FuseTables(NamedTuple):
             fold_labels=self.fold_labels,
         )
 
-    def not_of_shards(self, worker_summary: str | None, cost_matrix: str | None) -> dict[str, Any]:
+    def not_of_shards(
+        self, worker_summary: str | None, cost_matrix: str | None, abstain_rate: float | None
+    ) -> dict[str, Any]:
         """Return the options that a fit of shards does not have."""
         choices = self.imports.choices.items()
         return {
             "--tasks": self.tasks,
             "--worker-summary": worker_summary,
             "--cost-matrix": cost_matrix,
+            "--abstain-rate": abstain_rate is not None,
             "--classes": self.classes,
             "--fold-labels": self.fold_labels,
             "--format": self.imports.form,

@@ -90,7 +90,7 @@ class Decisions:
     def expected_accuracy(self) -> float:
         """The share of right labels among the tasks that get a class, probabilities at their word.
 
-        `estimate_accuracy` says how far to trust it.
+        `estimate_accuracy` says how far to trust it, and what can be promised.
         """
         decided = self.probability[~self.is_open]
         return float(decided.mean()) if len(decided) else float("nan")
@@ -98,8 +98,9 @@ class Decisions:
     def estimate_accuracy(self, level: float = 0.9) -> AccuracyEstimate:
         """Return the share of right labels among the tasks that get a class, with an interval.
 
+        `promised` is the figure to state: accuracy is as high or higher by four chances in five.
         How much workers err together is known the better the more gold there was, and not at all
-        without: `low` is what can be promised. With gold, known tasks that would be decided too are
+        without, so that less is promised then. With gold, known tasks that would be decided too are
         counted; for that the model is fitted again for each of four parts of the gold. They are
         taken to be like the others.
 
@@ -109,7 +110,7 @@ class Decisions:
         >>> crowd = tb.simulate.crowd(300, 10, 2, responses_per_task=5, random_state=0)
         >>> decided = tb.VariationalBayes().fit(crowd.responses).decide(abstain_rate=0.2)
         >>> found = decided.estimate_accuracy()
-        >>> found.low < found.expected < found.high
+        >>> found.low < found.promised < found.expected < found.high
         True
         """
         return estimate_accuracy(self.stated, level)
