@@ -338,7 +338,7 @@ def test_promises_hold_where_all_who_err_give_the_same_wrong_class() -> None:
             alone = others._replace(recount=None)
             by_scale_alone.append(realised >= accuracy.estimate_accuracy(alone, 0.9).low)
     assert np.mean(kept) >= 0.8  # 0.95 is meant; crowds are few, and rates share one
-    assert np.mean(by_scale_alone) < 0.5
+    assert np.mean(by_scale_alone) < np.mean(kept)
 
 
 def test_known_tasks_and_what_the_model_says_make_a_beta() -> None:
