@@ -20,8 +20,8 @@ COMPILED_ROWS = 200_000  # responses fitted; below, numba costs more than it sav
 # Rows read, where no compiled code is in the process yet: with 1e6 rows compiled loops take 1.1 s,
 # Arrow and NumPy 0.3 s, with 5e6 2.0 and 1.7 s. With no cache of compiled code either, 3 s more.
 COMPILED_INTAKE = 3_000_000
-# Responses from which the first fit of a process is as soon done on an H200 as on 16 threads beside
-# it: below, what a device costs to start is more than it saves (docs/gpu.md).
+# Responses from which the first fit of a process is about as soon done on an H200 as on 16 threads
+# beside it: below, what a device costs to start is more than it saves (docs/gpu.md).
 CUDA_ROWS = 30_000_000
 COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled code does fast
 DRAW_BACKENDS = ("auto", "numpy", "numba")
