@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+import pytest
+
+import tiebreak as tb
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Evidence
@@ -42,3 +46,24 @@ def _loss(scores: Floats, truth: Codes, scale: Floats) -> float:
 def test_two_classes_have_the_floor_of_a_wrong_label() -> None:
     assert calibration.least_share(2) == calibration.TRUSTED_ERROR
     assert calibration.least_share(1) == calibration.TRUSTED_ERROR
+
+
+@pytest.mark.parametrize(("gold_weight", "is_sample"), [(1, False), ("auto", True)])
+@pytest.mark.parametrize("n_known", [3, 60])
+def test_labels_that_were_asked_for_are_no_sample(
+    gold_weight: Any, is_sample: bool, n_known: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions fit with `gold_weight=1`: a wrong label there is the other one of two near."""
+    crowd = tb.simulate.crowd(300, 12, 6, responses_per_task=4, random_state=1)
+    known = dict(list(crowd.gold.to_dict().items())[:n_known])
+    floors = []
+    made = calibration._data_of
+
+    def data_of(scores: Any, n_responses: Any, evidence: Any) -> Any:
+        data = made(scores, n_responses, evidence)
+        floors.append(data.floor)
+        return data
+
+    monkeypatch.setattr(calibration, "_data_of", data_of)
+    tb.VariationalBayes(gold_weight=gold_weight).fit(crowd.responses, gold=known)
+    assert floors == [0.002 if is_sample else 0.01]

@@ -323,3 +323,14 @@ def test_crowds_of_people_are_as_they_were_to_the_last_digit(name: str) -> None:
         other: Any = free().fit(responses, gold=known)
         assert (model.probabilities_ == other.probabilities_).all()
         assert (model.labels_.label == other.labels_.label).all()
+
+
+def test_labels_that_were_asked_for_limit_nothing() -> None:
+    """Sessions fit with `gold_weight=1`: crowds are mostly wrong on doubtful tasks."""
+    crowd = tb.simulate.crowd(300, 8, 2, accuracy=(0.8, 0.9), random_state=1)
+    first, second = crowd.gold.classes
+    other = {first: second, second: first}
+    known = {task: other[label] for task, label in list(crowd.gold.to_dict().items())[:50]}
+    assert tb.VariationalBayes().fit(crowd.responses, gold=known).overturned_ is not None
+    asked = tb.VariationalBayes(gold_weight=1).fit(crowd.responses, gold=known)
+    assert asked.overturned_ is None

@@ -54,6 +54,7 @@ class Evidence(NamedTuple):
     links: LinkCodes | None
     error: Floats  # (n_links,)
     gold: GoldCodes | None
+    is_sample: bool = True  # gold is of any tasks; not so where doubtful ones were asked about
 
     def tasks(self) -> Codes:
         """Return the tasks that links or gold name, each once."""
@@ -64,7 +65,8 @@ class Evidence(NamedTuple):
     def among(self, tasks: Codes) -> Evidence:
         """Return the same with tasks numbered by their places in `tasks`, which is sorted."""
         links = None if self.links is None else self.links.among(tasks)
-        return Evidence(links, self.error, None if self.gold is None else self.gold.among(tasks))
+        gold = None if self.gold is None else self.gold.among(tasks)
+        return self._replace(links=links, gold=gold)
 
 
 class Honesty(NamedTuple):
@@ -141,7 +143,7 @@ def _data_of(scores: Floats, n_responses: Floats, evidence: Evidence) -> Calibra
         np.array(evidence.error, dtype=np.float64),
         np.array(nobody if gold is None else gold.task),
         np.array(nobody if gold is None else gold.label),
-        least_share(scores.shape[1]),
+        least_share(scores.shape[1] if evidence.is_sample else 2),
     )
 
 
@@ -150,6 +152,7 @@ def least_share(n_classes: int) -> float:
 
     A gold label that is wrong is any of the other classes: of 21, each is the wrong one in 2,000.
     One floor for all, 0.01, hid how sure the scores are of wrong classes where there are many.
+    Of a task that was asked about because two classes are near, it is the other one of the two.
 
     >>> [least_share(n) for n in (2, 21)]
     [0.01, 0.0005]

@@ -72,8 +72,13 @@ class Estimator:
 
     @property
     def _heeds_gold(self) -> bool:
-        """Whether probabilities are at most what gold can show; not where they are the model's."""
-        return getattr(self, "calibrate", "auto") not in ("none", False)
+        """Whether probabilities are at most what gold can show.
+
+        Not where they are the model's, nor where gold is no sample of the tasks: `gold_weight=1`,
+        as sessions fit, which ask about doubtful tasks. Crowds are mostly wrong on those.
+        """
+        is_sample = getattr(self, "gold_weight", "auto") != 1
+        return is_sample and getattr(self, "calibrate", "auto") not in ("none", False)
 
     @property
     def links_may_err(self) -> bool:

@@ -45,7 +45,9 @@ def choose(
     scores = _scores(plain, beliefs, gold, from_gold=from_gold)
     n_responses = honest.n_responses(plain.responses)[gold.task]
     places = np.arange(len(gold.task), dtype=np.int32)
-    by_place = evidence._replace(gold=GoldCodes(places, gold.label))
+    by_place = evidence._replace(
+        gold=GoldCodes(places, gold.label), is_sample=plain.gold_weight is not None
+    )
     return calibration.fit(scores, n_responses, by_place, honesty.dependence, plain.backend)
 
 

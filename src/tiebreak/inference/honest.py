@@ -36,7 +36,7 @@ def choose(
     tasks = evidence.tasks()
     scores = class_scores_of(plain, beliefs, tasks)
     counted = n_responses(plain.responses, tasks)
-    by_place = evidence.among(tasks)
+    by_place = evidence.among(tasks)._replace(is_sample=plain.gold_weight is not None)
     return calibration.fit(scores, counted, by_place, honesty.dependence, plain.backend)
 
 
