@@ -22,34 +22,25 @@ from tiebreak.inference import (
     VariationalBayes,
     communities,
     dawid_skene,
-    doubts,
+    dirichlet,
     gold_weights,
-    option_checks,
-    priors,
     publishing,
     stages,
     vb,
 )
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.dawid_skene import POOLS, Estimates
-from tiebreak.inference.estimator import Estimator, normalise
+from tiebreak.inference.estimator import Estimator, check_options, normalise
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.kept.dropping import Carried
 from tiebreak.inference.overturned import Overturned
-from tiebreak.inference.problem import Beliefs, Problem, Run, Stopping, TasksElsewhere
+from tiebreak.inference.problem import Beliefs, Patterns, Problem, Run, Stopping, TasksElsewhere
 from tiebreak.inference.publishing import Fitted
-from tiebreak.inference.response_patterns import Patterns
-from tiebreak.inference.stages import Start
-from tiebreak.inference.warm_start import WarmStart
-from tiebreak.inference.worker_models import (
-    COMMUNITIES,
-    AnswerCounts,
-    crowd_model,
-    one_class,
-)
+from tiebreak.inference.stages import Start, WarmStart
+from tiebreak.inference.worker_models import COMMUNITIES, AnswerCounts, confusion, crowd_model
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.sweeper import HostSweeper, Logs
-from tiebreak.kernels.threads import default_threads
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
 
@@ -92,7 +83,7 @@ def refuse_unable(estimator: Estimator, *, has_links: bool) -> None:
         raise OptionError(f"{name} cannot use links. VariationalBayes can: use it, or drop links.")
     if not isinstance(estimator, VariationalBayes):
         return
-    option_checks.check(estimator)
+    check_options(estimator)
     if estimator.worker_model not in WORKER_MODELS:
         raise OptionError(
             f"worker_model={estimator.worker_model!r} compares the labels of all tasks, and is "
@@ -190,7 +181,7 @@ def _problem(model: VariationalBayes, inputs: Inputs, units: Units, sums: Sums) 
     known = crowd_model(
         model.worker_model,
         model.confusion_prior,
-        priors.class_prior(model.class_prior, crowd.n_classes),
+        dirichlet.class_prior(model.class_prior, crowd.n_classes),
         crowd,
         model.trust,
         AnswerCounts(sums.counts, _rows_to_fix(units, sums.counts)),
@@ -211,10 +202,10 @@ def _problem(model: VariationalBayes, inputs: Inputs, units: Units, sums: Sums) 
 
 def _rows_to_fix(units: Units, counts: Offsets) -> Any:
     """Return the rows of one-class voters that are not learnt, as `one_class` finds them."""
-    if not one_class.is_of_rules(counts):
+    if not confusion.is_of_rules(counts):
         return None
     agree, asked = units.by_row([each.T for each in units.ask("agreement")], 2).T
-    return one_class.rows_of_rules(counts, agree, asked)
+    return confusion.rows_of_rules(counts, agree, asked)
 
 
 def _gold_weight(
@@ -249,7 +240,7 @@ def _note_doubts(fitted: Fitted, units: Units, carried: Carried, dependence: flo
     n_classes = fitted.problem.n_classes
     totals = carried.totals.reshape(n_classes, -1).sum(axis=1)
     votes = carried.counts.reshape(-1, n_classes, carried.counts.shape[1]).sum(axis=(0, 2))
-    doubts.note_collapse(
+    publishing.note_collapse(
         _Size(units.crowd.n_tasks, units.crowd.classes),  # type: ignore[arg-type]
         votes.round().astype(np.int64),
         totals / max(totals.sum(), 1.0),

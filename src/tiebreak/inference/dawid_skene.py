@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import dirichlet, gold_weights, response_patterns, squarem, vb
+from tiebreak.inference import dirichlet, gold_weights, squarem, vb
 from tiebreak.inference.estimator import (
     Estimator,
     normalise,
@@ -18,16 +18,16 @@ from tiebreak.inference.estimator import (
 )
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.problem import Stopping
-from tiebreak.inference.response_patterns import Patterns
+from tiebreak.inference.problem import Patterns, Stopping
 from tiebreak.inference.squarem import Climb, Parameters, Sweep
+from tiebreak.inference.stages import patterns_of
 from tiebreak.inference.worker_models import require_model
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import Backend, choose_backend, where
 from tiebreak.kernels.layout import KNOWN, ByTask, Floats
 from tiebreak.kernels.sweeper import Sweeper
-from tiebreak.kernels.threads import default_threads
 
 Pool = Callable[[Floats], Floats]  # makes counts equal that share a parameter
 POOLS: dict[str, Pool] = {"confusion": ConfusionMatrices.pool, "coin": Coins.pool}
@@ -215,8 +215,7 @@ class DawidSkene(Estimator):
         crowd = inputs.responses
         tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
         q = None if start is None else start_from_model(start, crowd, tasks)
-        single = response_patterns.must_stay_single(crowd.n_tasks, None, inputs.gold_codes)
-        patterns = response_patterns.find_patterns(tasks, crowd.n_classes, single, q)
+        patterns = patterns_of(inputs, tasks, q)
         votes = vb.majority(patterns.tasks, crowd.n_classes)
         q = votes if q is None else patterns.to_patterns(q)
         backend = choose_backend(self.backend, len(patterns.tasks.code))

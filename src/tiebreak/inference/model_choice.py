@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import honest, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration
 from tiebreak.inference.vb import Problem, Run, Stopping
-from tiebreak.inference.worker_models import PLAIN, one_class
+from tiebreak.inference.worker_models import PLAIN, confusion
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import LinkOptions, MeanFieldOptions
@@ -106,7 +106,7 @@ def members_for(responses: Responses, options: LinkOptions | None) -> tuple[str,
 
     Rules are workers who can say one class only; only the plain member is cured of their collapse.
     """
-    if one_class.rows_to_fix(responses) is not None:
+    if confusion.rows_to_fix(responses) is not None:
         return (PLAIN,)
     if isinstance(options, MeanFieldOptions):
         return tuple(name for name in MEMBERS if "subtypes" not in name)
@@ -135,7 +135,7 @@ def _run(
 
 def _gold_log_likelihood(problem: Problem, run: Run, gold: GoldCodes, dependence: float) -> float:
     """Return how well responses alone foretell gold; one wrong task costs at most log 100."""
-    scores = honest.scaled_scores(problem, run.beliefs, Calibration(dependence), gold.task)
+    scores = calibration.scaled_scores(problem, run.beliefs, Calibration(dependence), gold.task)
     shares = softmax(scores)[np.arange(len(gold.task)), gold.label]
     return float(np.log(np.maximum(shares, TRUSTED_ERROR)).sum())
 

@@ -7,27 +7,31 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tiebreak.inference import gold_weights, option_checks, priors, publishing, silence, stages, vb
+from tiebreak.inference import dirichlet, gold_weights, publishing, silence, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
-from tiebreak.inference.estimator import Estimator, require_fitted, start_from
+from tiebreak.inference.estimator import (
+    Estimator,
+    check_options,
+    refuse_renamed,
+    require_fitted,
+    start_from,
+)
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
+from tiebreak.inference.problem import GridPoint, Patterns
 from tiebreak.inference.publishing import Fitted
-from tiebreak.inference.response_patterns import Patterns
-from tiebreak.inference.results import GridPoint
-from tiebreak.inference.stages import Start, lay_out, patterns_of, to_patterns
+from tiebreak.inference.stages import Start, WarmStart, lay_out, patterns_of, q_from, to_patterns
 from tiebreak.inference.vb import Beliefs, Problem, Stopping
-from tiebreak.inference.warm_start import WarmStart, q_from
 from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, CrowdModel, crowd_model
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
-from tiebreak.kernels.threads import default_threads
 from tiebreak.links import OnContradiction
 from tiebreak.options import ExactLinkOptions, LinkOptions
 
 if TYPE_CHECKING:
+    from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
     from tiebreak.inference.model_choice import Tried
     from tiebreak.inference.worker_models.kinds import Kinds
 
@@ -146,16 +150,16 @@ class VariationalBayes(Estimator):
 
     def __new__(cls, **options: Any) -> Self:
         """Refuse arguments of earlier versions with what to write now."""
-        option_checks.refuse_renamed(options)
+        refuse_renamed(options)
         return super().__new__(cls)
 
     def __init__(
         self,
         *,
-        class_prior: priors.ClassPrior = 1.0,
-        confusion_prior: priors.ConfusionPrior = "diagonal",
+        class_prior: dirichlet.ClassPriorOption = 1.0,
+        confusion_prior: dirichlet.ConfusionPrior = "diagonal",
         worker_model: str = "confusion",
-        trust: priors.Trust | None = None,
+        trust: dirichlet.Trust | None = None,
         saw_all: silence.SawAllOption = None,
         gold_weight: GoldWeight = gold_weights.AUTO,
         link_options: LinkOptions | None = None,
@@ -190,7 +194,7 @@ class VariationalBayes(Estimator):
 
     def set_params(self, **params: Any) -> Self:
         """Change constructor arguments by name."""
-        option_checks.refuse_renamed(params)
+        refuse_renamed(params)
         return super().set_params(**params)
 
     @property
@@ -207,7 +211,7 @@ class VariationalBayes(Estimator):
         The start may have been fitted to other responses: tasks and workers that it has not seen
         start as in a cold fit.
         """
-        option_checks.check(self)
+        check_options(self)
         options = self.link_options or ExactLinkOptions()
         inputs = read_and_check_inputs(
             responses,
@@ -332,7 +336,7 @@ class VariationalBayes(Estimator):
             *crowd_model(
                 PLAIN if self.worker_model_ == AUTO else self.worker_model_,
                 self.confusion_prior,
-                priors.class_prior(self.class_prior, crowd.n_classes),
+                dirichlet.class_prior(self.class_prior, crowd.n_classes),
                 crowd,
                 self.trust,
             ),

@@ -13,7 +13,7 @@ import numpy as np
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import gold_weights, squarem
-from tiebreak.inference.class_prior import ClassPrior, to_classes, within_classes
+from tiebreak.inference.dirichlet import ClassPrior, to_classes, within_classes
 from tiebreak.inference.problem import Beliefs as Beliefs
 from tiebreak.inference.problem import LinkModel as LinkModel
 from tiebreak.inference.problem import LinkStep as LinkStep
@@ -26,7 +26,7 @@ from tiebreak.inference.worker_models.around import KnownClasses
 from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import by_class as by_class
-from tiebreak.kernels.counting import majority as majority
+from tiebreak.kernels.arrays import majority as majority
 from tiebreak.kernels.layout import (
     FREE,
     KNOWN,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tiebreak import ids
 from tiebreak.errors import ResponseError
 from tiebreak.ids import Column, Ids, folding, is_arrow
-from tiebreak.kernels.counting import count_codes
+from tiebreak.kernels.arrays import count_codes
 from tiebreak.kernels.ingest.reference import Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses.building import (

@@ -18,11 +18,16 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import priors
-from tiebreak.inference.class_prior import ClassPrior, KnownShares, StatePrior, SubtypePrior
-from tiebreak.inference.priors import ConfusionPrior, Trust
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
-from tiebreak.inference.worker_models.one_class import FixedRows, rows_to_fix
+from tiebreak.inference import dirichlet
+from tiebreak.inference.dirichlet import (
+    ClassPrior,
+    ConfusionPrior,
+    KnownShares,
+    StatePrior,
+    SubtypePrior,
+    Trust,
+)
+from tiebreak.inference.worker_models.confusion import ConfusionMatrices, FixedRows, rows_to_fix
 from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.responses import Responses
 
@@ -101,13 +106,13 @@ class Given(NamedTuple):
     def prior(self) -> Floats:
         """Return the prior of confusions, (n_workers or 1, answer, class), with what is trusted."""
         crowd = self.responses
-        prior = priors.confusion_prior(self.confusion, crowd.workers, crowd.n_classes)
+        prior = dirichlet.confusion_prior(self.confusion, crowd.workers, crowd.n_classes)
         return prior if self.trust is None else prior + self.trusted()
 
     def trusted(self) -> Floats:
         """Return right pseudo-answers of trusted workers, (n_workers, answer, class)."""
         crowd = self.responses
-        return priors.trusted_answers(self.trust or {}, crowd.workers, crowd.n_classes)
+        return dirichlet.trusted_answers(self.trust or {}, crowd.workers, crowd.n_classes)
 
 
 Maker = Callable[[Given], CrowdModel]
@@ -147,7 +152,7 @@ def _three_kinds(given: Given) -> Kinds:
     from tiebreak.inference.worker_models.kinds import Kinds, three_kinds
 
     responses = given.responses
-    prior = priors.confusion_prior(given.confusion, responses.workers, responses.n_classes)
+    prior = dirichlet.confusion_prior(given.confusion, responses.workers, responses.n_classes)
     if len(prior) > 1:
         raise OptionError(
             "Kinds of workers share one prior: confusion_prior cannot differ by worker."

@@ -1,16 +1,35 @@
 """Confusion matrices: how often a worker gives each label to tasks of each class.
 
 Every row of a matrix has a Dirichlet prior. This is the model of the paper.
+
+Some rows cannot be learnt: those of workers who can say one class only, rules that fire or stay
+silent, guard-rail models. Where every response of a worker is c, the model can always explain them
+by "says c whatever the class", and in a crowd of such workers it does: all tasks fall to one class.
+So in a crowd most of whose responses come from one-class voters
+
+- what such a voter says where the truth is another class stays at the prior, unless the other
+  workers on its tasks contradict it: one who says c to every task is learnt as ever;
+- the shares of classes stay at the prior, because how often a rule fires says nothing about them.
+
+A crowd in which most responses come from workers of several classes is left as it is.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from tiebreak.inference import dirichlet
-from tiebreak.kernels.layout import Floats
+from tiebreak.inference.worker_models.around import AroundModel
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
+from tiebreak.responses import Responses
+
+NOT_ONE = -1  # the class of a worker who used several, or too few responses to tell
+CHANCE = 0.01  # one class by chance: as likely as that is a worker who could have said others
+MOST = 0.5  # of all responses: so many come from one-class voters in a crowd of rules
+LIFT = 0.25  # of the way from chance to certainty: so far must others agree with such a worker
 
 
 class ConfusionMatrices(NamedTuple):
@@ -59,3 +78,108 @@ class ConfusionMatrices(NamedTuple):
     def pool(counts: Floats) -> Floats:
         """Return counts of which confusions are shares: each cell is a parameter of its own."""
         return counts
+
+
+@dataclass(frozen=True)
+class FixedRows(AroundModel):
+    """A `WorkerModel` of confusion matrices of which some rows are not learnt: [eq:one-class].
+
+    A fixed row is known: it is the mean of its prior. Counts are kept for all rows alike.
+    """
+
+    is_fixed: Mask  # (n_workers, n_states)
+
+    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
+        """Return E[log θ], and log θ of the rows that are known."""
+        learnt = self.inner.log_table(parameters, n_threads).reshape(parameters.shape)
+        table = np.where(self.is_fixed[:, None, :], np.log(self._known()), learnt)
+        return np.asarray(table.reshape(-1, self.n_states))
+
+    def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
+        """Return log B(β) − log B(β₀) of rows that are learnt, Σ n log θ of those known."""
+        fixed = self.is_fixed[:, None, :]
+        added = np.where(fixed, parameters - self.prior, 0.0)
+        unlearnt = np.where(fixed, self.prior, parameters)  # such a row adds nothing to the sum
+        of_known = float((added * np.log(self._known())).sum())
+        return self.inner.log_evidence(unlearnt, n_threads) + of_known
+
+    def confusion(self, parameters: Floats) -> Floats:
+        """Return E[θ], (worker, state, answer)."""
+        return self.inner.confusion(np.where(self.is_fixed[:, None, :], self.prior, parameters))
+
+    def _known(self) -> Floats:
+        return np.asarray(self.prior / self.prior.sum(axis=1, keepdims=True))
+
+
+def rows_to_fix(responses: Responses) -> Mask | None:
+    """Say which rows (n_workers, n_classes) are not learnt; None where the crowd is not of rules.
+
+    A one-class voter of class c keeps its row for truth c: it is the others that nothing tells.
+
+    >>> rules = [(f"t{i}", f"rule{i % 2}", "xy"[i % 2]) for i in range(20)]
+    >>> rows_to_fix(Responses.from_rows(rules)).tolist()
+    [[False, True], [True, False]]
+    """
+    counts = count_answers(responses)
+    if not is_of_rules(counts):
+        return None
+    return rows_of_rules(counts, *count_agreement(responses))
+
+
+def is_of_rules(counts: Offsets) -> bool:
+    """Say whether most responses come from one-class voters."""
+    voters = one_class_voters(counts) != NOT_ONE
+    n_given = counts.sum(axis=1)
+    return bool(n_given[voters].sum() > MOST * n_given.sum())
+
+
+def rows_of_rules(counts: Offsets, agree: Floats, asked: Floats) -> Mask:
+    """Say which rows are not learnt in a crowd of rules, from what was counted."""
+    class_of = one_class_voters(counts)
+    fixed = (class_of != NOT_ONE) & ~_is_contradicted(counts, agree, asked, class_of)
+    rows = np.repeat(fixed[:, None], counts.shape[1], axis=1)
+    rows[fixed, class_of[fixed]] = False
+    return rows
+
+
+def count_answers(responses: Responses) -> Offsets:
+    """Return how often each worker gave each label, (n_workers, n_classes)."""
+    return responses.count_labels()
+
+
+def one_class_voters(counts: Offsets) -> Codes:
+    """Return the only class that each worker used, (n_workers,); `NOT_ONE` where chance may do it.
+
+    A worker with n responses, all c, could have used other classes with probability f_c ** n, where
+    f_c is the share of c among all responses.
+    """
+    share = counts.sum(axis=0) / max(counts.sum(), 1)
+    class_of = counts.argmax(axis=1)
+    is_one = (counts > 0).sum(axis=1) == 1
+    by_chance = share[class_of] ** counts.sum(axis=1)
+    return np.where(is_one & (by_chance < CHANCE), class_of, NOT_ONE).astype(np.int32)
+
+
+def count_agreement(responses: Responses) -> tuple[Floats, Floats]:
+    """Count by worker the others' responses on their tasks: those that agree, and all of them."""
+    task = responses.task_of_each()
+    worker = responses.worker_of_each()
+    label = responses.label_of_each()
+    n_classes = responses.n_classes
+    cells = task.astype(np.int64) * n_classes + label
+    votes = np.bincount(cells, minlength=responses.n_tasks * n_classes)
+    n_others = np.diff(responses.start)[task] - 1
+    agree = np.bincount(worker, weights=votes[cells] - 1, minlength=responses.n_workers)
+    asked = np.bincount(worker, weights=n_others, minlength=responses.n_workers)
+    return np.asarray(agree, np.float64), np.asarray(asked, np.float64)
+
+
+def _is_contradicted(counts: Offsets, agree: Floats, asked: Floats, class_of: Codes) -> Mask:
+    """Say of which workers the others on their tasks agree no more than by chance.
+
+    Where nobody else answered a worker's tasks, nobody contradicts.
+    """
+    share = counts.sum(axis=0) / max(counts.sum(), 1)
+    by_chance = share[np.maximum(class_of, 0)]
+    found = (agree + by_chance) / (asked + 1.0)
+    return np.asarray((asked > 0) & (found < by_chance + LIFT * (1.0 - by_chance)))
