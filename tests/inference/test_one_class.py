@@ -15,8 +15,8 @@ from scipy.special import gammaln
 import tiebreak as tb
 from tiebreak.inference import vb
 from tiebreak.inference.dirichlet import KnownShares
-from tiebreak.inference.worker_models import crowd_model
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices, FixedRows, rows_to_fix
+from tiebreak.inference.worker_models import ConfusionMatrices, crowd_model
+from tiebreak.inference.worker_models.one_class import FixedRows, rows_to_fix
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Mask
 from tiebreak.responses import Responses

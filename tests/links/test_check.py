@@ -12,7 +12,8 @@ from tiebreak.errors import InputNote, LinkError, OptionError
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.link_graph import LinkCodes, imply
-from tiebreak.links import Links, check
+from tiebreak.links import Links
+from tiebreak.links.check import check
 from tiebreak.source import Source
 
 FILE = Source("links.csv", lambda row: row + 2)

@@ -21,8 +21,11 @@ from tiebreak.errors import LinkError
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.kernels.layout import Offsets
-from tiebreak.link_graph import Chains, ChainStep, Implications, LinkCodes
-from tiebreak.links import SIGNS, Links, check, write_chain
+from tiebreak.link_graph import Implications, LinkCodes
+from tiebreak.link_graph.chains import Chains, ChainStep
+from tiebreak.link_graph.colouring import feasibility
+from tiebreak.links import Links
+from tiebreak.links.check import SIGNS, check, write_chain
 
 
 class _Reason(NamedTuple):
@@ -239,9 +242,7 @@ def _blamed(implied: Implications) -> Offsets:
         near = (closure.left == stuck[0]) | (closure.right == stuck[0])
         groups = [*closure.left[near], *closure.right[near]]
     else:
-        verdict = link_graph.feasibility(
-            closure, implied.n_classes, known=implied.group_class, witness=False
-        )
+        verdict = feasibility(closure, implied.n_classes, known=implied.group_class, witness=False)
         groups = list(verdict.blame or ())
     return np.asarray(implied.task[np.isin(closure.group, groups)])
 

@@ -37,7 +37,7 @@ from tiebreak.inference.overturned import Overturned
 from tiebreak.inference.problem import Beliefs, Patterns, Problem, Run, Stopping, TasksElsewhere
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.stages import Start, WarmStart
-from tiebreak.inference.worker_models import COMMUNITIES, AnswerCounts, confusion, crowd_model
+from tiebreak.inference.worker_models import COMMUNITIES, AnswerCounts, crowd_model, one_class
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.kernels.sweeper import HostSweeper, Logs
@@ -202,10 +202,10 @@ def _problem(model: VariationalBayes, inputs: Inputs, units: Units, sums: Sums) 
 
 def _rows_to_fix(units: Units, counts: Offsets) -> Any:
     """Return the rows of one-class voters that are not learnt, as `one_class` finds them."""
-    if not confusion.is_of_rules(counts):
+    if not one_class.is_of_rules(counts):
         return None
     agree, asked = units.by_row([each.T for each in units.ask("agreement")], 2).T
-    return confusion.rows_of_rules(counts, agree, asked)
+    return one_class.rows_of_rules(counts, agree, asked)
 
 
 def _gold_weight(

@@ -32,7 +32,7 @@ from tiebreak.ids import Ids
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.overturned import Overturned
-from tiebreak.inference.worker_models import confusion
+from tiebreak.inference.worker_models import one_class
 from tiebreak.kernels import arrays, layout, reference
 from tiebreak.kernels.contract import COMPILED_LINKED, COMPILED_ROWS, Backend, choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
@@ -290,7 +290,7 @@ class Unit:
         """Count by worker the others' responses that agree, and all of them: (2, n_rows)."""
         found = np.zeros((2, self.recipe.n_rows))
         for part in self.parts:
-            found[:, _rows_of(part)] += confusion.count_agreement(part.crowd)
+            found[:, _rows_of(part)] += one_class.count_agreement(part.crowd)
         return found
 
     def sweep(self, number: int, tables: Logs) -> Swept:

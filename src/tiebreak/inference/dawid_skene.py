@@ -21,9 +21,8 @@ from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Stopping
 from tiebreak.inference.squarem import Climb, Parameters, Sweep
 from tiebreak.inference.stages import patterns_of
-from tiebreak.inference.worker_models import require_model
+from tiebreak.inference.worker_models import ConfusionMatrices, require_model
 from tiebreak.inference.worker_models.coin import Coins
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import Backend, choose_backend, where
 from tiebreak.kernels.layout import KNOWN, ByTask, Floats

@@ -17,7 +17,7 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration
 from tiebreak.inference.vb import Problem, Run, Stopping
-from tiebreak.inference.worker_models import PLAIN, confusion
+from tiebreak.inference.worker_models import PLAIN, one_class
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import LinkOptions, MeanFieldOptions
@@ -106,7 +106,7 @@ def members_for(responses: Responses, options: LinkOptions | None) -> tuple[str,
 
     Rules are workers who can say one class only; only the plain member is cured of their collapse.
     """
-    if confusion.rows_to_fix(responses) is not None:
+    if one_class.rows_to_fix(responses) is not None:
         return (PLAIN,)
     if isinstance(options, MeanFieldOptions):
         return tuple(name for name in MEMBERS if "subtypes" not in name)

@@ -18,11 +18,12 @@ from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import Fit, Patterns
-from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.stages import WarmStart
+from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem
 from tiebreak.inference.worker_models import CrowdModel
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import where
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.responses import Responses
@@ -62,6 +63,21 @@ class LabelCodes(NamedTuple):
     q: Floats  # (n_tasks, n_classes), calibrated
     label: Codes
     top: Floats  # the label's probability
+
+
+def end_of(fitted: Fitted, plain: PlainBeliefs, tasks: ByTask, worker_model: str) -> WarmStart:
+    """Return where a fit ended, as the start of a later one; `tasks` is how all responses lie."""
+    run = fitted.found.run
+    return WarmStart(
+        fitted.inputs.responses,
+        tasks,
+        Beliefs(*plain),
+        fitted.patterns.to_tasks(run.q),
+        vb.added(fitted.problem, run.beliefs),
+        worker_model,
+        has_patterns=fitted.patterns.pattern is not None,
+        plain_logs=plain.logs,
+    )
 
 
 def publish(model: VariationalBayes, fitted: Fitted) -> None:

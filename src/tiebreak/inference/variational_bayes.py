@@ -221,11 +221,8 @@ class VariationalBayes(Estimator):
             soft_links=options.is_soft,
             may_break=options.may_break,
         )
-        crowd = inputs.responses
-        warm = None if start is None else _warm_start_of(start)
-        is_same = warm is not None and warm.is_for(crowd) and silence.are_alike(start, self)
-        same = warm if is_same else None
-        whole = lay_out(crowd) if same is None else same.tasks
+        same = self._end_on_same(inputs, start)
+        whole = lay_out(inputs.responses) if same is None else same.tasks
         self._keep_chosen_model(same, start)
         q = self._start_of_q(inputs, whole, start)
         patterns = Patterns(whole)
@@ -248,21 +245,21 @@ class VariationalBayes(Estimator):
             is_warm=is_warm,
             is_given=not isinstance(self.init, str),
         )
-        self._warm_start = WarmStart(
-            crowd,
-            whole,
-            Beliefs(*plain.beliefs),
-            patterns.to_tasks(found.run.q),
-            vb.added(problem, found.run.beliefs),
-            self.worker_model_,
-            patterns.pattern is not None,
-            plain.beliefs.logs,
-        )
-        publishing.publish(
-            self, Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found)
-        )
+        fitted = Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found)
+        self._warm_start = publishing.end_of(fitted, plain.beliefs, whole, self.worker_model_)
+        publishing.publish(self, fitted)
         self._warn_unsettled(self.tol)
         return self
+
+    def _end_on_same(self, inputs: Inputs, start: Any) -> WarmStart | None:
+        """Return where a fitted model ended on the very same responses; None: it saw others."""
+        if start is None:
+            return None
+        require_fitted(start)
+        end: WarmStart | None = getattr(start, "_warm_start", None)
+        if end is None or not end.is_for(inputs.responses):
+            return None
+        return end if silence.are_alike(start, self) else None
 
     def _keep_chosen_model(self, same: WarmStart | None, start: Any) -> None:
         """Take over what an earlier fit of the very same responses chose or learnt of workers."""
@@ -389,9 +386,3 @@ class VariationalBayes(Estimator):
         older = {True: "auto", False: "none"}
         mode = older[self.calibrate] if isinstance(self.calibrate, bool) else self.calibrate
         return Honesty(mode, self.dependence)
-
-
-def _warm_start_of(start: Any) -> WarmStart | None:
-    """Return where a fitted model ended; None where it is of another kind."""
-    require_fitted(start)
-    return getattr(start, "_warm_start", None)

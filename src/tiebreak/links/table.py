@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,24 +17,30 @@ from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links.columns import (
+    Said,
+    Sampling,
     as_must,
     as_said,
     as_weights,
     check_lengths,
+    duplicates,
     encode_ends,
     encode_sources,
+    guess,
     is_boolean,
     recode_sources,
     show_sources,
     show_weights,
 )
-from tiebreak.links.sampling import Said, Sampling, duplicates, guess
 from tiebreak.source import NOWHERE, Source
 
 if TYPE_CHECKING:
     from tiebreak.links.closed import ClosedLinks
 
 SHOWN = 10  # rows
+
+OnContradiction = Literal["error", "drop"]  # of cannot-links that must-links contradict: `check`
+CONTRADICTIONS: tuple[OnContradiction, ...] = ("error", "drop")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,14 +13,15 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import vb
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.exact_links.plan import Merged, log_odds_of, merge
-from tiebreak.inference.link_errors import learnt
-from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels.contract import Backend, sweeps_nodes
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 from tiebreak.kernels.sweeper import Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
+
+if TYPE_CHECKING:
+    from tiebreak.inference.link_errors.learnt import LearntLinks, Rates
 
 HIGHER = 1e-6  # relative: bounds that differ by less are equal
 MANY = 0.3  # of all tasks: so many linked ones take the others with them, to lie side by side
@@ -100,11 +101,13 @@ def _learnt(
     """Wrap the links so that the error rates of their sources are learnt."""
     if options.error != "learn":
         return None
+    from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, prior_rates
+
     soft = ~setup.hard
     who = np.zeros(links.n_links, np.int32) if links.who is None else links.who + 1
     duplicate = None if links.duplicate is None else links.duplicate[soft]
     answers = Answers(links.must[soft], who[soft], n_sources, duplicate)
-    prior = learnt.prior_rates(n_sources, *options.error_prior)
+    prior = prior_rates(n_sources, *options.error_prior)
     return LearntLinks(setup.exact, answers, prior)
 
 

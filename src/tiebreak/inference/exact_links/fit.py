@@ -7,7 +7,7 @@ class that its neighbours allow, and what is left broken is repaired.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
@@ -21,13 +21,15 @@ from tiebreak.inference.exact_links.ascents import Ascents, Setup
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.exact_links.numbers import VisitCodes
 from tiebreak.inference.exact_links.plan import log_odds_of
-from tiebreak.inference.link_errors.learnt import Rates
 from tiebreak.inference.problem import Fit
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.kernels.network import Network
 from tiebreak.link_graph import Closure, Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
+
+if TYPE_CHECKING:
+    from tiebreak.inference.link_errors.learnt import Rates
 
 REPAIR_ROUNDS = 200
 NO_LABEL = -1
@@ -216,6 +218,8 @@ def _on_broken_links(network: Network, coupling: Floats, label: Codes) -> VisitC
 
 def _label_by_search(links: ExactLinks, coupling: Floats, label: Codes) -> None:
     """Take, in components still broken, any labelling that breaks nothing, if one is found."""
+    from tiebreak.link_graph.colouring import feasibility
+
     plan = links.plan
     n_nodes = len(label)
     hard = coupling == -np.inf
@@ -233,6 +237,6 @@ def _label_by_search(links: ExactLinks, coupling: Floats, label: Codes) -> None:
         conflicts=np.empty(0, dtype=np.int64),
     )
     allowed = links.scores > -np.inf
-    found = link_graph.feasibility(apart, links.n_classes, allowed=allowed)
+    found = feasibility(apart, links.n_classes, allowed=allowed)
     if found.group_class is not None:
         label[broken] = found.group_class[broken]

@@ -13,6 +13,7 @@ from tiebreak.inference.inputs import Inputs
 from tiebreak.kernels.draws import PRIOR, Blocks, Couplings, DrawNodes
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph.colouring import feasibility
 from tiebreak.responses import Responses
 
 LARGEST_TABLE = 1024  # joint classes of a block; a component with more is cut into blocks
@@ -244,9 +245,7 @@ def _feasible(inputs: Inputs, known: Codes, is_needed: bool) -> Codes | None:
     if not is_needed or implied is None:
         return None
     n_groups = len(implied.group_class)
-    found = link_graph.feasibility(
-        implied.closure, inputs.responses.n_classes, known=known[:n_groups]
-    )
+    found = feasibility(implied.closure, inputs.responses.n_classes, known=known[:n_groups])
     if found.group_class is None:
         raise LinkError(
             "No labelling that keeps all links was found to start from. Use VariationalBayes, or "

@@ -13,9 +13,14 @@ from tiebreak.inference import dirichlet
 from tiebreak.inference.dirichlet import ClassPrior, KnownShares, SubtypePrior
 from tiebreak.inference.kept.batches import StreamCounts
 from tiebreak.inference.kept.prediction import base_prior
-from tiebreak.inference.worker_models import COMMUNITIES, N_SUBTYPES, CrowdModel, WorkerModel
+from tiebreak.inference.worker_models import (
+    COMMUNITIES,
+    N_SUBTYPES,
+    ConfusionMatrices,
+    CrowdModel,
+    WorkerModel,
+)
 from tiebreak.inference.worker_models.coin import Coins
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.kinds import Kinds, three_kinds
 from tiebreak.inference.worker_models.selected import select_workers
 from tiebreak.kernels.layout import Floats

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import files, ids, link_graph
-from tiebreak import links as links_room
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import MISSING, Ids
 from tiebreak.inference import calibration, vb
@@ -30,6 +29,7 @@ from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links import Links
+from tiebreak.links.check import check
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
 
@@ -130,7 +130,7 @@ def _set_up(
     codes = union.links.on(union.tasks)
     firm = np.zeros(codes.n_links, dtype=bool) if options.is_soft else codes.is_hard
     implied = link_graph.imply(codes, problem.n_classes, firm=firm, gold=union.gold)
-    checked = links_room.check(
+    checked = check(
         codes,
         implied,
         union.tasks,

@@ -29,11 +29,11 @@ from tiebreak.inference.link_errors.suspect import DoubtfulLinks, ErrorRate
 from tiebreak.inference.model_choice import Tried
 from tiebreak.inference.problem import GridPoint
 from tiebreak.inference.vb import Beliefs
-from tiebreak.inference.worker_models import CrowdModel
+from tiebreak.inference.worker_models import ConfusionMatrices, CrowdModel
 from tiebreak.inference.worker_models.carried import CarriedStates, CarriedWorkers
 from tiebreak.inference.worker_models.coin import Coins
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices, FixedRows
 from tiebreak.inference.worker_models.kinds import Kinds
+from tiebreak.inference.worker_models.one_class import FixedRows
 from tiebreak.inference.worker_models.saw_all import SawAll
 from tiebreak.labels import Labels
 from tiebreak.links import Links

@@ -19,8 +19,8 @@ import numpy as np
 from tiebreak.inference.dirichlet import KnownShares, SubtypePrior
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.inference.worker_models.coin import Coins
-from tiebreak.inference.worker_models.confusion import FixedRows
 from tiebreak.inference.worker_models.kinds import Kinds
+from tiebreak.inference.worker_models.one_class import FixedRows
 from tiebreak.inference.worker_models.saw_all import SawAll
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 

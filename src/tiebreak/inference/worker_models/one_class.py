@@ -1,11 +1,8 @@
-"""Confusion matrices: how often a worker gives each label to tasks of each class.
+"""Workers who can say one class only: rules that fire or stay silent, guard-rail models.
 
-Every row of a matrix has a Dirichlet prior. This is the model of the paper.
-
-Some rows cannot be learnt: those of workers who can say one class only, rules that fire or stay
-silent, guard-rail models. Where every response of a worker is c, the model can always explain them
-by "says c whatever the class", and in a crowd of such workers it does: all tasks fall to one class.
-So in a crowd most of whose responses come from one-class voters
+Such a worker's confusions are not identified. Where every response of a worker is c, the model can
+always explain them by "says c whatever the class", and in a crowd of such workers it does: all
+tasks fall to one class. So in a crowd most of whose responses come from one-class voters
 
 - what such a voter says where the truth is another class stays at the prior, unless the other
   workers on its tasks contradict it: one who says c to every task is learnt as ever;
@@ -17,11 +14,9 @@ A crowd in which most responses come from workers of several classes is left as 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.inference import dirichlet
 from tiebreak.inference.worker_models.around import AroundModel
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.responses import Responses
@@ -30,54 +25,6 @@ NOT_ONE = -1  # the class of a worker who used several, or too few responses to 
 CHANCE = 0.01  # one class by chance: as likely as that is a worker who could have said others
 MOST = 0.5  # of all responses: so many come from one-class voters in a crowd of rules
 LIFT = 0.25  # of the way from chance to certainty: so far must others agree with such a worker
-
-
-class ConfusionMatrices(NamedTuple):
-    """A `WorkerModel` whose parameters are β, Dirichlet counts (n_workers, answer, state).
-
-    β lies as [worker, answer, state], not [worker, truth, answer] as in results, so that a response
-    looks up neighbours in memory.
-    """
-
-    prior: Floats  # β₀, (n_workers or 1, answer, state)
-    n_workers: int
-
-    @property
-    def n_classes(self) -> int:
-        """How many labels a worker may give."""
-        return int(self.prior.shape[1])
-
-    @property
-    def n_states(self) -> int:
-        """How many states a task may be in."""
-        return int(self.prior.shape[2])
-
-    def collect(self, counts: Floats) -> Floats:
-        """Return counts as (n_workers, answer, state): the sums of [eq:confusion-update]."""
-        return counts.reshape(self.n_workers, self.n_classes, self.n_states)
-
-    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
-        """Return E[log θ], (n_codes, n_states): [eq:expected-logs]."""
-        logs = dirichlet.expected_log(parameters, 1, n_threads, prior=self.prior)
-        return logs.reshape(-1, self.n_states)
-
-    def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
-        """Return Σ_wk [log B(β_wk) − log B(β₀_wk)], as in [eq:bound-after-update]."""
-        of_prior = dirichlet.log_beta(self.prior, axis=1).sum()
-        if len(self.prior) == 1:
-            of_prior *= self.n_workers
-        of_all = dirichlet.log_beta(parameters, 1, n_threads, prior=self.prior).sum()
-        return float(of_all - of_prior)
-
-    def confusion(self, parameters: Floats) -> Floats:
-        """Return E[θ], (worker, state, answer)."""
-        by_answer = dirichlet.mean(parameters, axis=1)
-        return np.ascontiguousarray(by_answer.transpose(0, 2, 1))
-
-    @staticmethod
-    def pool(counts: Floats) -> Floats:
-        """Return counts of which confusions are shares: each cell is a parameter of its own."""
-        return counts
 
 
 @dataclass(frozen=True)
@@ -120,7 +67,7 @@ def rows_to_fix(responses: Responses) -> Mask | None:
     >>> rows_to_fix(Responses.from_rows(rules)).tolist()
     [[False, True], [True, False]]
     """
-    counts = count_answers(responses)
+    counts = responses.count_labels()
     if not is_of_rules(counts):
         return None
     return rows_of_rules(counts, *count_agreement(responses))
@@ -140,11 +87,6 @@ def rows_of_rules(counts: Offsets, agree: Floats, asked: Floats) -> Mask:
     rows = np.repeat(fixed[:, None], counts.shape[1], axis=1)
     rows[fixed, class_of[fixed]] = False
     return rows
-
-
-def count_answers(responses: Responses) -> Offsets:
-    """Return how often each worker gave each label, (n_workers, n_classes)."""
-    return responses.count_labels()
 
 
 def one_class_voters(counts: Offsets) -> Codes:
