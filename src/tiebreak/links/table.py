@@ -50,7 +50,7 @@ class Links:
     tasks[i] names task i, in order of first appearance. A link without `weight` (nan, or None for
     all) is hard: it holds. A weight > 0 is the log-odds that the link is right. `who` says where a
     link comes from, in codes of `sources`. `row` is the row of the source each came from.
-    `duplicate` says which must-links join copies of one task (`sampling.py`); None: none does.
+    `duplicate` says which must-links join copies of one task (`columns.py`); None: none does.
 
     >>> Links.from_pairs(must=[("a", "b")], cannot=[("b", "c")])
     Links(1 must, 1 cannot, 3 tasks)
