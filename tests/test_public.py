@@ -105,6 +105,30 @@ def test_asking_for_help_is_light() -> None:
     assert not imported & HEAVY
 
 
+UNLOADED = {  # by a fit whose links have no loop, tie no three tasks, and hold for sure; no gold
+    *("inference.exact_links.elimination_order", "inference.exact_links.starts"),
+    *("inference.link_errors.learnt", "inference.link_errors.suspect", "inference.mean_field"),
+    *("inference.overturned", "inference.worker_models.one_class"),
+    *("link_graph.chains", "link_graph.colouring", "links.check"),
+}
+
+
+def test_a_fit_loads_only_what_it_needs() -> None:
+    script = """
+import sys, tiebreak as tb
+votes = [("a", "ann", "x"), ("b", "ann", "y"), ("b", "bob", "x"), ("c", "bob", "z")]
+links = tb.Links.from_rows([("a", "b", "cannot"), ("b", "c", "cannot"), {more}])
+tb.VariationalBayes().fit(votes, links=links{gold})
+print(*sorted(name.removeprefix("tiebreak.") for name in sys.modules))
+"""
+    plain = run_python("-W", "ignore", "-c", script.format(more="", gold=""))
+    assert plain.returncode == 0, plain.stderr
+    assert not UNLOADED & set(plain.stdout.split())
+    more = script.format(more='("a", "c", "cannot")', gold=', gold={"a": "x"}')
+    loaded = set(run_python("-W", "ignore", "-c", more).stdout.split())
+    assert {"inference.overturned", "inference.exact_links.starts"} <= loaded
+
+
 def test_a_small_fit_compiles_nothing() -> None:
     votes = "[('a', 'ann', 'x'), ('b', 'ann', 'y'), ('b', 'bob', 'x')]"
     links = "tb.Links.from_pairs(cannot=[('a', 'b')])"
