@@ -57,7 +57,7 @@ class ExactLinks:
     n_classes: int
     backend: Backend
     n_threads: int = 1
-    takes_everyone: bool = False  # tasks without links too: see `pool.pool`
+    takes_everyone: bool = False  # tasks without links too: see `place.pool`
     unit: Codes | None = None  # (n_tasks,) equal for copies of one task; None: there are none
     plan: Plan = field(init=False)
     pool: Pool = field(init=False)
