@@ -108,7 +108,7 @@ def look_at(responses: Responses) -> dict[str, Any]:
     """Count what was read."""
     import numpy as np
 
-    from tiebreak.ids.folding import variants
+    from tiebreak.ids import variants
 
     votes = np.diff(responses.start)
     n_of_class = np.bincount(responses.label_of_each(), minlength=responses.n_classes)

@@ -68,7 +68,7 @@ def evaluate(
 
 def warn_of_forms(labels: Labels, gold: Gold) -> None:
     """Say that labels and gold share no class, but would if case and spaces did not count."""
-    from tiebreak.ids.folding import fold
+    from tiebreak.ids import fold
 
     said = set(labels.classes)
     known = set(gold.classes)

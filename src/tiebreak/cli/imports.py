@@ -100,9 +100,9 @@ def open_with_responses(
     other tables. A plain table shares with them.
     """
     from tiebreak import files
+    from tiebreak.files.columns import RESPONSES
     from tiebreak.files.content import is_packed
     from tiebreak.files.formats import import_options, import_table, locate
-    from tiebreak.files.schemas import RESPONSES
 
     named = {} if columns is None else split_pairs("--columns", columns)
     if is_packed(responses):

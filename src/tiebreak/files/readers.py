@@ -10,17 +10,17 @@ import numpy as np
 
 from tiebreak import ids
 from tiebreak.errors import InputError, note
-from tiebreak.files import schemas
-from tiebreak.files.columns import Schema
+from tiebreak.files.columns import GOLD, LABELS, LINKS, RESPONSES, TASKS, Schema
 from tiebreak.files.content import is_packed
-from tiebreak.files.doubts import note_odd_classes
 from tiebreak.files.formats import FormatOptions, import_gold, import_options, import_table
-from tiebreak.files.response_building import build, like
-from tiebreak.files.response_columns import (
+from tiebreak.files.response_table import (
     ResponseColumns,
+    build,
     default_repeats,
     find_response_columns,
     has_soft_votes,
+    like,
+    note_odd_classes,
     tell_order,
 )
 from tiebreak.files.sources import ColumnNames, columns_table, is_column, load_table
@@ -135,7 +135,7 @@ def read_export(
 
         return Export(_extended(read_packed(source), tasks, classes), None)
     choices = import_options(columns, options)
-    imported = import_table(source, format, choices, schemas.RESPONSES.names)
+    imported = import_table(source, format, choices, RESPONSES.names)
     table = imported.table
     if not imported.is_named and has_soft_votes(table, columns):
         from tiebreak.files.soft_votes import read_soft_votes
@@ -214,7 +214,7 @@ def read_links(
     """
     if isinstance(source, Links):
         return source
-    table, found = load_table(source, schemas.LINKS, columns, format, allow_empty=True)
+    table, found = load_table(source, LINKS, columns, format, allow_empty=True)
     return Links.from_columns(
         found["left"],
         found["right"],
@@ -252,8 +252,8 @@ def read_gold(
     source, known = import_gold(source, format, import_options(columns, {"question": question}))
     if known is not None:
         return Gold.from_dict(known)
-    unfolded = _unfolded(source, schemas.GOLD)
-    table, found = load_table(unfolded, schemas.GOLD, columns, format, allow_empty=True)
+    unfolded = _unfolded(source, GOLD)
+    table, found = load_table(unfolded, GOLD, columns, format, allow_empty=True)
     return Gold.from_columns(found["task"], found["label"], source=table.source)
 
 
@@ -272,7 +272,7 @@ def read_labels(
     """
     if isinstance(source, Labels):
         return source
-    table, found = load_table(_unfolded(source, schemas.LABELS), schemas.LABELS, columns, format)
+    table, found = load_table(_unfolded(source, LABELS), LABELS, columns, format)
     from tiebreak.files.probability_columns import as_probabilities, read_classes
 
     task_code, tasks = _complete("task", found["task"], table)
@@ -301,7 +301,7 @@ def read_tasks(source: Any, *, columns: ColumnNames | None = None) -> Column:
     ['a', 'b']
     """
     if _is_table(source):
-        table, found = load_table(source, schemas.TASKS, columns, None)
+        table, found = load_table(source, TASKS, columns, None)
         column = found["task"]
     else:
         column = clean("task", source)

@@ -1,22 +1,52 @@
-"""Sources: whatever the caller has (path, frame, columns, rows) becomes a table."""
+"""Sources: whatever the caller has (path, frame, columns, rows) becomes a table.
+
+The tables of one job are opened together, so that one list of column names serves them all.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tiebreak.errors import InputError
-from tiebreak.files.columns import Schema, find_columns
-from tiebreak.files.content import Content, format_of, read_content
+from tiebreak.errors import InputError, OptionError, note
+from tiebreak.files.columns import (
+    GOLD,
+    LABELS,
+    LINKS,
+    SELECTION,
+    SYSTEMS,
+    TASKS,
+    TEXTS,
+    WITH_EXTRAS,
+    Schema,
+    find_columns,
+    has_column,
+)
+from tiebreak.files.content import Content, format_of, is_packed, read_content
 from tiebreak.files.delimited import delimited_table
-from tiebreak.files.doubts import note_matrix, stripped
-from tiebreak.files.table import Table
+from tiebreak.files.table import Table, stripped
 from tiebreak.ids import Column, is_arrow
 
 ColumnNames = Mapping[str, object]
+Read = TypeVar("Read")
+
+SCHEMAS = {
+    "responses": WITH_EXTRAS,
+    "labels": LABELS,
+    "links": LINKS,
+    "gold": GOLD,
+    "given": GOLD,
+    "truth": GOLD,
+    "tasks": TASKS,
+    "among": TASKS,
+    "texts": TEXTS,
+    "systems": SYSTEMS,
+    "selection": SELECTION,
+}
+MATRIX_VALUES = 20  # distinct whole numbers, at most, in each column of a matrix of labels
 
 
 def as_table(
@@ -44,7 +74,7 @@ def as_table(
             "polars, pyarrow, DuckDB), a dictionary of columns or a list of rows."
         )
     if isinstance(source, np.ndarray):
-        note_matrix(source)
+        _note_matrix(source)
     rows = source.tolist() if isinstance(source, np.ndarray) else list(source)
     return _from_rows(rows, row_names, n_needed)
 
@@ -62,6 +92,62 @@ def load_table(
     positions = find_columns(table, schema, columns)
     read = stripped(table, table.read(list(positions.values()), allow_empty=allow_empty))
     return table, dict(zip(positions, read, strict=True))
+
+
+class OpenTable(NamedTuple):
+    """A table, or packed responses, with the names that the caller gave its columns."""
+
+    source: Any
+    columns: dict[str, object]
+    options: dict[str, Any] = {}  # noqa: RUF012 - of the reader, such as a format; never changed
+
+    def read(self, reader: Callable[..., Read], **options: Any) -> Read:
+        """Read the table with one of the readers of this room."""
+        return reader(self.source, columns=self.columns, **self.options, **options)
+
+
+def open_tables(sources: Mapping[str, Any], columns: Mapping[str, object]) -> dict[str, OpenTable]:
+    """Open tables, by what they hold (see SCHEMAS), and share out the names of columns.
+
+    A name goes to each table that has a use for it and a column of that name. One that no table
+    has goes to the first that could use it, whose reader then says what is wrong. Sources that
+    are None are left out; a key that no table can use is refused.
+
+    Examples
+    --------
+    >>> responses = {"item": ["a"], "worker": ["ann"], "label": ["cat"]}
+    >>> gold = {"task": ["a"], "truth": ["cat"]}
+    >>> opened = open_tables({"responses": responses, "gold": gold}, {"task": "item"})
+    >>> opened["responses"].columns, opened["gold"].columns
+    ({'task': 'item'}, {})
+    """
+    opened = {
+        what: OpenTable(source if is_packed(source) else _open(source, SCHEMAS[what]), {})
+        for what, source in sources.items()
+        if source is not None
+    }
+    tables = {what: each for what, each in opened.items() if isinstance(each.source, Table)}
+    for role, name in columns.items():
+        users = [each for what, each in tables.items() if role in SCHEMAS[what].names]
+        if not users:
+            raise _without_use(role, tables)
+        holders = [each for each in users if has_column(each.source, str(name))]
+        for each in holders or users[:1]:
+            each.columns[role] = name
+    return opened
+
+
+def _open(source: Any, schema: Schema) -> Table:
+    return as_table(source, schema.names, len(schema.needed))
+
+
+def _without_use(role: str, tables: Mapping[str, OpenTable]) -> OptionError:
+    if not tables:
+        return OptionError(
+            "columns (--columns) names columns of tables; packed responses have none. Leave it out."
+        )
+    allowed = dict.fromkeys(name for what in tables for name in SCHEMAS[what].names)
+    return OptionError.unknown("columns: the key", role, tuple(allowed))
 
 
 def columns_table(columns: Mapping[Any, Column]) -> Table:
@@ -149,3 +235,14 @@ def _from_rows(rows: list[Any], row_names: Sequence[str], n_needed: int) -> Tabl
     padded = ((*row, *(None,) * (width - len(row))) for row in rows)
     columns = [list(column) for column in zip(*padded, strict=True)] or [[] for _ in range(width)]
     return columns_table(dict(zip(row_names, columns, strict=False)))
+
+
+def _note_matrix(rows: np.ndarray[Any, Any]) -> None:
+    """Say that a matrix of few whole numbers is read as rows of task, worker, label."""
+    if rows.ndim != 2 or rows.shape[1] != 3 or rows.dtype.kind not in "iu" or not len(rows):
+        return
+    if all(len(np.unique(rows[:, i])) <= MATRIX_VALUES for i in range(3)):
+        note(
+            f"An array of shape {rows.shape} is read as rows of task, worker, label. If its "
+            "columns are workers and its values labels, pass one row per answer."
+        )

@@ -8,7 +8,7 @@ import numpy as np
 
 from tiebreak.ids.table import Column, Ids, is_arrow, is_missing
 from tiebreak.kernels.layout import Floats, Mask, Offsets
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 SHOWN_VALUES = 3
 

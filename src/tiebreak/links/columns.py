@@ -12,7 +12,7 @@ from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.ids.numbers import as_numbers, offenders
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.links.sampling import DUPLICATE, PAIR, UNSAID, Said
-from tiebreak.source import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source
 
 DUPLICATE_WORDS = frozenset({"duplicate", "duplicates", "copy"})
 PAIR_WORDS = frozenset({"same", "different"})  # answers about a pair

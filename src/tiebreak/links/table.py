@@ -29,7 +29,7 @@ from tiebreak.links.columns import (
     show_weights,
 )
 from tiebreak.links.sampling import Said, Sampling, duplicates, guess
-from tiebreak.source import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source
 
 if TYPE_CHECKING:
     from tiebreak.links.closed import ClosedLinks

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from tiebreak.errors import InputError, note
-from tiebreak.files.columns import squashed
+from tiebreak.files.columns import TASK, squashed
 from tiebreak.files.formats.protocol import Imported
 from tiebreak.files.formats.rows import RecordFinder, RecordSource, table_of
-from tiebreak.files.schemas import TASK
 from tiebreak.files.table import Table
 from tiebreak.ids import is_arrow
 
