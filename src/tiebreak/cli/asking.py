@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, option_parameter, with_options
-from tiebreak.cli.imports import Question, format_choices
-from tiebreak.cli.options import (
+from tiebreak.cli.arguments import (
+    STANDARD,
+    Seed,
+    option_parameter,
+    split_list,
+    split_pairs,
+    with_options,
+)
+from tiebreak.cli.model_options import LinkError, error_rate
+from tiebreak.cli.tables import (
     AmongFile,
     Columns,
     GoldFile,
     InputTables,
-    LinkError,
     LinksFile,
-    QuestionCosts,
-    Seed,
+    Question,
     TasksFile,
-    costs_given,
-    error_rate,
-    kinds_given,
+    format_choices,
     read_inputs,
 )
 from tiebreak.errors import OptionError
@@ -49,8 +52,18 @@ Wording = Annotated[
 ClassTexts = Annotated[
     str | None, typer.Option(help="Table of class, text: what each means.", metavar="FILE")
 ]
+Strategy = Annotated[
+    Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
+]
+QuestionKinds = Annotated[
+    str | None,
+    typer.Option("--kinds", help="What may be asked: same, label, is, vote.", metavar="A,B,…"),
+]
+QuestionCosts = Annotated[
+    str | None,
+    typer.Option(help="What a question costs: label=2,same=1; or time.", metavar="PAIRS"),
+]
 Batch = Annotated[int, typer.Option(help="Answers between two fits.", metavar="N", min=1)]
-PARAMETER = "asking"  # of a command: what it gets is built from the options below
 
 
 class Asking(NamedTuple):
@@ -141,4 +154,24 @@ def takes_asking_options(command: Callable[..., None]) -> Callable[..., None]:
         option_parameter("question", Question),
         option_parameter("seed", Seed),
     ]
-    return with_options(command, PARAMETER, made, Asking)
+    return with_options(command, "asking", made, Asking)
+
+
+def kinds_given(kinds: str | None) -> tuple[str, ...] | None:
+    """Read --kinds; None where it is not given."""
+    return None if kinds is None else tuple(split_list(kinds))
+
+
+def costs_given(costs: str | None) -> dict[str, float] | None:
+    """Read --question-costs, kind=cost for each kind; None where it is not given."""
+    if costs is None:
+        return None
+    found = {}
+    for kind, cost in split_pairs("--question-costs", costs).items():
+        try:
+            found[kind] = float(str(cost))
+        except ValueError:
+            raise typer.BadParameter(
+                f"--question-costs: the cost of {kind} must be a number; got {cost!r}."
+            ) from None
+    return found

@@ -11,8 +11,7 @@ import typer
 
 from tiebreak.cli.arguments import check_files, split_list
 from tiebreak.cli.errors import stages
-from tiebreak.cli.imports import takes_import_options
-from tiebreak.cli.options import (
+from tiebreak.cli.tables import (
     Classes,
     Columns,
     GoldFile,
@@ -21,6 +20,7 @@ from tiebreak.cli.options import (
     ResponsesFile,
     TasksFile,
     read_inputs,
+    takes_import_options,
 )
 from tiebreak.wording import counted, first_few
 

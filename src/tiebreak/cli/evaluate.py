@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import check_files
-from tiebreak.cli.options import Columns, open_files, read_if_given
+from tiebreak.cli.tables import Columns, open_files, read_if_given
 from tiebreak.errors import note
 from tiebreak.wording import first_few
 

@@ -1,21 +1,19 @@
-"""Options of the models: what a command line says about the estimator, and the estimator of it."""
+"""Options of the model: what a command line says about the estimator and about links.
+
+Options of links are derived from `tiebreak.options`, where each is said once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import Field, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from tiebreak.cli.arguments import (
-    number_or,
-    option_parameter,
-    trusted_workers,
-    with_options,
-    workers_named,
-)
-from tiebreak.cli.link_options import flags_of
-from tiebreak.cli.options import Seed
+from tiebreak.cli.arguments import Seed, number_or, option_parameter, split_list, with_options
+from tiebreak.options import LINK_OPTIONS, LinkOptions
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
@@ -45,7 +43,8 @@ ESTIMATORS = {
     "auto": "Auto",
     "gibbs": "GibbsSampler",
 }
-PARAMETER = "model_options"  # of a command: what it gets is built from the options below
+INFERENCE = "--link-inference"
+TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
 
 Method = Literal["vb", "ds", "mv", "pool", "auto", "gibbs"]
 WorkerModelName = Literal[
@@ -125,7 +124,7 @@ def takes_model_options(command: Callable[..., None]) -> Callable[..., None]:
         option_parameter("draws", Draws),
         option_parameter("seed", Seed),
     ]
-    return with_options(command, PARAMETER, made, gather)
+    return with_options(command, "model_options", made, gather)
 
 
 def gather(
@@ -154,6 +153,33 @@ def gather(
     return {name: value for name, value in chosen.items() if value is not None}
 
 
+def trusted_workers(text: str) -> dict[str, float]:
+    """Read NAME or NAME=COUNT, with commas between: right answers that each starts with.
+
+    >>> trusted_workers("ann,bob=20")
+    {'ann': 50.0, 'bob': 20.0}
+    """
+    trust = {}
+    for part in split_list(text):
+        name, equals, count = part.rpartition("=") if "=" in part else (part, "", "")
+        try:
+            trust[name] = float(count) if equals else TRUST
+        except ValueError:
+            raise typer.BadParameter(
+                f"--trust takes NAME or NAME=COUNT, such as ann=50; got {part!r}."
+            ) from None
+    return trust
+
+
+def workers_named(text: str) -> list[str] | bool:
+    """Read workers by name, or `all`.
+
+    >>> workers_named("rule1, rule2"), workers_named("all")
+    (['rule1', 'rule2'], True)
+    """
+    return True if text.strip() == "all" else split_list(text)
+
+
 def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
     """Make the estimator with the options that were chosen; refuse those it does not have."""
     from tiebreak import inference
@@ -169,3 +195,116 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
     if unknown:
         raise typer.BadParameter(f"--method {method} has no {', '.join(unknown)}. Leave it out.")
     return estimator.set_params(**chosen)
+
+
+class Flag(NamedTuple):
+    """One option of the command line, and the field that it sets."""
+
+    kind: type[LinkOptions]
+    field: Field[Any]
+
+    @property
+    def name(self) -> str:
+        """How the command line spells it."""
+        return str(self.field.metadata["flag"])
+
+    @property
+    def argument(self) -> str:
+        """The name of the command's parameter."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+    def parameter(self) -> inspect.Parameter:
+        """Return the parameter of a command that typer makes the option from."""
+        metadata = self.field.metadata
+        metavar = metadata["number"] or "|".join(metadata["words"])
+        option = typer.Option(self.name, help=metadata["help"], metavar=metavar)
+        annotation = Annotated[str | None, option]
+        return option_parameter(self.argument, annotation)
+
+    def read(self, text: str) -> float | str | None:
+        """Read what was given: a number, or one of the words."""
+        metadata = self.field.metadata
+        if metadata["number"]:
+            return number_or(metadata["words"], self.name, text)
+        if text not in metadata["words"]:
+            raise typer.BadParameter(
+                f"{self.name} takes {' or '.join(metadata['words'])}; got {text!r}."
+            )
+        return text
+
+
+def flags() -> Iterator[Flag]:
+    """Return every option of links that the command line has."""
+    for kind in LINK_OPTIONS.values():
+        for each in fields(kind):
+            if "flag" in each.metadata:
+                yield Flag(kind, each)
+
+
+def takes_link_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one option for each field; it gets what they say as `link_options`."""
+
+    def gather(**given: Any) -> LinkOptions | None:
+        inference = given.pop(made[0].name)
+        return read_link_options(inference, {flag: given[flag.argument] for flag in flags()})
+
+    made = [_inference(), *(flag.parameter() for flag in flags())]
+    return with_options(command, "link_options", made, gather)
+
+
+def _inference() -> inspect.Parameter:
+    option = typer.Option(INFERENCE, help="exact, or mean-field (the paper's).", metavar="NAME")
+    return option_parameter("link_inference", Annotated[str | None, option])
+
+
+def read_link_options(inference: str | None, texts: dict[Flag, str | None]) -> LinkOptions | None:
+    """Return the options that were given, None where none was; refuse those of the other kind."""
+    if inference is not None and inference not in LINK_OPTIONS:
+        raise typer.BadParameter(
+            f"{INFERENCE} takes {' or '.join(LINK_OPTIONS)}; got {inference!r}."
+        )
+    kind = LINK_OPTIONS[inference or "exact"]
+    given = {flag: text for flag, text in texts.items() if text is not None}
+    for flag in given:
+        if flag.kind is not kind:
+            raise typer.BadParameter(f"{flag.name} is for {INFERENCE} {flag.kind.name}.")
+    if inference is None and not given:
+        return None
+    values: dict[str, Any] = {flag.field.name: flag.read(text) for flag, text in given.items()}
+    return kind(**values)
+
+
+def refuse_without_links(
+    links: str | None, options: LinkOptions | None, on_contradiction: str | None
+) -> None:
+    """Refuse options of links where there are none."""
+    if not links and (options or on_contradiction):
+        unused = flags_of(options) if options else ["--on-contradiction"]
+        raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
+
+
+def flags_of(options: LinkOptions) -> list[str]:
+    """Return the options of the command line that say this."""
+    is_default = isinstance(options, LINK_OPTIONS["exact"])
+    said = [] if is_default else [INFERENCE]
+    for flag in flags():
+        is_own = isinstance(options, flag.kind)
+        if is_own and getattr(options, flag.field.name) != flag.field.default:
+            said.append(flag.name)
+    return said or [INFERENCE]
+
+
+def error_flag() -> Flag:
+    """Return --link-error, which commands without other options of links have too."""
+    return next(flag for flag in flags() if flag.field.name == "error")
+
+
+LinkError = Annotated[
+    str | None,
+    typer.Option(help=error_flag().field.metadata["help"], metavar="RATE"),
+]
+
+
+def error_rate(link_error: str | None) -> float | str | None:
+    """Read --link-error: a rate, or a word that the model knows."""
+    return None if link_error is None else error_flag().read(link_error)

@@ -7,17 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD
+from tiebreak.cli.arguments import STANDARD, Quiet
 from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.imports import takes_import_options
-from tiebreak.cli.options import (
+from tiebreak.cli.tables import (
     Classes,
     Columns,
-    Quiet,
     Repeats,
     ResponsesFile,
     TasksFile,
     read_inputs,
+    takes_import_options,
 )
 
 SUFFIX = ".tb"

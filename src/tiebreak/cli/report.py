@@ -7,27 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files
+from tiebreak.cli.arguments import STANDARD, Force, Quiet, Seed, check_files
 from tiebreak.cli.errors import print_message, stages
-from tiebreak.cli.imports import FormatName, Question, format_choices, texts_of_export
 from tiebreak.cli.judging import Accepts, SystemsFile, require_both
-from tiebreak.cli.link_options import refuse_without_links, takes_link_options
-from tiebreak.cli.model_options import WorkerModelName
-from tiebreak.cli.options import (
+from tiebreak.cli.model_options import WorkerModelName, refuse_without_links, takes_link_options
+from tiebreak.cli.tables import (
     Classes,
     Columns,
     FoldLabels,
-    Force,
+    FormatName,
     GoldFile,
     InputTables,
     LinkSampling,
     LinksFile,
-    Quiet,
+    Question,
     Repeats,
     ResponsesFile,
-    Seed,
     TasksFile,
+    format_choices,
     read_inputs,
+    texts_of_export,
 )
 
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from tiebreak import ids
 from tiebreak.errors import InputError, note
 from tiebreak.files.columns import GOLD, LABELS, LINKS, RESPONSES, TASKS, Schema
 from tiebreak.files.content import is_packed
-from tiebreak.files.formats import FormatOptions, import_gold, import_options, import_table
 from tiebreak.files.response_table import (
     ResponseColumns,
     build,
@@ -23,7 +21,14 @@ from tiebreak.files.response_table import (
     note_odd_classes,
     tell_order,
 )
-from tiebreak.files.sources import ColumnNames, columns_table, is_column, load_table
+from tiebreak.files.sources import (
+    ColumnNames,
+    columns_table,
+    is_column,
+    is_file,
+    load_table,
+    open_own,
+)
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Column, Ids
@@ -31,6 +36,9 @@ from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Labels
 from tiebreak.links import Links, Sampling, as_must, as_said
 from tiebreak.responses import Repeats, Responses
+
+if TYPE_CHECKING:
+    from tiebreak.files.formats import FormatOptions
 
 
 class Export(NamedTuple):
@@ -134,30 +142,48 @@ def read_export(
         from tiebreak.files.packed import read_packed
 
         return Export(_extended(read_packed(source), tasks, classes), None)
-    choices = import_options(columns, options)
-    imported = import_table(source, format, choices, RESPONSES.names)
+    if format is None and not options:
+        source = open_own(source)
+        if isinstance(source, Table):
+            return _read_plain(source, columns, {}, repeats, tasks, classes)
+    from tiebreak.files.formats import import_options, import_table
+
+    imported = import_table(source, format, import_options(columns, options), RESPONSES.names)
     table = imported.table
-    if not imported.is_named and has_soft_votes(table, columns):
-        from tiebreak.files.soft_votes import read_soft_votes
-
-        return Export(_extended(read_soft_votes(table, columns), tasks, classes), None)
-    found = find_response_columns(
-        table,
-        None if imported.is_named else columns,
-        options.get("task_columns"),
-        options.get("worker_columns"),
-    )
-    if choices.multi_label and not imported.is_named:
-        from tiebreak.files.multi_label import split_labels
-
-        table = split_labels(table, found, choices).table
-        found = find_response_columns(table, None)
+    if not imported.is_named:
+        return _read_plain(table, columns, options, repeats, tasks, classes)
+    composed = options.get("task_columns"), options.get("worker_columns")
+    found = find_response_columns(table, None, *composed)
     responses = _responses_of(table, found, repeats or default_repeats(found), tasks, classes)
     known = Gold.from_dict(imported.gold) if imported.gold else None
     if known is not None:  # a task may be known and have no other answer
         responses = responses.with_tasks(known.tasks)
-    understood = None if imported.is_named else found.understood(table)
-    return Export(responses, known, understood, imported.form)
+    return Export(responses, known, form=imported.form)
+
+
+def _read_plain(
+    table: Table,
+    columns: ColumnNames | None,
+    options: FormatOptions,
+    repeats: Repeats | None,
+    tasks: Any,
+    classes: Iterable[Any] | None,
+) -> Export:
+    """Read responses of a plain table, whose columns are found by their names."""
+    if has_soft_votes(table, columns):
+        from tiebreak.files.soft_votes import read_soft_votes
+
+        return Export(_extended(read_soft_votes(table, columns), tasks, classes), None)
+    composed = options.get("task_columns"), options.get("worker_columns")
+    found = find_response_columns(table, columns, *composed)
+    if options.get("multi_label"):
+        from tiebreak.files.formats import import_options
+        from tiebreak.files.multi_label import split_labels
+
+        table = split_labels(table, found, import_options(columns, options)).table
+        found = find_response_columns(table, None)
+    responses = _responses_of(table, found, repeats or default_repeats(found), tasks, classes)
+    return Export(responses, None, found.understood(table))
 
 
 def _responses_of(
@@ -249,9 +275,13 @@ def read_gold(
     """
     if isinstance(source, Gold):
         return source
-    source, known = import_gold(source, format, import_options(columns, {"question": question}))
-    if known is not None:
-        return Gold.from_dict(known)
+    if is_file(source):
+        from tiebreak.files.formats import import_gold, import_options
+
+        options = import_options(columns, {"question": question})
+        source, known = import_gold(source, format, options)
+        if known is not None:
+            return Gold.from_dict(known)
     unfolded = _unfolded(source, GOLD)
     table, found = load_table(unfolded, GOLD, columns, format, allow_empty=True)
     return Gold.from_columns(found["task"], found["label"], source=table.source)
@@ -325,7 +355,7 @@ def _unfolded(source: Any, schema: Schema) -> Any:
 
 def _is_table(source: Any) -> bool:
     """Tell a path, a frame or a list of objects from a plain column of ids."""
-    if isinstance(source, str | os.PathLike | Mapping) or hasattr(source, "read"):
+    if isinstance(source, Table | Mapping) or is_file(source):
         return True
     if isinstance(source, list) and source and isinstance(source[0], Mapping):
         return True

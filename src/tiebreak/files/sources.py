@@ -6,6 +6,7 @@ The tables of one job are opened together, so that one list of column names serv
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,7 +26,7 @@ from tiebreak.files.columns import (
     find_columns,
     has_column,
 )
-from tiebreak.files.content import Content, format_of, is_packed, read_content
+from tiebreak.files.content import BYTE_ORDER_MARK, Content, format_of, is_packed, read_content
 from tiebreak.files.delimited import delimited_table
 from tiebreak.files.table import Table, stripped
 from tiebreak.ids import Column, is_arrow
@@ -46,6 +47,11 @@ SCHEMAS = {
     "systems": SYSTEMS,
     "selection": SELECTION,
 }
+OWN_COLUMNS = frozenset(  # no tool has a file of these columns alone
+    ("task", "worker", "label", "weight", "run", "order", "group", "confidence")
+)
+DELIMITER = re.compile("[,\t;|]")
+LONGEST_HEADER = 1 << 10
 MATRIX_VALUES = 20  # distinct whole numbers, at most, in each column of a matrix of labels
 
 
@@ -61,7 +67,7 @@ def as_table(
         return source
     if isinstance(source, Content):
         return _from_content(source, format)
-    if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
+    if is_file(source):
         return _from_content(read_content(source), format)
     if isinstance(source, Mapping):
         return columns_table(source)
@@ -77,6 +83,34 @@ def as_table(
         _note_matrix(source)
     rows = source.tolist() if isinstance(source, np.ndarray) else list(source)
     return _from_rows(rows, row_names, n_needed)
+
+
+def is_file(source: Any) -> bool:
+    """Tell a path or an open file; a table can be read too, but by columns."""
+    if isinstance(source, Table):
+        return False
+    return isinstance(source, str | os.PathLike) or hasattr(source, "read")
+
+
+def open_own(source: Any) -> Any:
+    """Return the table of a delimited file that has columns of our own names only.
+
+    Such a file is no tool's, so that no format need be asked. Any other file is returned open, as
+    standard input can be read once only; what is no file stays as it is.
+    """
+    if is_file(source):
+        source = read_content(source)
+    if isinstance(source, Content) and own_columns(source):
+        return _from_content(source, None)
+    return source
+
+
+def own_columns(content: Content) -> tuple[str, ...]:
+    """Return the columns of a delimited file that has our own names only; nothing of all else."""
+    line, end, _ = bytes(content.data[:LONGEST_HEADER]).partition(b"\n")
+    text = line.removeprefix(BYTE_ORDER_MARK).decode("utf-8", errors="replace")
+    names = tuple(name.strip() for name in DELIMITER.split(text))
+    return names if end and OWN_COLUMNS.issuperset(names) else ()
 
 
 def load_table(
