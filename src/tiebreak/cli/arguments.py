@@ -30,16 +30,6 @@ ClusterAddress = Annotated[
         "--cluster", help="Fit shards on Dask: tcp://HOST:8786, or local:N.", metavar="ADDRESS"
     ),
 ]
-OutOfCore = Annotated[
-    bool, typer.Option("--out-of-core", help="Fit shards one by one, mapped from the disk.")
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Of shards: go on where a fit was broken off.")
-]
-UnitCount = Annotated[
-    int | None,
-    typer.Option("--units", help="Of shards: runs that are added up apart.", metavar="N", min=1),
-]
 
 
 def split_list(text: str) -> list[str]:
@@ -110,6 +100,13 @@ def option_parameter(name: str, annotation: Any, default: Any = None) -> inspect
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
+def new_option(
+    name: str, kind: Any, help: str, *flags: str, default: Any = None, **more: Any
+) -> inspect.Parameter:
+    """Make a parameter for `with_options` of an option that only one group has."""
+    return option_parameter(name, Annotated[kind, typer.Option(*flags, help=help, **more)], default)
+
+
 class Partitions(NamedTuple):
     """What was chosen about partitions."""
 
@@ -133,15 +130,25 @@ class Partitions(NamedTuple):
         return {"--resume": self.resume, "--units": self.units}
 
 
+PARTITION_OPTIONS = (
+    option_parameter("cluster", ClusterAddress),
+    new_option(
+        "out_of_core",
+        bool,
+        "Fit shards one by one, mapped from the disk.",
+        "--out-of-core",
+        default=False,
+    ),
+    new_option(
+        "resume", bool, "Of shards: go on where a fit was broken off.", "--resume", default=False
+    ),
+    new_option("units", int | None, "Of shards: runs that are added up apart.", metavar="N", min=1),
+)
+
+
 def takes_cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options about partitions; it gets what they say as `partitions`."""
-    made = [
-        option_parameter("cluster", ClusterAddress),
-        option_parameter("out_of_core", OutOfCore, default=False),
-        option_parameter("resume", Resume, default=False),
-        option_parameter("units", UnitCount),
-    ]
-    return with_options(command, "partitions", made, Partitions)
+    return with_options(command, "partitions", PARTITION_OPTIONS, Partitions)
 
 
 def refuse_unused(where: str, unused: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import typer
 from tiebreak.cli.arguments import (
     STANDARD,
     Seed,
+    new_option,
     option_parameter,
     split_list,
     split_pairs,
@@ -38,20 +39,6 @@ SessionFile = Annotated[
 NamedResponses = Annotated[
     str, typer.Argument(help="Table of task, worker, label.", metavar="RESPONSES")
 ]
-Budget = Annotated[
-    int | None,
-    typer.Option(help="Stop after so many answers, all runs counted.", metavar="N", min=0),
-]
-Target = Annotated[
-    float | None,
-    typer.Option(help="Stop when this share of labels should be right.", metavar="P"),
-]
-Wording = Annotated[
-    str | None, typer.Option(help="The same in what sense: 'the same intent'.", metavar="TEXT")
-]
-ClassTexts = Annotated[
-    str | None, typer.Option(help="Table of class, text: what each means.", metavar="FILE")
-]
 Strategy = Annotated[
     Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
 ]
@@ -63,7 +50,6 @@ QuestionCosts = Annotated[
     str | None,
     typer.Option(help="What a question costs: label=2,same=1; or time.", metavar="PAIRS"),
 ]
-Batch = Annotated[int, typer.Option(help="Answers between two fits.", metavar="N", min=1)]
 
 
 class Asking(NamedTuple):
@@ -136,25 +122,31 @@ class Asking(NamedTuple):
         )
 
 
+ASKING_OPTIONS = (
+    option_parameter("links", LinksFile),
+    option_parameter("gold", GoldFile),
+    option_parameter("tasks", TasksFile),
+    option_parameter("among", AmongFile),
+    new_option(
+        "budget", int | None, "Stop after so many answers, all runs counted.", metavar="N", min=0
+    ),
+    new_option(
+        "target", float | None, "Stop when this share of labels should be right.", metavar="P"
+    ),
+    option_parameter("question_costs", QuestionCosts),
+    new_option("wording", str | None, "The same in what sense: 'the same intent'.", metavar="TEXT"),
+    new_option("class_texts", str | None, "Table of class, text: what each means.", metavar="FILE"),
+    new_option("batch", int, "Answers between two fits.", default=20, metavar="N", min=1),
+    option_parameter("link_error", LinkError),
+    option_parameter("columns", Columns),
+    option_parameter("question", Question),
+    option_parameter("seed", Seed),
+)
+
+
 def takes_asking_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of asking; it gets what they say as `asking`."""
-    made = [
-        option_parameter("links", LinksFile),
-        option_parameter("gold", GoldFile),
-        option_parameter("tasks", TasksFile),
-        option_parameter("among", AmongFile),
-        option_parameter("budget", Budget),
-        option_parameter("target", Target),
-        option_parameter("question_costs", QuestionCosts),
-        option_parameter("wording", Wording),
-        option_parameter("class_texts", ClassTexts),
-        option_parameter("batch", Batch, default=20),
-        option_parameter("link_error", LinkError),
-        option_parameter("columns", Columns),
-        option_parameter("question", Question),
-        option_parameter("seed", Seed),
-    ]
-    return with_options(command, "asking", made, Asking)
+    return with_options(command, "asking", ASKING_OPTIONS, Asking)
 
 
 def kinds_given(kinds: str | None) -> tuple[str, ...] | None:

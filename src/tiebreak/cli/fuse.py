@@ -30,19 +30,15 @@ from tiebreak.cli.model_options import (
 )
 from tiebreak.cli.summary import describe, summarise
 from tiebreak.cli.tables import (
-    Classes,
-    Columns,
     FoldLabels,
     GoldFile,
-    Imports,
     InputTables,
     LinkSampling,
     LinksFile,
-    Repeats,
+    Reading,
     ResponsesFile,
     TasksFile,
-    read_inputs,
-    takes_import_options,
+    takes_reading_options,
 )
 from tiebreak.options import MeanFieldOptions
 
@@ -52,28 +48,10 @@ if TYPE_CHECKING:
 
 USES_LINKS = ("vb", "pool", "auto", "gibbs")
 
-CostMatrixFile = Annotated[
-    str | None,
-    typer.Option(help="What decisions cost: truth, one column each.", metavar="FILE"),
-]
-ExpertList = Annotated[
-    str | None, typer.Option(help="Where to write whom an expert sees first.", metavar="FILE")
-]
-CostLimit = Annotated[
-    float | None, typer.Option(help="Plan votes until the cost is below this.", metavar="X")
-]
-AbstainRate = Annotated[
-    float | None,
-    typer.Option(help="Leave this share of the tasks open, the least certain.", metavar="X"),
-]
-VotePlanFile = Annotated[
-    str | None, typer.Option(help="Where to write the votes to ask for.", metavar="FILE")
-]
-
 
 @takes_link_options
 @takes_model_options
-@takes_import_options
+@takes_reading_options
 @takes_cluster_options
 def fuse(
     responses: ResponsesFile,
@@ -99,11 +77,23 @@ def fuse(
         str | None,
         typer.Option(help="Where to write how good workers are, with intervals.", metavar="FILE"),
     ] = None,
-    cost_matrix: CostMatrixFile = None,
-    abstain_rate: AbstainRate = None,
-    expert_list: ExpertList = None,
-    cost_limit: CostLimit = None,
-    vote_plan: VotePlanFile = None,
+    cost_matrix: Annotated[
+        str | None,
+        typer.Option(help="What decisions cost: truth, one column each.", metavar="FILE"),
+    ] = None,
+    abstain_rate: Annotated[
+        float | None,
+        typer.Option(help="Leave this share of the tasks open, the least certain.", metavar="X"),
+    ] = None,
+    expert_list: Annotated[
+        str | None, typer.Option(help="Where to write whom an expert sees first.", metavar="FILE")
+    ] = None,
+    cost_limit: Annotated[
+        float | None, typer.Option(help="Plan votes until the cost is below this.", metavar="X")
+    ] = None,
+    vote_plan: Annotated[
+        str | None, typer.Option(help="Where to write the votes to ask for.", metavar="FILE")
+    ] = None,
     save: Annotated[
         str | None,
         typer.Option(help="Keep the model, for predict, update, stream.", metavar="MODEL.tbm"),
@@ -112,10 +102,7 @@ def fuse(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add one column per class.")
     ] = False,
-    columns: Columns = None,
-    repeats: Repeats = None,
-    classes: Classes = None,
-    imports: Any = None,
+    reading: Any = None,
     link_options: Any = None,
     model_options: Any = None,
     doubtful: Annotated[
@@ -146,18 +133,15 @@ def fuse(
         check_files((responses, *reads), (out, *to.tables()))
     refuse_model_name(save)
     estimator = build_estimator(method, model_options | {"link_options": link_options})
-    tables = FuseTables(
-        *(responses, links, link_sampling, gold, tasks, columns, repeats, classes),
-        *(imports, fold_labels),
-    )
+    tables = FuseTables(responses, links, link_sampling, gold, tasks, reading, fold_labels)
     if are_partitions:
         not_there = tables.not_of_shards(worker_summary, cost_matrix, abstain_rate)
         refuse_unused("A fit of shards", not_there)
         from tiebreak.cli.cluster import FuseWish, fuse_partitions
 
         wish = FuseWish(
-            *(method, responses, out, links, gold, columns, repeats, probabilities),
-            *(workers, doubtful, save, force, as_json, quiet),
+            *(method, responses, out, links, gold, reading.columns, reading.repeats),
+            *(probabilities, workers, doubtful, save, force, as_json, quiet),
         )
         fuse_partitions(estimator, partitions, wish)
         return
@@ -178,25 +162,17 @@ class FuseTables(NamedTuple):
     link_sampling: Any
     gold: str | None
     tasks: str | None
-    columns: str | None
-    repeats: Any
-    classes: str | None
-    imports: Imports
+    reading: Reading
     fold_labels: bool
 
     def read(self) -> InputTables:
         """Read them."""
-        return read_inputs(
+        return self.reading.read(
             self.responses,
             links=self.links,
             gold=self.gold,
             tasks=self.tasks,
-            columns=self.columns,
-            repeats=self.repeats,
-            classes=self.classes,
             sampling=self.link_sampling,
-            form=self.imports.form,
-            choices=self.imports.choices,
             fold_labels=self.fold_labels,
         )
 
@@ -204,15 +180,15 @@ class FuseTables(NamedTuple):
         self, worker_summary: str | None, cost_matrix: str | None, abstain_rate: float | None
     ) -> dict[str, Any]:
         """Return the options that a fit of shards does not have."""
-        choices = self.imports.choices.items()
+        choices = self.reading.choices.items()
         return {
             "--tasks": self.tasks,
             "--worker-summary": worker_summary,
             "--cost-matrix": cost_matrix,
             "--abstain-rate": abstain_rate is not None,
-            "--classes": self.classes,
+            "--classes": self.reading.classes,
             "--fold-labels": self.fold_labels,
-            "--format": self.imports.form,
+            "--format": self.reading.form,
             "--link-sampling": self.link_sampling,
             **{f"--{name.replace('_', '-')}": given for name, given in choices},
         }

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from tiebreak.cli.arguments import Seed, number_or, option_parameter, split_list, with_options
+from tiebreak.cli.arguments import (
+    Seed,
+    new_option,
+    number_or,
+    option_parameter,
+    split_list,
+    with_options,
+)
 from tiebreak.options import LINK_OPTIONS, LinkOptions
 
 if TYPE_CHECKING:
@@ -50,81 +57,65 @@ Method = Literal["vb", "ds", "mv", "pool", "auto", "gibbs"]
 WorkerModelName = Literal[
     "confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto"
 ]
-Prior = Annotated[
-    Literal["diagonal", "uniform"] | None,
-    typer.Option(help="Prior of workers: better than chance, or none. [vb: diagonal]"),
-]
-WorkerModel = Annotated[
-    WorkerModelName | None, typer.Option(help="How workers are modelled. [vb, ds: confusion]")
-]
-Trust = Annotated[
-    str | None,
-    typer.Option(help="Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"),
-]
-SawAll = Annotated[
-    str | None,
-    typer.Option(help="Who saw every task, so that silence counts.", metavar="all|NAMES"),
-]
-GoldWeight = Annotated[
-    str | None,
-    typer.Option(
-        help="How often a known task counts for its workers. [vb, ds: auto]", metavar="auto|N"
+
+MODEL_OPTIONS = (
+    new_option(
+        "prior",
+        Literal["diagonal", "uniform"] | None,
+        "Prior of workers: better than chance, or none. [vb: diagonal]",
     ),
-]
-Init = Annotated[
-    Literal["majority", "spectral"] | None,
-    typer.Option(help="Start from votes, or from moments. [vb: majority]"),
-]
-Calibrate = Annotated[
-    Literal["auto", "votes", "none"] | None,
-    typer.Option(help="Honest probabilities: by gold and links, by votes, or not. [vb: auto]"),
-]
-NoCalibrate = Annotated[bool, typer.Option("--no-calibrate", hidden=True)]
-Dependence = Annotated[
-    float | None,
-    typer.Option(help="How much errors are shared: .35 people, .5 LLM judges.", metavar="X"),
-]
-OnContradiction = Annotated[
-    Literal["error", "drop"] | None,
-    typer.Option(help="Links that contradict: refuse, or drop the cannot-link. [vb: error]"),
-]
-MaxIter = Annotated[int | None, typer.Option(help="The most sweeps.", metavar="N", min=1)]
-Tol = Annotated[float | None, typer.Option(help="Stop below this change.", metavar="X", min=0.0)]
-Accelerate = Annotated[bool | None, typer.Option(help="Fewer sweeps by SQUAREM. [accelerate]")]
-Backend = Annotated[
-    Literal["auto", "numpy", "numba", "cuda"] | None,
-    typer.Option(help="Where sweeps run. [auto]"),
-]
-Chains = Annotated[
-    int | None, typer.Option(help="Of gibbs: how many. [gibbs: 4]", metavar="N", min=1)
-]
-Draws = Annotated[
-    int | None, typer.Option(help="Kept in each chain. [gibbs: 500]", metavar="N", min=4)
-]
+    new_option(
+        "worker_model", WorkerModelName | None, "How workers are modelled. [vb, ds: confusion]"
+    ),
+    new_option(
+        "trust", str | None, "Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"
+    ),
+    new_option(
+        "saw_all", str | None, "Who saw every task, so that silence counts.", metavar="all|NAMES"
+    ),
+    new_option(
+        "gold_weight",
+        str | None,
+        "How often a known task counts for its workers. [vb, ds: auto]",
+        metavar="auto|N",
+    ),
+    new_option(
+        "init",
+        Literal["majority", "spectral"] | None,
+        "Start from votes, or from moments. [vb: majority]",
+    ),
+    new_option(
+        "calibrate",
+        Literal["auto", "votes", "none"] | None,
+        "Honest probabilities: by gold and links, by votes, or not. [vb: auto]",
+    ),
+    new_option("no_calibrate", bool, "", "--no-calibrate", default=False, hidden=True),
+    new_option(
+        "dependence",
+        float | None,
+        "How much errors are shared: .35 people, .5 LLM judges.",
+        metavar="X",
+    ),
+    new_option(
+        "on_contradiction",
+        Literal["error", "drop"] | None,
+        "Links that contradict: refuse, or drop the cannot-link. [vb: error]",
+    ),
+    new_option("max_iter", int | None, "The most sweeps.", metavar="N", min=1),
+    new_option("tol", float | None, "Stop below this change.", metavar="X", min=0.0),
+    new_option("accelerate", bool | None, "Fewer sweeps by SQUAREM. [accelerate]"),
+    new_option(
+        "backend", Literal["auto", "numpy", "numba", "cuda"] | None, "Where sweeps run. [auto]"
+    ),
+    new_option("chains", int | None, "Of gibbs: how many. [gibbs: 4]", metavar="N", min=1),
+    new_option("draws", int | None, "Kept in each chain. [gibbs: 500]", metavar="N", min=4),
+    option_parameter("seed", Seed),
+)
 
 
 def takes_model_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of estimators; it gets those given, by the estimator's names."""
-    made = [
-        option_parameter("prior", Prior),
-        option_parameter("worker_model", WorkerModel),
-        option_parameter("trust", Trust),
-        option_parameter("saw_all", SawAll),
-        option_parameter("gold_weight", GoldWeight),
-        option_parameter("init", Init),
-        option_parameter("calibrate", Calibrate),
-        option_parameter("no_calibrate", NoCalibrate, default=False),
-        option_parameter("dependence", Dependence),
-        option_parameter("on_contradiction", OnContradiction),
-        option_parameter("max_iter", MaxIter),
-        option_parameter("tol", Tol),
-        option_parameter("accelerate", Accelerate),
-        option_parameter("backend", Backend),
-        option_parameter("chains", Chains),
-        option_parameter("draws", Draws),
-        option_parameter("seed", Seed),
-    ]
-    return with_options(command, "model_options", made, gather)
+    return with_options(command, "model_options", MODEL_OPTIONS, gather)
 
 
 def gather(
@@ -217,9 +208,7 @@ class Flag(NamedTuple):
         """Return the parameter of a command that typer makes the option from."""
         metadata = self.field.metadata
         metavar = metadata["number"] or "|".join(metadata["words"])
-        option = typer.Option(self.name, help=metadata["help"], metavar=metavar)
-        annotation = Annotated[str | None, option]
-        return option_parameter(self.argument, annotation)
+        return new_option(self.argument, str | None, metadata["help"], self.name, metavar=metavar)
 
     def read(self, text: str) -> float | str | None:
         """Read what was given: a number, or one of the words."""
@@ -245,16 +234,13 @@ def takes_link_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command one option for each field; it gets what they say as `link_options`."""
 
     def gather(**given: Any) -> LinkOptions | None:
-        inference = given.pop(made[0].name)
+        inference = given.pop(inferred.name)
         return read_link_options(inference, {flag: given[flag.argument] for flag in flags()})
 
-    made = [_inference(), *(flag.parameter() for flag in flags())]
+    how = "exact, or mean-field (the paper's)."
+    inferred = new_option("link_inference", str | None, how, INFERENCE, metavar="NAME")
+    made = [inferred, *(flag.parameter() for flag in flags())]
     return with_options(command, "link_options", made, gather)
-
-
-def _inference() -> inspect.Parameter:
-    option = typer.Option(INFERENCE, help="exact, or mean-field (the paper's).", metavar="NAME")
-    return option_parameter("link_inference", Annotated[str | None, option])
 
 
 def read_link_options(inference: str | None, texts: dict[Flag, str | None]) -> LinkOptions | None:
@@ -300,8 +286,7 @@ def error_flag() -> Flag:
 
 
 LinkError = Annotated[
-    str | None,
-    typer.Option(help=error_flag().field.metadata["help"], metavar="RATE"),
+    str | None, typer.Option(help=error_flag().field.metadata["help"], metavar="RATE")
 ]
 
 

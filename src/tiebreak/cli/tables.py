@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, 
 
 import typer
 
-from tiebreak.cli.arguments import named_columns, option_parameter, split_list, with_options
+from tiebreak.cli.arguments import (
+    named_columns,
+    new_option,
+    option_parameter,
+    split_list,
+    with_options,
+)
 from tiebreak.errors import InputNote, note
 from tiebreak.wording import counted
 
@@ -43,8 +49,7 @@ AmongFile = Annotated[
     str | None, typer.Option(help="Table of task: ask about these only.", metavar="FILE")
 ]
 Columns = Annotated[
-    str | None,
-    typer.Option(help="Names of columns, in any table: task=…,left=…", metavar="PAIRS"),
+    str | None, typer.Option(help="Names of columns, in any table: task=…,left=…", metavar="PAIRS")
 ]
 Repeats = Annotated[
     Literal["runs", "last", "count", "error", "vote"] | None,
@@ -66,22 +71,26 @@ FormatName = Annotated[
 Question = Annotated[
     str | None, typer.Option(help="Which question, where a file holds several.", metavar="NAME")
 ]
-MultiLabel = Annotated[
-    bool, typer.Option("--multi-label", help="Make one yes/no task of each label.")
-]
-LabelPattern = Annotated[
-    str | None, typer.Option(help="Where the label stands in a text.", metavar="REGEX")
-]
-LabelPointer = Annotated[
-    str | None, typer.Option(help="Where the label stands in a JSON text.", metavar="/KEY")
-]
-Wide = Annotated[bool, typer.Option("--wide", help="One column per worker.")]
-TaskColumns = Annotated[
-    str | None, typer.Option(help="Columns that make up the task together.", metavar="A,B,…")
-]
-WorkerColumns = Annotated[
-    str | None, typer.Option(help="Columns that make up the worker together.", metavar="A,B,…")
-]
+
+
+IMPORT_OPTIONS = (  # about files of tools
+    option_parameter("form", FormatName),
+    option_parameter("question", Question),
+    new_option(
+        "multi_label", bool, "Make one yes/no task of each label.", "--multi-label", default=False
+    ),
+    new_option("label_pattern", str | None, "Where the label stands in a text.", metavar="REGEX"),
+    new_option(
+        "label_pointer", str | None, "Where the label stands in a JSON text.", metavar="/KEY"
+    ),
+    new_option("wide", bool, "One column per worker.", "--wide", default=False),
+    new_option(
+        "task_columns", str | None, "Columns that make up the task together.", metavar="A,B,…"
+    ),
+    new_option(
+        "worker_columns", str | None, "Columns that make up the worker together.", metavar="A,B,…"
+    ),
+)
 
 
 class Imports(NamedTuple):
@@ -97,17 +106,38 @@ def takes_import_options(command: Callable[..., None]) -> Callable[..., None]:
     def gather(form: str | None, **given: Any) -> Imports:
         return Imports(form, format_choices(**given))
 
+    return with_options(command, "imports", IMPORT_OPTIONS, gather)
+
+
+class Reading(NamedTuple):
+    """What was chosen about how responses are read."""
+
+    columns: str | None
+    repeats: Any
+    classes: str | None
+    form: str | None
+    choices: FormatOptions
+
+    def read(self, responses: str, **more: Any) -> InputTables:
+        """Read them, and the tables beside them; `more` is as `read_inputs` takes it."""
+        return read_inputs(responses, **self._asdict(), **more)
+
+
+def takes_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of reading; it gets what they say as `reading`."""
+
+    def gather(
+        columns: str | None, repeats: Any, classes: str | None, form: str | None, **given: Any
+    ) -> Reading:
+        return Reading(columns, repeats, classes, form, format_choices(**given))
+
     made = [
-        option_parameter("form", FormatName),
-        option_parameter("question", Question),
-        option_parameter("multi_label", MultiLabel, default=False),
-        option_parameter("label_pattern", LabelPattern),
-        option_parameter("label_pointer", LabelPointer),
-        option_parameter("wide", Wide, default=False),
-        option_parameter("task_columns", TaskColumns),
-        option_parameter("worker_columns", WorkerColumns),
+        option_parameter("columns", Columns),
+        option_parameter("repeats", Repeats),
+        option_parameter("classes", Classes),
+        *IMPORT_OPTIONS,
     ]
-    return with_options(command, "imports", made, gather)
+    return with_options(command, "reading", made, gather)
 
 
 def format_choices(
