@@ -264,7 +264,7 @@ def joined(columns: Sequence[Column]) -> Column:
     if len(columns) == 1:
         return columns[0]
     if not all(is_arrow(column) for column in columns):
-        lists = [column.to_pylist() if is_arrow(column) else list(column) for column in columns]
+        lists = [as_list(column) for column in columns]
         rows = zip(*lists, strict=True)
         return [None if None in parts else composed(parts) for parts in rows]
     import pyarrow.compute as pc
@@ -276,11 +276,9 @@ def joined(columns: Sequence[Column]) -> Column:
 def _with_order(worker: Column, order: Column) -> Column:
     """Write the order into the worker; where there is none the worker stays."""
     if not (is_arrow(worker) and is_arrow(order)):
-        workers = worker.to_pylist() if is_arrow(worker) else list(worker)
-        orders = order.to_pylist() if is_arrow(order) else list(order)
         return [
             who if who is None or at is None else f"{who} [order={at}]"
-            for who, at in zip(workers, orders, strict=True)
+            for who, at in zip(as_list(worker), as_list(order), strict=True)
         ]
     import pyarrow.compute as pc
 
