@@ -17,7 +17,8 @@ import typer
 import tiebreak
 from tiebreak import simulate as simulate_room
 from tiebreak.cli import app as app_room
-from tiebreak.cli.errors import with_exit_codes, working
+from tiebreak.cli.app import with_exit_codes
+from tiebreak.cli.messages import working
 from tiebreak.errors import ConvergenceWarning, InputError, note
 
 Run = Callable[..., Any]
@@ -80,11 +81,8 @@ def test_a_fit_loads_what_it_was_asked_for(tmp_path: Path) -> None:
     """Formats of tools, costs and clusters are loaded by files and options that need them."""
     (tmp_path / "own.csv").write_text("task,worker,label\na,w,x\nb,w,y\n")
     (tmp_path / "foreign.csv").write_text("item,worker,label\na,w,x\nb,w,y\n")
-    on_demand = {
-        "tiebreak.files.formats.importing",
-        "tiebreak.cli.decisions",
-        "tiebreak.cli.cluster",
-    }
+    cluster = "tiebreak.cli.cluster"
+    on_demand = {"tiebreak.files.formats.importing", "tiebreak.cli.decisions", cluster}
     plain = imported_by("fuse", "own.csv", "--method", "mv", "-o", "labels.csv", cwd=tmp_path)
     assert "tiebreak.files.readers" in plain
     assert not plain & on_demand

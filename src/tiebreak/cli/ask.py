@@ -15,7 +15,7 @@ from tiebreak.cli.asking import (
     Strategy,
     takes_asking_options,
 )
-from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.tables import texts_of_export
 from tiebreak.wording import counted
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from tiebreak.cli.arguments import Partitions, named_columns
-from tiebreak.cli.errors import is_terminal, print_message, stages
-from tiebreak.cli.summary import describe, summarise
+from tiebreak.cli.messages import describe, is_terminal, print_message, stages, summarise
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:

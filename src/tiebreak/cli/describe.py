@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tiebreak.cli.arguments import check_files, split_list
-from tiebreak.cli.errors import stages
+from tiebreak.cli.messages import stages
 from tiebreak.cli.tables import (
     GoldFile,
     InputTables,

@@ -20,7 +20,7 @@ from tiebreak.cli.arguments import (
     require_folder,
     takes_cluster_options,
 )
-from tiebreak.cli.errors import is_terminal, print_message, working
+from tiebreak.cli.messages import describe, is_terminal, print_message, summarise, working
 from tiebreak.cli.model_options import (
     Method,
     build_estimator,
@@ -28,7 +28,6 @@ from tiebreak.cli.model_options import (
     takes_link_options,
     takes_model_options,
 )
-from tiebreak.cli.summary import describe, summarise
 from tiebreak.cli.tables import (
     FoldLabels,
     GoldFile,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tiebreak.cli.arguments import STANDARD, Quiet
-from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.tables import ResponsesFile, TasksFile, takes_reading_options
 
 SUFFIX = ".tb"

@@ -16,7 +16,7 @@ from tiebreak.cli.arguments import (
     require_folder,
     takes_cluster_options,
 )
-from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.tables import Columns, LinksFile, Repeats, ResponsesFile, TasksFile, read_inputs
 from tiebreak.wording import counted
 

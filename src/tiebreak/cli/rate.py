@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tiebreak.cli.arguments import Quiet, check_files
-from tiebreak.cli.errors import print_message, working
 from tiebreak.cli.judging import AsJson, SystemsFile, takes_judging_options
+from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.tables import ResponsesFile
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tiebreak.cli.arguments import STANDARD, Force, Quiet, Seed, check_files
-from tiebreak.cli.errors import print_message, stages
 from tiebreak.cli.judging import Accepts, SystemsFile, require_both
+from tiebreak.cli.messages import print_message, stages
 from tiebreak.cli.model_options import WorkerModelName, refuse_without_links, takes_link_options
 from tiebreak.cli.tables import (
     Classes,

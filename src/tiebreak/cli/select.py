@@ -9,7 +9,7 @@ import typer
 
 from tiebreak.cli.arguments import STANDARD, Quiet, Seed, check_files
 from tiebreak.cli.asking import QuestionCosts, QuestionKinds, Strategy, costs_given, kinds_given
-from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.model_options import LinkError, error_rate
 from tiebreak.cli.tables import (
     AmongFile,

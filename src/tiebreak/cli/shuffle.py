@@ -8,7 +8,7 @@ import typer
 
 from tiebreak.cli.arguments import ClusterAddress, Partitions, Quiet, named_columns
 from tiebreak.cli.cluster import executor_of
-from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.tables import Columns, Repeats
 from tiebreak.wording import counted
 
