@@ -14,7 +14,7 @@ from tiebreak.wording import counted
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
 
-LONG = 2.0  # seconds
+LONG = 2.0  # seconds of work, before its stages are told in a pipe
 SURE = 0.9  # labels below this probability are counted
 MEMBER_TITLES = {
     "vb": "VB",

@@ -16,11 +16,9 @@ from tiebreak.cli.arguments import (
     require_folder,
     takes_cluster_options,
 )
-from tiebreak.cli.messages import print_message, working
+from tiebreak.cli.messages import SURE, print_message, working
 from tiebreak.cli.tables import Columns, LinksFile, Repeats, ResponsesFile, TasksFile, read_inputs
 from tiebreak.wording import counted
-
-SURE = 0.9  # labels below this probability are counted in the summary
 
 
 @takes_cluster_options

@@ -72,7 +72,6 @@ Question = Annotated[
     str | None, typer.Option(help="Which question, where a file holds several.", metavar="NAME")
 ]
 
-
 IMPORT_OPTIONS = (  # about files of tools
     option_parameter("form", FormatName),
     option_parameter("question", Question),
