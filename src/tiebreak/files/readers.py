@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
 from tiebreak import ids
 from tiebreak.errors import InputError, note
-from tiebreak.files.columns import GOLD, LABELS, LINKS, RESPONSES, TASKS, Schema
+from tiebreak.files.columns import GOLD, LABELS, LINKS, RESPONSES, TASKS
 from tiebreak.files.content import is_packed
 from tiebreak.files.response_table import (
     ResponseColumns,
@@ -24,10 +24,11 @@ from tiebreak.files.response_table import (
 from tiebreak.files.sources import (
     ColumnNames,
     columns_table,
-    is_column,
     is_file,
+    is_table,
     load_table,
     open_own,
+    unfolded,
 )
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
@@ -282,8 +283,8 @@ def read_gold(
         source, known = import_gold(source, format, options)
         if known is not None:
             return Gold.from_dict(known)
-    unfolded = _unfolded(source, GOLD)
-    table, found = load_table(unfolded, GOLD, columns, format, allow_empty=True)
+    made = unfolded(source, GOLD)
+    table, found = load_table(made, GOLD, columns, format, allow_empty=True)
     return Gold.from_columns(found["task"], found["label"], source=table.source)
 
 
@@ -302,7 +303,7 @@ def read_labels(
     """
     if isinstance(source, Labels):
         return source
-    table, found = load_table(_unfolded(source, LABELS), LABELS, columns, format)
+    table, found = load_table(unfolded(source, LABELS), LABELS, columns, format)
     from tiebreak.files.probability_columns import as_probabilities, read_classes
 
     task_code, tasks = _complete("task", found["task"], table)
@@ -330,7 +331,7 @@ def read_tasks(source: Any, *, columns: ColumnNames | None = None) -> Column:
     >>> read_tasks(["a", "b"])
     ['a', 'b']
     """
-    if _is_table(source):
+    if is_table(source):
         table, found = load_table(source, TASKS, columns, None)
         column = found["task"]
     else:
@@ -338,28 +339,6 @@ def read_tasks(source: Any, *, columns: ColumnNames | None = None) -> Column:
         table = columns_table({"task": column})
     _complete("task", column, table)
     return column
-
-
-def _unfolded(source: Any, schema: Schema) -> Any:
-    """Turn a mapping of task to label into columns; a mapping of columns stays as it is."""
-    if is_column(source) and hasattr(source, "index") and hasattr(source, "to_frame"):
-        return {"task": source.index, "label": source}  # a Series of pandas
-    if not isinstance(source, Mapping):
-        return source
-    values = list(source.values())
-    is_named = {str(key).strip().casefold() for key in source} >= set(schema.needed)
-    if values and all(is_column(v) or (is_named and isinstance(v, tuple)) for v in values):
-        return source
-    return {"task": list(source), "label": values}
-
-
-def _is_table(source: Any) -> bool:
-    """Tell a path, a frame or a list of objects from a plain column of ids."""
-    if isinstance(source, Table | Mapping) or is_file(source):
-        return True
-    if isinstance(source, list) and source and isinstance(source[0], Mapping):
-        return True
-    return any(hasattr(source, name) for name in ("columns", "column_names", "schema"))
 
 
 def _complete(what: str, column: Column, table: Table) -> tuple[Codes, Ids]:

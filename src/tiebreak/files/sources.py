@@ -197,6 +197,28 @@ def is_column(value: object) -> bool:
     return is_arrow(value) or type(value).__module__.partition(".")[0] == "pandas"
 
 
+def unfolded(source: Any, schema: Schema) -> Any:
+    """Turn a mapping of task to label into columns; a mapping of columns stays as it is."""
+    if is_column(source) and hasattr(source, "index") and hasattr(source, "to_frame"):
+        return {"task": source.index, "label": source}  # a Series of pandas
+    if not isinstance(source, Mapping):
+        return source
+    values = list(source.values())
+    is_named = {str(key).strip().casefold() for key in source} >= set(schema.needed)
+    if values and all(is_column(v) or (is_named and isinstance(v, tuple)) for v in values):
+        return source
+    return {"task": list(source), "label": values}
+
+
+def is_table(source: Any) -> bool:
+    """Tell a path, a frame or a list of objects from a plain column of ids."""
+    if isinstance(source, Table | Mapping) or is_file(source):
+        return True
+    if isinstance(source, list) and source and isinstance(source[0], Mapping):
+        return True
+    return any(hasattr(source, name) for name in ("columns", "column_names", "schema"))
+
+
 def _from_content(content: Content, asked: str | None) -> Table:
     form = format_of(content, asked)
     if form == "parquet":
