@@ -1,8 +1,9 @@
-"""Wording: numbers with their nouns, and the first few of many, in messages."""
+"""Wording of messages: numbers with their nouns, the first few of many, the place of a row."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 
 def counted(n: int, noun: str) -> str:
@@ -22,3 +23,23 @@ def first_few(words: Sequence[str], most: int) -> str:
     ('a, b, …', 'a, b')
     """
     return ", ".join([*words[:most], "…"] if len(words) > most else words)
+
+
+class Source(NamedTuple):
+    """Where rows came from: the file or table, and the line of each row where it has lines.
+
+    >>> Source("links.csv", lambda row: row + 2).where(0)
+    'links.csv, line 2'
+    """
+
+    name: str = ""
+    line_of: Callable[[int], int] | None = None
+
+    def where(self, row: int) -> str:
+        """Name the place of a row, counted from 0."""
+        if self.line_of is None:
+            return f"{self.name}, row {row + 1}" if self.name else f"row {row + 1}"
+        return f"{self.name}, line {self.line_of(row)}"
+
+
+NOWHERE = Source()

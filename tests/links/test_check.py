@@ -14,7 +14,7 @@ from tiebreak.ids import Ids
 from tiebreak.link_graph import LinkCodes, imply
 from tiebreak.links import Links
 from tiebreak.links.check import check
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 FILE = Source("links.csv", lambda row: row + 2)
 CLASSES = Ids(["cat", "dog", "emu", "fox", "gnu"])

@@ -32,7 +32,7 @@ from tiebreak.ids import Ids
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Links
 from tiebreak.responses import Responses
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 LEAST_BELIEF = 0.75  # in a class for it to count as known, where answers may be wrong
 SOURCE = Source("the answers")

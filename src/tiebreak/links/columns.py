@@ -20,7 +20,7 @@ from tiebreak.errors import LinkError, OptionError, note
 from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.ids.numbers import as_numbers, offenders
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.source import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source
 
 DUPLICATE_WORDS = frozenset({"duplicate", "duplicates", "copy"})
 PAIR_WORDS = frozenset({"same", "different"})  # answers about a pair

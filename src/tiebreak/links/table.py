@@ -32,7 +32,7 @@ from tiebreak.links.columns import (
     show_sources,
     show_weights,
 )
-from tiebreak.source import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source
 
 if TYPE_CHECKING:
     from tiebreak.links.closed import ClosedLinks
