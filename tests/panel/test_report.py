@@ -11,8 +11,9 @@ import pytest
 from panel.crowds import family, made
 
 import tiebreak as tb
+from tiebreak.error_dependence import effective
 from tiebreak.panel.report import interval_of_share
-from tiebreak.panel.shared_errors import effective, residuals, shared_errors
+from tiebreak.panel.shared_errors import residuals, shared_errors
 from tiebreak.panel.table import gold_table, known_codes
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")

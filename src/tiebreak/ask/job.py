@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak import files
+from tiebreak.ask.log import Subject, subject_of
 from tiebreak.ask.results import Vote
 from tiebreak.ask.storage import Marks
 from tiebreak.errors import InputError, OptionError, note
@@ -56,6 +57,10 @@ class Job:
             raise OptionError(f"There is no task {task!r} among the responses.")
         return code
 
+    def key_of(self, task: Hashable) -> str:
+        """Return the text of a task's id in the file of a session."""
+        return self.key[self.code_of(task)]
+
     def class_name(self, key: str | None) -> Hashable:
         """Return the caller's name of a class."""
         return self.responses.classes[self.class_code[key or ""]]
@@ -67,6 +72,21 @@ class Job:
             names = first_few([repr(name) for name in self.responses.classes], 10)
             raise OptionError(f"There is no class {label!r}; the classes are {names}.")
         return code
+
+    def given_labels(self) -> dict[int, int]:
+        """Return the class of each task whose label was given from the start, in codes."""
+        if self.gold is None:
+            return {}
+        gold = self.gold.on(self.responses.tasks, self.responses.classes)
+        return dict(zip(gold.task.tolist(), gold.label.tolist(), strict=True))
+
+    def subject(
+        self, kind: str, task: Hashable, other: Hashable | None, label: Hashable | None
+    ) -> Subject:
+        """Return what a question is about, as the file of a session has it."""
+        right = None if other is None else self.key_of(other)
+        named = self.class_key[self.code_of_class(label)] if kind == "is" else None
+        return subject_of(kind, self.key_of(task), right, named)
 
     def class_text(self, label: Hashable) -> str | None:
         """Return what a class means, if that is said."""

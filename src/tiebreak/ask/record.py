@@ -6,14 +6,14 @@ import os
 import secrets
 import statistics
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tiebreak.ask.contradictions import AnswerChains, contradiction
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import Event, FitEvent, Kind, Log, Snapshot, Subject, subject_of
+from tiebreak.ask.log import Event, FitEvent, Kind, Log, Snapshot, Subject
 from tiebreak.ask.results import Contradiction, Question
 from tiebreak.ask.storage import Storage
 from tiebreak.errors import OptionError, SessionError
@@ -64,7 +64,7 @@ class Record:
             self._chains = AnswerChains(self._job)
             for event in self.log.evidence():
                 if not event.is_vote:
-                    self._chains.add(event)
+                    self._chains.add_answer(event)
         return self._chains
 
     def catch_up(self) -> None:
@@ -206,9 +206,7 @@ class Record:
 
     def subject(self, question: Question) -> Subject:
         """Return what a question is about, as the file has it."""
-        right = None if question.right is None else self._key(question.right)
-        label = self._class_key(question.label) if question.kind == "is" else None
-        return subject_of(question.kind, self._key(question.left), right, label)
+        return self._job.subject(question.kind, question.left, question.right, question.label)
 
     def release(self, by: Person) -> None:
         """Give up what was reserved."""
@@ -269,7 +267,7 @@ class Record:
         token = secrets.token_hex(16) if kind == "skip" else question.token
         label = said.label if said is not None else None
         if question.kind == "is":
-            label = self._class_key(question.label)
+            label = self._job.class_key[self._job.code_of_class(question.label)]
         return Event(
             0,
             token,
@@ -277,8 +275,8 @@ class Record:
             at,
             by.who,
             kind,
-            self._key(question.left),
-            None if question.right is None else self._key(question.right),
+            self._job.key_of(question.left),
+            None if question.right is None else self._job.key_of(question.right),
             question=question.kind,
             label=label,
             seconds=None if said is None else said.seconds,
@@ -290,7 +288,7 @@ class Record:
         if event.kind == "undo":
             self._chains = None  # a graph does not shrink: made anew when needed
         elif event.is_evidence and not event.is_vote and self._chains is not None:
-            self._chains.add(event)
+            self._chains.add_answer(event)
 
     def _refuse_unknown(self, event: Event) -> None:
         """Refuse an answer about what the responses do not have: the file is of another job."""
@@ -305,12 +303,6 @@ class Record:
                 f"{self._storage.path} holds an answer that names class {event.label!r}, which the "
                 "responses do not have. Pass the responses that it was made for."
             )
-
-    def _key(self, task: Hashable) -> str:
-        return self._job.key[self._job.code_of(task)]
-
-    def _class_key(self, label: Hashable) -> str:
-        return self._job.class_key[self._job.code_of_class(label)]
 
 
 def _now() -> str:

@@ -20,7 +20,7 @@ from tiebreak.ids import Ids
 from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.kernels.layout import Offsets as Indexes
-from tiebreak.links import Links, links_from_gold
+from tiebreak.links import Links
 from tiebreak.responses import Responses
 from tiebreak.selection.draws import PairCodes, bvsb_pairs, random_pairs
 
@@ -129,8 +129,3 @@ def links_given(of: FittedDataset, pairs: PairCodes, n: int) -> Links:
     is_must = of.truth.label[left] == of.truth.label[right]
     task = of.truth.task
     return Links(task[left], task[right], is_must, of.responses.tasks, np.arange(len(left)))
-
-
-def links_derived(of: FittedDataset, drawn: Draw, n: int) -> Links:
-    """Return links that imply all that n labels say of pairs: [eq:label-derived]."""
-    return links_from_gold(labels_given(of, drawn, n))
