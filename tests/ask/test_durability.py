@@ -90,7 +90,7 @@ def test_a_failed_write_leaves_memory_and_file_alike(tmp_path: Path) -> None:
     question = session.next()
     assert question is not None
     with closing(Storage(tmp_path / "s.db", session._job.marks)) as other, other.writing():
-        session._record._storage._db.execute("PRAGMA busy_timeout = 1")
+        session._record.storage._db.execute("PRAGMA busy_timeout = 1")
         with pytest.raises(SessionError, match="held by another program"):
             session.answer(question, "same")
     assert session.answers() == ()

@@ -155,7 +155,7 @@ class Fits:
 
         Answers are added in the order they were given, as they were when that version asked.
         """
-        (whole,) = self._record.snapshots([self._record.not_fitted()])
+        (whole,) = self._record.snapshots([self._record.storage.not_fitted()])
         ends = np.linspace(0, len(whole.answers), PARTS + 1).astype(int)[1:]
         return sorted({whole.answers[end - 1].id for end in ends if end})
 

@@ -52,7 +52,7 @@ class Record:
         self.run = secrets.token_hex(8)  # whose fits are recorded
         self.lease = lease
         self._job = job
-        self._storage = Storage(path, job.marks)
+        self.storage = Storage(path, job.marks)
         self.log = Log()
         self._chains: AnswerChains | None = None
         self.catch_up()
@@ -69,7 +69,7 @@ class Record:
 
     def catch_up(self) -> None:
         """Take in what was recorded since, here or in another process."""
-        for event in self._storage.since(self.log.last):
+        for event in self.storage.since(self.log.last):
             self._take(event)
 
     def reserve(
@@ -80,15 +80,15 @@ class Record:
         `may_follow` allows those whose answer follows from others, or was given by somebody else,
         as a check on these; two tasks are never asked about twice.
         """
-        with self._storage.leasing():
+        with self.storage.leasing():
             self.catch_up()
             barred = self.log.told(by.who if may_follow else None) | self.log.unsure_to(by.who)
             barred |= {subject for subject in self.log.told() if subject[0] == "same"}
-            barred |= self._storage.leased(by.run)
+            barred |= self.storage.leased(by.run)
             for question in questions:
                 subject = self.subject(question)
                 if subject not in barred and (may_follow or not self.follows(question)):
-                    self._storage.lease(subject, by.run, self.lease)
+                    self.storage.lease(subject, by.run, self.lease)
                     return question
         return None
 
@@ -98,7 +98,7 @@ class Record:
         This person could not tell or skipped it, or others are being asked.
         """
         skipped = {event.subject for event in self.log.skipped_in(by.run)}
-        return self.log.unsure_to(by.who) | self._storage.leased(by.run) | skipped
+        return self.log.unsure_to(by.who) | self.storage.leased(by.run) | skipped
 
     def situation(self, by: Person) -> tuple[int, set[Subject]]:
         """Return what the choice of questions depends on, to be compared with a later one."""
@@ -114,8 +114,8 @@ class Record:
             known = self._recorded(event)
             found = None if known or not event.is_evidence else self._contradicted(event)
             if known is None:
-                event = self._storage.append(event)
-            self._storage.release(by.run)
+                event = self.storage.append(event)
+            self.storage.release(by.run)
         if known is not None:
             return known, None
         self._take(event)
@@ -124,8 +124,8 @@ class Record:
     def skip(self, question: Question, by: Person) -> None:
         """Record that a question was put off."""
         with self._writing():
-            event = self._storage.append(self._event("skip", by, question=question))
-            self._storage.release(by.run)
+            event = self.storage.append(self._event("skip", by, question=question))
+            self.storage.release(by.run)
         self._take(event)
 
     def undo(self, id: int | None, by: Person) -> Event | None:
@@ -138,8 +138,8 @@ class Record:
                         f"There is no answer {id} to undo: it was undone, or never was."
                     )
                 return None
-            undo = self._storage.append(self._event("undo", by, about=event.id))
-            self._storage.release(by.run)
+            undo = self.storage.append(self._event("undo", by, about=event.id))
+            self.storage.release(by.run)
         self._take(undo)
         return event
 
@@ -150,7 +150,7 @@ class Record:
                 raise OptionError(f"There is no answer {id} to keep: it was undone, or never was.")
             if id in self.log.kept:
                 return
-            event = self._storage.append(self._event("keep", by, about=id))
+            event = self.storage.append(self._event("keep", by, about=id))
         self._take(event)
 
     def pending(self, by: Person) -> Contradiction | None:
@@ -174,21 +174,17 @@ class Record:
     ) -> FitEvent:
         """Record a fit, so that the next run can make it again."""
         fit = FitEvent(0, self.run, _now(), seen, start, link_error, tol)
-        with self._storage.writing():
-            return self._storage.append_fit(fit)
+        with self.storage.writing():
+            return self.storage.append_fit(fit)
 
     def fits(self) -> list[FitEvent]:
         """Return the last fit that was made, and those it came from, the cold one first."""
-        return self._storage.fits(self.log.last)
-
-    def not_fitted(self) -> int:
-        """Return the last event from before fits were recorded; 0: they always were."""
-        return self._storage.not_fitted()
+        return self.storage.fits(self.log.last)
 
     def snapshots(self, seen: Iterable[int]) -> Iterator[Snapshot]:
         """Return what fits knew that had seen the events up to these, in rising order."""
         log = Log()
-        events = deque(self._storage.since(0))
+        events = deque(self.storage.since(0))
         for last in seen:
             while events and events[0].id <= last:
                 log.add(events.popleft())
@@ -211,26 +207,26 @@ class Record:
     def release(self, by: Person) -> None:
         """Give up what was reserved."""
         try:
-            with self._storage.leasing():
-                self._storage.release(by.run)
+            with self.storage.leasing():
+                self.storage.release(by.run)
         except SessionError:
             pass  # a full disk, for instance: what was reserved falls free in a while by itself
 
     def close(self) -> None:
         """Close the file."""
-        self._storage.close()
+        self.storage.close()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """Hold the right to write, knowing all that was written before."""
-        with self._storage.writing():
+        with self.storage.writing():
             self.catch_up()
             yield
 
     def _recorded(self, event: Event) -> Event | None:
         """Return the same answer if it is recorded: a question sent twice, or asked twice."""
         said = (event.kind, event.label)
-        id = self._storage.with_token(event.token)
+        id = self.storage.with_token(event.token)
         if id is not None:
             found = self.log.answers.get(id)
             if found is None or (found.kind, found.label) != said:
@@ -295,12 +291,12 @@ class Record:
         for task in (event.left, event.right):
             if task is not None and task not in self._job.code:
                 raise SessionError(
-                    f"{self._storage.path} holds an answer about task {task!r}, which the "
+                    f"{self.storage.path} holds an answer about task {task!r}, which the "
                     "responses do not have. Pass the responses that it was made for."
                 )
         if event.label is not None and event.label not in self._job.class_code:
             raise SessionError(
-                f"{self._storage.path} holds an answer that names class {event.label!r}, which the "
+                f"{self.storage.path} holds an answer that names class {event.label!r}, which the "
                 "responses do not have. Pass the responses that it was made for."
             )
 

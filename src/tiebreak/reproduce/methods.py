@@ -98,7 +98,7 @@ def _fit(
     model = VariationalBayes(
         confusion_prior=draws.prior_of(of.name),
         init=of.q,
-        backend=of.backend,
+        backend=draws.BACKEND,
         n_threads=1,
         gold_weight=1,  # the paper's VB-LC
         **(method.options or {}),
