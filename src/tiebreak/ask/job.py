@@ -173,19 +173,10 @@ def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
     {1: 'A cat.', 0: 'A dog.'}
     """
     is_mapping = isinstance(source, Mapping) and not _is_columns(source)
-    by_task = source if is_mapping else files.read_texts(source)
-    names = list(by_task)
-    texts = list(by_task.values())
-    codes = tasks.codes(names).tolist()
-    unknown = [task for task, code in zip(names, codes, strict=True) if code == MISSING]
+    found, unknown = by_code(source if is_mapping else files.read_texts(source), tasks)
     if unknown:
         shown = ", ".join(map(repr, unknown[:SHOWN]))
         note(f"{len(unknown):,} texts are of tasks without responses ({shown}): not used.")
-    found = {
-        code: str(text)
-        for code, text in zip(codes, texts, strict=True)
-        if code != MISSING and text is not None
-    }
     n_without = len(tasks) - len(found)
     if n_without:
         note(f"{counted(n_without, 'task')} of {len(tasks):,} have no text: their ids are shown.")
@@ -199,15 +190,20 @@ def read_class_texts(source: Any, classes: Ids) -> dict[int, str]:
     {0: 'Any feline.'}
     """
     is_mapping = isinstance(source, Mapping) and not {"class", "text"} <= set(source)
-    by_class = source if is_mapping else files.read_class_texts(source)
-    names = list(by_class)
-    codes = classes.codes(names).tolist()
-    unknown = [name for name, code in zip(names, codes, strict=True) if code == MISSING]
+    found, unknown = by_code(source if is_mapping else files.read_class_texts(source), classes)
     if unknown:
         shown = ", ".join(map(repr, unknown[:SHOWN]))
         note(f"{counted(len(unknown), 'text')} of classes that nobody uses ({shown}): not used.")
-    texts = zip(codes, by_class.values(), strict=True)
-    return {code: str(text) for code, text in texts if code != MISSING and text is not None}
+    return found
+
+
+def by_code(texts: Mapping[Any, Any], ids: Ids) -> tuple[dict[int, str], list[Any]]:
+    """Return texts by the codes of their ids, and the ids that are not among these."""
+    codes = ids.codes(list(texts)).tolist()
+    unknown = [name for name, code in zip(texts, codes, strict=True) if code == MISSING]
+    pairs = zip(codes, texts.values(), strict=True)
+    found = {code: str(text) for code, text in pairs if code != MISSING and text is not None}
+    return found, unknown
 
 
 def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:

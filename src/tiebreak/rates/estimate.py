@@ -252,16 +252,11 @@ def _members(systems: Any, tasks: Any) -> dict[str, Mask]:
     away = int(np.count_nonzero(code < 0))
     if away:
         note(f"{away:,} tasks of systems are not among the responses; they are left out.")
-    names = list(by_task.values())
-    for name in sorted(set(names)):
-        rows = [c for c, own in zip(code.tolist(), names, strict=True) if own == name and c >= 0]
-        if not rows:
-            continue
+    names = np.array(list(by_task.values()), dtype=object)
+    for name in sorted(set(names[code >= 0])):
         if name == ALL:
             raise InputError(f"A system cannot be called {ALL!r}, which stands for all tasks.")
-        mask = np.zeros(len(tasks), dtype=bool)
-        mask[rows] = True
-        everything[name] = mask
+        everything[name] = np.isin(np.arange(len(tasks)), code[names == name])
     return everything
 
 
