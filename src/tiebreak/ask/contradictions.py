@@ -71,12 +71,9 @@ class AnswerChains(Chains):
             return left, self._job.code[event.right or ""], event.kind == "same"
         return left, self._class(self._job.class_code[event.label or ""]), event.kind != "no"
 
-    def implied_label(self, task: int) -> int | None:
-        """Return the class of a task, if it follows from what was said."""
-        for node in self._classes:
-            if self.shortest(task, node, same=True):
-                return node - self._job.responses.n_tasks
-        return None
+    def implies_label(self, task: int) -> bool:
+        """Say whether the class of a task follows from what was said."""
+        return any(self.shortest(task, node, same=True) for node in self._classes)
 
     def implied_is(self, task: int, label: int) -> bool | None:
         """Return whether a task is of a class, if that follows from what was said."""

@@ -217,9 +217,6 @@ class Fits:
         given = fallible(self._job, answers, self._own_by_votes(), rate)
         return given, self._reading(given), None
 
-    def _reading(self, given: AnsweredJob) -> float | str | None:
-        return self._link_error if self._link_error is not None else self._soft(given)
-
     def _own_by_votes(self) -> Floats:
         """Return what the responses of each task alone say by plain VB, which is fitted once."""
         if self._own is None:
@@ -229,13 +226,15 @@ class Fits:
                 self._own = own_probabilities(VariationalBayes().fit(self._job.responses))
         return self._own
 
-    def _soft(self, given: AnsweredJob) -> float | str | None:
-        """Choose how links are read where answers may err.
+    def _reading(self, given: AnsweredJob) -> float | str | None:
+        """Return how links are read where answers may err: as the caller says, or by what there is.
 
         Links that say what was denied hold: they were weighed. Others may be wrong. Weights rule
         out that rates are estimated, and so does much that was weighed: links are then asked about
         tasks in doubt, of which the crowd would deny true ones.
         """
+        if self._link_error is not None:
+            return self._link_error
         links = self._job.links
         if links is not None and links.weight is not None:
             return SMALL_ERROR

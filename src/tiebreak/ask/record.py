@@ -198,7 +198,7 @@ class Record:
         if question.kind == "is":
             label = self._job.code_of_class(question.label)
             return self.chains.implied_is(left, label) is not None
-        return self.chains.implied_label(left) is not None
+        return self.chains.implies_label(left)
 
     def subject(self, question: Question) -> Subject:
         """Return what a question is about, as the file has it."""

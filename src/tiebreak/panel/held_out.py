@@ -45,10 +45,7 @@ def held_out(model: Any, task: Codes, seed: int = 0) -> Floats:
         if not wanted.any():
             continue
         rest = _part(gold, np.flatnonzero(fold != each))
-        if rest is None:
-            out[wanted] = blind(model).probabilities_[task[wanted]]
-            continue
-        fitted = fit_again(model, rest)
+        fitted = blind(model) if rest is None else fit_again(model, rest)
         out[wanted] = fitted.probabilities_[task[wanted]]
     return out
 

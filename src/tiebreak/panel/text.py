@@ -29,10 +29,8 @@ def sentences(report: PanelReport) -> list[str]:
 
 
 def _findings(report: PanelReport) -> list[str]:
-    found = _preferences(report)
-    if report.shared is None:
-        return found
-    return [*_shared(report), *_versus(report), *_smaller(report), *_gold(report), *found]
+    parts = (_shared, _versus, _smaller, _gold, _preferences)
+    return [line for part in parts for line in part(report)]
 
 
 def _no_gold(report: PanelReport) -> list[str]:
