@@ -115,13 +115,11 @@ def _denied(
         left = job.code[event.left or ""]
         if event.kind == "no":
             state = Statement(event, left, job.class_code[event.label or ""])
-        elif event.is_link:
+        elif event.kind == "different":
             right = job.code[event.right or ""]
             if (left in label) == (right in label):
                 continue
             task, example = (left, right) if right in label else (right, left)
-            if event.kind == "same":
-                continue
             state = Statement(event, task, label[example])
         else:
             continue
