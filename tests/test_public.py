@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -13,10 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from pages import output_of, steps
 
 import tiebreak as tb
-from tiebreak.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -238,22 +236,6 @@ def test_the_examples_are_what_their_command_makes(tmp_path: Path) -> None:
     kept = {name: (ROOT / "examples" / name).read_bytes() for name in made}
     assert len(made) == 5
     assert made == kept
-
-
-def steps(block: str) -> list[tuple[str, str]]:
-    """Return each command of a block and the output below it."""
-    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
-    return [(part.partition("\n")[0], part.partition("\n")[2]) for part in parts]
-
-
-def output_of(command: str) -> str:
-    """Run a command and return all it prints."""
-    name, *arguments = shlex.split(command)
-    if name == "head":
-        lines = Path(arguments[2]).read_text("utf-8").splitlines(keepends=True)
-        return "".join(lines[: int(arguments[1])])
-    assert name == "tiebreak"
-    return str(CliRunner().invoke(app, arguments, prog_name="tiebreak").output)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -1,4 +1,4 @@
-"""Wording of messages: numbers with their nouns, the first few of many, the place of a row."""
+"""Wording of messages: numbers with their nouns, the first few of many, columns, places."""
 
 from __future__ import annotations
 
@@ -23,6 +23,21 @@ def first_few(words: Sequence[str], most: int) -> str:
     ('a, b, …', 'a, b')
     """
     return ", ".join([*words[:most], "…"] if len(words) > most else words)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, to_right: bool = False) -> list[str]:
+    """Lay cells out in columns; `to_right`: those after the first end at the same place.
+
+    >>> aligned([["pet", "n"], ["a cat", "10"]], to_right=True)
+    ['pet     n', 'a cat  10']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    put = str.rjust if to_right else str.ljust
+    lines = (
+        "  ".join([first.ljust(widths[0]), *map(put, others, widths[1:])])
+        for first, *others in rows
+    )
+    return [line.rstrip() for line in lines]
 
 
 class Source(NamedTuple):
