@@ -23,6 +23,7 @@ from tiebreak.ids import Ids
 from tiebreak.kernels.layout import Offsets
 from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.link_graph.chains import Chains
+from tiebreak.link_graph.colouring import feasibility
 from tiebreak.links import Links
 from tiebreak.links.check import SIGNS, check, write_chain
 
