@@ -161,6 +161,11 @@ def root(
         typer.echo(context.get_help())
 
 
+def main() -> None:
+    """Run the command that the arguments name."""
+    app(prog_name="tiebreak")
+
+
 def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
     """Wrap a command so that every way it can end has its message and its exit code."""
 
