@@ -120,14 +120,13 @@ class Desk:
             class_texts=class_texts,
             wording=wording,
         )
-        self.record = Record(path, self.job, lease)
-        self.fits = Fits(self.job, self.record, link_error)
-        self.lock = threading.RLock()
-        self.background: Background | None = None
         self._only = only
         if background:
             self._refuse_votes_of_anybody()
-            self.background = Background(self)
+        self.lock = threading.RLock()
+        self.record = Record(path, self.job, lease)
+        self.fits = Fits(self.job, self.record, link_error)
+        self.background = Background(self) if background else None
 
     def start(self) -> None:
         """Make the first fit and choice, and let the worker begin; for a desk with `background`."""

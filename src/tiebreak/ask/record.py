@@ -55,7 +55,11 @@ class Record:
         self.storage = Storage(path, job.marks)
         self.log = Log()
         self._chains: AnswerChains | None = None
-        self.catch_up()
+        try:
+            self.catch_up()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def chains(self) -> AnswerChains:

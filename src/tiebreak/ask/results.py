@@ -31,7 +31,7 @@ class Question:
 
     left: Hashable
     right: Hashable | None = None
-    gain: float = float("nan")
+    gain: float = field(default=float("nan"), compare=False)  # a guess about it: no part of it
     left_text: str | None = None
     right_text: str | None = None
     kind: QuestionName = "same"
