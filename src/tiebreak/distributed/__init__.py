@@ -19,13 +19,13 @@ fitting       the whole, in its order
 
 from __future__ import annotations
 
-from tiebreak.distributed.api import fit as fit
-from tiebreak.distributed.api import predict as predict
-from tiebreak.distributed.api import shuffle as shuffle
 from tiebreak.distributed.executor import Executor as Executor
 from tiebreak.distributed.executor import Serial as Serial
 from tiebreak.distributed.fitting import DistributedFit as DistributedFit
+from tiebreak.distributed.fitting import fit as fit
 from tiebreak.distributed.output import LabelFiles as LabelFiles
+from tiebreak.distributed.prediction import predict as predict
+from tiebreak.distributed.spread import shuffle as shuffle
 from tiebreak.distributed.sweeper import Progress as Progress
 
 __all__ = [

@@ -7,6 +7,8 @@ see `sweeper.Units`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,37 +48,42 @@ class FarTasks:
         self.is_far: Mask = np.zeros(n_tasks, dtype=bool)
         for recipe in recipes:
             self.is_far[recipe.tasks] = True
-        self.n_sets = 0
+        self.n_sets = 0  # of links
+        self.n_ascents = 0
         self.is_there = self.is_far  # in this ascent: known tasks are the driver's
         self.links: LinksElsewhere | None = None  # of the ascent that begins, or began
-        self.begins: list[Begin] = []
-        self.tables: list[LinkTables] = []  # of the last sweep; none before the first
+        self.ways: list[tuple[Begin, LinkTables | None]] = []  # to where each unit stands
         self.last: LinkSwept | None = None
 
-    def begin(self, tasks: ByTask, q: Floats) -> None:
-        """Begin an ascent: what is free is swept where it lies, linked tasks as links say."""
+    def joined_by(self, units: Units) -> Callable[..., LinksElsewhere]:
+        """Return what sets up joint inference in link units."""
+        return partial(LinksElsewhere, units, self)
+
+    def begin(self, tasks: ByTask, q: Floats) -> ByTask:
+        """Begin an ascent; return the tasks as the driver sweeps them, without those that are far.
+
+        What is free is swept where it lies, linked tasks as links say.
+        """
         free = self._free_there(tasks)
         linked = self.is_far & (tasks.role == POOLED)
         self.is_there = free | linked
         links = self.links if linked.any() else None
         self.links = links
-        self.tables = []
-        self.begins = [
-            Begin(
-                np.where(free[each.tasks], FREE, POOLED).astype(np.int8),
-                q[each.tasks],
-                None if links is None else links.sets[u],
-            )
-            for u, each in enumerate(self.recipes)
+        self.n_ascents += 1
+        role = np.where(free, FREE, POOLED).astype(np.int8)
+        self.ways = [
+            (Begin(self.n_ascents, role[at], q[at], None if links is None else links.sets[u]), None)
+            for u, at in enumerate(recipe.tasks for recipe in self.recipes)
         ]
+        return tasks._replace(role=np.where(free, POOLED, tasks.role).astype(np.int8))
 
-    def next_tables(self, logs: Logs) -> list[LinkTables]:
-        """Return what each unit needs for the next sweep."""
+    def log_odds_of(self, unit: int) -> Floats | None:
+        """Return the log-odds of a unit's soft links; None where they are not learnt."""
         if self.links is None or not self.links.is_learnt:
-            return [LinkTables(logs, None)] * len(self.recipes)
-        return [LinkTables(logs, self.links.log_odds[at]) for at in self.links.soft_at]
+            return None
+        return self.links.log_odds[self.links.soft_at[unit]]
 
-    def take(self, found: list[LinkSwept]) -> LinkSwept:
+    def add(self, found: list[LinkSwept]) -> LinkSwept:
         """Add up what units say of a sweep, in their order."""
         swept = found[0].swept
         for each in found[1:]:
@@ -86,12 +93,17 @@ class FarTasks:
             agree = self.links.by_soft_link([each.agree for each in found])
         return LinkSwept(swept, sum(each.value for each in found), agree)
 
-    def without_far(self, tasks: ByTask) -> ByTask:
-        """Return the tasks as the driver sweeps them: those that are free and far are not its."""
-        role = np.where(self._free_there(tasks), POOLED, tasks.role).astype(np.int8)
-        return tasks._replace(role=role)
+    def swept(self, tables: list[LinkTables], found: LinkSwept) -> None:
+        """Take note of a sweep: what units were told, and what they found together."""
+        self.ways = [(begin, own) for (begin, _), own in zip(self.ways, tables, strict=True)]
+        self.last = found
 
-    def fetched(self, q: Floats, of_units: list[Floats]) -> None:
+    @property
+    def has_swept(self) -> bool:
+        """Whether the ascent has made a sweep."""
+        return self.ways[0][1] is not None
+
+    def set_rows(self, q: Floats, of_units: list[Floats]) -> None:
         """Set the rows of q to what units say of their tasks."""
         for recipe, each in zip(self.recipes, of_units, strict=True):
             there = self.is_there[recipe.tasks]
@@ -131,17 +143,16 @@ class LinksElsewhere:
     def __init__(
         self,
         units: Units,
-        n_classes: int,
+        far: FarTasks,
         links: LinkCodes,
         merged: Merged,
         gold: GoldCodes | None,
         options: ExactLinkOptions,
     ) -> None:
-        assert units.far is not None
         self._units = units
-        self._far = units.far
+        self._far = far
         self._far.n_sets += 1
-        self.n_classes = n_classes
+        self.n_classes = n_classes = far.recipes[0].n_classes
         log_odds, hard = ascents.expected_log_odds(links, options, n_classes)
         self.log_odds = log_odds[~hard]
         self.is_learnt = False
@@ -160,7 +171,7 @@ class LinksElsewhere:
             known = None if gold is None else _among(gold, recipe.tasks)
             self.sets.append(LinkSet(self._far.n_sets, own, known, options))
             self.soft_at.append(soft_number[at[~hard[at]]])
-        self.remembers = any(units.ask_links("open_links", [(each,) for each in self.sets]))
+        self.remembers = bool(in_large(merged, links.keep(~hard), n_classes).any())
         self._scores: Floats | None = None
         self._concluded: list[Concluded] | None = None
         self._agree = np.empty(0)
@@ -206,14 +217,14 @@ class LinksElsewhere:
     def finish(self) -> LinkReport:
         """Have units infer a last time; report how components were inferred."""
         if self._concluded is None:
-            given = [
-                (
+            given = {
+                len(self._units.rows) + u: (
                     None if self._scores is None else self._scores[recipe.tasks],
-                    self.log_odds[at] if self.is_learnt else None,
+                    self.log_odds[self.soft_at[u]] if self.is_learnt else None,
                 )
-                for recipe, at in zip(self._far.recipes, self.soft_at, strict=True)
-            ]
-            self._concluded = self._units.ask_links("conclude", given)
+                for u, recipe in enumerate(self._far.recipes)
+            }
+            self._concluded = self._units.ask("conclude", given)
             self._agree = self.by_soft_link([each.agree for each in self._concluded])
             self.q = self._of_open("by_class")
         *numbers, by_mean_field = zip(*(each.report for each in self._concluded), strict=True)

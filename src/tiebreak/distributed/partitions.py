@@ -18,6 +18,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak import ids
 from tiebreak.distributed.executor import Executor, each_of
@@ -25,6 +26,7 @@ from tiebreak.distributed.sources import ReadOptions, Shard, naming, read_shard
 from tiebreak.errors import InputError, InputNote, note
 from tiebreak.files.content import ABOUT
 from tiebreak.files.packed import read_packed, write_packed
+from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.kernels.contract import COMPILED_ROWS
 from tiebreak.kernels.layout import Codes
@@ -90,10 +92,18 @@ class Crowd(NamedTuple):
         )
 
 
-def look_at(executor: Executor, shards: list[Shard], options: ReadOptions, folder: Path) -> Looks:
-    """Look at every partition, where it lies."""
+def look_and_join(
+    executor: Executor,
+    shards: list[Shard],
+    options: ReadOptions,
+    folder: Path,
+    gold: Gold | None = None,
+    n_units: int | None = None,
+) -> Crowd:
+    """Look at every partition where it lies; join them by ids, with the classes of gold."""
     given = ((i, shard, options, str(folder)) for i, shard in enumerate(shards))
-    return each_of(executor, look, given)
+    looks = each_of(executor, look, given)
+    return join(looks, None if gold is None else gold.classes, n_units)
 
 
 def look(index: int, shard: Shard, options: ReadOptions, folder: str) -> Look | None:
@@ -224,6 +234,18 @@ def in_classes(read: Responses, classes: Ids) -> Responses:
     worker, label = np.divmod(np.asarray(read.code, dtype=np.int64), read.n_classes)
     code = (worker * len(classes) + label_of[label]).astype(np.int32)
     return Responses(read.start, code, read.tasks, read.workers, classes, weight=read.weight)
+
+
+def tasks_of(crowd: Responses, task: npt.NDArray[Any]) -> Responses:
+    """Return the responses on some tasks."""
+    length = crowd.start[task + 1] - crowd.start[task]
+    end = np.cumsum(length)
+    at = np.repeat(crowd.start[task] - (end - length), length) + np.arange(int(length.sum()))
+    start = np.concatenate([[0], end]).astype(np.int64)
+    weight = None if crowd.weight is None else np.asarray(crowd.weight[at])
+    tasks = Ids(crowd.tasks.take(task))
+    code = np.asarray(crowd.code[at])
+    return Responses(start, code, tasks, crowd.workers, crowd.classes, weight=weight)
 
 
 def _join_classes(looks: list[Look], more: Ids | None) -> Ids:

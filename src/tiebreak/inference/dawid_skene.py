@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import dirichlet, gold_weights, response_patterns, squarem, vb
+from tiebreak.inference import dirichlet, gold_weights, squarem, stages, vb
 from tiebreak.inference.estimator import (
     Estimator,
     normalise,
@@ -18,7 +18,7 @@ from tiebreak.inference.estimator import (
 )
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.problem import Stopping
+from tiebreak.inference.problem import Stopping, TasksElsewhere
 from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.squarem import Climb, Parameters, Sweep
 from tiebreak.inference.worker_models import require_model
@@ -62,6 +62,7 @@ def maximise(
     accelerate: bool = False,
     copies: Floats | None = None,
     pool: Pool = ConfusionMatrices.pool,
+    elsewhere: TasksElsewhere | None = None,
 ) -> EmRun:
     """Alternate estimates and tasks until no q moves by `tol`.
 
@@ -69,6 +70,7 @@ def maximise(
     objective of [eq:ds-likelihood] never falls. `accelerate` lets SQUAREM extrapolate, towards a
     tolerance and with smoothing: a count of zero has no logarithm. `copies` says for how many tasks
     each row of `tasks` counts; None is one each. `pool` says which counts share a parameter.
+    `elsewhere` are tasks on other machines, which the backend sweeps too.
     """
     sweeper = backend.open(tasks, np.array(q, dtype=np.float64, order="C"), n_threads, copies)
     stopping = Stopping(tol, max_iter, accelerate)
@@ -77,6 +79,8 @@ def maximise(
     q = sweeper.q()
     sweeper.close()
     likelihoods.append(log_likelihood(tasks, q, backend, estimates, copies))
+    if elsewhere is not None:
+        likelihoods[-1] += elsewhere.log_norm(expected_logs(estimates))
     last = likelihoods[-1] + log_prior(estimates, smoothing)
     return EmRun(q, estimates, likelihoods, [*climbed.bounds, last], climbed.converged)
 
@@ -205,21 +209,34 @@ class DawidSkene(Estimator):
 
         Links cannot be used.
         """
+        self._check(links, start)
+        inputs = read_and_check_inputs(responses, None, gold)
+        crowd = inputs.responses
+        tasks = stages.lay_out(crowd)
+        q = None if start is None else start_from_model(start, crowd, tasks)
+        self._fit_inputs(inputs, q)
+        self._warn_unsettled(self.tol)
+        return self
+
+    def _check(self, links: Any, start: Any) -> None:
+        """Refuse what cannot be fitted."""
         refuse_links(self, links)
         require_tolerance(self.tol, self.max_iter)
         require_model(self.worker_model, tuple(POOLS))
         require_weight(self.gold_weight)
         if not (np.isfinite(self.smoothing) and self.smoothing >= 0.0):
             raise OptionError(f"smoothing must be 0 or more; got {self.smoothing!r}.")
-        inputs = read_and_check_inputs(responses, None, gold)
+
+    def _fit_inputs(self, inputs: Inputs, q: Floats | None) -> Floats:
+        """Fit from q, None: from the votes; return where q ended."""
         crowd = inputs.responses
+        there = inputs.elsewhere
         tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
-        q = None if start is None else start_from_model(start, crowd, tasks)
-        single = response_patterns.must_stay_single(crowd.n_tasks, None, inputs.gold_codes)
-        patterns = response_patterns.find_patterns(tasks, crowd.n_classes, single, q)
+        patterns = stages.patterns_of(inputs, tasks, q)
         votes = vb.majority(patterns.tasks, crowd.n_classes)
         q = votes if q is None else patterns.to_patterns(q)
-        backend = choose_backend(self.backend, len(patterns.tasks.code))
+        choose = choose_backend if there is None else there.backend
+        backend = choose(self.backend, len(patterns.tasks.code), 0)
         run = maximise(
             self._weigh_gold(patterns, inputs),
             vb.clamp(q, patterns.gold(inputs.gold_codes)),
@@ -231,21 +248,23 @@ class DawidSkene(Estimator):
             accelerate=self.accelerate,
             copies=patterns.copies,
             pool=POOLS[self.worker_model],
+            elsewhere=there,
         )
         self.class_prior_, self.confusion_ = run.estimates
         self.bounds_ = run.bounds
         self.n_iter_ = len(run.bounds) - 1
         self.converged_ = run.converged
-        self.ran_on_ = where(backend)
+        if there is None:
+            self.ran_on_ = where(backend)
         self._publish(inputs, patterns.to_tasks(run.q))
-        self._warn_unsettled(self.tol)
-        return self
+        return run.q
 
     def _weigh_gold(self, patterns: Patterns, inputs: Inputs) -> ByTask:
         """Return the tasks, with responses on known ones as heavy as `gold_weight` says."""
         n_classes = inputs.responses.n_classes
         gold = patterns.gold(inputs.gold_codes)
-        table = gold_weights.find(self.gold_weight, gold, patterns, n_classes)
+        n_given = None if inputs.elsewhere is None else inputs.elsewhere.n_given
+        table = gold_weights.find(self.gold_weight, gold, patterns, n_classes, n_given=n_given)
         if gold is None or table is None:
             return patterns.tasks
         return gold_weights.weigh_known(patterns.tasks, gold, table, n_classes)

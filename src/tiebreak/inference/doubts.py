@@ -10,6 +10,7 @@ from scipy.special import bdtr, rel_entr
 
 from tiebreak.errors import note
 from tiebreak.gold import GoldCodes
+from tiebreak.ids import Ids
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses import Responses
 
@@ -23,7 +24,7 @@ LEAST_ERRORS = 5  # of the crowd on gold
 NAMED = 3  # workers or classes named in a note
 
 
-def note_collapse(responses: Responses, votes: Offsets, mean_q: Floats) -> bool:
+def note_collapse(n_tasks: int, classes: Ids, votes: Offsets, mean_q: Floats) -> bool:
     """Say so where one class took nearly all tasks; return whether it did.
 
     Parameters
@@ -33,7 +34,7 @@ def note_collapse(responses: Responses, votes: Offsets, mean_q: Floats) -> bool:
     mean_q
         (n_classes,) mean probability of each class, as the model says.
     """
-    if responses.n_tasks < LEAST_TASKS or responses.n_classes < 2:
+    if n_tasks < LEAST_TASKS or len(classes) < 2:
         return False
     share = votes / max(votes.sum(), 1)
     gap = float(rel_entr(mean_q, np.maximum(share, 1e-12)).sum())
@@ -41,7 +42,7 @@ def note_collapse(responses: Responses, votes: Offsets, mean_q: Floats) -> bool:
     if gap <= COLLAPSED or mean_q[most] < max(share[most] + GAINED, 0.5):
         return False
     note(
-        f"Class {responses.classes[most]!r} has {share[most]:.0%} of the responses but got "
+        f"Class {classes[most]!r} has {share[most]:.0%} of the responses but got "
         f"{mean_q[most]:.0%} of the tasks: the fit may have collapsed to it. Compare with "
         "MajorityVote; a few gold labels, or links, show which is right."
     )

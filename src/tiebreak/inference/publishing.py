@@ -175,7 +175,7 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
     else:
         mean_q = np.einsum("t,tk->k", problem.copies, by_class) / problem.copies.sum()
     votes = doubts.votes_of(crowd)
-    has_collapsed = doubts.note_collapse(crowd, votes, mean_q)
+    has_collapsed = doubts.note_collapse(crowd.n_tasks, crowd.classes, votes, mean_q)
     if not has_collapsed:
         doubts.note_missing_classes(crowd, votes, labels.label)
     note_gold(fitted, dependence)

@@ -41,6 +41,8 @@ def lay_out(crowd: Responses) -> ByTask:
 
 def patterns_of(inputs: Inputs, tasks: ByTask, q: Floats | None) -> Patterns:
     """Find tasks with equal responses, which are fitted as one; linked and known ones stay."""
+    if inputs.elsewhere is not None:
+        return Patterns(tasks)
     crowd = inputs.responses
     single = response_patterns.must_stay_single(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)
     return response_patterns.find_patterns(tasks, crowd.n_classes, single, q)

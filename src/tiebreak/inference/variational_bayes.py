@@ -207,9 +207,29 @@ class VariationalBayes(Estimator):
         The start may have been fitted to other responses: tasks and workers that it has not seen
         start as in a cold fit.
         """
+        self._check(links, start)
+        inputs = self._read_inputs(responses, links, gold)
+        crowd = inputs.responses
+        warm = None if start is None else _warm_start_of(start)
+        is_same = warm is not None and warm.is_for(crowd) and silence.are_alike(start, self)
+        same = warm if is_same else None
+        whole = lay_out(crowd) if same is None else same.tasks
+        self._keep_chosen_model(same, start)
+        is_warm = start is not None
+        fitted = self._fit_inputs(
+            inputs, whole, self._start_of_q(inputs, whole, start), is_warm=is_warm, same=same
+        )
+        publishing.publish(self, fitted)
+        self._warn_unsettled(self.tol)
+        return self
+
+    def _check(self, links: Any, start: Any) -> None:
+        """Refuse what cannot be fitted."""
         option_checks.check(self)
+
+    def _read_inputs(self, responses: Any, links: Any, gold: Any) -> Inputs:
         options = self.link_options or ExactLinkOptions()
-        inputs = read_and_check_inputs(
+        return read_and_check_inputs(
             responses,
             links,
             gold,
@@ -217,19 +237,32 @@ class VariationalBayes(Estimator):
             soft_links=options.is_soft,
             may_break=options.may_break,
         )
-        crowd = inputs.responses
-        warm = None if start is None else _warm_start_of(start)
-        is_same = warm is not None and warm.is_for(crowd) and silence.are_alike(start, self)
-        same = warm if is_same else None
-        whole = lay_out(crowd) if same is None else same.tasks
-        self._keep_chosen_model(same, start)
-        q = self._start_of_q(inputs, whole, start)
+
+    def _fit_inputs(
+        self,
+        inputs: Inputs,
+        whole: ByTask,
+        q: Floats | None,
+        *,
+        is_warm: bool,
+        same: WarmStart | None = None,
+    ) -> Fitted:
+        """Fit from q, None: from the votes; keep where the fit ended.
+
+        Parameters
+        ----------
+        whole
+            All tasks that are here.
+        is_warm
+            Whether q is that of an earlier model.
+        same
+            Where that model ended, if it saw these very responses.
+        """
         patterns = Patterns(whole)
         if same is None or same.has_patterns:
             patterns = patterns_of(inputs, whole, q)
         by_pattern = to_patterns(inputs, patterns)
         problem, begin = self._begin(inputs, by_pattern, patterns, q, same)
-        is_warm = start is not None
         begin = begin._replace(is_warm=is_warm)
         is_alone = inputs.link_codes is None and inputs.gold_codes is None
         plain = stages.fit_plain(problem, begin, self._stopping, is_alone=is_alone)
@@ -238,14 +271,14 @@ class VariationalBayes(Estimator):
             problem,
             plain,
             by_pattern,
-            options,
+            self.link_options or ExactLinkOptions(),
             self._stopping,
             self._honesty,
             is_warm=is_warm,
             is_given=not isinstance(self.init, str),
         )
         self._warm_start = WarmStart(
-            crowd,
+            inputs.responses,
             whole,
             Beliefs(*plain.beliefs),
             patterns.to_tasks(found.run.q),
@@ -254,11 +287,7 @@ class VariationalBayes(Estimator):
             patterns.pattern is not None,
             plain.beliefs.logs,
         )
-        publishing.publish(
-            self, Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found)
-        )
-        self._warn_unsettled(self.tol)
-        return self
+        return Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found)
 
     def _keep_chosen_model(self, same: WarmStart | None, start: Any) -> None:
         """Take over what an earlier fit of the very same responses chose or learnt of workers."""
@@ -326,6 +355,8 @@ class VariationalBayes(Estimator):
     def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
         """Set up plain VB: no links, nothing known."""
         crowd = inputs.responses
+        there = inputs.elsewhere
+        backend = choose_backend if there is None else there.backend
         n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
         problem = Problem(
             patterns.tasks,
@@ -335,16 +366,17 @@ class VariationalBayes(Estimator):
                 priors.class_prior(self.class_prior, crowd.n_classes),
                 crowd,
                 self.trust,
+                None if there is None else there.answers,
             ),
-            choose_backend(self.backend, len(patterns.tasks.code), n_linked),
+            backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
-            gold_weight=None
-            if inputs.gold_codes is None
-            else gold_weights.find(
+            gold_weight=gold_weights.find(
                 *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
                 has_links=inputs.link_codes is not None,
+                n_given=None if there is None else there.n_given,
             ),
+            elsewhere=there,
         )
         if self.worker_model_ == COMMUNITIES and self._communities is not None:
             problem = problem._replace(workers=self._communities)
