@@ -29,6 +29,7 @@ from tiebreak.inference.kept.prediction import knowledge_of
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.worker_models import N_SUBTYPES
 from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.layout import Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.kernels.threads import default_threads
 from tiebreak.labels import Labels
@@ -122,9 +123,11 @@ def fit(model: Any, inputs: Inputs, units: Units, start: Logs | None) -> Logs | 
         publishing.publish_learnt(model, fitted)
     else:
         q = model._fit_inputs(inputs, q)
-    counts, totals = HostSweeper(kernels, tasks, q, model.n_threads or default_threads()).tally()
-    others = units.sums()
-    model._carried = Carried(others.counts + counts, others.totals + totals, np.zeros(0))
+    carried = units.sums()
+    if crowd.n_tasks:
+        here = HostSweeper(kernels, tasks, q, model.n_threads or default_threads())
+        carried = carried.plus(Swept(*here.tally(), 0.0, 0.0, 0.0))
+    model._carried = Carried(carried.counts, carried.totals, np.zeros(0))
     if fitted is None:
         return None
     _note_doubts(fitted, units, model._carried, model.dependence)
