@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -123,19 +123,11 @@ class FarTasks:
         return np.asarray(free)
 
 
-class Members(NamedTuple):
-    """Open linked tasks, as a fit asks a pool for them."""
-
-    pays: Floats  # how much of the prior of its class each pays
-
-    @staticmethod
-    def members_of(q: Floats) -> Floats:
-        """Return q as it is: by task, not by node."""
-        return q
-
-
 class LinksElsewhere:
-    """Joint inference in link units: a `vb.LinkModel` with what a fit asks of `ExactLinks`."""
+    """Joint inference in link units: a `vb.LinkModel` with what a fit asks of `ExactLinks`.
+
+    Open linked tasks are its own pool, of tasks in the place of nodes.
+    """
 
     may_cycle = False
     takes_everyone = True  # no update of linked tasks alone: a sweep is of all units
@@ -152,33 +144,37 @@ class LinksElsewhere:
         self._units = units
         self._far = far
         self._far.n_sets += 1
-        self.n_classes = n_classes = far.recipes[0].n_classes
-        log_odds, hard = ascents.expected_log_odds(links, options, n_classes)
+        self.n_classes = far.recipes[0].n_classes
+        log_odds, hard = ascents.expected_log_odds(links, options, self.n_classes)
         self.log_odds = log_odds[~hard]
         self.is_learnt = False
-        has_subtypes = self._far.recipes[0].n_states > n_classes  # there copies count each
-        self.unit = None if has_subtypes else ascents.units_of_copies(links, len(self._far.is_far))
-        self.task, pays = _open_members(merged, self.unit)
-        self.pool = Members(pays)
-        self.q = np.empty((0, n_classes))  # of open tasks, once all is done
+        self.remembers = bool(in_large(merged, links.keep(~hard), self.n_classes).any())
+        has_subtypes = far.recipes[0].n_states > self.n_classes  # there copies count each
+        self.unit = None if has_subtypes else ascents.units_of_copies(links, len(far.is_far))
+        self.pool = self
+        self.task, self.pays = _open_members(merged, self.unit)
+        self.q = np.empty((0, self.n_classes))  # of open tasks, once all is done
         self.last_value: float | None = None
         self.sets: list[LinkSet] = []
         self.soft_at: list[Offsets] = []  # the places of each unit's soft links
         soft_number = np.cumsum(~hard) - 1
-        for recipe in self._far.recipes:
+        for recipe in far.recipes:
             at = np.flatnonzero(np.isin(links.left, recipe.tasks))
             own = links.keep(at).among(recipe.tasks)
             known = None if gold is None else _among(gold, recipe.tasks)
-            self.sets.append(LinkSet(self._far.n_sets, own, known, options))
+            self.sets.append(LinkSet(far.n_sets, own, known, options))
             self.soft_at.append(soft_number[at[~hard[at]]])
-        self.remembers = bool(in_large(merged, links.keep(~hard), n_classes).any())
         self._scores: Floats | None = None
-        self._concluded: list[Concluded] | None = None
+        self._concluded: list[Concluded] = []
         self._agree = np.empty(0)
 
     def value(self, q: Floats) -> float | None:
         """Return the linked tasks' part of the bound at the last update; None before it."""
         return self.last_value
+
+    def members_of(self, q: Floats) -> Floats:
+        """Return q as it is: by task, not by node."""
+        return q
 
     def set_log_odds(self, log_odds: Floats) -> None:
         """Change the log-odds that the two tasks of each soft link agree: these are learnt."""
@@ -188,7 +184,7 @@ class LinksElsewhere:
     def reset(self) -> None:
         """Forget messages and values: the next ascent begins anew in the units."""
         self.last_value = None
-        self._concluded = None
+        self._concluded = []
 
     def gather(self, q: Floats) -> None:
         """Be the links of the ascent that begins."""
@@ -197,17 +193,14 @@ class LinksElsewhere:
     def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
         """Return what the units found in the sweep of all tasks: sums are in that sweep's."""
         assert self._far.last is not None  # all tasks are swept before
-        self.last_value = self._far.last.value
-        self._agree = self._far.last.agree
+        _, self.last_value, self._agree = self._far.last
         nothing = np.zeros((1, len(logs[0])))
         return Swept(nothing, nothing[0], 0.0, self.last_value, 0.0)
 
     def spread(self, q: Floats) -> None:
         """Give linked tasks their states; before the end they were fetched with all others."""
-        if self._concluded is not None:
-            for recipe, each in zip(self._far.recipes, self._concluded, strict=True):
-                is_open = np.isin(recipe.tasks, self.task)
-                q[recipe.tasks[is_open]] = each.q[is_open]
+        if self._concluded:
+            q[self.task] = self._of_open("q")
 
     def infer_from(self, member_scores: Floats, *, is_last: bool = False) -> None:
         """Take scaled scores of the open tasks, from which `finish` infers."""
@@ -216,11 +209,11 @@ class LinksElsewhere:
 
     def finish(self) -> LinkReport:
         """Have units infer a last time; report how components were inferred."""
-        if self._concluded is None:
+        if not self._concluded:
             given = {
                 len(self._units.rows) + u: (
                     None if self._scores is None else self._scores[recipe.tasks],
-                    self.log_odds[self.soft_at[u]] if self.is_learnt else None,
+                    self._far.log_odds_of(u),
                 )
                 for u, recipe in enumerate(self._far.recipes)
             }
@@ -252,11 +245,11 @@ class LinksElsewhere:
         return found
 
     def _of_open(self, what: str) -> Any:
-        assert self._concluded is not None
-        first = getattr(self._concluded[0], what)
-        found = np.zeros((len(self._far.is_far), *first.shape[1:]), dtype=first.dtype)
-        for recipe, each in zip(self._far.recipes, self._concluded, strict=True):
-            found[recipe.tasks] = getattr(each, what)
+        """Return what units said of open tasks in the end."""
+        parts = [getattr(each, what) for each in self._concluded]
+        found = np.zeros((len(self._far.is_far), *parts[0].shape[1:]), dtype=parts[0].dtype)
+        for recipe, part in zip(self._far.recipes, parts, strict=True):
+            found[recipe.tasks] = part
         return found[self.task]
 
 

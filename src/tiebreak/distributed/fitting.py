@@ -187,7 +187,17 @@ def fit(
         estimators.without_tasks(model, crowd), LabelFiles(folder), there, n_written
     )
     model._warn_unsettled(getattr(model, "tol", 0.0))
-    output.finish(folder, _summary(made, crowd))
+    summary = {
+        "tiebreak": __version__,
+        "responses": crowd.n_responses,
+        "tasks": crowd.n_tasks,
+        "workers": len(crowd.workers),
+        "classes": [str(name) for name in crowd.classes],
+        "partitions": len(crowd.looks),
+        "sweeps": model.n_iter_,
+        "converged": model.converged_,
+    }
+    output.finish(folder, summary)
     return made
 
 
@@ -325,19 +335,6 @@ def _told(value: Any) -> str:
         }
     text = repr(value)
     return text if len(text) < 80 else f"{zlib.crc32(text.encode()):08x}"
-
-
-def _summary(made: DistributedFit, crowd: Crowd) -> dict[str, Any]:
-    return {
-        "tiebreak": __version__,
-        "responses": crowd.n_responses,
-        "tasks": made.n_tasks,
-        "workers": len(crowd.workers),
-        "classes": [str(name) for name in crowd.classes],
-        "partitions": len(crowd.looks),
-        "sweeps": made.model.n_iter_,
-        "converged": made.model.converged_,
-    }
 
 
 def _memory_bytes() -> int:

@@ -98,13 +98,14 @@ class LinkUnit:
     def __init__(self, recipe: LinkRecipe) -> None:
         self.recipe = recipe
         folder = Path(recipe.folder)
+        file = folder / "weight.npy"
         whole = layout.ByTask(
             np.load(folder / "start.npy", mmap_mode="r"),
             np.load(folder / "code.npy", mmap_mode="r"),
             np.empty(0, np.int8),
             np.empty(0, np.int64),
             recipe.n_codes,
-            weight=_weights(folder),
+            weight=np.load(file, mmap_mode="r") if file.exists() else None,
         )
         self.start, self.code = layout.responses_on(whole, recipe.tasks)
         self.weight = layout.weights_on(whole, recipe.tasks)
@@ -230,8 +231,3 @@ def cut_link_units(
     unit[(np.bincount(number, weights=is_coupled) > 0)[number]] = -1
     found = (np.flatnonzero(unit == each).astype(np.int32) for each in np.unique(unit))
     return list(found)
-
-
-def _weights(folder: Path) -> Floats | None:
-    file = folder / "weight.npy"
-    return np.load(file, mmap_mode="r") if file.exists() else None

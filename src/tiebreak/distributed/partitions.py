@@ -48,7 +48,7 @@ class Look(NamedTuple):
     is_class_ordered: bool
     span: tuple[Any, Any] | None  # the first and the last task id, where ids have an order
     seal: int  # of what the folder says of itself, checksums included
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
 
 
 Looks = list[Look | None]  # of all partitions; None: there is nothing in it
@@ -79,17 +79,11 @@ class Crowd(NamedTuple):
 
     def empty(self) -> Responses:
         """Return responses with all workers and classes, and no task."""
-        nobody = Ids(read_packed(self.looks[0].path, is_checked=True).tasks.values[:0])
-        start = np.zeros(1, dtype=np.int64)
-        ordered = self.looks[0].is_class_ordered
-        return Responses(
-            start,
-            np.zeros(0, dtype=np.int32),
-            nobody,
-            self.workers,
-            self.classes,
-            is_class_ordered=ordered,
-        )
+        first = self.looks[0]
+        nobody = Ids(read_packed(first.path, is_checked=True).tasks.values[:0])
+        nothing = (np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), nobody)
+        ordered = first.is_class_ordered
+        return Responses(*nothing, self.workers, self.classes, is_class_ordered=ordered)
 
 
 def look_and_join(
@@ -112,9 +106,23 @@ def look(index: int, shard: Shard, options: ReadOptions, folder: str) -> Look | 
         warnings.simplefilter("always", InputNote)
         with naming(index, shard.path):
             path = shard.path if shard.is_packed else _pack(index, shard, options, folder)
-            found = None if path is None else _look(index, shard, path)
-    notes = tuple(str(each.message) for each in caught if issubclass(each.category, InputNote))
-    return None if found is None else found._replace(notes=notes)
+            if path is not None and _is_large(Path(path)):
+                _load_kernels()
+            crowd = None if path is None else read_packed(path)
+            if path is None or crowd is None or not crowd.n_tasks:
+                return None
+            return Look(
+                path,
+                shard.path,
+                crowd.n_tasks,
+                crowd.n_responses,
+                crowd.workers,
+                crowd.classes,
+                crowd.is_class_ordered,
+                _span(crowd.tasks),
+                zlib.crc32((Path(path) / ABOUT).read_bytes()),
+                tuple(str(each.message) for each in caught if issubclass(each.category, InputNote)),
+            )
 
 
 def _pack(index: int, shard: Shard, options: ReadOptions, folder: str) -> str | None:
@@ -128,26 +136,6 @@ def _pack(index: int, shard: Shard, options: ReadOptions, folder: str) -> str | 
         target.parent.mkdir(parents=True, exist_ok=True)
         write_packed(target, responses)
     return str(target)
-
-
-def _look(index: int, shard: Shard, path: str) -> Look | None:
-    if _is_large(Path(path)):
-        _load_kernels()
-    crowd = read_packed(path)
-    if not crowd.n_tasks:
-        return None
-    seal = zlib.crc32((Path(path) / ABOUT).read_bytes())
-    return Look(
-        path,
-        shard.path,
-        crowd.n_tasks,
-        crowd.n_responses,
-        crowd.workers,
-        crowd.classes,
-        crowd.is_class_ordered,
-        _span(crowd.tasks),
-        seal,
-    )
 
 
 def _is_large(folder: Path) -> bool:
@@ -230,10 +218,7 @@ def in_classes(read: Responses, classes: Ids) -> Responses:
     """Return a partition's responses in the classes of all; as they are where these are equal."""
     if read.classes == classes:
         return read
-    label_of = classes.codes(read.classes)
-    worker, label = np.divmod(np.asarray(read.code, dtype=np.int64), read.n_classes)
-    code = (worker * len(classes) + label_of[label]).astype(np.int32)
-    return Responses(read.start, code, read.tasks, read.workers, classes, weight=read.weight)
+    return read._with_codes(classes, classes.codes(read.classes))
 
 
 def tasks_of(crowd: Responses, task: npt.NDArray[Any]) -> Responses:
