@@ -39,7 +39,7 @@ class Checkpoint:
         with open_target(folder / FINGERPRINT) as out:
             out.write(json.dumps(fingerprint, indent=1, sort_keys=True).encode())
 
-    def recall(self, what: str, number: int, digest: int) -> list[Any] | None:
+    def recall(self, what: str, number: int, digest: int) -> Sequence[Any] | None:
         """Return what was kept of a sweep that was given such tables; None where nothing was."""
         file = self.folder / f"{what}-{number:05d}.npz"
         if not file.is_file():

@@ -7,7 +7,7 @@ see `sweeper.Units`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,7 +103,7 @@ class FarTasks:
         """Whether the ascent has made a sweep."""
         return self.ways[0][1] is not None
 
-    def set_rows(self, q: Floats, of_units: list[Floats]) -> None:
+    def set_rows(self, q: Floats, of_units: Sequence[Floats]) -> None:
         """Set the rows of q to what units say of their tasks."""
         for recipe, each in zip(self.recipes, of_units, strict=True):
             there = self.is_there[recipe.tasks]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -146,17 +146,14 @@ class Units:
         began = time.perf_counter()
         state = State(number, self.sent(tables), digest_of(tables))
         own = {u: (number, self.cut(u, state.tables)) for u in range(len(self.recipes))}
-        kept = self._recall(SWEEP, state)
-        if kept is None:
-            sums, linked = self._add(self.ask("sweep", own))
-            of_links = () if linked is None else (*linked.swept, *linked[1:])
-            self._keep(SWEEP, state, (*sums, *of_links))
-        else:
-            sums, linked = _from_kept(kept)
+        found = self._once(SWEEP, state, lambda: self._add(self.ask("sweep", own)))
         self.state = state
         self.last_number = number
-        if self.far is not None and linked is not None:
-            self.far.swept([own[u][1] for u in range(len(self.rows), len(own))], linked)
+        sums = _swept(found)
+        if self.far is not None:
+            of_links = [own[u][1] for u in range(len(self.rows), len(own))]
+            linked = LinkSwept(_swept(found[5:]), float(found[10]), found[11])
+            self.far.swept(of_links, linked)
             sums = sums.plus(linked.swept)
         if self.tell is not None:
             lost = getattr(self.executor, "n_lost", 0)
@@ -168,29 +165,24 @@ class Units:
         """Set the rows of q whose tasks lie in link units."""
         if self.far is None or not self.far.has_swept:
             return
-        states = self._recall(STATES, self.state)
-        if states is None:
-            states = self.ask("states", dict.fromkeys(range(len(self.rows), len(self.recipes)), ()))
-            self._keep(STATES, self.state, states)  # an ascent from here cannot be made again
+        asked = dict.fromkeys(range(len(self.rows), len(self.recipes)), ())
+        # Kept, as an ascent that goes on from here cannot be made again.
+        states = self._once(STATES, self.state, lambda: self.ask("states", asked))
         self.far.set_rows(q, states)
 
     def sums(self) -> Swept:
-        """Return what q implies where it stands."""
-        kept = self._recall(SWEEP, self.state)
-        if kept is not None:
-            return _from_kept(kept)[0]
-        made, _ = self._add(self.ask_parts("tally"))  # at the start: no sweep was made yet
-        self._keep(SWEEP, self.state, made)
-        return made
+        """Return what q implies where it stands; at the start no sweep has said so."""
+        return _swept(self._once(SWEEP, self.state, lambda: self._add(self.ask_parts("tally"))))
 
-    def _recall(self, what: str, state: State) -> list[Any] | None:
+    def _once(self, what: str, state: State, make: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+        """Return what a checkpoint holds of a sweep; what it does not hold is made, and kept."""
         if self.checkpoint is None:
-            return None
-        return self.checkpoint.recall(what, state.number, state.digest)
-
-    def _keep(self, what: str, state: State, arrays: Any) -> None:
-        if self.checkpoint is not None:
-            self.checkpoint.keep(what, state.number, state.digest, arrays)
+            return make()
+        kept = self.checkpoint.recall(what, state.number, state.digest)
+        if kept is None:
+            kept = make()
+            self.checkpoint.keep(what, state.number, state.digest, kept)
+        return kept
 
     def log_norm(self, tables: Logs) -> float:
         """Return the log-likelihood of the responses in all units."""
@@ -207,13 +199,15 @@ class Units:
             add_rows(total, rows, each)
         return total
 
-    def _add(self, found: list[Any]) -> tuple[Swept, LinkSwept | None]:
-        """Add up what units say of a sweep, in their order; link units apart."""
+    def _add(self, found: list[Any]) -> Sequence[Any]:
+        """Add up what units say of a sweep, in their order; after that what link units say."""
         n_parts = len(self.rows)
         n_workers = len(self.crowd.workers)
         sums = add_swept(found[:n_parts], self.rows, n_workers, len(self.crowd.classes))
-        has_links = self.far is not None and len(found) > n_parts
-        return sums, self.far.add(found[n_parts:]) if self.far and has_links else None
+        if self.far is None or len(found) == n_parts:
+            return sums
+        linked, value, agree = self.far.add(found[n_parts:])
+        return *sums, *linked, value, agree
 
     def cut(self, unit: int, tables: Any) -> Any:
         """Return tables as a unit needs them: in the rows of its workers."""
@@ -235,58 +229,48 @@ class Units:
         return log_prior, rows_of(table, rows, n_classes)
 
 
-def _from_kept(kept: list[Any]) -> tuple[Swept, LinkSwept | None]:
-    """Return what a checkpoint holds of a sweep."""
-    sums = Swept(*kept[:2], *map(float, kept[2:5]))
-    if len(kept) == 5:
-        return sums, None
-    linked = Swept(*kept[5:7], *map(float, kept[7:10]))
-    return sums, LinkSwept(linked, float(kept[10]), kept[11])
+def _swept(columns: Sequence[Any]) -> Swept:
+    """Return the sums that come first in what a sweep gave."""
+    return Swept(*columns[:2], *map(float, columns[2:5]))
 
 
-class ClusterSweeper:
-    """A sweeper of the driver's own tasks and of all units together."""
+class ClusterSweeper(HostSweeper):
+    """A sweeper of the driver's own tasks and of all units together.
 
-    def __init__(self, here: HostSweeper, own: HostSweeper, units: Units) -> None:
-        self._here = here
-        self._own = own  # of what the driver sweeps itself: linked tasks may lie elsewhere
+    `own` sweeps what the driver sweeps itself: linked tasks may lie elsewhere. Units stay where
+    they are when it is closed: the next ascent goes on there.
+    """
+
+    def __init__(self, units: Units, own: HostSweeper, *here: Any) -> None:
+        super().__init__(*here)
         self._units = units
+        self._own = own
         units.state = START
-
-    @property
-    def tasks(self) -> ByTask:
-        """The driver's own tasks."""
-        return self._here.tasks
 
     def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
         """Sweep the units, then the driver's own tasks."""
         others = self._units.sweep(logs)
         if not self.tasks.n_tasks:
             return others
-        return self._plus_here(others, self._own.sweep(logs, scores, counting=counting))
+        return _plus(others, self._own.sweep(logs, scores, counting=counting))
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
         """Return Σ q by code and over tasks; those chosen are the driver's own."""
-        counts, totals = self._here.tally(chosen)
+        counts, totals = super().tally(chosen)
         if chosen is not None:
             return counts, totals
-        whole = self._plus_here(self._units.sums(), Swept(counts, totals, 0.0, 0.0, 0.0))
-        return whole.counts, whole.totals
+        return _plus(self._units.sums(), Swept(counts, totals, 0.0, 0.0, 0.0))[:2]
 
     def entropy(self) -> float:
         """Return Σ H(q) over all free tasks."""
-        return self._units.sums().entropy + self._here.entropy()
+        return self._units.sums().entropy + super().entropy()
 
     def q(self) -> Floats:
         """Return q of the driver's own tasks, as link units have it where these lie there."""
-        q = self._here.q()
-        self._units.fetch(q)
-        return q
+        self._units.fetch(self._q)
+        return self._q
 
-    def close(self) -> None:
-        """Units stay where they are: the next ascent goes on there."""
-
-    def elsewhere(self) -> State:
+    def elsewhere(self) -> Any:
         """Return where q of the units stands."""
         return self._units.state
 
@@ -294,18 +278,14 @@ class ClusterSweeper:
         """Go on from there; units that stand elsewhere are brought there when they are asked."""
         self._units.state = elsewhere
 
-    def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> None:
-        """Parameters are the driver's."""
-        return
 
-    @staticmethod
-    def _plus_here(others: Swept, here: Swept) -> Swept:
-        """Add up; the driver's tasks may have codes of their own, after those of workers."""
-        more = len(here.counts) - len(others.counts)
-        if more > 0:
-            counts = np.concatenate([others.counts, np.zeros((more, others.counts.shape[1]))])
-            others = others._replace(counts=counts)
-        return others.plus(here)
+def _plus(others: Swept, here: Swept) -> Swept:
+    """Add up; the driver's tasks may have codes of their own, after those of workers."""
+    more = len(here.counts) - len(others.counts)
+    if more > 0:
+        counts = np.concatenate([others.counts, np.zeros((more, others.counts.shape[1]))])
+        others = others._replace(counts=counts)
+    return others.plus(here)
 
 
 class ClusterBackend:
@@ -321,12 +301,10 @@ class ClusterBackend:
         self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
     ) -> Sweeper:
         """Open a sweeper on the driver's own tasks and on all units."""
-        here = HostSweeper(self._inner, tasks, q, n_threads, copies)
         far = self._units.far
-        if far is None:
-            return ClusterSweeper(here, here, self._units)
-        own = HostSweeper(self._inner, far.begin(tasks, q), q, n_threads, copies)
-        return ClusterSweeper(here, own, self._units)
+        own = tasks if far is None else far.begin(tasks, q)
+        own_sweeper = HostSweeper(self._inner, own, q, n_threads, copies)
+        return ClusterSweeper(self._units, own_sweeper, self._inner, tasks, q, n_threads, copies)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
