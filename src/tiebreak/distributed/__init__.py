@@ -11,10 +11,10 @@ far_links     on the driver: what it knows of those
 tables        large tables go by files
 sweeper       on the driver: tables go out, sums come back
 checkpoint    what each sweep gave, on the disk
-starts        where q starts
-estimators    the fits of one machine on such a sweeper
+estimators    the fits of one machine on such a sweeper, and where they start
 output        the folder of labels
 fitting       the whole, in its order
+prediction    labels of new tasks, by a model
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 import os
 import zlib
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from tiebreak.distributed import estimators, output, partitions, spread
 from tiebreak.distributed.checkpoint import Checkpoint
 from tiebreak.distributed.executor import Executor, executor_of
 from tiebreak.distributed.far_links import cut_far_tasks
-from tiebreak.distributed.named import Named, gather_named
+from tiebreak.distributed.named import gather_named
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import Crowd
 from tiebreak.distributed.sources import ReadOptions, find_shards
@@ -29,7 +30,7 @@ from tiebreak.gold import Gold
 from tiebreak.inference import VariationalBayes
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.inputs import read_and_check_inputs
-from tiebreak.kernels.layout import Offsets
+from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.labels import Labels
 from tiebreak.links import Links
@@ -156,8 +157,9 @@ def fit(
     spread.require_apart(engine, crowd, work / "hashes")
     named, responses = gather_named(engine, crowd, pairs, known, work / "named")
     n_states = estimators.n_states(model, crowd)
-    is_far = pairs is not None and _named_bytes(named, n_states) > LINKED_BYTES
-    _require_memory(crowd, named, n_states, is_far=is_far)
+    n_bytes = 4 * responses.n_responses + 8 * n_states * responses.n_tasks
+    is_far = pairs is not None and n_bytes > LINKED_BYTES
+    _require_memory(crowd, n_states, responses.n_tasks, 0 if is_far else responses.n_responses)
     if isinstance(model, VariationalBayes):
         inputs = model._read_inputs(responses, pairs, known)
     else:
@@ -182,7 +184,8 @@ def fit(
         wish = LabelWish(str(folder), probabilities, model.calibration_, model.overturned_)
         n_written = _write(there, named, model, last, wish)
     finally:
-        _forget(engine, there)
+        # An engine that knows all processes tells all.
+        getattr(engine, "everywhere", operator.call)(forget_units, there.fit)
     made = DistributedFit(
         estimators.without_tasks(model, crowd), LabelFiles(folder), there, n_written
     )
@@ -201,15 +204,16 @@ def fit(
     return made
 
 
-def _require_memory(crowd: Crowd, named: list[Named], n_states: int, *, is_far: bool) -> None:
-    """Refuse, before the work begins, what the driver cannot hold; say the arithmetic."""
+def _require_memory(crowd: Crowd, n_states: int, n_named: int, n_swept: int) -> None:
+    """Refuse, before the work begins, what the driver cannot hold; say the arithmetic.
+
+    `n_swept` are the responses on named tasks, where the driver sweeps these.
+    """
     n_workers = len(crowd.workers)
     n_classes = len(crowd.classes)
     table = 8 * n_workers * n_classes * n_states
-    n_named = sum(len(each.task) for each in named)
-    n_responses = 0 if is_far else sum(int(each.length.sum()) for each in named)
     of_named = n_named * (NAMED_BYTES + NAMED_BYTES_A_STATE * n_states)
-    of_named += NAMED_BYTES_A_RESPONSE * n_responses
+    of_named += NAMED_BYTES_A_RESPONSE * n_swept
     needed = DRIVER_BYTES + TABLES_HELD * table + of_named
     limit = _memory_bytes()
     if needed <= limit:
@@ -224,14 +228,9 @@ def _require_memory(crowd: Crowd, named: list[Named], n_states: int, *, is_far: 
     )
 
 
-def _named_bytes(named: list[Named], n_states: int) -> int:
-    """Return the bytes of the responses and of q of named tasks."""
-    return sum(4 * int(each.length.sum()) + 8 * n_states * len(each.task) for each in named)
-
-
 def cut_recipes(
     crowd: Crowd,
-    named: list[Named],
+    named: list[Codes],
     model: Any,
     start: Logs | None,
     work: Path,
@@ -251,7 +250,7 @@ def cut_recipes(
                 crowd.looks[i].name,
                 int(before[i]),
                 _places(rows, crowd.rows[i]),
-                named[i].task,
+                named[i],
             )
             for i in unit
         )
@@ -279,10 +278,10 @@ def _places(unit_rows: Any, rows: Any) -> Any:
 
 
 def _write(
-    units: Units, named: list[Named], model: Estimator, tables: Logs | None, wish: LabelWish
+    units: Units, named: list[Codes], model: Estimator, tables: Logs | None, wish: LabelWish
 ) -> Offsets:
     """Have every unit write its labels; those of named tasks are sent to where their tasks lie."""
-    ends = np.cumsum([len(each.task) for each in named])[:-1]
+    ends = np.cumsum([len(each) for each in named])[:-1]
     label = np.split(model.labels_.label, ends)
     q = np.split(model.probabilities_, ends)
     sent = None if tables is None else units.sent(tables)
@@ -290,20 +289,11 @@ def _write(
         u: (
             wish,
             None if sent is None else units.cut(u, sent),
-            [NamedLabels(named[i].task, label[i], q[i]) for i in unit],
+            [NamedLabels(named[i], label[i], q[i]) for i in unit],
         )
         for u, unit in enumerate(units.crowd.units)
     }
     return np.asarray(np.sum(units.ask("write", asked), axis=0))
-
-
-def _forget(executor: Executor, units: Units) -> None:
-    """Let processes let go of their units; where the executor knows all processes, it tells all."""
-    everywhere = getattr(executor, "everywhere", None)
-    if everywhere is None:
-        forget_units(units.fit)
-    else:
-        everywhere(forget_units, units.fit)
 
 
 def _fingerprint(

@@ -23,7 +23,7 @@ from tiebreak.links import Links
 from tiebreak.responses import Responses
 
 
-class Named(NamedTuple):
+class _Named(NamedTuple):
     """Tasks of a partition that links or gold name."""
 
     task: Codes  # ascending
@@ -33,8 +33,8 @@ class Named(NamedTuple):
 
 def gather_named(
     executor: Executor, crowd: Crowd, links: Links | None, gold: Gold | None, folder: Path
-) -> tuple[list[Named], Responses]:
-    """Return the tasks that links and gold name, and the responses on all of them.
+) -> tuple[list[Codes], Responses]:
+    """Return the tasks of each partition that links and gold name, and the responses on all.
 
     Responses lie in the folder, in arrays that are mapped, not held: workers write what they have.
     """
@@ -42,8 +42,7 @@ def gather_named(
     if links is not None and len(links):
         names = links.tasks if not len(names) else ids.merge(names, links.tasks)
     if not len(names):
-        nobody = Named(np.empty(0, np.int32), None, np.empty(0, np.int64))
-        return [nobody] * len(crowd.looks), crowd.empty()
+        return [np.empty(0, np.int32)] * len(crowd.looks), crowd.empty()
     folder.mkdir(parents=True, exist_ok=True)
     pieces = [folder / f"piece-{i:05d}.npz" for i in range(len(crowd.looks))]
     parts = zip(crowd.looks, crowd.rows, pieces, strict=True)
@@ -55,12 +54,12 @@ def gather_named(
     code, weight = _together(pieces, int(start[-1]), folder)
     tasks = _joined([each.names for each in found])
     ordered = crowd.looks[0].is_class_ordered
-    return found, Responses(
+    return [each.task for each in found], Responses(
         start, code, tasks, crowd.workers, crowd.classes, is_class_ordered=ordered, weight=weight
     )
 
 
-def write_named(path: str, names: Ids, rows: Codes, classes: Ids, out: str) -> Named:
+def write_named(path: str, names: Ids, rows: Codes, classes: Ids, out: str) -> _Named:
     """Find the tasks of a partition that have such names; write the responses on them.
 
     They are written in the codes of all, sorted by task; `rows` are those of the partition's
@@ -77,7 +76,7 @@ def write_named(path: str, names: Ids, rows: Codes, classes: Ids, out: str) -> N
         columns["weight"] = crowd.weight[order]
     with open_target(out) as file:
         np.savez(file, **columns)
-    return Named(task, crowd.tasks.values, np.diff(crowd.start))
+    return _Named(task, crowd.tasks.values, np.diff(crowd.start))
 
 
 def codes_of(tasks: Ids, names: Ids) -> Codes:

@@ -51,9 +51,6 @@ class Look(NamedTuple):
     notes: tuple[str, ...]
 
 
-Looks = list[Look | None]  # of all partitions; None: there is nothing in it
-
-
 class Crowd(NamedTuple):
     """Partitions, joined: who is in which, and in which unit each lies."""
 
@@ -172,10 +169,10 @@ def _span(tasks: Ids) -> tuple[Any, Any] | None:
     return found["min"].as_py(), found["max"].as_py()
 
 
-def join(looks: Looks, more_classes: Ids | None, n_units: int | None) -> Crowd:
+def join(looks: list[Look | None], more_classes: Ids | None, n_units: int | None) -> Crowd:
     """Join partitions in their order: workers as they first appear, classes sorted."""
     kept = [each for each in looks if each is not None]
-    _tell(looks, kept)
+    _tell(len(looks), kept)
     if not kept:
         raise InputError("There is no response in any of the partitions.")
     for each in kept:
@@ -277,11 +274,11 @@ def _require_type(look: Look, first: Look) -> None:
         )
 
 
-def _tell(looks: Looks, kept: list[Look]) -> None:
+def _tell(n_looks: int, kept: list[Look]) -> None:
     """Say what was found: empty shards, and what was dropped, merged or guessed in others."""
-    n_empty = len(looks) - len(kept)
+    n_empty = n_looks - len(kept)
     if n_empty:
-        note(f"{counted(n_empty, 'shard')} of {len(looks):,} empty: left out.")
+        note(f"{counted(n_empty, 'shard')} of {n_looks:,} empty: left out.")
     told = ((each.name, text) for each in kept for text in each.notes)
     notes = [text if name in text else f"{name}: {text}" for name, text in told]
     for text in notes[:SHOWN_NOTES]:

@@ -85,20 +85,14 @@ def _compare_ids(executor: Executor, crowd: Crowd, hashes: Hashes) -> None:
     """Refuse ids that several partitions have; equal hashes of different ids are no harm."""
     some = hashes[:1000]
     found = each_of(executor, ids_with, ((look.path, some) for look in crowd.looks))
-    first: dict[Any, int] = {}
-    twice: dict[Any, tuple[int, int]] = {}
-    for i, names in enumerate(found):
+    where: dict[Any, list[str]] = {}
+    for look, names in zip(crowd.looks, found, strict=True):
         for name in names:
-            if name in first:
-                twice.setdefault(name, (first[name], i))
-            else:
-                first[name] = i
+            where.setdefault(name, []).append(look.name)
+    twice = [f"{name!r} in {at[0]} and {at[1]}" for name, at in where.items() if len(at) > 1]
     if not twice:
         return
-    shown = "; ".join(
-        f"{name!r} in {crowd.looks[a].name} and {crowd.looks[b].name}"
-        for name, (a, b) in list(twice.items())[:SHOWN]
-    )
+    shown = "; ".join(twice[:SHOWN])
     n = f"at least {len(twice):,}" if len(hashes) > len(some) else f"{len(twice):,}"
     is_one = "task has" if n == "1" else "tasks have"
     raise InputError(
