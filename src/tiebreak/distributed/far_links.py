@@ -26,7 +26,6 @@ from tiebreak.distributed.link_units import (
 )
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import VariationalBayes
-from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.exact_links import ascents, pool
 from tiebreak.inference.exact_links.merge import OPEN, Merged, merge
 from tiebreak.inference.exact_links.plan import LinkReport, in_large
@@ -269,10 +268,9 @@ def _among(gold: GoldCodes, tasks: Codes) -> GoldCodes:
 
 
 def cut_far_tasks(
-    model: Estimator, inputs: Inputs, n_states: int, folder: Path, unit_bytes: int
+    model: VariationalBayes, inputs: Inputs, n_states: int, folder: Path, unit_bytes: int
 ) -> FarTasks:
     """Cut linked tasks into units, by the input alone; components stay whole."""
-    assert isinstance(model, VariationalBayes)  # others have no links
     links = inputs.link_codes
     assert links is not None
     assert inputs.implied is not None

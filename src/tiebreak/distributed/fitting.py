@@ -17,7 +17,7 @@ from tiebreak._version import __version__
 from tiebreak.distributed import estimators, output, partitions, spread
 from tiebreak.distributed.checkpoint import Checkpoint
 from tiebreak.distributed.executor import Executor, executor_of
-from tiebreak.distributed.far_links import cut_far_tasks
+from tiebreak.distributed.far_links import FarTasks, cut_far_tasks
 from tiebreak.distributed.named import gather_named
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import Crowd
@@ -29,11 +29,12 @@ from tiebreak.errors import ResponseError
 from tiebreak.gold import Gold
 from tiebreak.inference import VariationalBayes
 from tiebreak.inference.estimator import Estimator
-from tiebreak.inference.inputs import read_and_check_inputs
+from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.labels import Labels
 from tiebreak.links import Links
+from tiebreak.responses import Responses
 
 TABLES_HELD = 6  # by the driver: beliefs of three sweeps, logs, sums, and one on the way
 DRIVER_BYTES = 300 << 20  # beside tables
@@ -156,28 +157,13 @@ def fit(
     )
     spread.require_apart(engine, crowd, work / "hashes")
     named, responses = gather_named(engine, crowd, pairs, known, work / "named")
-    n_states = estimators.n_states(model, crowd)
-    n_bytes = 4 * responses.n_responses + 8 * n_states * responses.n_tasks
-    is_far = pairs is not None and n_bytes > LINKED_BYTES
-    _require_memory(crowd, n_states, responses.n_tasks, 0 if is_far else responses.n_responses)
-    if isinstance(model, VariationalBayes):
-        inputs = model._read_inputs(responses, pairs, known)
-    else:
-        inputs = read_and_check_inputs(responses, None, known)
+    inputs, far = _read_inputs(model, crowd, responses, pairs, known, work / "named")
     tables = None if start is None else estimators.start_tables(start, crowd, model)
     fingerprint = _fingerprint(crowd, model, pairs, known, tables)
-    far = None
-    if is_far and inputs.link_codes is not None:
-        far = cut_far_tasks(model, inputs, n_states, work / "named", LINK_UNIT_BYTES)
+    checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=resume)
     on_disk = client is None and executor is None
-    there = Units(
-        engine,
-        crowd,
-        cut_recipes(crowd, named, model, tables, work, is_on_disk=on_disk),
-        Checkpoint(work / "checkpoint", fingerprint, resume=resume),
-        progress,
-        far,
-    )
+    recipes = cut_recipes(crowd, named, model, tables, work, is_on_disk=on_disk)
+    there = Units(engine, crowd, recipes, checkpoint, progress, far)
     try:
         there.load()
         last = estimators.fit(model, inputs._replace(elsewhere=there), there, tables)
@@ -186,22 +172,31 @@ def fit(
     finally:
         # An engine that knows all processes tells all.
         getattr(engine, "everywhere", operator.call)(forget_units, there.fit)
-    made = DistributedFit(
-        estimators.without_tasks(model, crowd), LabelFiles(folder), there, n_written
-    )
+    model = estimators.without_tasks(model, crowd)
     model._warn_unsettled(getattr(model, "tol", 0.0))
-    summary = {
-        "tiebreak": __version__,
-        "responses": crowd.n_responses,
-        "tasks": crowd.n_tasks,
-        "workers": len(crowd.workers),
-        "classes": [str(name) for name in crowd.classes],
-        "partitions": len(crowd.looks),
-        "sweeps": model.n_iter_,
-        "converged": model.converged_,
-    }
-    output.finish(folder, summary)
-    return made
+    output.finish(folder, _summary(model, crowd))
+    return DistributedFit(model, LabelFiles(folder), there, n_written)
+
+
+def _read_inputs(
+    model: Estimator,
+    crowd: Crowd,
+    responses: Responses,
+    links: Links | None,
+    gold: Gold | None,
+    folder: Path,
+) -> tuple[Inputs, FarTasks | None]:
+    """Check links and gold as one machine does; cut linked tasks that outgrow the driver."""
+    n_states = estimators.n_states(model, crowd)
+    n_bytes = 4 * responses.n_responses + 8 * n_states * responses.n_tasks
+    is_far = links is not None and n_bytes > LINKED_BYTES
+    _require_memory(crowd, n_states, responses.n_tasks, 0 if is_far else responses.n_responses)
+    if not isinstance(model, VariationalBayes):
+        return read_and_check_inputs(responses, None, gold), None
+    inputs = model._read_inputs(responses, links, gold)
+    if not is_far or inputs.link_codes is None:
+        return inputs, None
+    return inputs, cut_far_tasks(model, inputs, n_states, folder, LINK_UNIT_BYTES)
 
 
 def _require_memory(crowd: Crowd, n_states: int, n_named: int, n_swept: int) -> None:
@@ -325,6 +320,19 @@ def _told(value: Any) -> str:
         }
     text = repr(value)
     return text if len(text) < 80 else f"{zlib.crc32(text.encode()):08x}"
+
+
+def _summary(model: Estimator, crowd: Crowd) -> dict[str, Any]:
+    return {
+        "tiebreak": __version__,
+        "responses": crowd.n_responses,
+        "tasks": crowd.n_tasks,
+        "workers": len(crowd.workers),
+        "classes": [str(name) for name in crowd.classes],
+        "partitions": len(crowd.looks),
+        "sweeps": model.n_iter_,
+        "converged": model.converged_,
+    }
 
 
 def _memory_bytes() -> int:
