@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from typing import Any, NamedTuple
@@ -207,31 +207,15 @@ class DaskExecutor:
 
         Those that were lost twice go one by one, so that it is found who kills.
         """
-        round_.losses.update(lost)
-        round_.deaths.update(place for place in lost if self._home[place] not in self._seen)
         for place in lost:
+            round_.losses[place] += 1
+            if self._home[place] in self._seen:
+                round_.breaks[place].append(self._home[place])
             if round_.losses[place] == MOST_LOSSES:
-                raise self._lost_too_often(round_, place)
+                raise _lost_too_often(round_, place)
         self._cancel(round_, lost)
         round_.suspects += [place for place in lost if round_.losses[place] == MOST_LOSSES - 1]
         self._submit(round_, [place for place in lost if place not in round_.suspects])
-
-    def _lost_too_often(self, round_: _Round, place: int) -> ClusterError:
-        at = f"at {round_.task.__name__} of {_described(round_.arguments[place])}"
-        n_deaths = round_.deaths[place]
-        n_breaks = round_.losses[place] - n_deaths
-        if not n_breaks:
-            return ClusterError(
-                f"{counted(n_deaths, 'worker')} died one after the other {at}. Memory is the usual "
-                "reason: cut shards smaller (tiebreak shuffle --parts), or give workers more "
-                "memory; then go on with --resume."
-            )
-        died = f"{counted(n_deaths, 'worker')} died, and the" if n_deaths else "The"
-        return ClusterError(
-            f"{died} connection to {self._home[place]} broke {counted(n_breaks, 'time')} {at}, "
-            "though the scheduler still has that worker. Look at the network between this machine "
-            "and the workers; then go on with --resume."
-        )
 
     def _require_tiebreak(self) -> None:
         """Refuse a cluster on which tiebreak is missing somewhere, or of another version."""
@@ -301,8 +285,9 @@ class _Round:
         self.pending: dict[int, Future[dict[int, Any]]] = {}  # calls, by place; some share one
         self.suspects: list[int] = []  # places that wait, to be asked one by one
         self.done: dict[int, Any] = {}
-        self.losses: Counter[int] = Counter()  # calls of a place without an answer …
-        self.deaths: Counter[int] = Counter()  # … as its worker died: else the line was broken
+        self.losses: Counter[int] = Counter()  # calls of a place without an answer
+        # Those whose worker did not die: its address, as the line to it is broken.
+        self.breaks: defaultdict[int, list[str]] = defaultdict(list)
 
 
 @contextlib.contextmanager
@@ -343,6 +328,25 @@ def _local(distributed: Any, address: str) -> Any:
         dashboard_address="127.0.0.1:0",
         memory_limit=0,  # mapped files count as memory to Dask, which would kill for them
         silence_logs=50,
+    )
+
+
+def _lost_too_often(round_: _Round, place: int) -> ClusterError:
+    """Say what was lost at a place again and again: workers, or the lines to them."""
+    at = f"at {round_.task.__name__} of {_described(round_.arguments[place])}"
+    breaks = round_.breaks[place]
+    n_deaths = round_.losses[place] - len(breaks)
+    if not breaks:
+        return ClusterError(
+            f"{counted(n_deaths, 'worker')} died one after the other {at}. Memory is the usual "
+            "reason: cut shards smaller (tiebreak shuffle --parts), or give workers more memory; "
+            "then go on with --resume."
+        )
+    died = f"{counted(n_deaths, 'worker')} died, and the" if n_deaths else "The"
+    return ClusterError(
+        f"{died} connection to {breaks[-1]} broke {counted(len(breaks), 'time')} {at}, though the "
+        "scheduler still had that worker. Look at the network between this machine and the "
+        "workers; then go on with --resume."
     )
 
 
