@@ -18,6 +18,7 @@ from tiebreak.inference import (
     MajorityVote,
     VariationalBayes,
     doubts,
+    option_checks,
     publishing,
     stages,
     vb,
@@ -52,9 +53,10 @@ def refuse_unable(estimator: Estimator, links: Any, start: Any) -> None:
             f"backend={estimator.backend!r} sweeps on one machine. Over partitions it is one of "
             f"{', '.join(map(repr, BACKENDS))}."
         )
-    estimator._check(links, start)
     if not isinstance(estimator, VariationalBayes):
+        estimator._check(links, start)
         return
+    option_checks.check(estimator)
     if estimator.worker_model not in WORKER_MODELS:
         raise OptionError(
             f"worker_model={estimator.worker_model!r} compares the labels of all tasks, and is "

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from tiebreak.inference import gold_weights, option_checks, priors, publishing, silence, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.estimator import Estimator, require_fitted, start_from
@@ -19,7 +17,7 @@ from tiebreak.inference.response_patterns import Patterns
 from tiebreak.inference.results import GridPoint
 from tiebreak.inference.stages import Start, lay_out, patterns_of, to_patterns
 from tiebreak.inference.vb import Beliefs, Problem, Stopping
-from tiebreak.inference.warm_start import WarmStart, q_from
+from tiebreak.inference.warm_start import WarmStart, q_of_start
 from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, CrowdModel, crowd_model
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
@@ -207,10 +205,12 @@ class VariationalBayes(Estimator):
         The start may have been fitted to other responses: tasks and workers that it has not seen
         start as in a cold fit.
         """
-        self._check(links, start)
+        option_checks.check(self)
         inputs = self._read_inputs(responses, links, gold)
         crowd = inputs.responses
-        warm = None if start is None else _warm_start_of(start)
+        if start is not None:
+            require_fitted(start)
+        warm: WarmStart | None = getattr(start, "_warm_start", None)  # None: of another kind
         is_same = warm is not None and warm.is_for(crowd) and silence.are_alike(start, self)
         same = warm if is_same else None
         whole = lay_out(crowd) if same is None else same.tasks
@@ -222,10 +222,6 @@ class VariationalBayes(Estimator):
         publishing.publish(self, fitted)
         self._warn_unsettled(self.tol)
         return self
-
-    def _check(self, links: Any, start: Any) -> None:
-        """Refuse what cannot be fitted."""
-        option_checks.check(self)
 
     def _read_inputs(self, responses: Any, links: Any, gold: Any) -> Inputs:
         options = self.link_options or ExactLinkOptions()
@@ -249,14 +245,7 @@ class VariationalBayes(Estimator):
     ) -> Fitted:
         """Fit from q, None: from the votes; keep where the fit ended.
 
-        Parameters
-        ----------
-        whole
-            All tasks that are here.
-        is_warm
-            Whether q is that of an earlier model.
-        same
-            Where that model ended, if it saw these very responses.
+        `is_warm`: q is that of an earlier model, which ended at `same` if it saw these responses.
         """
         patterns = Patterns(whole)
         if same is None or same.has_patterns:
@@ -331,18 +320,7 @@ class VariationalBayes(Estimator):
         """Return where q starts; None: at the votes."""
         crowd = inputs.responses
         if start is not None:
-            require_fitted(start)
-            end = getattr(start, "_warm_start", None)
-            q = start.probabilities_ if end is None else end.class_q
-            if end is not None and end.is_for(crowd):
-                return np.asarray(end.q if end.worker_model == self.worker_model_ else q)
-            votes = vb.majority(tasks, crowd.n_classes)
-            if end is not None and end.worker_model == self.worker_model_:
-                q = end.q
-                n_subtypes = q.shape[1] // end.responses.n_classes
-                if n_subtypes > 1:
-                    votes = vb.split_into_subtypes(votes, n_subtypes, self.random_state)
-            return q_from(start.responses_, q, crowd, votes)
+            return q_of_start(start, crowd, tasks, self.worker_model_, self.random_state)
         if not isinstance(self.init, str):
             return start_from(self.init, crowd)
         if self.init == "spectral":
@@ -417,9 +395,3 @@ class VariationalBayes(Estimator):
         older = {True: "auto", False: "none"}
         mode = older[self.calibrate] if isinstance(self.calibrate, bool) else self.calibrate
         return Honesty(mode, self.dependence)
-
-
-def _warm_start_of(start: Any) -> WarmStart | None:
-    """Return where a fitted model ended; None where it is of another kind."""
-    require_fitted(start)
-    return getattr(start, "_warm_start", None)

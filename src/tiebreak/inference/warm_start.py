@@ -6,7 +6,7 @@ has not seen start as in a cold fit, from votes and from the prior.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,6 +64,23 @@ def _are_equal(one: Responses, other: Responses) -> bool:
         and one.workers == other.workers
         and one.tasks == other.tasks
     )
+
+
+def q_of_start(
+    start: Any, responses: Responses, tasks: ByTask, worker_model: str, random_state: int | None
+) -> Floats:
+    """Return q of these tasks, by states where a fitted model has the same ones, else by class."""
+    end: WarmStart | None = getattr(start, "_warm_start", None)
+    q = start.probabilities_ if end is None else end.class_q
+    if end is not None and end.is_for(responses):
+        return np.asarray(end.q if end.worker_model == worker_model else q)
+    votes = vb.majority(tasks, responses.n_classes)
+    if end is not None and end.worker_model == worker_model:
+        q = end.q
+        n_subtypes = q.shape[1] // end.responses.n_classes
+        if n_subtypes > 1:
+            votes = vb.split_into_subtypes(votes, n_subtypes, random_state)
+    return q_from(start.responses_, q, responses, votes)
 
 
 def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) -> Floats:
