@@ -9,20 +9,13 @@ SIZE, MARGIN, GAP = (230, 170), (52, 34), 26  # of a panel; left and below; betw
 INK, LINES = "#444", ("#0b6e99", "#c2571a")
 
 
-class Curve(NamedTuple):
-    """Points to join, and what to call them."""
-
-    name: str
-    points: list[tuple[float, float]]
-
-
 class Panel(NamedTuple):
     """One pair of axes."""
 
     title: str
     across: str
     up: str
-    curve: Curve
+    points: list[tuple[float, float]]  # to join
 
 
 def draw(panels: list[list[Panel]]) -> str:
@@ -47,12 +40,10 @@ def draw(panels: list[list[Panel]]) -> str:
 
 
 def _panel(panel: Panel, colour: str) -> list[str]:
-    x, y = zip(*panel.curve.points, strict=True)
+    x, y = zip(*panel.points, strict=True)
     across, up = _decades(x), _decades(y)
     width, height = SIZE
-    places = [
-        (width * _share(a, across), height * (1 - _share(b, up))) for a, b in panel.curve.points
-    ]
+    places = [(width * _share(a, across), height * (1 - _share(b, up))) for a, b in panel.points]
     path = " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
     return [
         f'<text x="{width / 2}" y="-8" text-anchor="middle">{panel.title}</text>',

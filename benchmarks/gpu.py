@@ -154,8 +154,8 @@ def measure(shape: Shape, scale: float) -> dict[str, Any]:
 
 def processor(n_responses: int = 10**8, n_classes: int = 4) -> dict[str, Any]:
     """Time the compiled kernels on this machine's processor, in the same run."""
+    from tiebreak.kernels.arrays import default_threads
     from tiebreak.kernels.layout import lay_out
-    from tiebreak.kernels.threads import default_threads
 
     shape = Shape("even", n_responses, 1_000, n_classes, 0.0)
     tasks = crowd(shape, n_responses)

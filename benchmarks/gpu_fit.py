@@ -25,14 +25,14 @@ from benchmarks.gpu import Shape, crowd
 from tiebreak import link_graph
 from tiebreak.files.packed import write_packed
 from tiebreak.ids import Ids
-from tiebreak.inference import priors, vb
-from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference import dirichlet, vb
+from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.exact_links.ascents import set_up
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.cuda import device
 from tiebreak.kernels.layout import ByTask
-from tiebreak.kernels.threads import default_threads
 from tiebreak.link_graph import LinkCodes
 from tiebreak.options import ExactLinkOptions
 from tiebreak.responses import Responses
@@ -94,7 +94,7 @@ def linked_sweep(n_responses: int, n_links: int) -> dict[str, Any]:
     left, right = pairs.T.copy()
     must = truth[left] == truth[right]
     links = LinkCodes(left, right, must, None, None, np.arange(len(left)))
-    prior = priors.confusion_prior("diagonal", responses.workers, n_classes)
+    prior = dirichlet.confusion_prior("diagonal", responses.workers, n_classes)
     plain = vb.Problem(
         _laid_out(responses),
         ClassPrior(np.ones(n_classes)),

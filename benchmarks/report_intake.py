@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.drawing import Curve, Panel, draw
+from benchmarks.drawing import Panel, draw
 
 FIGURE = Path(__file__).parent.parent / "docs" / "figures" / "growth.svg"
 
@@ -99,7 +99,7 @@ it, as the fit without links comes first.
 def _panels(axes: dict[str, Any]) -> list[list[Panel]]:
     return [
         [
-            Panel(f"{what} against {axis}", axis, unit, Curve(what, _points(found, key)))
+            Panel(f"{what} against {axis}", axis, unit, _points(found, key))
             for axis, found in axes.items()
         ]
         for what, unit, key in (("time", "seconds", "seconds"), ("memory", "bytes", "peak_bytes"))

@@ -1,4 +1,4 @@
-"""What the experiments share: running cases, keeping results, tables, figures.
+"""What the experiments share: running cases and parts, keeping results, tables, figures.
 
 A script finds this module after `sys.path.append(str(Path(__file__).parents[1]))`.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -162,6 +164,39 @@ def progress() -> Callable[[int, int], None]:
     return show
 
 
+def run_parts(folder: Path, parts: Mapping[str, Callable[[], dict[str, Any]]]) -> None:
+    """Run the parts that the command line names, or all; each is kept as it ends."""
+    path = folder / RESULTS
+    kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    for name in sys.argv[1:] or parts:
+        with warnings.catch_warnings(action="ignore"):
+            found = parts[name]()
+        kept[name] = rounded(found, lambda value: round(value, 4) if np.isfinite(value) else None)
+        kept["about"] = made_on()
+        write_parts(path, {key: _one_a_line(part) for key, part in kept.items()})
+        print(f"{name}: done", flush=True)
+
+
+def write_parts(path: Path, parts: Mapping[str, str]) -> None:
+    """Write parts that are JSON already, by name."""
+    lines = ",\n".join(f"{json.dumps(key)}: {parts[key]}" for key in sorted(parts))
+    path.write_text(f"{{\n{lines}\n}}\n", "utf-8")
+
+
+def _one_a_line(part: dict[str, Any]) -> str:
+    rows = (f"{json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in part.items())
+    return "{\n" + ",\n".join(rows) + "\n}"
+
+
+def rounded(value: Any, rule: Callable[[float], Any]) -> Any:
+    """Round every float in dictionaries and lists by a rule."""
+    if isinstance(value, dict):
+        return {key: rounded(each, rule) for key, each in value.items()}
+    if isinstance(value, list):
+        return [rounded(each, rule) for each in value]
+    return rule(value) if isinstance(value, float) else value
+
+
 # Results
 
 
@@ -212,6 +247,21 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def percent(share: float) -> str:
     return f"{100.0 * share:g} %"
+
+
+def made(about: dict[str, Any]) -> str:
+    """Say when and where results were made."""
+    return f"Made on {about['date']}, {about['machine']}, Python {about['python']}"
+
+
+def put(page: Path, text: str, script: str, mark: str = "tables") -> None:
+    """Replace what stands between the two marks of a script in a page; the words around stay."""
+    begin = f"<!-- {mark}: begin ({Path(script).relative_to(ROOT)}) -->"
+    end = f"<!-- {mark}: end -->"
+    before, rest = page.read_text("utf-8").split(begin)
+    _, after = rest.split(end)
+    page.write_text(f"{before}{begin}\n\n{text}\n{end}{after}", "utf-8")
+    print(f"wrote {page.relative_to(ROOT)}")
 
 
 # Figures

@@ -6,29 +6,17 @@ import contextlib
 import io
 import json
 import re
-import shlex
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
-
-from tiebreak.cli.app import app
+from pages import output_of
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "judges.md"
 NOTEBOOK = DOCS / "notebooks" / "judges.ipynb"
 BLOCK = re.compile(r"^```(python|console) run\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def output_of(command: str) -> str:
-    """Run a command and return all it prints."""
-    arguments = shlex.split(command)
-    if arguments[0] == "head":
-        return "".join(Path(arguments[3]).read_text("utf-8").splitlines(True)[: int(arguments[2])])
-    assert arguments[0] == "tiebreak"
-    return str(CliRunner().invoke(app, arguments[1:], prog_name="tiebreak").output)
 
 
 def played(page: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -13,10 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from pages import output_of, steps
 
 import tiebreak as tb
-from tiebreak.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -103,6 +101,30 @@ def test_asking_for_help_is_light() -> None:
     imported = imported_by("-m", "tiebreak", "--help")
     assert "tiebreak" in imported
     assert not imported & HEAVY
+
+
+UNLOADED = {  # by a fit whose links have no loop, tie no three tasks, and hold for sure; no gold
+    *("inference.exact_links.elimination_order", "inference.exact_links.starts"),
+    *("inference.link_errors.learnt", "inference.link_errors.suspect", "inference.mean_field"),
+    *("inference.overturned", "inference.worker_models.one_class"),
+    *("link_graph.chains", "link_graph.colouring", "links.check"),
+}
+
+
+def test_a_fit_loads_only_what_it_needs() -> None:
+    script = """
+import sys, tiebreak as tb
+votes = [("a", "ann", "x"), ("b", "ann", "y"), ("b", "bob", "x"), ("c", "bob", "z")]
+links = tb.Links.from_rows([("a", "b", "cannot"), ("b", "c", "cannot"), {more}])
+tb.VariationalBayes().fit(votes, links=links{gold})
+print(*sorted(name.removeprefix("tiebreak.") for name in sys.modules))
+"""
+    plain = run_python("-W", "ignore", "-c", script.format(more="", gold=""))
+    assert plain.returncode == 0, plain.stderr
+    assert not UNLOADED & set(plain.stdout.split())
+    more = script.format(more='("a", "c", "cannot")', gold=', gold={"a": "x"}')
+    loaded = set(run_python("-W", "ignore", "-c", more).stdout.split())
+    assert {"inference.overturned", "inference.exact_links.starts"} <= loaded
 
 
 def test_a_small_fit_compiles_nothing() -> None:
@@ -214,22 +236,6 @@ def test_the_examples_are_what_their_command_makes(tmp_path: Path) -> None:
     kept = {name: (ROOT / "examples" / name).read_bytes() for name in made}
     assert len(made) == 5
     assert made == kept
-
-
-def steps(block: str) -> list[tuple[str, str]]:
-    """Return each command of a block and the output below it."""
-    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
-    return [(part.partition("\n")[0], part.partition("\n")[2]) for part in parts]
-
-
-def output_of(command: str) -> str:
-    """Run a command and return all it prints."""
-    name, *arguments = shlex.split(command)
-    if name == "head":
-        lines = Path(arguments[2]).read_text("utf-8").splitlines(keepends=True)
-        return "".join(lines[: int(arguments[1])])
-    assert name == "tiebreak"
-    return str(CliRunner().invoke(app, arguments, prog_name="tiebreak").output)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -15,12 +15,12 @@ from crowdkit.aggregation import DawidSkene as CrowdKit
 from benchmarks.measure import about, keep, seconds
 from benchmarks.rivals.sparse_ibcc import SparseIbcc
 from tiebreak import DawidSkene, simulate
-from tiebreak.inference import priors, vb
-from tiebreak.inference.class_prior import ClassPrior
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.inference import dirichlet, vb
+from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.kernels.arrays import default_threads, for_each
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.threads import default_threads, for_each
 
 N_RESPONSES, N_WORKERS, RESPONSES_PER_TASK = 10_000_000, 1_000, 5
 CROWD_KIT_RESPONSES = 1_000_000  # 1e7 finish too, in ten times the time; compared a response
@@ -72,7 +72,7 @@ def measure(n_classes: int) -> dict[str, Any]:
     responses = crowd(N_RESPONSES, n_classes).responses
     tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
     classes = ClassPrior(np.ones(n_classes))
-    prior = priors.confusion_prior("diagonal", responses.workers, n_classes)
+    prior = dirichlet.confusion_prior("diagonal", responses.workers, n_classes)
     workers = ConfusionMatrices(prior, responses.n_workers)
     backend = choose_backend("numba", responses.n_responses)
     problem = vb.Problem(tasks, classes, workers, backend, default_threads())

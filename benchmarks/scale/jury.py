@@ -9,13 +9,14 @@ import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, peak_bytes, seconds, summary
 from tiebreak.ids import Ids
-from tiebreak.inference import priors, vb
-from tiebreak.inference.class_prior import ClassPrior
-from tiebreak.inference.response_patterns import Patterns, find_patterns
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.inference import dirichlet, vb
+from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.problem import Patterns
+from tiebreak.inference.response_patterns import find_patterns
+from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, lay_out
-from tiebreak.kernels.threads import default_threads
 
 N_TASKS, N_JUDGES, N_CLASSES = 10_000_000, 5, 3
 ACCURACIES = (0.9, 0.8, 0.75, 0.7, 0.6)
@@ -38,7 +39,7 @@ def jury(n_tasks: int) -> ByTask:
 
 def fit(patterns: Patterns) -> vb.Run:
     """Fit plain VB from votes, as the estimator does: few patterns need no compiled code."""
-    prior = priors.confusion_prior("diagonal", Ids(range(N_JUDGES)), N_CLASSES)
+    prior = dirichlet.confusion_prior("diagonal", Ids(range(N_JUDGES)), N_CLASSES)
     problem = vb.Problem(
         patterns.tasks,
         ClassPrior(np.ones(N_CLASSES)),

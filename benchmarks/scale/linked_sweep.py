@@ -9,12 +9,12 @@ import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, summary
 from tiebreak import link_graph, simulate
-from tiebreak.inference import priors, vb
-from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference import dirichlet, vb
+from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.exact_links.ascents import set_up
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.threads import default_threads
 from tiebreak.options import ExactLinkOptions
 
 N_TASKS, N_WORKERS, N_CLASSES = 1_000_000, 1_000, 4
@@ -29,7 +29,7 @@ def measure(responses_per_task: int, n_tasks: int) -> dict[str, Any]:
     )
     responses = crowd.responses
     links = simulate.links(crowd.gold, n_tasks, random_state=1).on(responses.tasks)
-    prior = priors.confusion_prior("diagonal", responses.workers, N_CLASSES)
+    prior = dirichlet.confusion_prior("diagonal", responses.workers, N_CLASSES)
     plain = vb.Problem(
         vb.lay_out(responses, vb.roles(n_tasks, None, None)),
         ClassPrior(np.ones(N_CLASSES)),

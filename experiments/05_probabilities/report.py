@@ -16,11 +16,9 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
-from common import NAMES, RESULTS, ROOT, STYLE, pyplot, save, table
+from common import NAMES, RESULTS, ROOT, STYLE, put, pyplot, save, table
 
 HERE = Path(__file__).parent
-BEGIN = "<!-- tables: begin (experiments/05_probabilities/report.py) -->"
-END = "<!-- tables: end -->"
 PICTURE = ROOT / "docs" / "figures" / "reliability.svg"
 DATASETS = tuple(NAMES)
 JURIES = ("llmbar", "rewardbench2", "tc_toxicity_zh", "tc_policy_en")  # as files are read
@@ -32,18 +30,9 @@ MODELS = ("confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communiti
 
 def main() -> None:
     kept = json.loads((HERE / RESULTS).read_text("utf-8"))
-    put(ROOT / "docs" / "probabilities.md", probabilities(kept))
-    put(ROOT / "docs" / "worker-models.md", worker_models(kept))
+    put(ROOT / "docs" / "probabilities.md", probabilities(kept), __file__)
+    put(ROOT / "docs" / "worker-models.md", worker_models(kept), __file__)
     draw(kept["reliability"])
-
-
-def put(page: Path, tables: str) -> None:
-    """Replace what stands between the marks."""
-    text = page.read_text("utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    page.write_text(f"{before}{BEGIN}\n\n{tables}\n{END}{after}", "utf-8")
-    print(f"wrote {page.relative_to(ROOT)}")
 
 
 def probabilities(kept: dict[str, Any]) -> str:

@@ -9,11 +9,9 @@ datasets lie in the folder that TIEBREAK_DATA names, the juries in that of TIEBR
 from __future__ import annotations
 
 import csv
-import json
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -24,11 +22,10 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import NAMES, RESULTS
+from common import NAMES, run_parts
 
 import tiebreak as tb
 from tiebreak.ids import Ids
-from tiebreak.reproduce.runner import made_on
 
 HERE = Path(__file__).parent
 DATASETS = tuple(NAMES)
@@ -41,6 +38,7 @@ N_GOLD = (10, 50, 100)
 SEEDS = range(30)  # six draws are not enough: their means differ by 0.06 from those of thirty
 N_CROWDS = 40
 N_SIMULATED = 4  # crowds of each kind
+WORKER_MODELS = ("confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto")
 
 
 @cache
@@ -298,16 +296,13 @@ def worker_models() -> dict[str, Any]:
         responses, gold = load(name)
         dependence = 0.35 if name in DATASETS else JUDGES
         row: dict[str, Any] = {}
-        for key in ("confusion", "coin", "kinds", "subtypes", "kinds+subtypes", *MORE, "auto"):
+        for key in WORKER_MODELS:
             model = tb.VariationalBayes(worker_model=key, dependence=dependence).fit(responses)
             row[key] = figures(model, gold)
         row["chosen"] = model.worker_model_
         row["majority"] = tb.evaluate.accuracy(tb.MajorityVote().fit(responses).labels_, gold)
         found[name] = row
     return found
-
-
-MORE = ("communities",)
 
 
 def trust() -> dict[str, Any]:
@@ -460,31 +455,5 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-def main() -> None:
-    path = HERE / RESULTS
-    kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    for name in sys.argv[1:] or PARTS:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            kept[name] = _rounded(PARTS[name]())
-        kept["about"] = made_on()
-        lines = ",\n".join(f"{json.dumps(key)}: {_lines(kept[key])}" for key in sorted(kept))
-        path.write_text(f"{{\n{lines}\n}}\n", "utf-8")
-        print(f"{name}: done", flush=True)
-
-
-def _lines(value: dict[str, Any]) -> str:
-    rows = (f"{json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in value.items())
-    return "{\n" + ",\n".join(rows) + "\n}"
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_rounded(each) for each in value]
-    return round(value, 4) if isinstance(value, float) else value
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(HERE, PARTS)

@@ -15,35 +15,23 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
-from common import NAMES, RESULTS, ROOT, read_config, signed, table
+from common import NAMES, RESULTS, ROOT, made, put, read_config, signed, table
 
 HERE = Path(__file__).parent
-PAGE = ROOT / "docs" / "life.md"
-BEGIN = "<!-- tables: begin (experiments/06_life/report.py) -->"
-END = "<!-- tables: end -->"
 ORDERS = ("random", "worker by worker")
 STEPS = ("on the way", "caught up")
 
 
 def main() -> None:
     kept = json.loads((HERE / RESULTS).read_text("utf-8"))
-    text = PAGE.read_text("utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{tables(kept)}\n{END}{after}", "utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
-
-
-def made(part: dict[str, Any]) -> str:
-    about = part["made"]
-    return f"Made on {about['date']}, {about['machine']}, Python {about['python']}.\n"
+    put(ROOT / "docs" / "life.md", tables(kept), __file__)
 
 
 def tables(kept: dict[str, Any]) -> str:
     found = {name: part["found"] for name, part in kept.items()}
     parts = [
         "### One pass of a stream\n",
-        made(kept["one_pass"]),
+        f"{made(kept['one_pass']['made'])}.\n",
         "Macro-F of labels after one pass less that of a fit of all responses: on the way, as\n"
         "they stand after the last batch → caught up, as they are saved. Means over orders; the\n"
         "last column is of single orders, on the way.\n",
@@ -58,12 +46,12 @@ def tables(kept: dict[str, Any]) -> str:
         simulated(found["simulated"]),
         beyond(found["beyond"]),
         "### What counts give up\n",
-        made(kept["counts"]),
+        f"{made(kept['counts']['made'])}.\n",
         'Each dataset in two halves: fit the first, save with `keep="counts"`, update with the\n'
         "second; macro-F less that of a fit of everything.\n",
         counts(found["counts"]),
         "### Updates\n",
-        made(kept["update"]),
+        f"{made(kept['update']['made'])}.\n",
         "A thousand new responses into a model of a million (200,000 tasks, 1,000 workers, 4\n"
         "classes): milliseconds of processor time and, in brackets, sweeps over all tasks. Fits\n"
         "are given the responses as one table; an update puts it together, which is the column\n"
@@ -71,7 +59,7 @@ def tables(kept: dict[str, Any]) -> str:
         "`fit(start=)`, both with `tol=1e-6`.\n",
         update(found["update"]),
         "### Predictions and streams\n",
-        made(kept["stream"]),
+        f"{made(kept['stream']['made'])}.\n",
         speed(found["predict"], found["stream"], found["lines"]),
     ]
     return "\n".join(parts)

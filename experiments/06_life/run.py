@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).parent))
 
 import passes
 import times
-from common import NAMES, RESULTS, read_config
+from common import NAMES, RESULTS, read_config, rounded, write_parts
 
 from tiebreak.reproduce.runner import made_on
 
@@ -47,9 +47,8 @@ def main() -> None:
             warnings.simplefilter("ignore")
             found = PARTS[name](config)
         kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
-        kept[name] = _rounded({"made": made_on(), "found": found})
-        lines = ",\n".join(f"{json.dumps(key)}: {_lines(kept[key])}" for key in sorted(kept))
-        path.write_text(f"{{\n{lines}\n}}\n", "utf-8")
+        kept[name] = {"made": made_on(), "found": rounded(found, lambda x: float(f"{x:.6g}"))}
+        write_parts(path, {key: _lines(part) for key, part in kept.items()})
         print(f"{name}: done", flush=True)
 
 
@@ -57,14 +56,6 @@ def _lines(part: dict[str, Any]) -> str:
     rows = (f"{json.dumps(k)}: {json.dumps(v)}" for k, v in part["found"].items())
     found = ",\n".join(rows)
     return f'{{"made": {json.dumps(part["made"])}, "found": {{\n{found}\n}}}}'
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_rounded(each) for each in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

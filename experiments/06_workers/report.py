@@ -16,41 +16,25 @@ sys.path.append(str(Path(__file__).parents[1]))
 sys.path.append(str(Path(__file__).parent))
 
 import numpy as np
-from common import NAMES, RESULTS, ROOT, table
+from common import NAMES, RESULTS, ROOT, made, put, table
 from deciding import CALIBRATED, POINTS, QUANTILES, SHARED
 
 from tiebreak.decisions.accuracy import PROMISED_QUANTILE
 
 HERE = Path(__file__).parent
-BEGIN = "<!-- tables: begin (experiments/06_workers/report.py) -->"
-END = "<!-- tables: end -->"
 RATES = ("0.1", "0.2", "0.3", "0.5")
 WORD, LOW, HIGH, CAME, EXPECTED, PROMISED = range(6)  # of what is kept of a promise
 
 
 def main() -> None:
     kept = json.loads((HERE / RESULTS).read_text("utf-8"))
-    put(ROOT / "docs" / "workers.md", workers(kept))
-    put(ROOT / "docs" / "decide.md", decisions(kept))
-
-
-def put(page: Path, tables: str) -> None:
-    """Replace what stands between the marks."""
-    text = page.read_text("utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    page.write_text(f"{before}{BEGIN}\n\n{tables}\n{END}{after}", "utf-8")
-    print(f"wrote {page.relative_to(ROOT)}")
-
-
-def made(kept: dict[str, Any]) -> str:
-    about = kept["about"]
-    return f"Made on {about['date']}, {about['machine']}, Python {about['python']}.\n"
+    put(ROOT / "docs" / "workers.md", workers(kept), __file__)
+    put(ROOT / "docs" / "decide.md", decisions(kept), __file__)
 
 
 def workers(kept: dict[str, Any]) -> str:
     parts = [
-        made(kept),
+        f"{made(kept['about'])}.\n",
         "### How often intervals of 90 % hold the truth\n",
         "150 tasks, 12 workers drawn from the prior, 40 crowds. The first figure is of the cells\n"
         "of confusion matrices, the second of accuracies.\n",
@@ -141,7 +125,7 @@ def words(rows: dict[str, Any]) -> str:
 
 def decisions(kept: dict[str, Any]) -> str:
     parts = [
-        made(kept),
+        f"{made(kept['about'])}.\n",
         "### Missing the rarest class costs ten\n",
         "Any other error costs one. Mean cost of a task with a known class, as expected and as it\n"
         "came out, of the decisions and of the likeliest classes:\n",

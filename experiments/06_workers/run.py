@@ -8,10 +8,8 @@ datasets lie in the folder that TIEBREAK_DATA names.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,13 +20,12 @@ sys.path.append(str(Path(__file__).parents[1]))
 sys.path.append(str(Path(__file__).parent))
 
 import deciding
-from common import RESULTS
+from common import run_parts
 from deciding import DATASETS, load
 
 import tiebreak as tb
 from tiebreak.ids import Ids
 from tiebreak.inference.worker_summary.table import beta_interval
-from tiebreak.reproduce.runner import made_on
 
 HERE = Path(__file__).parent
 N_CROWDS = 40
@@ -213,34 +210,6 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-def main() -> None:
-    path = HERE / RESULTS
-    kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    tb.GibbsSampler(n_draws=20, backend="numba").fit([("a", "b", 0), ("c", "b", 1)])  # compiles
-    for name in sys.argv[1:] or PARTS:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            kept[name] = _rounded(PARTS[name]())
-        kept["about"] = made_on()
-        lines = ",\n".join(f"{json.dumps(key)}: {_lines(kept[key])}" for key in sorted(kept))
-        path.write_text(f"{{\n{lines}\n}}\n", "utf-8")
-        print(f"{name}: done", flush=True)
-
-
-def _lines(value: dict[str, Any]) -> str:
-    rows = (f"{json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in value.items())
-    return "{\n" + ",\n".join(rows) + "\n}"
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_rounded(each) for each in value]
-    if isinstance(value, float):
-        return round(value, 4) if np.isfinite(value) else None
-    return value
-
-
 if __name__ == "__main__":
-    main()
+    tb.GibbsSampler(n_draws=20, backend="numba").fit([("a", "b", 0), ("c", "b", 1)])  # compiles
+    run_parts(HERE, PARTS)

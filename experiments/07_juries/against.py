@@ -18,7 +18,7 @@ import numpy as np
 sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1]))
 import run as experiment
-from common import NAMES, ROOT, table
+from common import NAMES, ROOT, made, put, table
 
 import tiebreak as tb
 from tiebreak.gold import GoldCodes
@@ -28,9 +28,6 @@ from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.reproduce.runner import made_on
 
 RESULTS = Path(__file__).parent / "against.json"
-PAGE = ROOT / "docs" / "juries-results.md"
-BEGIN = "<!-- against: begin (experiments/07_juries/against.py) -->"
-END = "<!-- against: end -->"
 ESTIMATORS = {
     "DS": tb.DawidSkene,
     "VB": tb.VariationalBayes,
@@ -52,8 +49,8 @@ def main() -> None:
     if "--report" in sys.argv:
         report()
         return
-    made = {"about": made_on(), "simulated": simulated(), "real": real()}
-    lines = ",\n".join(f"{json.dumps(key)}:{json.dumps(value)}" for key, value in made.items())
+    kept = {"about": made_on(), "simulated": simulated(), "real": real()}
+    lines = ",\n".join(f"{json.dumps(key)}:{json.dumps(value)}" for key, value in kept.items())
     RESULTS.write_text(f"{{{lines}}}\n", "utf-8")
 
 
@@ -128,35 +125,29 @@ def contradicts(tasks: Any, truth: GoldCodes, n_classes: int, size: int, seed: i
 
 
 def report() -> None:
-    made = json.loads(RESULTS.read_text("utf-8"))
-    about = made["about"]
+    kept = json.loads(RESULTS.read_text("utf-8"))
     rows = []
     for title in CROWDS:
         for size in SIZES:
             of_size = [
                 each
-                for each in made["simulated"]
+                for each in kept["simulated"]
                 if each["crowd"] == title and each["gold"] == size
             ]
             rows.append([title, str(size), *(_figure(each) for each in of_size)])
-    touched = {name: counts for name, counts in made["real"].items() if any(counts)}
+    touched = {name: counts for name, counts in kept["real"].items() if any(counts)}
     names = ", ".join(f"{NAMES.get(name, name)} {sum(counts)}" for name, counts in touched.items())
     n_draws = len(DRAWS) * len(experiment.CONFIG["sizes"])
     text = (
-        f"*Made on {about['date']}, {about['machine']}, Python {about['python']}; five crowds of "
-        "each kind.*\n\n"
+        f"*{made(kept['about'])}; five crowds of each kind.*\n\n"
         "Mean probability of labels on tasks of the classes that gold turns, as it would be → as "
         "it is / share of these labels that follow gold.\n\n"
         + table(["gold turns", "gold labels", *ESTIMATORS], rows)
         + f"\nReal gold, {n_draws} draws of 25, 50 and 100 labels from each of the "
-        f"{len(made['real'])} juries and crowds: it contradicts the votes in so many of them, and "
+        f"{len(kept['real'])} juries and crowds: it contradicts the votes in so many of them, and "
         f"in none of the others: {names or 'none'}.\n"
     )
-    page = PAGE.read_text("utf-8")
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", "utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
+    put(ROOT / "docs" / "juries-results.md", text, __file__, "against")
 
 
 def _figure(each: dict[str, Any]) -> str:

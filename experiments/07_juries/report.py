@@ -14,13 +14,10 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
-from common import NAMES, ROOT, Cells, read_config, signed, table
+from common import NAMES, ROOT, Cells, made, put, read_config, signed, table
 
 HERE = Path(__file__).parent
 CONFIG = read_config(HERE)
-PAGE = ROOT / "docs" / "juries-results.md"
-BEGIN = "<!-- tables: begin (experiments/07_juries/report.py) -->"
-END = "<!-- tables: end -->"
 TITLES = {
     "mv": "MV",
     "vb_once": "VB, gold once",
@@ -46,8 +43,8 @@ def main() -> None:
     about = cells.about
     text = "\n".join(
         [
-            f"*Made on {about['date']}, {about['machine']}, Python {about['python']}; "
-            f"{about['seeds']} draws of gold from number {about['first_seed']} on.*\n",
+            f"*{made(about)}; {about['seeds']} draws of gold from number "
+            f"{about['first_seed']} on.*\n",
             "### The weight of gold\n",
             'Accuracy of VB with `gold_weight="auto"` less that with weight 1, on tasks that are\n'
             "not gold.\n",
@@ -68,11 +65,7 @@ def main() -> None:
             weights_of_methods(cells),
         ]
     )
-    page = PAGE.read_text("utf-8")
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", "utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
+    put(ROOT / "docs" / "juries-results.md", text, __file__)
 
 
 def of(cells: Cells, dataset: str, size: int, method: str, what: str) -> Any:

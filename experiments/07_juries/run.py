@@ -27,9 +27,8 @@ from tiebreak.inference import (
 )
 from tiebreak.inference.best_worker import BestWorker
 from tiebreak.inference.calibration import DEPENDENCE, Honesty
-from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.response_patterns import Patterns
+from tiebreak.inference.problem import Patterns
 from tiebreak.kernels.arrays import softmax
 
 sys.path.append(str(Path(__file__).parents[1]))
@@ -211,7 +210,7 @@ def by_vb(plain: Any, gold: Any, gold_weight: Any = "auto") -> Labelled:
     table = gold_weights.find(gold_weight, gold, Patterns(problem.tasks), problem.n_classes)
     problem = problem._replace(gold_weight=table)
     stopping = estimator()._stopping
-    found = exact_links.fit_gold(problem, run, run.beliefs, gold, stopping, Honesty())
+    found = stages.fit_gold(problem, run, run.beliefs, gold, stopping, Honesty())
     return Labelled(found.q, vb.class_probabilities(problem, found.run.q).argmax(axis=1))
 
 

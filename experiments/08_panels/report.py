@@ -13,23 +13,16 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
-from common import RESULTS, ROOT, STYLE, pyplot, save, table
+from common import RESULTS, ROOT, STYLE, put, pyplot, save, table
 
 HERE = Path(__file__).parent
-PAGE = ROOT / "docs" / "judges.md"
 PICTURE = ROOT / "docs" / "figures" / "judges.svg"
-BEGIN = "<!-- tables: begin (experiments/08_panels/report.py) -->"
-END = "<!-- tables: end -->"
 
 
 def main() -> None:
     kept = json.loads((HERE / RESULTS).read_text("utf-8"))
-    text = PAGE.read_text("utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{tables(kept)}\n{END}{after}", "utf-8")
+    put(ROOT / "docs" / "judges.md", tables(kept), __file__)
     draw(kept["shared"])
-    print(f"wrote {PAGE.relative_to(ROOT)}, {PICTURE.relative_to(ROOT)}")
 
 
 def tables(kept: dict[str, Any]) -> str:

@@ -147,28 +147,56 @@ _MODULES = (
     "simulate",
     "theory",
 )
-_ROOMS = (
-    "errors",
-    "options",
-    "responses",
-    "gold",
-    "labels",
-    "links",
-    "files",
-    "inference",
-    "inference.kept.model_file",
-)  # light first
+_HOMES = {
+    "errors": (
+        "ClusterError",
+        "ConvergenceWarning",
+        "FileError",
+        "GoldError",
+        "InputError",
+        "InputNote",
+        "LinkError",
+        "MissingExtraError",
+        "NotFittedError",
+        "OptionError",
+        "ResponseError",
+        "SessionError",
+        "TiebreakError",
+    ),
+    "options": ("ExactLinkOptions", "MeanFieldOptions"),
+    "responses": ("Responses",),
+    "gold": ("Gold",),
+    "labels": ("Labels",),
+    "links": ("Links", "links_from_gold"),
+    "files": (
+        "from_crowdkit",
+        "read_gold",
+        "read_labels",
+        "read_links",
+        "read_responses",
+        "write_gold",
+        "write_labels",
+        "write_links",
+        "write_responses",
+        "write_workers",
+    ),
+    "inference.auto": ("Auto",),
+    "inference.dawid_skene": ("DawidSkene",),
+    "inference.gibbs": ("GibbsSampler",),
+    "inference.log_opinion_pool": ("LogOpinionPool",),
+    "inference.majority_vote": ("MajorityVote",),
+    "inference.variational_bayes": ("VariationalBayes",),
+    "inference.kept.model_file": ("load",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Load a room when one of its names is used, so that importing tiebreak stays light."""
+    """Load the home of a name when it is used, so that importing tiebreak stays light."""
     if name in _MODULES:
         return importlib.import_module(f"tiebreak.{name}")
-    if name in __all__:
-        for room in _ROOMS:
-            module = importlib.import_module(f"tiebreak.{room}")
-            if hasattr(module, name):
-                return getattr(module, name)
+    if name in _HOME_OF:
+        return getattr(importlib.import_module(f"tiebreak.{_HOME_OF[name]}"), name)
     raise AttributeError(f"module 'tiebreak' has no attribute {name!r}")
 
 

@@ -111,8 +111,8 @@ def dependence(model: Any, gold: Any = None, *, random_state: int | None = 0) ->
         mean_correlation=found,
         interval=(float(low), float(high)),
         n_responses=n_each,
-        effective=_effective(n_each, found),
-        effective_interval=(_effective(n_each, high), _effective(n_each, low)),
+        effective=effective(n_each, found),
+        effective_interval=(effective(n_each, high), effective(n_each, low)),
         copies=_copies(answers, chosen, model),
         by_gold=gold is not None,
         n_tasks=len(scored),
@@ -166,10 +166,13 @@ def _ratio(agree: float, spread: float) -> float:
     return float(agree / spread) if spread > 0.0 else 0.0
 
 
-def _effective(n_responses: float, correlation: float) -> float:
-    """Return n / (1 + (n − 1) φ); not more than n, since errors that offset each other are luck."""
-    others = max(n_responses - 1.0, 0.0)
-    return float(n_responses / (1.0 + others * max(correlation, 0.0)))
+def effective(n: float, phi: float) -> float:
+    """Return n / (1 + (n − 1) φ); not more than n, since errors that offset each other are luck.
+
+    >>> round(effective(9, 0.4), 2)
+    2.14
+    """
+    return float(n / (1.0 + max(n - 1.0, 0.0) * max(phi, 0.0)))
 
 
 def _busiest(answers: _Answers, n_workers: int) -> Codes:

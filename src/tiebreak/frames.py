@@ -1,12 +1,14 @@
-"""Frames: columns as a table of the caller's kind, pandas, polars or pyarrow, or as text."""
+"""Frames: columns as a table of the caller's kind, pandas, polars or pyarrow, as text or JSON."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from tiebreak.errors import InputError, OptionError
 from tiebreak.ids import Column, is_arrow
+from tiebreak.wording import aligned
 
 FRAMES = ("pandas", "polars", "pyarrow")
 LONGEST = 40  # characters of a cell
@@ -38,10 +40,7 @@ def as_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     a      0.5000
     bcdef  1.0000
     """
-    cells = [[*header], *([_cell(value) for value in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)) for row in cells)
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(aligned([header, *([_cell(value) for value in row] for row in rows)]))
 
 
 def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -55,6 +54,27 @@ def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[object]])
     head = tag("tr", *(tag("th", name) for name in header))
     body = [tag("tr", *(tag("td", _cell(value)) for value in row)) for row in rows]
     return tag("div", title, tag("table", head, *body) if header else None)
+
+
+def as_plain(value: Any) -> Any:
+    """Turn named tuples, dataclasses and arrays into what JSON knows; what is not finite is None.
+
+    >>> import numpy as np
+    >>> as_plain((np.array([1.5, np.inf]), "a"))
+    [[1.5, None], 'a']
+    """
+    if hasattr(value, "_asdict"):
+        return {name: as_plain(each) for name, each in value._asdict().items()}
+    if hasattr(value, "__dataclass_fields__"):
+        names = value.__dataclass_fields__
+        return {name: as_plain(getattr(value, name)) for name in names}
+    if hasattr(value, "tolist"):
+        return as_plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [as_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def _cell(value: object) -> str:

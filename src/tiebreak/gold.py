@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from tiebreak import ids
 from tiebreak.errors import GoldError, note
-from tiebreak.ids import MISSING, Column, Ids, folding
+from tiebreak.ids import MISSING, Column, Ids, fold
 from tiebreak.kernels.layout import Codes, Offsets
-from tiebreak.source import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source
 
 
 class GoldCodes(NamedTuple):
@@ -84,8 +84,8 @@ class Gold:
         >>> Gold.from_dict({"a": "CAT"}).with_labels_like(Ids(["cat"])).to_dict()
         {'a': 'cat'}
         """
-        known = {folding.fold(name): name for name in classes}
-        names = [known.get(folding.fold(name), name) for name in self.classes]
+        known = {fold(name): name for name in classes}
+        names = [known.get(fold(name), name) for name in self.classes]
         merged = list(dict.fromkeys(names))
         new_code = np.array([merged.index(name) for name in names], dtype=np.int32)
         label = new_code[self.label] if len(names) else self.label

@@ -80,6 +80,16 @@ def tag(name: str, /, *children: Child, **attributes: object) -> Markup:
     return Markup(f"<{name}{said}>{join(children)}</{name}>")
 
 
+def section(title: Child, key: str, /, *children: Child, **attributes: object) -> Markup:
+    """Make a section that is named by its heading, whose id is `key`.
+
+    >>> section("Links", "links", tag("p", "None."))
+    '<section aria-labelledby="links"><h2 id="links">Links</h2><p>None.</p></section>'
+    """
+    heading = tag("h2", title, id=key)
+    return tag("section", heading, *children, **attributes, aria_labelledby=key)
+
+
 def _attribute(key: str, value: object) -> str:
     name = key.rstrip("_").replace("_", "-")
     if UNSAFE_NAME.search(name):

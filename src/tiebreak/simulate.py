@@ -131,8 +131,10 @@ def crowd_for(
     worker = _draw_workers(n_tasks, n_workers, responses_per_task, rng).ravel()
     task = np.repeat(np.arange(n_tasks, dtype=np.int32), responses_per_task)
     label = _draw_labels(theta, worker, truth[task], rng)
+    if not 0.0 <= shared <= 1.0:
+        raise OptionError(f"shared must be a probability, from 0 to 1; got {shared!r}.")
     if shared:
-        _err_together(label, theta, worker, truth, task, _checked_share(shared), rng)
+        _err_together(label, theta, worker, truth, task, shared, rng)
     order, new_worker = _by_appearance(worker, n_workers)
     workers = Ids(Ids(_numbered("w", n_workers, start=1)).take(order))
     responses = Responses.from_codes(
@@ -256,12 +258,6 @@ def _err_together(
     cumulative = np.cumsum(wrong, axis=1)
     taken = (cumulative <= (place[of_task] * cumulative[:, -1])[:, None]).sum(axis=1)
     label[again] = np.where(errs_above[of_task] < right, k, taken)
-
-
-def _checked_share(shared: float) -> float:
-    if not 0.0 <= shared <= 1.0:
-        raise OptionError(f"shared must be a probability, from 0 to 1; got {shared!r}.")
-    return shared
 
 
 def _numbered(letter: str, n: int, *, start: int) -> list[str]:

@@ -1,8 +1,9 @@
-"""Wording: numbers with their nouns, and the first few of many, in messages."""
+"""Wording of messages: numbers with their nouns, the first few of many, columns, places."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 
 def counted(n: int, noun: str) -> str:
@@ -22,3 +23,38 @@ def first_few(words: Sequence[str], most: int) -> str:
     ('a, b, …', 'a, b')
     """
     return ", ".join([*words[:most], "…"] if len(words) > most else words)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, to_right: bool = False) -> list[str]:
+    """Lay cells out in columns; `to_right`: those after the first end at the same place.
+
+    >>> aligned([["pet", "n"], ["a cat", "10"]], to_right=True)
+    ['pet     n', 'a cat  10']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    put = str.rjust if to_right else str.ljust
+    lines = (
+        "  ".join([first.ljust(widths[0]), *map(put, others, widths[1:])])
+        for first, *others in rows
+    )
+    return [line.rstrip() for line in lines]
+
+
+class Source(NamedTuple):
+    """Where rows came from: the file or table, and the line of each row where it has lines.
+
+    >>> Source("links.csv", lambda row: row + 2).where(0)
+    'links.csv, line 2'
+    """
+
+    name: str = ""
+    line_of: Callable[[int], int] | None = None
+
+    def where(self, row: int) -> str:
+        """Name the place of a row, counted from 0."""
+        if self.line_of is None:
+            return f"{self.name}, row {row + 1}" if self.name else f"row {row + 1}"
+        return f"{self.name}, line {self.line_of(row)}"
+
+
+NOWHERE = Source()

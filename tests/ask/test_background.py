@@ -204,6 +204,7 @@ def test_votes_and_timed_costs_are_for_one_person(tmp_path: Path, three: Crowd) 
     for options in ({"kinds": ("vote",)}, {"costs": "time"}):
         with pytest.raises(OptionError, match="tiebreak ask"):
             Desk(tmp_path / "v.db", three.responses, background=True, **options)
+    assert not (tmp_path / "v.db").exists()
 
 
 def test_the_worker_thread_fits_and_ends(tmp_path: Path, three: Crowd) -> None:

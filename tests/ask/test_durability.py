@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,8 @@ def test_a_failed_write_leaves_memory_and_file_alike(tmp_path: Path) -> None:
     session = tb.ask.Session(tmp_path / "s.db", VOTES, kinds=("same",))
     question = session.next()
     assert question is not None
-    with Storage(tmp_path / "s.db", session._job.marks) as other, other.writing():
-        session._record._storage._db.execute("PRAGMA busy_timeout = 1")
+    with closing(Storage(tmp_path / "s.db", session._job.marks)) as other, other.writing():
+        session._record.storage._db.execute("PRAGMA busy_timeout = 1")
         with pytest.raises(SessionError, match="held by another program"):
             session.answer(question, "same")
     assert session.answers() == ()
@@ -151,6 +152,6 @@ def test_a_closed_session_says_so(tmp_path: Path) -> None:
 
 
 def test_every_answer_waits_for_the_disk(tmp_path: Path) -> None:
-    with Storage(tmp_path / "s.db", MARKS) as storage:
+    with closing(Storage(tmp_path / "s.db", MARKS)) as storage:
         assert storage._pragma("journal_mode") == "wal"
         assert storage._pragma("synchronous") == 2  # full

@@ -401,8 +401,8 @@ def test_numbers_of_classes_stay_numbers() -> None:
 
 
 def test_a_question_is_a_value() -> None:
-    one = Question("a", "b", token="t")
-    assert one == Question("a", "b", token="t")
+    one = Question("a", "b", gain=float("nan"), token="t")
+    assert one == Question("a", "b", gain=float("nan"), token="t")
     assert one.choices == ("same", "different")
 
 

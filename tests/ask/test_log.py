@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Any
 
 from hypothesis import given, settings
@@ -66,7 +67,7 @@ def test_what_is_read_in_parts_folds_to_the_same(
     drawn: list[tuple[str, Any, str, str, int]], part: int
 ) -> None:
     events = as_events(drawn)
-    with Storage(":memory:", Marks("f", "d")) as storage:
+    with closing(Storage(":memory:", Marks("f", "d"))) as storage:
         log = Log()
         for event in events:
             with storage.writing():

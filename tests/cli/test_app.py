@@ -17,7 +17,8 @@ import typer
 import tiebreak
 from tiebreak import simulate as simulate_room
 from tiebreak.cli import app as app_room
-from tiebreak.cli.errors import with_exit_codes, working
+from tiebreak.cli.app import with_exit_codes
+from tiebreak.cli.messages import working
 from tiebreak.errors import ConvergenceWarning, InputError, note
 
 Run = Callable[..., Any]
@@ -62,13 +63,34 @@ def test_the_module_runs_as_the_command_does(tmp_path: Path) -> None:
 
 
 def test_help_imports_neither_numpy_nor_rich(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "tiebreak", "fuse", "--help"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
+    imported = {name.split(".")[0] for name in imported_by("fuse", "--help", cwd=tmp_path)}
     assert "typer" in imported
     assert not imported & {"numpy", "rich", "pyarrow", "scipy", "numba"}
+
+
+def imported_by(*words: str, cwd: Path) -> set[str]:
+    """Run a command in a process of its own; return the modules that it imported."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "tiebreak", *words],
+        cwd=cwd, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+
+
+def test_a_fit_loads_what_it_was_asked_for(tmp_path: Path) -> None:
+    """Formats of tools, costs and clusters are loaded by files and options that need them."""
+    (tmp_path / "own.csv").write_text("task,worker,label\na,w,x\nb,w,y\n")
+    (tmp_path / "foreign.csv").write_text("item,worker,label\na,w,x\nb,w,y\n")
+    cluster = "tiebreak.cli.cluster"
+    on_demand = {"tiebreak.files.formats.importing", "tiebreak.cli.decisions", cluster}
+    plain = imported_by("fuse", "own.csv", "--method", "mv", "-o", "labels.csv", cwd=tmp_path)
+    assert "tiebreak.files.readers" in plain
+    assert not plain & on_demand
+    asked = imported_by(
+        "fuse", "foreign.csv", "--method", "mv", "--abstain-rate", "0", "-o", "labels.csv",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert asked & on_demand == on_demand - {cluster}
 
 
 def ending_of(body: Callable[..., None], **kwargs: object) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
+from datasets.test_catalogue import rows_of
 from public_copies import Copies
 
 import tiebreak as tb
@@ -13,11 +13,6 @@ from tiebreak.datasets import catalogue
 
 pytestmark = pytest.mark.data
 NAME = "music_genre"
-
-
-def rows_of(file: Path) -> list[list[str]]:
-    with file.open(encoding="utf-8", newline="") as text:
-        return list(csv.reader(text))[1:]
 
 
 def test_the_public_music_copy_becomes_the_data_with_other_ids(

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tiebreak.ids import Ids
-from tiebreak.inference import priors, vb
-from tiebreak.inference.class_prior import ClassPrior
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.inference import dirichlet, vb
+from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.worker_models import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import Floats
@@ -41,7 +41,7 @@ def problem(name: str, prior: str = "diag", backend: Backend = reference) -> vb.
         vb.lay_out(responses, vb.roles(responses.n_tasks, None, None)),
         ClassPrior(np.ones(responses.n_classes)),
         ConfusionMatrices(
-            priors.confusion_prior(word, responses.workers, responses.n_classes),
+            dirichlet.confusion_prior(word, responses.workers, responses.n_classes),
             responses.n_workers,
         ),
         backend,

@@ -22,7 +22,7 @@ from oracles import enumeration
 
 import tiebreak as tb
 from tiebreak import link_graph, simulate
-from tiebreak.inference.exact_links import decode as decoding
+from tiebreak.inference.exact_links import fit as decoding
 from tiebreak.kernels import reference
 
 

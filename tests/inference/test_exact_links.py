@@ -21,12 +21,11 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import mean_field, vb
 from tiebreak.inference.exact_links import ascents as joint
 from tiebreak.inference.exact_links import infer as inferring
-from tiebreak.inference.exact_links import merge as merging
-from tiebreak.inference.exact_links import network_layout
 from tiebreak.inference.exact_links.infer import ExactLinks
+from tiebreak.inference.exact_links.plan import log_odds_of, merge
 from tiebreak.inference.link_errors import learnt as link_errors
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
-from tiebreak.kernels import compiled, layout, reference
+from tiebreak.kernels import compiled, layout, network, reference
 from tiebreak.kernels.layout import ByTask, Swept
 from tiebreak.link_graph import LinkCodes, imply
 
@@ -55,8 +54,8 @@ def exact(
     everyone: bool = False,
 ) -> ExactLinks:
     """Set up joint inference of tasks with responses, or of so many with one each: code i on i."""
-    log_odds, hard = merging.log_odds_of(links, None)
-    merged = merging.merge(imply(links, n_classes, gold=gold))
+    log_odds, hard = log_odds_of(links, None)
+    merged = merge(imply(links, n_classes, gold=gold))
     if isinstance(tasks, int):
         one = np.arange(tasks + 1)
         role = vb.roles(tasks, joint._union(gold, merged.known()), None)
@@ -74,7 +73,7 @@ def infer(model: ExactLinks, u: np.ndarray, q: np.ndarray) -> Swept:
 
 
 def score_of(u: np.ndarray, links: LinkCodes, gold: dict[int, int]) -> Any:
-    log_odds, _ = merging.log_odds_of(links, None)
+    log_odds, _ = log_odds_of(links, None)
     triples = list(
         zip(links.left.tolist(), links.right.tolist(), links.must, log_odds, strict=True)
     )
@@ -394,10 +393,10 @@ def test_compiled_elimination_equals_the_reference(seed: int, n_classes: int, ha
 
 
 def test_the_worked_path_is_cut_into_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example in the docstring of `network_layout.parts`."""
-    monkeypatch.setattr(network_layout, "PARTS", 2)
-    path = network_layout.network(3, np.array([0, 1], np.int32), np.array([1, 2], np.int32))
-    starts, target, down, up, kept_back = network_layout.parts(path, 0, 4)
+    """The example in the docstring of `network.parts`."""
+    monkeypatch.setattr(network, "PARTS", 2)
+    path = network.network(3, np.array([0, 1], np.int32), np.array([1, 2], np.int32))
+    starts, target, down, up, kept_back = network.parts(path, 0, 4)
     assert starts.tolist() == [0, 1, 3]
     assert target.tolist() == [-1, -1, 3, 2]
     assert down.tolist() == [1]

@@ -11,15 +11,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from links.graphs import Rows as LinkRows
+from links.graphs import codes, graphs
 from properties.strategies import Crowd, crowds, problem_of
 from properties.test_bound import assert_never_falls
 from scipy.special import gammaln
 
 import tiebreak as tb
+from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.inference import mean_field, vb
 from tiebreak.inference.calibration import Honesty
 from tiebreak.inference.exact_links import ascents as joint
+from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.exact_links import starts
 from tiebreak.inference.exact_links.starts import LinkedGroups
 from tiebreak.inference.vb import Stopping
@@ -277,6 +281,24 @@ def labellings(crowd: Crowd, links: LinkCodes, known: dict[int, int]) -> list[tu
         if all((y[i] == y[j]) == must for i, j, must in ends)
         and all(y[task] == label for task, label in known.items())
     ]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("are_hard", [True, False])
+@given(graph=graphs(6))
+def test_only_links_that_tie_three_tasks_need_several_starts(
+    n_classes: int, are_hard: bool, graph: tuple[int, LinkRows]
+) -> None:
+    n_tasks, rows = graph
+    links = codes(rows)
+    implied = imply(links, n_classes, firm=np.full(links.n_links, are_hard))
+    nobody = GoldCodes(np.empty(0, np.int32), np.empty(0, np.int32))
+    groups = starts.linked_groups(links, implied, np.arange(n_tasks, dtype=float), nobody)
+    several = exact_links._ties_three(links, n_classes)
+    assert several or not groups.needs_starts
+    each_once = len({tuple(sorted(row[:2])) for row in rows}) == links.n_links
+    if each_once and not len(implied.odd) and not len(implied.closure.conflicts):
+        assert several == groups.needs_starts
 
 
 def ascents_of(crowd: Crowd, links: LinkCodes, options: tb.ExactLinkOptions) -> joint.Ascents:

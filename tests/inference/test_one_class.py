@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.special import gammaln
 
 import tiebreak as tb
-from tiebreak.inference import vb
-from tiebreak.inference.class_prior import KnownShares
-from tiebreak.inference.worker_models import crowd_model
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
-from tiebreak.inference.worker_models.one_class import FixedRows, rows_to_fix
+from tiebreak.inference import vb, worker_models
+from tiebreak.inference.dirichlet import KnownShares
+from tiebreak.inference.worker_models import ConfusionMatrices, crowd_model
+from tiebreak.inference.worker_models.one_class import FixedRows, is_of_rules, rows_to_fix
 from tiebreak.kernels import reference
-from tiebreak.kernels.layout import Mask
+from tiebreak.kernels.layout import Mask, Offsets
 from tiebreak.responses import Responses
 
 
@@ -36,6 +36,11 @@ def rules(n_tasks: int = 600, seed: int = 0, right: float = 0.85) -> tuple[Respo
                 rows.append((f"t{i}", f"rule{rule}", "abc"[own]))
     gold = tb.Gold.from_dict({f"t{i}": "abc"[k] for i, k in enumerate(truth)})
     return Responses.from_rows(rows), gold
+
+
+@given(counts=arrays(np.int64, (5, 3), elements=st.sampled_from([0, 0, 1, 4, 30])))
+def test_a_crowd_of_rules_is_mostly_of_workers_who_gave_one_label(counts: Offsets) -> None:
+    assert worker_models._mostly_of_one_label(counts) or not is_of_rules(counts)
 
 
 def problem_of(responses: Responses, fixed: Mask) -> vb.Problem:

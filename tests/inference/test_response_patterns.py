@@ -16,10 +16,10 @@ import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.ids import Ids
 from tiebreak.inference import response_patterns, vb
-from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.estimator import Estimator
-from tiebreak.inference.response_patterns import Patterns
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.inference.problem import Patterns
+from tiebreak.inference.worker_models import ConfusionMatrices
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask
@@ -53,7 +53,7 @@ def fit_both(model: Estimator, responses: Any, **known: Any) -> tuple[Estimator,
         found = type(model)(**model.get_params()).fit(responses, **known)
     with collapsing(1 << 60) as n_tasks:
         expected = type(model)(**model.get_params()).fit(responses, **known)
-    assert n_tasks == [expected.responses_.n_tasks]
+    assert not n_tasks  # so few tasks that nobody looks for equal ones
     return found, expected, n_rows[0]
 
 

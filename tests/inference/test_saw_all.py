@@ -16,7 +16,7 @@ from scipy.special import betaln, psi
 import tiebreak as tb
 from tiebreak.errors import OptionError
 from tiebreak.ids import Ids
-from tiebreak.inference import honest, silence, vb
+from tiebreak.inference import calibration, silence, vb
 from tiebreak.inference.kept.streaming import Stream
 from tiebreak.inference.response_patterns import LEAST_TASKS
 from tiebreak.inference.worker_models import MODELS
@@ -197,7 +197,7 @@ def test_known_tasks_count_as_often_for_silence_as_for_one_who_answered_all() ->
     model.worker_model_ = "confusion"
     gold = {crowd.gold.tasks[0]: crowd.gold.classes[crowd.gold.label[0]]}
     from tiebreak.inference.inputs import read_and_check_inputs
-    from tiebreak.inference.response_patterns import Patterns
+    from tiebreak.inference.problem import Patterns
     from tiebreak.inference.stages import lay_out
 
     inputs = read_and_check_inputs(crowd.responses, None, gold)
@@ -322,6 +322,5 @@ def test_answering_twice_is_speaking_once() -> None:
     n_heard = (model._beliefs.beta - workers.prior)[:, -2 * 3 :].sum(axis=1)
     assert n_heard == pytest.approx(np.full(12, responses.n_tasks))
     assert twice.n_responses == responses.n_responses + 1
-    assert honest.n_responses(vb.lay_out(twice, vb.roles(twice.n_tasks, None, None))).sum() == (
-        twice.n_responses
-    )
+    tasks = vb.lay_out(twice, vb.roles(twice.n_tasks, None, None))
+    assert calibration.n_responses(tasks).sum() == twice.n_responses

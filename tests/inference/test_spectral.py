@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiebreak as tb
-from tiebreak.inference import priors, spectral, tensor, vb
-from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference import dirichlet, spectral, tensor, vb
 from tiebreak.inference.dawid_skene import Estimates
+from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.tensor import Unsuited
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.inference.worker_models import ConfusionMatrices
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.responses import Responses
@@ -26,9 +26,9 @@ def problem_of(responses: Responses, backend: Backend = reference) -> vb.Problem
     n_classes = responses.n_classes
     return vb.Problem(
         vb.lay_out(responses, vb.roles(responses.n_tasks, None, None)),
-        ClassPrior(priors.class_prior(1.0, n_classes)),
+        ClassPrior(dirichlet.class_prior(1.0, n_classes)),
         ConfusionMatrices(
-            priors.confusion_prior("diagonal", responses.workers, n_classes), responses.n_workers
+            dirichlet.confusion_prior("diagonal", responses.workers, n_classes), responses.n_workers
         ),
         backend,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.arrays import count_codes, majority, softmax
+from tiebreak.kernels.layout import lay_out
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 500])
@@ -22,3 +23,16 @@ def test_softmax_has_the_bits_of_the_plain_one(n_classes: int, n_rows: int) -> N
         plain /= plain.sum(axis=1, keepdims=True)
         assert np.array_equal(softmax(score, times), plain)
     assert np.array_equal(score, given)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_votes_counted_by_compiled_code_are_those_that_numpy_counts(n_classes: int) -> None:
+    rng = np.random.default_rng(0)
+    degree = rng.integers(0, 8, 3_000)
+    start = np.concatenate([[0], np.cumsum(degree)])
+    n_codes = 7 * n_classes
+    code = rng.integers(0, n_codes, start[-1]).astype(np.int32)
+    tasks = lay_out(start, code, np.zeros(len(degree), np.int8), n_codes, n_classes)
+    expected = majority(tasks, n_classes)
+    assert np.array_equal(majority(tasks, n_classes, large=1), expected)
+    assert np.array_equal(count_codes(code, n_codes, large=1), count_codes(code, n_codes))

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tiebreak.inference.exact_links import network_layout as networks
-from tiebreak.inference.exact_links.network_layout import network, parts, tree_spans
 from tiebreak.kernels import compiled, reference
+from tiebreak.kernels import network as networks
 from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.network import SMALLEST_MESSAGE, Network
+from tiebreak.kernels.network import SMALLEST_MESSAGE, Network, network, parts, tree_spans
 
 
 def hub_and_random(n_nodes: int, n_edges: int, rng: np.random.Generator) -> Network:

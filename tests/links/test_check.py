@@ -12,8 +12,9 @@ from tiebreak.errors import InputNote, LinkError, OptionError
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.link_graph import LinkCodes, imply
-from tiebreak.links import Links, check
-from tiebreak.source import Source
+from tiebreak.links import Links
+from tiebreak.links.check import check
+from tiebreak.wording import Source
 
 FILE = Source("links.csv", lambda row: row + 2)
 CLASSES = Ids(["cat", "dog", "emu", "fox", "gnu"])

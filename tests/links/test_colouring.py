@@ -52,7 +52,7 @@ def allowed_of(groups: list[int], allowed: npt.NDArray[np.bool_]) -> npt.NDArray
 def test_an_odd_cycle_needs_three_classes() -> None:
     case = GOLDEN["conflicts"]
     closure = link_graph.close(4, golden_codes(case["odd_cycle"]))
-    two, three = (link_graph.feasibility(closure, k).verdict for k in (2, 3))
+    two, three = (colouring.feasibility(closure, k).verdict for k in (2, 3))
     assert (two == "feasible") == case["expected"]["feasible_2"]
     assert (three == "feasible") == case["expected"]["feasible_3"]
 
@@ -62,7 +62,7 @@ def test_an_odd_cycle_needs_three_classes() -> None:
 def test_the_verdict_is_that_of_all_labellings(n_classes: int, graph: tuple[int, Rows]) -> None:
     n_tasks, rows = graph
     closure = link_graph.close(n_tasks, codes(rows))
-    found = link_graph.feasibility(closure, n_classes)
+    found = colouring.feasibility(closure, n_classes)
     ways = that_fit(closure, n_classes)
     assert found.verdict == ("feasible" if len(ways) else "infeasible")
     if found.group_class is not None:
@@ -81,7 +81,7 @@ def test_the_verdict_respects_the_classes_allowed(
     closure = link_graph.close(graph[0], codes(graph[1]))
     rng = np.random.default_rng(seed)
     allowed = rng.random((closure.n_groups, n_classes)) < share
-    found = link_graph.feasibility(closure, n_classes, allowed=allowed)
+    found = colouring.feasibility(closure, n_classes, allowed=allowed)
     ways = that_fit(closure, n_classes, allowed)
     assert found.verdict == ("feasible" if len(ways) else "infeasible")
     if found.group_class is not None:
@@ -103,7 +103,7 @@ def test_the_verdict_respects_known_classes(
     any_class = rng.integers(n_classes, size=closure.n_groups)
     known = np.where(rng.random(closure.n_groups) < share, any_class, -1).astype(np.int32)
     allowed = rng.random((closure.n_groups, n_classes)) < 0.9 if some_forbidden else None
-    found = link_graph.feasibility(closure, n_classes, allowed=allowed, known=known)
+    found = colouring.feasibility(closure, n_classes, allowed=allowed, known=known)
     ways = that_fit(closure, n_classes, allowed, known)
     assert found.verdict == ("feasible" if len(ways) else "infeasible")
     if found.group_class is not None:
@@ -127,7 +127,7 @@ def test_groups_without_a_cannot_link_are_not_looked_at(
 
         monkeypatch.setattr(colouring, name, watch)
     closure = link_graph.close(1000, codes([(400, 700, False), (700, 900, False)]))
-    found = link_graph.feasibility(closure, n_classes)
+    found = colouring.feasibility(closure, n_classes)
     assert sizes == [3]
     assert found.group_class is not None
     assert len(found.group_class) == 1000
@@ -173,9 +173,9 @@ def test_a_clique_of_one_too_many_is_blamed_alone() -> None:
     clique = [(a, b, False) for a, b in itertools.combinations(range(10, 21), 2)]
     ring = [(i, (i + 1) % 10, False) for i in range(10)]
     closure = link_graph.close(21, codes([*clique, *ring, (0, 10, False)]))
-    found = link_graph.feasibility(closure, 10)
+    found = colouring.feasibility(closure, 10)
     assert found.blame == list(range(10, 21))
-    assert link_graph.feasibility(closure, 11).verdict == "feasible"
+    assert colouring.feasibility(closure, 11).verdict == "feasible"
 
 
 def test_only_the_clique_of_a_larger_core_is_blamed() -> None:
@@ -183,7 +183,7 @@ def test_only_the_clique_of_a_larger_core_is_blamed() -> None:
     twins = [(a, b, False) for a, b in itertools.combinations(range(6), 2) if a // 2 != b // 2]
     clique = [(a, b, False) for a, b in itertools.combinations(range(6, 10), 2)]
     closure = link_graph.close(10, codes([*twins, *clique, (5, 6, False)]))
-    assert link_graph.feasibility(closure, 3).blame == [6, 7, 8, 9]
+    assert colouring.feasibility(closure, 3).blame == [6, 7, 8, 9]
 
 
 def no_triangle_yet_four_classes() -> Rows:
@@ -196,17 +196,17 @@ def no_triangle_yet_four_classes() -> Rows:
 def test_a_search_that_runs_out_of_steps_is_unknown() -> None:
     closure = link_graph.close(11, codes(no_triangle_yet_four_classes()))
     for budget in (0, 11):
-        found = link_graph.feasibility(closure, 3, budget=budget)
+        found = colouring.feasibility(closure, 3, budget=budget)
         assert (found.verdict, found.group_class, found.blame) == ("unknown", None, None)
-    assert link_graph.feasibility(closure, 3).blame == list(range(11))
-    assert link_graph.feasibility(closure, 4).verdict == "feasible"
+    assert colouring.feasibility(closure, 3).blame == list(range(11))
+    assert colouring.feasibility(closure, 4).verdict == "feasible"
 
 
 def test_a_later_part_is_proved_infeasible_though_an_earlier_one_is_unknown() -> None:
     closure = link_graph.close(13, codes([*no_triangle_yet_four_classes(), (11, 12, False)]))
     allowed = np.ones((13, 3), dtype=bool)
     allowed[11] = False
-    found = link_graph.feasibility(closure, 3, allowed=allowed, budget=12)
+    found = colouring.feasibility(closure, 3, allowed=allowed, budget=12)
     assert (found.verdict, found.blame) == ("infeasible", [11])
 
 
@@ -218,8 +218,8 @@ def test_what_greed_cannot_colour_the_search_can() -> None:
     links = codes(rows)
     closure = link_graph.close(1800, links)
     known = np.where(np.arange(1800) % 9 == 8, 1, -1).astype(np.int32)
-    assert link_graph.feasibility(closure, 3, known=known, budget=0).verdict == "unknown"
-    found = link_graph.feasibility(closure, 3, known=known)
+    assert colouring.feasibility(closure, 3, known=known, budget=0).verdict == "unknown"
+    found = colouring.feasibility(closure, 3, known=known)
     assert found.group_class is not None
     assert not link_graph.violated(found.group_class, links).any()
     assert (found.group_class[8::9] == 1).all()
@@ -236,7 +236,7 @@ def test_large_sparse_graphs_get_a_witness(n_classes: int) -> None:
         left[apart], right[apart], np.zeros(apart.sum(), dtype=bool), None, None
     )
     closure = link_graph.close(n_groups, links)
-    found = link_graph.feasibility(closure, n_classes)
+    found = colouring.feasibility(closure, n_classes)
     assert found.group_class is not None
     assert not link_graph.violated(found.group_class, links).any()
     assert found.group_class.max() < n_classes
@@ -247,6 +247,6 @@ def test_a_long_chain_gets_a_witness_whatever_the_number_of_classes() -> None:
     links = link_graph.distinct(chain[:-1], chain[1:], np.zeros(19_999, dtype=bool), None, None)
     closure = link_graph.close(20_000, links)
     for n_classes in (2, 3, 10**6):
-        found = link_graph.feasibility(closure, n_classes)
+        found = colouring.feasibility(closure, n_classes)
         assert found.group_class is not None
         assert not link_graph.violated(found.group_class, links).any()

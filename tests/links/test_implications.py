@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from links.graphs import Rows, codes, graphs, labellings, that_keep
+from links.graphs import Rows, cannot_graphs, codes, graphs, labellings, that_keep
 
 import tiebreak as tb
 from tiebreak.inference import VariationalBayes
@@ -55,6 +55,24 @@ def test_implied_holds_in_every_labelling(
     task, label = found.known_labels()
     at = np.searchsorted(CODES, task)
     assert (kept[:, at] == label).all()
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 4])
+@given(graph=graphs(6) | cannot_graphs(6), known=KNOWN | st.just({}))
+def test_links_that_surely_hold_have_a_labelling(
+    n_classes: int, graph: tuple[int, Rows], known: Known
+) -> None:
+    n_tasks, rows = graph
+    linked = set(itertools.chain.from_iterable(row[:2] for row in rows))
+    known = {task: label % n_classes for task, label in known.items() if task in linked}
+    kept = that_keep(labellings(n_tasks, n_classes), codes(rows))
+    kept = kept[(kept[:, list(known)] == list(known.values())).all(axis=1)]
+    links, found = implications(rows, known, n_classes)
+    found = found if known else imply(links, n_classes)
+    if found.surely_hold():
+        assert len(kept)
+    elif n_classes == 2:  # where nothing is too hard to tell
+        assert not len(kept)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

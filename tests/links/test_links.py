@@ -18,7 +18,7 @@ from tiebreak.errors import InputNote, LinkError
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.links import Links, links_from_gold
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 FILE = Source("links.csv", lambda row: row + 2)
 

@@ -10,6 +10,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 from typing import NamedTuple
@@ -137,6 +138,6 @@ def question_of(page: str) -> Shown | None:
 
 def recorded(path: Path) -> list[str]:
     """Return the tokens of all answers in a file."""
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db:
         rows = db.execute("SELECT token FROM events WHERE kind NOT IN ('undo', 'keep', 'skip')")
         return [row[0] for row in rows]

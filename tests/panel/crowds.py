@@ -42,3 +42,7 @@ def family(n_tasks: int = 1500, seed: int = 0) -> tuple[tb.Responses, dict[int, 
             rows.append((i, f"gpt {j}", int(truth[i] ^ wrong)))
         rows += [(i, f"own {j}", int(truth[i] ^ (rng.random() < 0.25))) for j in range(4)]
     return tb.Responses.from_rows(rows), dict(enumerate(truth.tolist()))
+
+
+def fitted(responses: Any, gold: Any = None) -> Any:
+    return tb.VariationalBayes(dependence=0.5).fit(responses, gold=gold)

@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from panel.crowds import made
+from panel.crowds import fitted, made
 
 import tiebreak as tb
 from tiebreak.rates import arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
-
-
-def fitted(responses: Any, gold: Any = None) -> Any:
-    return tb.VariationalBayes(dependence=0.5).fit(responses, gold=gold)
 
 
 def coverage(method: str, *, unequal: bool, n_draws: int = 200) -> float:

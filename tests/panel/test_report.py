@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 import numpy as np
 import pytest
-from panel.crowds import family, made
+from panel.crowds import family, fitted, made
 
 import tiebreak as tb
+from tiebreak.error_dependence import effective
 from tiebreak.panel.report import interval_of_share
-from tiebreak.panel.shared_errors import effective, residuals, shared_errors
+from tiebreak.panel.shared_errors import residuals, shared_errors
 from tiebreak.panel.table import gold_table, known_codes
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 JURIES = os.environ.get("TIEBREAK_JURIES", "")
 REAL = ("llmbar", "rewardbench2", "tc_toxicity_zh", "tc_policy_en")
-
-
-def fitted(responses: Any, gold: Any = None) -> Any:
-    return tb.VariationalBayes(dependence=0.5).fit(responses, gold=gold)
 
 
 def test_accuracies_are_counted() -> None:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from panel.crowds import made
+from panel.crowds import fitted, made
 
 import tiebreak as tb
 from tiebreak.routing.plan import _added_weight
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
-
-
-def fitted(responses: Any, gold: Any = None) -> Any:
-    return tb.VariationalBayes(dependence=0.5).fit(responses, gold=gold)
 
 
 def test_done_and_human_are_split_by_probability() -> None:

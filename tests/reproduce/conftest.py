@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tiebreak as tb
-from tiebreak.reproduce import draws, experiments
+from tiebreak.reproduce import draws
 
 SIZES = {"bluebird": (24, 2), "dog": (18, 3)}  # tasks, classes
 
@@ -25,7 +25,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         tb.write_gold(folder / name / "gold.csv", crowd.gold)
     monkeypatch.setenv("TIEBREAK_DATA", str(folder))
     monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(experiments, "BACKEND", "numpy")
+    monkeypatch.setattr(draws, "BACKEND", "numpy")
     draws.crowd.cache_clear()
     draws.draw.cache_clear()
     return folder

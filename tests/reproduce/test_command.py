@@ -55,10 +55,10 @@ def test_an_interruption_says_so_and_keeps_what_is_finished(
 ) -> None:
     work = experiments.work
 
-    def interrupted(case: experiments.Case, backend: str) -> runner.Row:
+    def interrupted(case: experiments.Case) -> runner.Row:
         if case.n_given == 0:
             raise KeyboardInterrupt
-        return work(case, backend)
+        return work(case)
 
     monkeypatch.setattr(experiments, "work", interrupted)
     options = ("--datasets", "bluebird", "--runs", 1, "--steps", 2, "--jobs", 1, "-o", out)

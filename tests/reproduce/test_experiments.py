@@ -18,11 +18,11 @@ from tiebreak.reproduce.runner import RUNS
 
 def crowd(name: str) -> draws.FittedDataset:
     about = tiny_plan(name).about[name]
-    return draws.crowd(name, about.fingerprint, "numpy")
+    return draws.crowd(name, about.fingerprint)
 
 
 def drawn(name: str, run: int = 0) -> draws.Draw:
-    return draws.draw(name, tiny_plan(name).about[name].fingerprint, "numpy", run)
+    return draws.draw(name, tiny_plan(name).about[name].fingerprint, run)
 
 
 def test_numbers_go_from_none_to_half_of_the_gold_tasks() -> None:
@@ -170,10 +170,13 @@ def test_files_that_change_under_way_are_told(data: Path) -> None:
     gold = data / "bluebird" / "gold.csv"
     gold.write_text("\n".join(gold.read_text().splitlines()[:-1]) + "\n")
     with pytest.raises(FileError, match="changed while it was run"):
-        experiments.work(plan.cases()[0], "numpy")
+        experiments.work(plan.cases()[0])
 
 
-def test_processes_find_what_one_process_finds(out: Path, tmp_path: Path) -> None:
+def test_processes_find_what_one_process_finds(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draws, "BACKEND", "numba")  # as other processes have it
     plan = tiny_plan("bluebird", n_runs=1)
     (tmp_path / "one").mkdir()
     one = experiments.run(plan, tmp_path / "one", jobs=1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from selection.test_pairs import crowd
 
 import tiebreak as tb
 from tiebreak.errors import OptionError
@@ -21,12 +22,6 @@ from tiebreak.selection.questions import choose_questions
 from tiebreak.selection.units import open_units
 
 SEEDS = st.integers(0, 10_000)
-
-
-def crowd(seed: int, n_classes: int, n_tasks: int = 40) -> Any:
-    return tb.simulate.crowd(
-        n_tasks=n_tasks, n_workers=6, n_classes=n_classes, responses_per_task=3, random_state=seed
-    )
 
 
 def fitted(seed: int, n_classes: int, n_known: int = 0, n_links: int = 0) -> tuple[Any, Any]:

@@ -9,8 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from tiebreak.cli.app import with_exit_codes
 from tiebreak.cli.bounds import bounds
-from tiebreak.cli.errors import with_exit_codes
 from tiebreak.theory.assumption_file import EXAMPLE
 
 CROWD = """

@@ -13,10 +13,10 @@ from theory.crowds import draw_data
 
 from tiebreak import link_graph, theory
 from tiebreak.ids import Ids
-from tiebreak.inference import priors, vb
-from tiebreak.inference.class_prior import ClassPrior
+from tiebreak.inference import dirichlet, vb
+from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.mean_field import MeanField, given_groups
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.inference.worker_models import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats
 from tiebreak.link_graph import LinkCodes
@@ -64,7 +64,7 @@ def problem_of(answers: Floats, linked: np.ndarray | None = None) -> vb.Problem:
         vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, linked)),
         ClassPrior(np.ones(crowd.n_classes)),
         ConfusionMatrices(
-            priors.confusion_prior("diagonal", crowd.workers, crowd.n_classes), crowd.n_workers
+            dirichlet.confusion_prior("diagonal", crowd.workers, crowd.n_classes), crowd.n_workers
         ),
         reference,
     )

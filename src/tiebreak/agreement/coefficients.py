@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tiebreak import files
-from tiebreak.errors import InputError, OptionError
+from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import Floats
 from tiebreak.responses import Responses
 
@@ -45,6 +45,10 @@ class Counts(NamedTuple):
     def votes(self) -> Floats:
         """Count the labels of each row."""
         return np.asarray(self.table.sum(axis=1), dtype=np.float64).ravel()
+
+    def squares(self) -> Floats:
+        """Add up the squared counts of each row."""
+        return np.asarray((self.table * self.table).sum(axis=1)).ravel()
 
 
 class Alpha(NamedTuple):
@@ -84,7 +88,9 @@ def as_counts(responses: Any) -> Counts:
 def percent_agreement(responses: Any) -> float:
     """Return how often two labels of one task are equal, averaged over tasks."""
     counts = as_counts(responses)
-    return _weighted_mean(_equal_pairs(counts), counts.n_tasks_of)
+    votes = counts.votes()
+    share = (counts.squares() - votes) / (votes * (votes - 1.0))  # of equal pairs, by row
+    return float((share * counts.n_tasks_of).sum() / counts.n_tasks_of.sum())
 
 
 def fleiss_kappa(responses: Any) -> float:
@@ -96,7 +102,9 @@ def fleiss_kappa(responses: Any) -> float:
     counts = as_counts(responses)
     totals = counts.table.T @ counts.n_tasks_of.astype(np.float64)
     by_chance = float(((totals / totals.sum()) ** 2).sum())
-    return _beyond_chance(percent_agreement(counts), by_chance)
+    if by_chance >= 1.0:
+        return float("nan")
+    return (percent_agreement(counts) - by_chance) / (1.0 - by_chance)
 
 
 def krippendorff_alpha(
@@ -140,12 +148,6 @@ def krippendorff_alpha(
     return Alpha(value, float(low), float(high), level)
 
 
-def require_pairs(counts: Counts) -> None:
-    """Refuse responses in which no task has two labels."""
-    if not counts.n_tasks:
-        raise InputError("No task has two labels, so agreement cannot be told.")
-
-
 class _Rows(NamedTuple):
     """What α needs of each row of counts, whatever its weight."""
 
@@ -157,9 +159,8 @@ class _Rows(NamedTuple):
     @classmethod
     def of(cls, counts: Counts) -> _Rows:
         votes = counts.votes()
-        squares = np.asarray((counts.table * counts.table).sum(axis=1)).ravel()
         by_class = sparse.csr_array(counts.table.T)
-        return cls(counts.table, by_class, votes, votes**2 - squares)
+        return cls(counts.table, by_class, votes, votes**2 - counts.squares())
 
 
 def _nominal_ratio(rows: _Rows, weights: Floats) -> float:
@@ -205,18 +206,3 @@ def _resamples(
     for _ in range(n):
         drawn = row[random.integers(0, n_tasks, n_tasks, dtype=np.int32)]
         yield np.bincount(drawn, minlength=n_rows).astype(np.float64)
-
-
-def _equal_pairs(counts: Counts) -> Floats:
-    """Return the share of equal pairs among the labels of each row."""
-    votes = counts.votes()
-    squares = np.asarray((counts.table * counts.table).sum(axis=1)).ravel()
-    return np.asarray((squares - votes) / (votes * (votes - 1.0)))
-
-
-def _weighted_mean(values: Floats, weights: npt.NDArray[np.int64]) -> float:
-    return float((values * weights).sum() / weights.sum())
-
-
-def _beyond_chance(observed: float, by_chance: float) -> float:
-    return float("nan") if by_chance >= 1.0 else (observed - by_chance) / (1.0 - by_chance)

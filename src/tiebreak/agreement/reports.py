@@ -15,11 +15,10 @@ from tiebreak.agreement.coefficients import (
     fleiss_kappa,
     krippendorff_alpha,
     percent_agreement,
-    require_pairs,
 )
 from tiebreak.agreement.pairs import CohenKappas, cohen_kappas, shared_rows
 from tiebreak.agreement.suspects import Copies, Spam, find_copies, find_spam
-from tiebreak.errors import OptionError
+from tiebreak.errors import InputError, OptionError
 from tiebreak.ids import Ids
 from tiebreak.responses.weighing import plurality
 
@@ -64,7 +63,8 @@ def report(
     tell("counting labels")
     crowd = plurality(files.read_responses(responses))
     counts = count_labels(crowd)
-    require_pairs(counts)
+    if not counts.n_tasks:
+        raise InputError("No task has two labels, so agreement cannot be told.")
     percent = percent_agreement(counts)
     codes = _ordered_codes(crowd.classes, order)
     options: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}

@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -48,7 +47,7 @@ class Background:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._wish = threading.Condition(desk.lock)
-        self._chosen: list[Chosen] = []
+        self.chosen: list[Chosen] = []  # the best first; hold `desk.lock`
         self._chosen_at = -1  # the last event that was known when questions were chosen
         self._is_short = False  # somebody found nothing: choose again
         self._people: set[str] = set()
@@ -71,10 +70,6 @@ class Background:
                 self._people.add(who)
             self._is_short = self._is_short or is_short
             self._wish.notify()
-
-    def questions(self) -> Iterator[Chosen]:
-        """Return what was chosen, the best first; hold `desk.lock`."""
-        return iter(self._chosen)
 
     def knows_all(self) -> bool:
         """Say whether nothing new was said since questions were chosen; hold `desk.lock`."""
@@ -173,5 +168,5 @@ class Background:
                 break
             n *= 4
         with self._desk.lock:
-            self._chosen = chosen
+            self.chosen = chosen
             self._chosen_at = now.seen

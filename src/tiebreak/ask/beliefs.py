@@ -61,9 +61,8 @@ def state_of(job: Job, model: VariationalBayes, q: Floats, given: AnsweredJob) -
     if given.weighed is None:
         return state
     known = np.full(len(q), OPEN, dtype=np.int32)
-    if job.gold is not None:
-        gold = job.gold.on(job.responses.tasks, job.responses.classes)
-        known[gold.task] = gold.label
+    for task, label in job.given_labels().items():
+        known[task] = label
     # What is believed is known to the fit, but ties nothing for good: each task stands for itself.
     settled = state.settled
     if settled.asked is None:

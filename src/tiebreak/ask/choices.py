@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from tiebreak.ask.log import UNSURE
 from tiebreak.ask.results import Question
 
 COMMANDS = {
@@ -63,11 +62,6 @@ def choices_of(question: Question) -> Choices:
     keys = {f"{at:0{width}d}": name for at, name in enumerate(question.choices, start=1)}
     keys.update(_first_letters(question.choices))
     return Choices(keys, dict(COMMANDS), is_listed=True)
-
-
-def answer_of(choices: Choices, key: str) -> Hashable:
-    """Return what a key says; "unsure" for can't tell."""
-    return UNSURE if key == "?" else choices.by_key[key]
 
 
 def _first_letters(names: tuple[Hashable, ...]) -> dict[str, Hashable]:

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from tiebreak.ask.choices import Choices, answer_of, choices_of
+from tiebreak.ask.choices import Choices, choices_of
 from tiebreak.ask.keys import Keys
+from tiebreak.ask.log import UNSURE
 from tiebreak.ask.results import Answer, Contradiction, Progress, Question
 from tiebreak.ask.session import Session
 
@@ -143,7 +144,7 @@ class Conversation:
         return or_end or "q"
 
     def _answer(self, question: Question) -> None:
-        says = answer_of(choices_of(question), self._key)
+        says = UNSURE if self._key == "?" else choices_of(question).by_key[self._key]
         answer = self._change(self._session.answer, question, says)
         self._out.print(f"  {printable(str(answer.says))}", style="bold")
         if answer.contradiction is not None:

@@ -21,8 +21,11 @@ from tiebreak.errors import LinkError
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.kernels.layout import Offsets
-from tiebreak.link_graph import Chains, ChainStep, Implications, LinkCodes
-from tiebreak.links import SIGNS, Links, check, write_chain
+from tiebreak.link_graph import Implications, LinkCodes
+from tiebreak.link_graph.chains import Chains
+from tiebreak.link_graph.colouring import feasibility
+from tiebreak.links import Links
+from tiebreak.links.check import SIGNS, check, write_chain
 
 
 class _Reason(NamedTuple):
@@ -41,13 +44,13 @@ class _HardLinks(NamedTuple):
     events: list[Event]  # the answers that are the last of the links
 
 
-class AnswerChains:
+class AnswerChains(Chains):
     """Chains of links, labels and classes, which grow by one answer at a time."""
 
     def __init__(self, job: Job) -> None:
         """Begin with what is there before any answer: hard links, known labels."""
+        super().__init__(two_classes=job.responses.n_classes == 2)
         self._job = job
-        self._chains = Chains(two_classes=job.responses.n_classes == 2)
         self._classes: list[int] = []  # those that a label names, as nodes
         if job.links is not None:
             links = hard_links(job.links)
@@ -55,16 +58,14 @@ class AnswerChains:
                 links.left.tolist(), links.right.tolist(), links.must.tolist(), strict=True
             )
             for left, right, must in columns:
-                self._chains.add(left, right, must=must)
-        if job.gold is not None:
-            gold = job.gold.on(job.responses.tasks, job.responses.classes)
-            for task, label in zip(gold.task.tolist(), gold.label.tolist(), strict=True):
-                self._chains.add(task, self._class(label), must=True)
+                self.add(left, right, must=must)
+        for task, label in job.given_labels().items():
+            self.add(task, self._class(label), must=True)
 
-    def add(self, event: Event) -> None:
+    def add_answer(self, event: Event) -> None:
         """Add an answer."""
         left, right, must = self.ends(event)
-        self._chains.add(left, right, must=must, origin=event.id)
+        self.add(left, right, must=must, origin=event.id)
 
     def ends(self, event: Event) -> tuple[int, int, bool]:
         """Return the two nodes that an answer joins or sets apart, and which of it."""
@@ -73,34 +74,21 @@ class AnswerChains:
             return left, self._job.code[event.right or ""], event.kind == "same"
         return left, self._class(self._job.class_code[event.label or ""]), event.kind != "no"
 
-    def implied(self, left: int, right: int) -> bool | None:
-        """Return whether two tasks are the same class (True), different, or neither."""
-        return self._chains.implied(left, right)
-
-    def implied_label(self, task: int) -> int | None:
-        """Return the class of a task, if it follows from what was said."""
-        for node in self._classes:
-            if self._chains.shortest(task, node, same=True):
-                return node - self._job.responses.n_tasks
-        return None
+    def implies_label(self, task: int) -> bool:
+        """Say whether the class of a task follows from what was said."""
+        return any(self.shortest(task, node, same=True) for node in self._classes)
 
     def implied_is(self, task: int, label: int) -> bool | None:
         """Return whether a task is of a class, if that follows from what was said."""
         node = self._job.node(label)
-        return self._chains.implied(task, node) if node in self._classes else None
-
-    def shortest(
-        self, left: int, right: int, *, same: bool, without: int | None
-    ) -> list[ChainStep]:
-        """Return a shortest chain that makes two nodes the same class, or different; or none."""
-        return self._chains.shortest(left, right, same=same, without=without)
+        return self.implied(task, node) if node in self._classes else None
 
     def _class(self, label: int) -> int:
         """Return the node of a class, apart from those of all others that are named."""
         node = self._job.node(label)
         if node not in self._classes:
             for other in self._classes:
-                self._chains.add(node, other, must=False)
+                self.add(node, other, must=False)
             self._classes.append(node)
         return node
 
@@ -146,18 +134,9 @@ def _against_a_chain(job: Job, chains: AnswerChains, event: Event) -> _Reason | 
     if not steps:
         return None
     answer = f"{job.node_name(left)} {SIGNS[must]} {job.node_name(right)}"
-    shown = write_chain(_NodeNames(job), steps)
+    names = {node: job.node_name(node) for step in steps for node in (step.start, step.end)}
+    shown = write_chain(names, steps)
     return _Reason(f"{shown}, yet {answer}", {step.origin for step in steps})
-
-
-class _NodeNames:
-    """Names of tasks and classes by their numbers in chains."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def __getitem__(self, node: int) -> str:
-        return self._job.node_name(node)
 
 
 def _too_few_classes(job: Job, log: Log, event: Event) -> _Reason | None:
@@ -218,10 +197,7 @@ def _hard(job: Job, events: Sequence[Event]) -> _HardLinks:
 
 def _known(job: Job, events: Sequence[Event]) -> GoldCodes:
     """Return the labels that were given, before and in answers; the first of each task."""
-    label: dict[int, int] = {}
-    if job.gold is not None:
-        gold = job.gold.on(job.responses.tasks, job.responses.classes)
-        label = dict(zip(gold.task.tolist(), gold.label.tolist(), strict=True))
+    label = job.given_labels()
     for event in events:
         if event.kind in ("label", "yes"):
             label.setdefault(job.code[event.left or ""], job.class_code[event.label or ""])
@@ -239,9 +215,7 @@ def _blamed(implied: Implications) -> Offsets:
         near = (closure.left == stuck[0]) | (closure.right == stuck[0])
         groups = [*closure.left[near], *closure.right[near]]
     else:
-        verdict = link_graph.feasibility(
-            closure, implied.n_classes, known=implied.group_class, witness=False
-        )
+        verdict = feasibility(closure, implied.n_classes, known=implied.group_class, witness=False)
         groups = list(verdict.blame or ())
     return np.asarray(implied.task[np.isin(closure.group, groups)])
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from tiebreak.ask.contradictions import as_answer
 from tiebreak.ask.evidence import agreed_labels, answered_links
 from tiebreak.ask.fitting import Fits, FittedSession
 from tiebreak.ask.job import Job, take_job
-from tiebreak.ask.log import Subject, subject_of
+from tiebreak.ask.log import Subject
 from tiebreak.ask.record import Record
 from tiebreak.ask.results import Answer, Finished, Progress, Vote
 from tiebreak.errors import OptionError, note
@@ -121,14 +120,13 @@ class Desk:
             class_texts=class_texts,
             wording=wording,
         )
-        self.record = Record(path, self.job, lease)
-        self.fits = Fits(self.job, self.record, link_error)
-        self.lock = threading.RLock()
-        self.background: Background | None = None
         self._only = only
         if background:
             self._refuse_votes_of_anybody()
-            self.background = Background(self)
+        self.lock = threading.RLock()
+        self.record = Record(path, self.job, lease)
+        self.fits = Fits(self.job, self.record, link_error)
+        self.background = Background(self) if background else None
 
     def start(self) -> None:
         """Make the first fit and choice, and let the worker begin; for a desk with `background`."""
@@ -250,11 +248,7 @@ class Desk:
 
     def subject(self, offer: Offer) -> Subject:
         """Return what an offer would ask about, as the file has it."""
-        job = self.job
-        left = job.key[job.code_of(offer.task)]
-        right = None if offer.other is None else job.key[job.code_of(offer.other)]
-        label = job.class_key[job.code_of_class(offer.label)] if offer.kind == "is" else None
-        return subject_of(offer.kind, left, right, label)
+        return self.job.subject(offer.kind, offer.task, offer.other, offer.label)
 
     def _offers(self, fit: FittedSession, n: int, costs: Costs) -> list[Offer]:
         if self.job.responses.n_classes == 1:
@@ -294,12 +288,7 @@ class Desk:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _refuse_votes_of_anybody(self) -> None:

@@ -32,7 +32,7 @@ from tiebreak.ids import Ids
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Links
 from tiebreak.responses import Responses
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 LEAST_BELIEF = 0.75  # in a class for it to count as known, where answers may be wrong
 SOURCE = Source("the answers")
@@ -67,7 +67,7 @@ def fallible(
         How often answers are wrong; None: it is learnt for each person.
     """
     by_hand = _by_hand(job, answers)
-    given = {**({} if job.gold is None else _given(job)), **by_hand}
+    given = {**job.given_labels(), **by_hand}
     gold = _gold(job, given) if by_hand else job.gold
     said = [event for event in answers if not (event.is_vote or event.is_by_hand)]
     crowd = with_votes(job, answers)
@@ -115,13 +115,11 @@ def _denied(
         left = job.code[event.left or ""]
         if event.kind == "no":
             state = Statement(event, left, job.class_code[event.label or ""])
-        elif event.is_link:
+        elif event.kind == "different":
             right = job.code[event.right or ""]
             if (left in label) == (right in label):
                 continue
             task, example = (left, right) if right in label else (right, left)
-            if event.kind == "same":
-                continue
             state = Statement(event, task, label[example])
         else:
             continue
@@ -169,8 +167,7 @@ def agreed_labels(job: Job, answers: Sequence[Event]) -> tuple[dict[int, int], i
 
 def _labels_in_order(job: Job, answers: Sequence[Event]) -> Iterator[tuple[int, int]]:
     """Yield the labels that gold and answers give; of all classes but one struck, the last."""
-    if job.gold is not None:
-        yield from _given(job).items()
+    yield from job.given_labels().items()
     struck: dict[int, set[int]] = {}
     for event in answers:
         task = job.code[event.left or ""]
@@ -227,12 +224,6 @@ def _label_of(job: Job, event: Event) -> int | None:
     if event.kind == "no":
         return 1 - label if job.responses.n_classes == 2 else None
     return label
-
-
-def _given(job: Job) -> dict[int, int]:
-    assert job.gold is not None
-    gold = job.gold.on(job.responses.tasks, job.responses.classes)
-    return dict(zip(gold.task.tolist(), gold.label.tolist(), strict=True))
 
 
 def _by_hand(job: Job, answers: Sequence[Event]) -> dict[int, int]:

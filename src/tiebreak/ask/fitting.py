@@ -90,14 +90,14 @@ class Fits:
         self._job = job
         self._record = record
         self._link_error = link_error
-        self._fit: FittedSession | None = None
+        self.made: FittedSession | None = None  # the last fit; nothing is fitted to find it
         self._steps: deque[Step] | None = None  # still to be made again
         self._own: Floats | None = None
         self.history: list[FitPoint] = []  # of this run, fits that were made again among them
 
     def n_new(self, now: Snapshot) -> int:
         """Count the answers that the last fit does not know, and those that were undone since."""
-        known = frozenset() if self._fit is None else self._fit.known.ids
+        known = frozenset() if self.made is None else self.made.known.ids
         return len(known ^ now.ids)
 
     def current(self, now: Snapshot, *, final: bool = False) -> FittedSession:
@@ -135,7 +135,7 @@ class Fits:
     def _replayed(self) -> FittedSession | None:
         for _ in self.replay():
             pass
-        return self._fit
+        return self.made
 
     def _to_replay(self) -> list[Step]:
         """Return the steps to the last fit that is recorded, from the last cold one on.
@@ -155,7 +155,7 @@ class Fits:
 
         Answers are added in the order they were given, as they were when that version asked.
         """
-        (whole,) = self._record.snapshots([self._record.not_fitted()])
+        (whole,) = self._record.snapshots([self._record.storage.not_fitted()])
         ends = np.linspace(0, len(whole.answers), PARTS + 1).astype(int)[1:]
         return sorted({whole.answers[end - 1].id for end in ends if end})
 
@@ -169,19 +169,19 @@ class Fits:
                 link_error=model.link_error,
                 tol=tol,
             ).id
-        before = self._fit
-        fit = _read(self._job, model, known, id, given, is_soft=is_soft)
+        label = model.labels_.label
         n_changed = 0
-        if before is not None:
-            n_changed = int((before.model.labels_.label != model.labels_.label).sum())
-        self.history.append(FitPoint(len(known.answers), fit.wrong, n_changed))
-        self._fit = fit
-        return fit
-
-    @property
-    def made(self) -> FittedSession | None:
-        """The last fit that was made here; nothing is fitted to find it."""
-        return self._fit
+        if self.made is not None:
+            n_changed = int((self.made.model.labels_.label != label).sum())
+        q = believed(self._job, model, given, known.answers)
+        wrong = float((1.0 - q[np.arange(len(label)), label]).sum())
+        self.history.append(FitPoint(len(known.answers), wrong, n_changed))
+        has_weights = model.links_ is not None and model.links_.weight is not None
+        n_checks = len(model.links_ or ()) + len(model.gold_ or ())
+        self.made = FittedSession(
+            model, known, id, given, q, wrong, is_soft or has_weights, n_checks
+        )
+        return self.made
 
     def _fitted(
         self, answers: Sequence[Event], tol: float
@@ -208,7 +208,7 @@ class Fits:
         that it can be made again without those before it.
         """
         rate = self._link_error if isinstance(self._link_error, int | float) else None
-        last = self._fit
+        last = self.made
         if last is not None:
             given = fallible(self._job, answers, own_probabilities(last.model), rate)
             link_error = self._reading(given)
@@ -216,9 +216,6 @@ class Fits:
                 return given, link_error, last
         given = fallible(self._job, answers, self._own_by_votes(), rate)
         return given, self._reading(given), None
-
-    def _reading(self, given: AnsweredJob) -> float | str | None:
-        return self._link_error if self._link_error is not None else self._soft(given)
 
     def _own_by_votes(self) -> Floats:
         """Return what the responses of each task alone say by plain VB, which is fitted once."""
@@ -229,13 +226,15 @@ class Fits:
                 self._own = own_probabilities(VariationalBayes().fit(self._job.responses))
         return self._own
 
-    def _soft(self, given: AnsweredJob) -> float | str | None:
-        """Choose how links are read where answers may err.
+    def _reading(self, given: AnsweredJob) -> float | str | None:
+        """Return how links are read where answers may err: as the caller says, or by what there is.
 
         Links that say what was denied hold: they were weighed. Others may be wrong. Weights rule
         out that rates are estimated, and so does much that was weighed: links are then asked about
         tasks in doubt, of which the crowd would deny true ones.
         """
+        if self._link_error is not None:
+            return self._link_error
         links = self._job.links
         if links is not None and links.weight is not None:
             return SMALL_ERROR
@@ -266,31 +265,7 @@ class Fits:
         self, link_error: float | str | None, answers: Sequence[Event]
     ) -> FittedSession | None:
         """Return the fit to go on from; None: start from the votes."""
-        last = self._fit
+        last = self.made
         if last is None or last.model.link_error != link_error:
             return None
         return last if last.known.ids <= {event.id for event in answers} else None
-
-
-def _read(
-    job: Job,
-    model: VariationalBayes,
-    known: Snapshot,
-    id: int,
-    given: AnsweredJob,
-    *,
-    is_soft: bool,
-) -> FittedSession:
-    q = believed(job, model, given, known.answers)
-    probability = q[np.arange(len(model.tasks_)), model.labels_.label]
-    weights = None if model.links_ is None else model.links_.weight
-    return FittedSession(
-        model,
-        known,
-        id,
-        given,
-        q,
-        wrong=float((1.0 - probability).sum()),
-        is_soft=is_soft or weights is not None,
-        n_checks=len(model.links_ or ()) + len(model.gold_ or ()),
-    )

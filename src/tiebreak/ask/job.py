@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak import files
+from tiebreak.ask.log import Subject, subject_of
 from tiebreak.ask.results import Vote
 from tiebreak.ask.storage import Marks
 from tiebreak.errors import InputError, OptionError, note
@@ -56,6 +57,10 @@ class Job:
             raise OptionError(f"There is no task {task!r} among the responses.")
         return code
 
+    def key_of(self, task: Hashable) -> str:
+        """Return the text of a task's id in the file of a session."""
+        return self.key[self.code_of(task)]
+
     def class_name(self, key: str | None) -> Hashable:
         """Return the caller's name of a class."""
         return self.responses.classes[self.class_code[key or ""]]
@@ -67,6 +72,21 @@ class Job:
             names = first_few([repr(name) for name in self.responses.classes], 10)
             raise OptionError(f"There is no class {label!r}; the classes are {names}.")
         return code
+
+    def given_labels(self) -> dict[int, int]:
+        """Return the class of each task whose label was given from the start, in codes."""
+        if self.gold is None:
+            return {}
+        gold = self.gold.on(self.responses.tasks, self.responses.classes)
+        return dict(zip(gold.task.tolist(), gold.label.tolist(), strict=True))
+
+    def subject(
+        self, kind: str, task: Hashable, other: Hashable | None, label: Hashable | None
+    ) -> Subject:
+        """Return what a question is about, as the file of a session has it."""
+        right = None if other is None else self.key_of(other)
+        named = self.class_key[self.code_of_class(label)] if kind == "is" else None
+        return subject_of(kind, self.key_of(task), right, named)
 
     def class_text(self, label: Hashable) -> str | None:
         """Return what a class means, if that is said."""
@@ -153,19 +173,10 @@ def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
     {1: 'A cat.', 0: 'A dog.'}
     """
     is_mapping = isinstance(source, Mapping) and not _is_columns(source)
-    by_task = source if is_mapping else files.read_texts(source)
-    names = list(by_task)
-    texts = list(by_task.values())
-    codes = tasks.codes(names).tolist()
-    unknown = [task for task, code in zip(names, codes, strict=True) if code == MISSING]
+    found, unknown = by_code(source if is_mapping else files.read_texts(source), tasks)
     if unknown:
         shown = ", ".join(map(repr, unknown[:SHOWN]))
         note(f"{len(unknown):,} texts are of tasks without responses ({shown}): not used.")
-    found = {
-        code: str(text)
-        for code, text in zip(codes, texts, strict=True)
-        if code != MISSING and text is not None
-    }
     n_without = len(tasks) - len(found)
     if n_without:
         note(f"{counted(n_without, 'task')} of {len(tasks):,} have no text: their ids are shown.")
@@ -179,15 +190,20 @@ def read_class_texts(source: Any, classes: Ids) -> dict[int, str]:
     {0: 'Any feline.'}
     """
     is_mapping = isinstance(source, Mapping) and not {"class", "text"} <= set(source)
-    by_class = source if is_mapping else files.read_class_texts(source)
-    names = list(by_class)
-    codes = classes.codes(names).tolist()
-    unknown = [name for name, code in zip(names, codes, strict=True) if code == MISSING]
+    found, unknown = by_code(source if is_mapping else files.read_class_texts(source), classes)
     if unknown:
         shown = ", ".join(map(repr, unknown[:SHOWN]))
         note(f"{counted(len(unknown), 'text')} of classes that nobody uses ({shown}): not used.")
-    texts = zip(codes, by_class.values(), strict=True)
-    return {code: str(text) for code, text in texts if code != MISSING and text is not None}
+    return found
+
+
+def by_code(texts: Mapping[Any, Any], ids: Ids) -> tuple[dict[int, str], list[Any]]:
+    """Return texts by the codes of their ids, and the ids that are not among these."""
+    codes = ids.codes(list(texts)).tolist()
+    unknown = [name for name, code in zip(texts, codes, strict=True) if code == MISSING]
+    pairs = zip(codes, texts.values(), strict=True)
+    found = {code: str(text) for code, text in pairs if code != MISSING and text is not None}
+    return found, unknown
 
 
 def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:

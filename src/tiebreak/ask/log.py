@@ -145,10 +145,6 @@ class Log:
         """Return the answers that say something about classes, in their order."""
         return (event for event in self.answers.values() if event.is_evidence)
 
-    def links(self) -> Iterator[Event]:
-        """Return the answers that are links, in their order."""
-        return (event for event in self.answers.values() if event.is_link)
-
     def snapshot(self) -> Snapshot:
         """Return what a fit made now knows."""
         return Snapshot(self.last, tuple(self.evidence()))

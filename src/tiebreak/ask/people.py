@@ -253,14 +253,9 @@ def _messages(
 ) -> Floats:
     """Return what each pair says to its two ends, by what the other end is without it."""
     same, differ = (each[:, None] for each in likely)
-    to_left, to_right = (
-        np.log(np.maximum(differ + (same - differ) * cavity, LEAST))
-        for cavity in (
-            _normalised(total[pairs.right] - before[1]),
-            _normalised(total[pairs.left] - before[0]),
-        )
-    )
-    new = np.stack([to_left, to_right])
+    right = _normalised(total[pairs.right] - before[1])
+    left = _normalised(total[pairs.left] - before[0])
+    new = np.log(np.maximum(differ + (same - differ) * np.stack([right, left]), LEAST))
     new -= new.max(axis=2, keepdims=True)
     return np.asarray(DAMPING * before + (1.0 - DAMPING) * new)
 

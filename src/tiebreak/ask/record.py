@@ -6,14 +6,14 @@ import os
 import secrets
 import statistics
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tiebreak.ask.contradictions import AnswerChains, contradiction
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import Event, FitEvent, Kind, Log, Snapshot, Subject, subject_of
+from tiebreak.ask.log import Event, FitEvent, Kind, Log, Snapshot, Subject
 from tiebreak.ask.results import Contradiction, Question
 from tiebreak.ask.storage import Storage
 from tiebreak.errors import OptionError, SessionError
@@ -52,10 +52,14 @@ class Record:
         self.run = secrets.token_hex(8)  # whose fits are recorded
         self.lease = lease
         self._job = job
-        self._storage = Storage(path, job.marks)
+        self.storage = Storage(path, job.marks)
         self.log = Log()
         self._chains: AnswerChains | None = None
-        self.catch_up()
+        try:
+            self.catch_up()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def chains(self) -> AnswerChains:
@@ -64,12 +68,12 @@ class Record:
             self._chains = AnswerChains(self._job)
             for event in self.log.evidence():
                 if not event.is_vote:
-                    self._chains.add(event)
+                    self._chains.add_answer(event)
         return self._chains
 
     def catch_up(self) -> None:
         """Take in what was recorded since, here or in another process."""
-        for event in self._storage.since(self.log.last):
+        for event in self.storage.since(self.log.last):
             self._take(event)
 
     def reserve(
@@ -80,15 +84,15 @@ class Record:
         `may_follow` allows those whose answer follows from others, or was given by somebody else,
         as a check on these; two tasks are never asked about twice.
         """
-        with self._storage.leasing():
+        with self.storage.leasing():
             self.catch_up()
             barred = self.log.told(by.who if may_follow else None) | self.log.unsure_to(by.who)
             barred |= {subject for subject in self.log.told() if subject[0] == "same"}
-            barred |= self._storage.leased(by.run)
+            barred |= self.storage.leased(by.run)
             for question in questions:
                 subject = self.subject(question)
                 if subject not in barred and (may_follow or not self.follows(question)):
-                    self._storage.lease(subject, by.run, self.lease)
+                    self.storage.lease(subject, by.run, self.lease)
                     return question
         return None
 
@@ -98,7 +102,7 @@ class Record:
         This person could not tell or skipped it, or others are being asked.
         """
         skipped = {event.subject for event in self.log.skipped_in(by.run)}
-        return self.log.unsure_to(by.who) | self._storage.leased(by.run) | skipped
+        return self.log.unsure_to(by.who) | self.storage.leased(by.run) | skipped
 
     def situation(self, by: Person) -> tuple[int, set[Subject]]:
         """Return what the choice of questions depends on, to be compared with a later one."""
@@ -114,8 +118,8 @@ class Record:
             known = self._recorded(event)
             found = None if known or not event.is_evidence else self._contradicted(event)
             if known is None:
-                event = self._storage.append(event)
-            self._storage.release(by.run)
+                event = self.storage.append(event)
+            self.storage.release(by.run)
         if known is not None:
             return known, None
         self._take(event)
@@ -124,8 +128,8 @@ class Record:
     def skip(self, question: Question, by: Person) -> None:
         """Record that a question was put off."""
         with self._writing():
-            event = self._storage.append(self._event("skip", by, question=question))
-            self._storage.release(by.run)
+            event = self.storage.append(self._event("skip", by, question=question))
+            self.storage.release(by.run)
         self._take(event)
 
     def undo(self, id: int | None, by: Person) -> Event | None:
@@ -138,8 +142,8 @@ class Record:
                         f"There is no answer {id} to undo: it was undone, or never was."
                     )
                 return None
-            undo = self._storage.append(self._event("undo", by, about=event.id))
-            self._storage.release(by.run)
+            undo = self.storage.append(self._event("undo", by, about=event.id))
+            self.storage.release(by.run)
         self._take(undo)
         return event
 
@@ -150,7 +154,7 @@ class Record:
                 raise OptionError(f"There is no answer {id} to keep: it was undone, or never was.")
             if id in self.log.kept:
                 return
-            event = self._storage.append(self._event("keep", by, about=id))
+            event = self.storage.append(self._event("keep", by, about=id))
         self._take(event)
 
     def pending(self, by: Person) -> Contradiction | None:
@@ -174,21 +178,17 @@ class Record:
     ) -> FitEvent:
         """Record a fit, so that the next run can make it again."""
         fit = FitEvent(0, self.run, _now(), seen, start, link_error, tol)
-        with self._storage.writing():
-            return self._storage.append_fit(fit)
+        with self.storage.writing():
+            return self.storage.append_fit(fit)
 
     def fits(self) -> list[FitEvent]:
         """Return the last fit that was made, and those it came from, the cold one first."""
-        return self._storage.fits(self.log.last)
-
-    def not_fitted(self) -> int:
-        """Return the last event from before fits were recorded; 0: they always were."""
-        return self._storage.not_fitted()
+        return self.storage.fits(self.log.last)
 
     def snapshots(self, seen: Iterable[int]) -> Iterator[Snapshot]:
         """Return what fits knew that had seen the events up to these, in rising order."""
         log = Log()
-        events = deque(self._storage.since(0))
+        events = deque(self.storage.since(0))
         for last in seen:
             while events and events[0].id <= last:
                 log.add(events.popleft())
@@ -202,37 +202,35 @@ class Record:
         if question.kind == "is":
             label = self._job.code_of_class(question.label)
             return self.chains.implied_is(left, label) is not None
-        return self.chains.implied_label(left) is not None
+        return self.chains.implies_label(left)
 
     def subject(self, question: Question) -> Subject:
         """Return what a question is about, as the file has it."""
-        right = None if question.right is None else self._key(question.right)
-        label = self._class_key(question.label) if question.kind == "is" else None
-        return subject_of(question.kind, self._key(question.left), right, label)
+        return self._job.subject(question.kind, question.left, question.right, question.label)
 
     def release(self, by: Person) -> None:
         """Give up what was reserved."""
         try:
-            with self._storage.leasing():
-                self._storage.release(by.run)
+            with self.storage.leasing():
+                self.storage.release(by.run)
         except SessionError:
             pass  # a full disk, for instance: what was reserved falls free in a while by itself
 
     def close(self) -> None:
         """Close the file."""
-        self._storage.close()
+        self.storage.close()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """Hold the right to write, knowing all that was written before."""
-        with self._storage.writing():
+        with self.storage.writing():
             self.catch_up()
             yield
 
     def _recorded(self, event: Event) -> Event | None:
         """Return the same answer if it is recorded: a question sent twice, or asked twice."""
         said = (event.kind, event.label)
-        id = self._storage.with_token(event.token)
+        id = self.storage.with_token(event.token)
         if id is not None:
             found = self.log.answers.get(id)
             if found is None or (found.kind, found.label) != said:
@@ -269,7 +267,7 @@ class Record:
         token = secrets.token_hex(16) if kind == "skip" else question.token
         label = said.label if said is not None else None
         if question.kind == "is":
-            label = self._class_key(question.label)
+            label = self._job.class_key[self._job.code_of_class(question.label)]
         return Event(
             0,
             token,
@@ -277,8 +275,8 @@ class Record:
             at,
             by.who,
             kind,
-            self._key(question.left),
-            None if question.right is None else self._key(question.right),
+            self._job.key_of(question.left),
+            None if question.right is None else self._job.key_of(question.right),
             question=question.kind,
             label=label,
             seconds=None if said is None else said.seconds,
@@ -290,27 +288,21 @@ class Record:
         if event.kind == "undo":
             self._chains = None  # a graph does not shrink: made anew when needed
         elif event.is_evidence and not event.is_vote and self._chains is not None:
-            self._chains.add(event)
+            self._chains.add_answer(event)
 
     def _refuse_unknown(self, event: Event) -> None:
         """Refuse an answer about what the responses do not have: the file is of another job."""
         for task in (event.left, event.right):
             if task is not None and task not in self._job.code:
                 raise SessionError(
-                    f"{self._storage.path} holds an answer about task {task!r}, which the "
+                    f"{self.storage.path} holds an answer about task {task!r}, which the "
                     "responses do not have. Pass the responses that it was made for."
                 )
         if event.label is not None and event.label not in self._job.class_code:
             raise SessionError(
-                f"{self._storage.path} holds an answer that names class {event.label!r}, which the "
+                f"{self.storage.path} holds an answer that names class {event.label!r}, which the "
                 "responses do not have. Pass the responses that it was made for."
             )
-
-    def _key(self, task: Hashable) -> str:
-        return self._job.key[self._job.code_of(task)]
-
-    def _class_key(self, label: Hashable) -> str:
-        return self._job.class_key[self._job.code_of_class(label)]
 
 
 def _now() -> str:

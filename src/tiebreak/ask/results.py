@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from tiebreak.ask.log import QuestionName
 
 Finished = Literal["budget", "target", "worth", "nothing"]
+
+
+def choices_for(kind: str, classes: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """Return what can be answered to a question of a kind, beside "unsure"."""
+    if kind == "same":
+        return ("same", "different")
+    return ("yes", "no") if kind == "is" else tuple(classes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +31,7 @@ class Question:
 
     left: Hashable
     right: Hashable | None = None
-    gain: float = float("nan")
+    gain: float = field(default=float("nan"), compare=False)  # a guess about it: no part of it
     left_text: str | None = None
     right_text: str | None = None
     kind: QuestionName = "same"

@@ -16,7 +16,7 @@ from tiebreak.ask.desk import Desk
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import UNSURE, Event, Kind, QuestionName
 from tiebreak.ask.record import Person, Record, Said
-from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote
+from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote, choices_for
 from tiebreak.errors import OptionError
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING
@@ -309,7 +309,7 @@ class Session:
         is_soft = self.progress().is_soft
         told = self._record.log.told(self.who if is_soft else None)
         barred = self._record.declined(self._by) | told
-        free = [each for each in background.questions() if each.subject not in barred]
+        free = [each for each in background.chosen if each.subject not in barred]
         worth = [each for each in free if self._is_worth_asking(each.offer)]
         self._is_worth_too_little = len(worth) < len(free)
         asked = (self._asked(each.offer) for each in worth)
@@ -379,15 +379,10 @@ class Session:
             None if offer.other is None else self._job.text(offer.other),
             kind,
             offer.label if kind == "is" else None,
-            self._choices(kind),
+            choices_for(kind, self._job.responses.classes),
             offer.cost,
             token=secrets.token_hex(16),
         )
-
-    def _choices(self, kind: QuestionName) -> tuple[Hashable, ...]:
-        if kind == "same":
-            return ("same", "different")
-        return ("yes", "no") if kind == "is" else tuple(self._job.responses.classes)
 
 
 def _require_name(who: str) -> None:

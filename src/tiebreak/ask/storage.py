@@ -19,8 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from tiebreak.ask.log import KINDS, QUESTIONS, Event, FitEvent, Subject
 from tiebreak.errors import SessionError
@@ -310,17 +309,6 @@ class Storage:
         """Close the file; closing twice does no harm."""
         with self._explaining_errors():
             self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:

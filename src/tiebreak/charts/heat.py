@@ -22,11 +22,9 @@ def heat_map(
     names: Sequence[str],
     values: Sequence[Sequence[float | None]],
     *,
-    columns: Sequence[str] | None = None,
     corner: str,
     row_title: str,
     column_title: str,
-    digits: int = 2,
     diagonal: bool = True,
 ) -> Chart:
     """Draw rows by columns of numbers from −1 to 1.
@@ -34,9 +32,8 @@ def heat_map(
     Cells on the diagonal have one colour and the others another, or, without `diagonal`, numbers
     above 0 and below it.
     """
-    across = list(names if columns is None else columns)
     short = [clip(name, LONGEST_NAME) for name in names]
-    heads = [clip(name, LONGEST_HEAD) for name in across]
+    heads = [clip(name, LONGEST_HEAD) for name in names]
     wide = max(NARROWEST, 10.0 + width_of(heads))
     left = 26.0 + width_of([*short, row_title])
     parts = [text(left, 13.0, column_title, "tb-muted")]
@@ -48,30 +45,22 @@ def heat_map(
         parts.append(text(left - 8.0, y + 18.0, short[i], anchor="end"))
         for j, value in enumerate(row):
             x = left + wide * j
-            parts.append(_cell(x, y, wide, value, _colour(value, i == j, diagonal), digits))
+            parts.append(_cell(x, y, wide, value, _colour(value, i == j, diagonal)))
     parts.append(text(8.0, 31.0, row_title, "tb-muted"))
-    width = left + wide * len(across) + 12.0
+    width = left + wide * len(names) + 12.0
     height = 46.0 + CELL_HEIGHT * len(values)
     rows: list[Row] = [
-        (name, *(_number(value, digits) for value in row))
-        for name, row in zip(names, values, strict=True)
+        (name, *(_number(value) for value in row)) for name, row in zip(names, values, strict=True)
     ]
-    return Chart(title, description, (corner, *across), as_rows(rows), join(parts), width, height)
+    return Chart(title, description, (corner, *names), as_rows(rows), join(parts), width, height)
 
 
-def _cell(x: float, y: float, wide: float, value: float | None, colour: str, digits: int) -> Markup:
+def _cell(x: float, y: float, wide: float, value: float | None, colour: str) -> Markup:
     strength = 0.0 if value is None else min(abs(value), 1.0) * DARKEST
-    ground = box(x + 1.0, y + 1.0, wide - 2.0, CELL_HEIGHT - 2.0, "tb-cell", rx="3")
-    colour_box = box(
-        x + 1.0,
-        y + 1.0,
-        wide - 2.0,
-        CELL_HEIGHT - 2.0,
-        colour,
-        rx="3",
-        fill_opacity=f"{strength:.3g}",
-    )
-    words = text(x + wide / 2.0, y + 18.5, _number(value, digits), "", "middle")
+    place = (x + 1.0, y + 1.0, wide - 2.0, CELL_HEIGHT - 2.0)
+    ground = box(*place, "tb-cell", rx="3")
+    colour_box = box(*place, colour, rx="3", fill_opacity=f"{strength:.3g}")
+    words = text(x + wide / 2.0, y + 18.5, _number(value), "", "middle")
     return join([ground, colour_box, words])
 
 
@@ -80,5 +69,5 @@ def _colour(value: float | None, is_diagonal: bool, diagonal: bool) -> str:
     return "tb-heat" if first else "tb-heat-other"
 
 
-def _number(value: float | None, digits: int) -> Number:
-    return number(None if value is None else float(value), digits)
+def _number(value: float | None) -> Number:
+    return number(None if value is None else float(value), 2)

@@ -1,21 +1,38 @@
-"""The list of commands. A new one is a module with a function of its name, and a name in COMMANDS.
+"""The list of commands, and how each ends.
 
-A command that has commands of its own is a module with COMMANDS of its own, and a line in GROUPS.
-A module is imported when its command is called, or when help lists them all.
+A new command is a module with a function of its name, and a name in COMMANDS. One that has commands
+of its own is a module with COMMANDS of its own, and a line in GROUPS. A module is imported when its
+command is called, or when help lists them all. Errors become messages in one place, and exit codes:
+
+0    done
+1    our fault: an error nobody foresaw
+2    wrong usage or wrong input
+130  interrupted
 """
 
 from __future__ import annotations
 
+import functools
+import io
+import os
+import re
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, ParamSpec
 
 import typer
 import typer.core
 import typer.main
 
 from tiebreak._version import __version__
-from tiebreak.cli.errors import with_exit_codes
+from tiebreak.cli.messages import print_message
+from tiebreak.errors import ConvergenceWarning, FileError, InputNote, TiebreakError
+from tiebreak.kernels.announce import on_first_compile
+from tiebreak.options import LINK_OPTIONS
 
 COMMANDS = (
     "demo",
@@ -43,6 +60,21 @@ COMMANDS = (
     "warm",
 )
 GROUPS = {"datasets": "List and fetch real crowds."}
+
+OUR_FAULT = 1
+WRONG_INPUT = 2
+INTERRUPTED = 130
+COMPILING = "compiling, once: some seconds (tiebreak warm does it ahead)"
+
+# Arguments that messages speak of; common words count only where "=" follows.
+ARGUMENT = re.compile(
+    r"\b(?:(?P<word>tasks|repeats)(?==)"
+    r"|(?P<kind>ExactLinkOptions|MeanFieldOptions)\.(?P<field>\w+)"
+    r"|(?P<name>max_iter|on_contradiction|link_error|worker_model))\b"
+    r"(?:=(?![\w'\"]))?"
+)
+
+P = ParamSpec("P")
 
 
 class LazyCommands(Mapping[str, Any]):
@@ -127,3 +159,102 @@ def root(
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
+    """Wrap a command so that every way it can end has its message and its exit code."""
+
+    @functools.wraps(body)
+    def command(*args: P.args, **kwargs: P.kwargs) -> None:
+        if sys.stdout is None:
+            sys.stdout = ClosedOutput()
+        try:
+            quiet = bool(kwargs.get("quiet", False))
+            with _spoken_warnings(quiet=quiet), on_first_compile(_tell_compiling(quiet=quiet)):
+                body(*args, **kwargs)
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except KeyboardInterrupt:
+            print_message("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            _close_stdout()
+        except MemoryError as error:
+            print_message(f"tiebreak {name}: the memory of this machine ran out. {error}".rstrip())
+            raise typer.Exit(WRONG_INPUT) from error
+        except (TiebreakError, OSError) as error:
+            print_message(f"tiebreak {name}: {as_cli_options(str(error))}")
+            raise typer.Exit(WRONG_INPUT) from error
+        except Exception as error:
+            _report(name, error)
+            raise typer.Exit(OUR_FAULT) from error
+
+    return command
+
+
+class ClosedOutput(io.TextIOBase):
+    """Stands for a standard output that was closed before the command began (`>&-`)."""
+
+    def write(self, text: str) -> int:
+        """Refuse."""
+        raise FileError("Standard output is closed, so nothing can be written there. Use -o FILE.")
+
+
+@contextmanager
+def _spoken_warnings(*, quiet: bool) -> Iterator[None]:
+    """Print notes and warnings as lines of their own, each once; `quiet` leaves out the notes."""
+    said: set[str] = set()
+
+    def say_once(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        is_note = issubclass(category, InputNote)
+        line = f"{'note' if is_note else 'warning'}: {as_cli_options(str(message))}"
+        if line not in said and not (quiet and is_note):
+            said.add(line)
+            print_message(line)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InputNote)
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.showwarning = say_once
+        yield
+
+
+def as_cli_options(message: str) -> str:
+    """Name arguments of Python as options of the command.
+
+    >>> as_cli_options("List them with tasks=, or choose repeats='last'; raise max_iter.")
+    "List them with --tasks, or choose --repeats='last'; raise --max-iter."
+    """
+    return ARGUMENT.sub(_as_option, message)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    if found["kind"] is None:
+        return "--" + (found["word"] or found["name"]).replace("_", "-")
+    for kind in LINK_OPTIONS.values():
+        for each in fields(kind):
+            if kind.__name__ == found["kind"] and each.name == found["field"]:
+                return str(each.metadata.get("flag", found[0]))
+    return found[0]
+
+
+def _tell_compiling(*, quiet: bool) -> Callable[[], None]:
+    return lambda: None if quiet else print_message(COMPILING)
+
+
+def _close_stdout() -> None:
+    """Let the interpreter flush into nothing: whoever read stdout has read enough."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)
+
+
+def _report(name: str, error: Exception) -> None:
+    print_message(
+        f"tiebreak {name}: internal error: {type(error).__name__}: {error}. Please report it; "
+        "TIEBREAK_DEBUG=1 shows where it happened."
+    )
+    if os.environ.get("TIEBREAK_DEBUG") == "1":
+        import traceback
+
+        print_message("".join(traceback.format_exception(error)))

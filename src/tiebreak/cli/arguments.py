@@ -1,4 +1,4 @@
-"""What several commands take: lists in one argument, files to write."""
+"""What several commands take: options, lists in one argument, files to write."""
 
 from __future__ import annotations
 
@@ -8,14 +8,28 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from tiebreak.errors import FileError, OptionError
 
 STANDARD = "-"  # standard input or output
-TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
+
+ModelFile = Annotated[str, typer.Argument(help="A model file.", metavar="MODEL.tbm")]
+Keep = Annotated[
+    Literal["responses", "counts"],
+    typer.Option(help="What a model file keeps: all responses, or only what they add up to."),
+]
+Seed = Annotated[int | None, typer.Option(help="For what is random.", metavar="N", min=0)]
+Force = Annotated[bool, typer.Option("--force", help="Do it all the same.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no notes.")]
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", help="Fit shards on Dask: tcp://HOST:8786, or local:N.", metavar="ADDRESS"
+    ),
+]
 
 
 def split_list(text: str) -> list[str]:
@@ -39,31 +53,18 @@ def split_pairs(option: str, text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def trusted_workers(text: str) -> dict[str, float]:
-    """Read NAME or NAME=COUNT, with commas between: right answers that each starts with.
-
-    >>> trusted_workers("ann,bob=20")
-    {'ann': 50.0, 'bob': 20.0}
-    """
-    trust = {}
-    for part in split_list(text):
-        name, equals, count = part.rpartition("=") if "=" in part else (part, "", "")
-        try:
-            trust[name] = float(count) if equals else TRUST
-        except ValueError:
-            raise typer.BadParameter(
-                f"--trust takes NAME or NAME=COUNT, such as ann=50; got {part!r}."
-            ) from None
-    return trust
+def named_columns(columns: str | None) -> dict[str, str]:
+    """Read --columns; nothing is named where it is not given."""
+    return {} if columns is None else split_pairs("--columns", columns)
 
 
-def workers_named(text: str) -> list[str] | bool:
-    """Read workers by name, or `all`.
-
-    >>> workers_named("rule1, rule2"), workers_named("all")
-    (['rule1', 'rule2'], True)
-    """
-    return True if text.strip() == "all" else split_list(text)
+def number_or(words: tuple[str, ...], option: str, text: str | None) -> float | str | None:
+    """Read a number, or one of the words that may stand for it."""
+    try:
+        return text if text is None or text in words else float(text)
+    except ValueError:
+        allowed = " or ".join(("a number", *words))
+        raise typer.BadParameter(f"{option} takes {allowed}; got {text!r}.") from None
 
 
 def with_options(
@@ -99,13 +100,69 @@ def option_parameter(name: str, annotation: Any, default: Any = None) -> inspect
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def number_or(words: tuple[str, ...], option: str, text: str | None) -> float | str | None:
-    """Read a number, or one of the words that may stand for it."""
-    try:
-        return text if text is None or text in words else float(text)
-    except ValueError:
-        allowed = " or ".join(("a number", *words))
-        raise typer.BadParameter(f"{option} takes {allowed}; got {text!r}.") from None
+def new_option(
+    name: str, kind: Any, help: str, *flags: str, default: Any = None, **more: Any
+) -> inspect.Parameter:
+    """Make a parameter for `with_options` of an option that only one group has."""
+    return option_parameter(name, Annotated[kind, typer.Option(*flags, help=help, **more)], default)
+
+
+class Partitions(NamedTuple):
+    """What was chosen about partitions."""
+
+    cluster: str | None
+    out_of_core: bool
+    resume: bool = False
+    units: int | None = None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether the command works on partitions at all."""
+        if self.cluster is not None and self.out_of_core:
+            raise typer.BadParameter("--cluster and --out-of-core exclude each other.")
+        chosen = self.cluster is not None or self.out_of_core
+        if not chosen and (self.resume or self.units):
+            raise typer.BadParameter("--resume and --units need --cluster or --out-of-core.")
+        return chosen
+
+    def only_of_fits(self) -> dict[str, Any]:
+        """Return the options that only a fit has."""
+        return {"--resume": self.resume, "--units": self.units}
+
+
+PARTITION_OPTIONS = (
+    option_parameter("cluster", ClusterAddress),
+    new_option(
+        "out_of_core",
+        bool,
+        "Fit shards one by one, mapped from the disk.",
+        "--out-of-core",
+        default=False,
+    ),
+    new_option(
+        "resume", bool, "Of shards: go on where a fit was broken off.", "--resume", default=False
+    ),
+    new_option("units", int | None, "Of shards: runs that are added up apart.", metavar="N", min=1),
+)
+
+
+def takes_cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options about partitions; it gets what they say as `partitions`."""
+    return with_options(command, "partitions", PARTITION_OPTIONS, Partitions)
+
+
+def refuse_unused(where: str, unused: dict[str, Any]) -> None:
+    """Refuse options that partitions do not have."""
+    given = [flag for flag, value in unused.items() if value]
+    if given:
+        raise typer.BadParameter(f"{where} has no {', '.join(given)}. Leave it out.")
+
+
+def require_folder(out: str | None) -> str:
+    """Return the folder that labels of partitions go into."""
+    if out is None or out == STANDARD:
+        raise typer.BadParameter("Labels of shards go into a folder: name it with -o FOLDER.")
+    return out
 
 
 def check_files(

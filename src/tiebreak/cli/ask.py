@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files
-from tiebreak.cli.asking import NamedResponses, SessionFile, takes_asking_options
-from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.imports import texts_of_export
-from tiebreak.cli.options import QuestionKinds, Quiet, Strategy
+from tiebreak.cli.arguments import STANDARD, Quiet, check_files
+from tiebreak.cli.asking import (
+    NamedResponses,
+    QuestionKinds,
+    SessionFile,
+    Strategy,
+    takes_asking_options,
+)
+from tiebreak.cli.messages import print_message, working
+from tiebreak.cli.tables import texts_of_export
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, option_parameter, with_options
-from tiebreak.cli.imports import Question, format_choices
-from tiebreak.cli.options import (
+from tiebreak.cli.arguments import (
+    STANDARD,
+    Seed,
+    new_option,
+    option_parameter,
+    split_list,
+    split_pairs,
+    with_options,
+)
+from tiebreak.cli.model_options import LinkError, error_rate
+from tiebreak.cli.tables import (
     AmongFile,
     Columns,
     GoldFile,
     InputTables,
-    LinkError,
     LinksFile,
-    QuestionCosts,
-    Seed,
+    Question,
     TasksFile,
-    costs_given,
-    error_rate,
-    kinds_given,
+    format_choices,
     read_inputs,
 )
 from tiebreak.errors import OptionError
@@ -35,22 +39,17 @@ SessionFile = Annotated[
 NamedResponses = Annotated[
     str, typer.Argument(help="Table of task, worker, label.", metavar="RESPONSES")
 ]
-Budget = Annotated[
-    int | None,
-    typer.Option(help="Stop after so many answers, all runs counted.", metavar="N", min=0),
+Strategy = Annotated[
+    Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
 ]
-Target = Annotated[
-    float | None,
-    typer.Option(help="Stop when this share of labels should be right.", metavar="P"),
+QuestionKinds = Annotated[
+    str | None,
+    typer.Option("--kinds", help="What may be asked: same, label, is, vote.", metavar="A,B,…"),
 ]
-Wording = Annotated[
-    str | None, typer.Option(help="The same in what sense: 'the same intent'.", metavar="TEXT")
+QuestionCosts = Annotated[
+    str | None,
+    typer.Option(help="What a question costs: label=2,same=1; or time.", metavar="PAIRS"),
 ]
-ClassTexts = Annotated[
-    str | None, typer.Option(help="Table of class, text: what each means.", metavar="FILE")
-]
-Batch = Annotated[int, typer.Option(help="Answers between two fits.", metavar="N", min=1)]
-PARAMETER = "asking"  # of a command: what it gets is built from the options below
 
 
 class Asking(NamedTuple):
@@ -123,22 +122,48 @@ class Asking(NamedTuple):
         )
 
 
+ASKING_OPTIONS = (
+    option_parameter("links", LinksFile),
+    option_parameter("gold", GoldFile),
+    option_parameter("tasks", TasksFile),
+    option_parameter("among", AmongFile),
+    new_option(
+        "budget", int | None, "Stop after so many answers, all runs counted.", metavar="N", min=0
+    ),
+    new_option(
+        "target", float | None, "Stop when this share of labels should be right.", metavar="P"
+    ),
+    option_parameter("question_costs", QuestionCosts),
+    new_option("wording", str | None, "The same in what sense: 'the same intent'.", metavar="TEXT"),
+    new_option("class_texts", str | None, "Table of class, text: what each means.", metavar="FILE"),
+    new_option("batch", int, "Answers between two fits.", default=20, metavar="N", min=1),
+    option_parameter("link_error", LinkError),
+    option_parameter("columns", Columns),
+    option_parameter("question", Question),
+    option_parameter("seed", Seed),
+)
+
+
 def takes_asking_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of asking; it gets what they say as `asking`."""
-    made = [
-        option_parameter("links", LinksFile),
-        option_parameter("gold", GoldFile),
-        option_parameter("tasks", TasksFile),
-        option_parameter("among", AmongFile),
-        option_parameter("budget", Budget),
-        option_parameter("target", Target),
-        option_parameter("question_costs", QuestionCosts),
-        option_parameter("wording", Wording),
-        option_parameter("class_texts", ClassTexts),
-        option_parameter("batch", Batch, default=20),
-        option_parameter("link_error", LinkError),
-        option_parameter("columns", Columns),
-        option_parameter("question", Question),
-        option_parameter("seed", Seed),
-    ]
-    return with_options(command, PARAMETER, made, Asking)
+    return with_options(command, "asking", ASKING_OPTIONS, Asking)
+
+
+def kinds_given(kinds: str | None) -> tuple[str, ...] | None:
+    """Read --kinds; None where it is not given."""
+    return None if kinds is None else tuple(split_list(kinds))
+
+
+def costs_given(costs: str | None) -> dict[str, float] | None:
+    """Read --question-costs, kind=cost for each kind; None where it is not given."""
+    if costs is None:
+        return None
+    found = {}
+    for kind, cost in split_pairs("--question-costs", costs).items():
+        try:
+            found[kind] = float(str(cost))
+        except ValueError:
+            raise typer.BadParameter(
+                f"--question-costs: the cost of {kind} must be a number; got {cost!r}."
+            ) from None
+    return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from tiebreak.cli.errors import working
+from tiebreak.cli.messages import working
 from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Options of commands that work on partitions: on a cluster, or out of core on this machine."""
+"""Work on partitions: on a cluster, or out of core on this machine."""
 
 from __future__ import annotations
 
@@ -6,101 +6,19 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, option_parameter, split_pairs, with_options
-from tiebreak.cli.errors import is_terminal, print_message, stages
-from tiebreak.cli.summary import describe, summarise
+from tiebreak.cli.arguments import Partitions, named_columns
+from tiebreak.cli.messages import describe, is_terminal, print_message, stages, summarise
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.distributed import DistributedFit, Executor, Progress
     from tiebreak.inference.estimator import Estimator
 
-ClusterAddress = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster", help="Fit shards on Dask: tcp://HOST:8786, or local:N.", metavar="ADDRESS"
-    ),
-]
-OutOfCore = Annotated[
-    bool, typer.Option("--out-of-core", help="Fit shards one by one, mapped from the disk.")
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Of shards: go on where a fit was broken off.")
-]
-UnitCount = Annotated[
-    int | None,
-    typer.Option("--units", help="Of shards: runs that are added up apart.", metavar="N", min=1),
-]
 PAUSE = 10.0  # seconds between lines about progress, in a pipe
-PARAMETER = "partitions"  # of a command: what it gets is built from the options above
-
-
-class Partitions(NamedTuple):
-    """What was chosen about partitions."""
-
-    cluster: str | None
-    out_of_core: bool
-    resume: bool = False
-    units: int | None = None
-
-    @property
-    def are_given(self) -> bool:
-        """Whether the command works on partitions at all."""
-        if self.cluster is not None and self.out_of_core:
-            raise typer.BadParameter("--cluster and --out-of-core exclude each other.")
-        chosen = self.cluster is not None or self.out_of_core
-        if not chosen and (self.resume or self.units):
-            raise typer.BadParameter("--resume and --units need --cluster or --out-of-core.")
-        return chosen
-
-    def only_of_fits(self) -> dict[str, Any]:
-        """Return the options that only a fit has."""
-        return {"--resume": self.resume, "--units": self.units}
-
-    @contextmanager
-    def executor(self) -> Iterator[Executor | None]:
-        """Give what does the work; None: this process."""
-        if self.cluster is None:
-            yield None
-            return
-        from tiebreak.distributed.dask_executor import DaskExecutor, connected
-
-        with connected(self.cluster) as client:
-            yield DaskExecutor(client)
-
-
-def takes_cluster_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options about partitions; it gets what they say as `partitions`."""
-    made = [
-        option_parameter("cluster", ClusterAddress),
-        option_parameter("out_of_core", OutOfCore, default=False),
-        option_parameter("resume", Resume, default=False),
-        option_parameter("units", UnitCount),
-    ]
-    return with_options(command, PARAMETER, made, Partitions)
-
-
-def refuse_unused(where: str, unused: dict[str, Any]) -> None:
-    """Refuse options that partitions do not have."""
-    given = [flag for flag, value in unused.items() if value]
-    if given:
-        raise typer.BadParameter(f"{where} has no {', '.join(given)}. Leave it out.")
-
-
-def require_folder(out: str | None) -> str:
-    """Return the folder that labels of partitions go into."""
-    if out is None or out == STANDARD:
-        raise typer.BadParameter("Labels of shards go into a folder: name it with -o FOLDER.")
-    return out
-
-
-def columns_given(columns: str | None) -> dict[str, str] | None:
-    """Read --columns."""
-    return None if columns is None else split_pairs("--columns", columns)
 
 
 class FuseWish(NamedTuple):
@@ -122,11 +40,23 @@ class FuseWish(NamedTuple):
     quiet: bool
 
 
+@contextmanager
+def executor_of(chosen: Partitions) -> Iterator[Executor | None]:
+    """Give what does the work; None: this process."""
+    if chosen.cluster is None:
+        yield None
+        return
+    from tiebreak.distributed.dask_executor import DaskExecutor, connected
+
+    with connected(chosen.cluster) as client:
+        yield DaskExecutor(client)
+
+
 def fuse_partitions(estimator: Estimator, chosen: Partitions, wish: FuseWish) -> None:
     """Fit partitions and say what came out."""
     from tiebreak import distributed, files
 
-    with stages(quiet=wish.quiet) as tell, chosen.executor() as executor:
+    with stages(quiet=wish.quiet) as tell, executor_of(chosen) as executor:
         tell("looking at shards")
         made = distributed.fit(
             wish.source,
@@ -138,7 +68,7 @@ def fuse_partitions(estimator: Estimator, chosen: Partitions, wish: FuseWish) ->
             force=wish.force,
             units=chosen.units,
             probabilities=wish.probabilities,
-            columns=columns_given(wish.columns),
+            columns=named_columns(wish.columns) or None,
             repeats=wish.repeats,
             progress=_told_now_and_then(tell),
             executor=executor,
@@ -216,13 +146,13 @@ def predict_partitions(
     from tiebreak import distributed
     from tiebreak.inference.kept import model_file
 
-    with chosen.executor() as executor:
+    with executor_of(chosen) as executor:
         made = distributed.predict(
             model_file.load(model),
             source,
             out,
             probabilities=probabilities,
-            columns=columns_given(columns),
+            columns=named_columns(columns) or None,
             repeats=repeats,
             executor=executor,
         )

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, split_pairs
-from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.imports import takes_import_options
-from tiebreak.cli.options import Columns, Quiet
+from tiebreak.cli.arguments import STANDARD, Quiet, check_files, named_columns
+from tiebreak.cli.messages import print_message, working
+from tiebreak.cli.tables import Columns, takes_import_options
 
 
 @takes_import_options
@@ -38,7 +37,7 @@ def convert(
     check_files((source,), (out, gold_out, texts_out))
     from tiebreak.files import conversion, together
 
-    named = None if columns is None else split_pairs("--columns", columns)
+    named = named_columns(columns)
     with together(), ExitStack() as stack, working("reading", quiet=quiet):
         keep: Any = None
         if texts_out:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.errors import print_message
+from tiebreak.cli.messages import print_message
 
 if TYPE_CHECKING:
     from tiebreak.datasets.fetching import Progress

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tiebreak.cli.options import Force
+from tiebreak.cli.arguments import Force
 from tiebreak.cli.own_files import writing_own
 
 

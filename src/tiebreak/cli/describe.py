@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tiebreak.cli.arguments import check_files, split_list
-from tiebreak.cli.errors import stages
-from tiebreak.cli.imports import takes_import_options
-from tiebreak.cli.options import (
-    Classes,
-    Columns,
+from tiebreak.cli.messages import stages
+from tiebreak.cli.tables import (
     GoldFile,
     InputTables,
-    Repeats,
     ResponsesFile,
     TasksFile,
-    read_inputs,
+    takes_reading_options,
 )
 from tiebreak.wording import counted, first_few
 
@@ -35,15 +31,12 @@ RARE = 0.005  # of all labels: a class below it is near-empty
 MAX_SHOWN = 20  # classes, workers and pairs that the text shows; --json has all of them
 
 
-@takes_import_options
+@takes_reading_options
 def describe(
     responses: ResponsesFile,
     gold: GoldFile = None,
     tasks: TasksFile = None,
-    columns: Columns = None,
-    repeats: Repeats = None,
-    classes: Classes = None,
-    imports: Any = None,
+    reading: Any = None,
     ordered: Annotated[
         str | None,
         typer.Option(help="Classes from lowest to highest, for ordinal α.", metavar="A,B,…"),
@@ -66,16 +59,7 @@ def describe(
         tell("reading")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            given = read_inputs(
-                responses,
-                gold=gold,
-                tasks=tasks,
-                columns=columns,
-                repeats=repeats,
-                form=imports.form,
-                choices=imports.choices,
-                classes=classes,
-            )
+            given = reading.read(responses, gold=gold, tasks=tasks)
         crowd = plurality(given.responses)  # a worker that was asked ten times agrees once
         found = look_at(crowd)
         found["format"] = given.form
@@ -108,7 +92,7 @@ def look_at(responses: Responses) -> dict[str, Any]:
     """Count what was read."""
     import numpy as np
 
-    from tiebreak.ids.folding import variants
+    from tiebreak.ids import variants
 
     votes = np.diff(responses.start)
     n_of_class = np.bincount(responses.label_of_each(), minlength=responses.n_classes)

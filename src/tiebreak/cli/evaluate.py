@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import check_files
-from tiebreak.cli.options import Columns, open_files, read_if_given
+from tiebreak.cli.tables import Columns, open_files, read_if_given
 from tiebreak.errors import note
 from tiebreak.wording import first_few
 
@@ -68,7 +68,7 @@ def evaluate(
 
 def warn_of_forms(labels: Labels, gold: Gold) -> None:
     """Say that labels and gold share no class, but would if case and spaces did not count."""
-    from tiebreak.ids.folding import fold
+    from tiebreak.ids import fold
 
     said = set(labels.classes)
     known = set(gold.classes)

@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files
-from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.options import Quiet
+from tiebreak.cli.arguments import STANDARD, Quiet, check_files
+from tiebreak.cli.messages import print_message, working
 
 
 def export(

@@ -9,51 +9,40 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files, refuse_model_name
-from tiebreak.cli.cluster import (
-    FuseWish,
-    fuse_partitions,
+from tiebreak.cli.arguments import (
+    STANDARD,
+    Force,
+    Keep,
+    Quiet,
+    check_files,
+    refuse_model_name,
     refuse_unused,
     require_folder,
     takes_cluster_options,
 )
-from tiebreak.cli.decisions import (
-    AbstainRate,
-    CostLimit,
-    CostMatrixFile,
-    ExpertList,
-    VotePlanFile,
-    decide_by_costs,
-    describe_decisions,
-    refuse_without_costs,
-    summarise_decisions,
-    with_decisions,
-    write_decisions,
+from tiebreak.cli.messages import describe, is_terminal, print_message, summarise, working
+from tiebreak.cli.model_options import (
+    Method,
+    build_estimator,
+    refuse_without_links,
+    takes_link_options,
+    takes_model_options,
 )
-from tiebreak.cli.errors import is_terminal, print_message, working
-from tiebreak.cli.imports import Imports, takes_import_options
-from tiebreak.cli.link_options import refuse_without_links, takes_link_options
-from tiebreak.cli.model_options import Method, build_estimator, takes_model_options
-from tiebreak.cli.options import (
-    Classes,
-    Columns,
+from tiebreak.cli.tables import (
     FoldLabels,
-    Force,
     GoldFile,
     InputTables,
-    Keep,
     LinkSampling,
     LinksFile,
-    Quiet,
-    Repeats,
+    Reading,
     ResponsesFile,
     TasksFile,
-    read_inputs,
+    takes_reading_options,
 )
-from tiebreak.cli.summary import describe, summarise
 from tiebreak.options import MeanFieldOptions
 
 if TYPE_CHECKING:
+    from tiebreak.cli.decisions import Decided
     from tiebreak.inference.estimator import Estimator
 
 USES_LINKS = ("vb", "pool", "auto", "gibbs")
@@ -61,7 +50,7 @@ USES_LINKS = ("vb", "pool", "auto", "gibbs")
 
 @takes_link_options
 @takes_model_options
-@takes_import_options
+@takes_reading_options
 @takes_cluster_options
 def fuse(
     responses: ResponsesFile,
@@ -87,11 +76,23 @@ def fuse(
         str | None,
         typer.Option(help="Where to write how good workers are, with intervals.", metavar="FILE"),
     ] = None,
-    cost_matrix: CostMatrixFile = None,
-    abstain_rate: AbstainRate = None,
-    expert_list: ExpertList = None,
-    cost_limit: CostLimit = None,
-    vote_plan: VotePlanFile = None,
+    cost_matrix: Annotated[
+        str | None,
+        typer.Option(help="What decisions cost: truth, one column each.", metavar="FILE"),
+    ] = None,
+    abstain_rate: Annotated[
+        float | None,
+        typer.Option(help="Leave this share of the tasks open, the least certain.", metavar="X"),
+    ] = None,
+    expert_list: Annotated[
+        str | None, typer.Option(help="Where to write whom an expert sees first.", metavar="FILE")
+    ] = None,
+    cost_limit: Annotated[
+        float | None, typer.Option(help="Plan votes until the cost is below this.", metavar="X")
+    ] = None,
+    vote_plan: Annotated[
+        str | None, typer.Option(help="Where to write the votes to ask for.", metavar="FILE")
+    ] = None,
     save: Annotated[
         str | None,
         typer.Option(help="Keep the model, for predict, update, stream.", metavar="MODEL.tbm"),
@@ -100,10 +101,7 @@ def fuse(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add one column per class.")
     ] = False,
-    columns: Columns = None,
-    repeats: Repeats = None,
-    classes: Classes = None,
-    imports: Any = None,
+    reading: Any = None,
     link_options: Any = None,
     model_options: Any = None,
     doubtful: Annotated[
@@ -126,7 +124,7 @@ def fuse(
     out = require_folder(out) if are_partitions else out or STANDARD
     to = FuseOutputs(out, workers, worker_summary, doubtful, expert_list, vote_plan, save)
     _refuse_misuse(method, links, link_options, model_options, to, as_json=as_json)
-    refuse_without_costs(cost_matrix, abstain_rate, expert_list, cost_limit, vote_plan)
+    _refuse_without_costs(cost_matrix, abstain_rate, expert_list, cost_limit, vote_plan)
     reads = (links, gold, tasks, cost_matrix)
     if are_partitions:
         check_files(reads, to.tables())
@@ -134,22 +132,21 @@ def fuse(
         check_files((responses, *reads), (out, *to.tables()))
     refuse_model_name(save)
     estimator = build_estimator(method, model_options | {"link_options": link_options})
-    tables = FuseTables(
-        *(responses, links, link_sampling, gold, tasks, columns, repeats, classes),
-        *(imports, fold_labels),
-    )
+    tables = FuseTables(responses, links, link_sampling, gold, tasks, reading, fold_labels)
     if are_partitions:
         not_there = tables.not_of_shards(worker_summary, cost_matrix, abstain_rate)
         refuse_unused("A fit of shards", not_there)
+        from tiebreak.cli.cluster import FuseWish, fuse_partitions
+
         wish = FuseWish(
-            *(method, responses, out, links, gold, columns, repeats, probabilities),
-            *(workers, doubtful, save, force, as_json, quiet),
+            *(method, responses, out, links, gold, reading.columns, reading.repeats),
+            *(probabilities, workers, doubtful, save, force, as_json, quiet),
         )
         fuse_partitions(estimator, partitions, wish)
         return
     with _working_on(method, estimator, force=force, quiet=quiet):
         model = _read_and_fit(method, estimator, tables, force=force)
-        decided = decide_by_costs(model, cost_matrix, abstain_rate, cost_limit)
+        decided = _decide(model, cost_matrix, abstain_rate, cost_limit)
     _write(to, model, decided, probabilities=probabilities)
     if save:
         model.save(save, keep=keep)
@@ -164,25 +161,17 @@ class FuseTables(NamedTuple):
     link_sampling: Any
     gold: str | None
     tasks: str | None
-    columns: str | None
-    repeats: Any
-    classes: str | None
-    imports: Imports
+    reading: Reading
     fold_labels: bool
 
     def read(self) -> InputTables:
         """Read them."""
-        return read_inputs(
+        return self.reading.read(
             self.responses,
             links=self.links,
             gold=self.gold,
             tasks=self.tasks,
-            columns=self.columns,
-            repeats=self.repeats,
-            classes=self.classes,
             sampling=self.link_sampling,
-            form=self.imports.form,
-            choices=self.imports.choices,
             fold_labels=self.fold_labels,
         )
 
@@ -190,15 +179,15 @@ class FuseTables(NamedTuple):
         self, worker_summary: str | None, cost_matrix: str | None, abstain_rate: float | None
     ) -> dict[str, Any]:
         """Return the options that a fit of shards does not have."""
-        choices = self.imports.choices.items()
+        choices = self.reading.choices.items()
         return {
             "--tasks": self.tasks,
             "--worker-summary": worker_summary,
             "--cost-matrix": cost_matrix,
             "--abstain-rate": abstain_rate is not None,
-            "--classes": self.classes,
+            "--classes": self.reading.classes,
             "--fold-labels": self.fold_labels,
-            "--format": self.imports.form,
+            "--format": self.reading.form,
             "--link-sampling": self.link_sampling,
             **{f"--{name.replace('_', '-')}": given for name, given in choices},
         }
@@ -274,7 +263,35 @@ def _refuse_misuse(
         )
 
 
-def _write(to: FuseOutputs, model: Any, decided: Any, *, probabilities: bool) -> None:
+def _refuse_without_costs(
+    cost_matrix: str | None,
+    abstain_rate: float | None,
+    expert_list: str | None,
+    cost_limit: float | None,
+    vote_plan: str | None,
+) -> None:
+    """Refuse options that mean nothing without others."""
+    if abstain_rate is not None and not 0.0 <= abstain_rate < 1.0:
+        raise typer.BadParameter(f"--abstain-rate lies from 0 to below 1; got {abstain_rate:g}.")
+    if not cost_matrix and (cost_limit is not None or (expert_list and abstain_rate is None)):
+        unused = "--cost-limit" if cost_limit is not None else "--expert-list"
+        raise typer.BadParameter(f"{unused} needs --cost-matrix, which says what mistakes cost.")
+    if vote_plan and cost_limit is None:
+        raise typer.BadParameter("--vote-plan needs --cost-limit: until when to ask.")
+
+
+def _decide(
+    model: Estimator, cost_matrix: str | None, abstain_rate: float | None, limit: float | None
+) -> Decided | None:
+    """Decide by costs; None where nobody asks for decisions."""
+    if not cost_matrix and abstain_rate is None:
+        return None
+    from tiebreak.cli.decisions import decide_by_costs
+
+    return decide_by_costs(model, cost_matrix, abstain_rate, limit)
+
+
+def _write(to: FuseOutputs, model: Any, decided: Decided | None, *, probabilities: bool) -> None:
     """Write all that was asked for, together or not at all."""
     from tiebreak import files
 
@@ -282,7 +299,7 @@ def _write(to: FuseOutputs, model: Any, decided: Any, *, probabilities: bool) ->
         if to.worker_summary:
             files.write_table(to.worker_summary, model.workers_table().columns())
         if decided is not None:
-            write_decisions(decided, to.expert_list, to.vote_plan)
+            decided.write(to.expert_list, to.vote_plan)
         if to.workers:
             files.write_workers(to.workers, model)
         if to.doubtful:
@@ -290,16 +307,22 @@ def _write(to: FuseOutputs, model: Any, decided: Any, *, probabilities: bool) ->
         if decided is None:
             files.write_labels(to.labels, model.labels_, probabilities=probabilities)
         else:
-            files.write_table(to.labels, with_decisions(model.labels_, decided, probabilities))
+            files.write_table(to.labels, decided.beside(model.labels_, probabilities=probabilities))
 
 
 def _tell(
-    method: Method, model: Any, decided: Any, to: FuseOutputs, *, as_json: bool, quiet: bool
+    method: Method,
+    model: Any,
+    decided: Decided | None,
+    to: FuseOutputs,
+    *,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Say what came out, and where it is."""
     summary = summarise(method, model)
     if decided is not None:
-        summary["decisions"] = summarise_decisions(decided)
+        summary["decisions"] = decided.summarise()
     if as_json:
         places = {"out": to.labels, "workers_out": to.workers, "saved": to.saved}
         typer.echo(json.dumps(summary | places))
@@ -307,7 +330,7 @@ def _tell(
         return
     print_message(describe(summary))
     if decided is not None:
-        print_message(describe_decisions(decided))
+        print_message(decided.describe())
     written = [name for name in (to.labels, *to.tables(), to.saved) if name and name != STANDARD]
     print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from tiebreak.cli.arguments import option_parameter, split_pairs, with_options
-from tiebreak.cli.errors import working
+from tiebreak.cli.messages import working
 from tiebreak.cli.model_options import Method, build_estimator
-from tiebreak.cli.options import (
+from tiebreak.cli.tables import (
     Classes,
     Columns,
     FoldLabels,

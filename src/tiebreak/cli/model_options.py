@@ -1,21 +1,26 @@
-"""Options of the models: what a command line says about the estimator, and the estimator of it."""
+"""Options of the model: what a command line says about the estimator and about links.
+
+Options of links are derived from `tiebreak.options`, where each is said once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import Field, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from tiebreak.cli.arguments import (
+    Seed,
+    new_option,
     number_or,
     option_parameter,
-    trusted_workers,
+    split_list,
     with_options,
-    workers_named,
 )
-from tiebreak.cli.link_options import flags_of
-from tiebreak.cli.options import Seed
+from tiebreak.options import LINK_OPTIONS, LinkOptions
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
@@ -45,87 +50,72 @@ ESTIMATORS = {
     "auto": "Auto",
     "gibbs": "GibbsSampler",
 }
-PARAMETER = "model_options"  # of a command: what it gets is built from the options below
+INFERENCE = "--link-inference"
+TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
 
 Method = Literal["vb", "ds", "mv", "pool", "auto", "gibbs"]
 WorkerModelName = Literal[
     "confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto"
 ]
-Prior = Annotated[
-    Literal["diagonal", "uniform"] | None,
-    typer.Option(help="Prior of workers: better than chance, or none. [vb: diagonal]"),
-]
-WorkerModel = Annotated[
-    WorkerModelName | None, typer.Option(help="How workers are modelled. [vb, ds: confusion]")
-]
-Trust = Annotated[
-    str | None,
-    typer.Option(help="Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"),
-]
-SawAll = Annotated[
-    str | None,
-    typer.Option(help="Who saw every task, so that silence counts.", metavar="all|NAMES"),
-]
-GoldWeight = Annotated[
-    str | None,
-    typer.Option(
-        help="How often a known task counts for its workers. [vb, ds: auto]", metavar="auto|N"
+
+MODEL_OPTIONS = (
+    new_option(
+        "prior",
+        Literal["diagonal", "uniform"] | None,
+        "Prior of workers: better than chance, or none. [vb: diagonal]",
     ),
-]
-Init = Annotated[
-    Literal["majority", "spectral"] | None,
-    typer.Option(help="Start from votes, or from moments. [vb: majority]"),
-]
-Calibrate = Annotated[
-    Literal["auto", "votes", "none"] | None,
-    typer.Option(help="Honest probabilities: by gold and links, by votes, or not. [vb: auto]"),
-]
-NoCalibrate = Annotated[bool, typer.Option("--no-calibrate", hidden=True)]
-Dependence = Annotated[
-    float | None,
-    typer.Option(help="How much errors are shared: .35 people, .5 LLM judges.", metavar="X"),
-]
-OnContradiction = Annotated[
-    Literal["error", "drop"] | None,
-    typer.Option(help="Links that contradict: refuse, or drop the cannot-link. [vb: error]"),
-]
-MaxIter = Annotated[int | None, typer.Option(help="The most sweeps.", metavar="N", min=1)]
-Tol = Annotated[float | None, typer.Option(help="Stop below this change.", metavar="X", min=0.0)]
-Accelerate = Annotated[bool | None, typer.Option(help="Fewer sweeps by SQUAREM. [accelerate]")]
-Backend = Annotated[
-    Literal["auto", "numpy", "numba", "cuda"] | None,
-    typer.Option(help="Where sweeps run. [auto]"),
-]
-Chains = Annotated[
-    int | None, typer.Option(help="Of gibbs: how many. [gibbs: 4]", metavar="N", min=1)
-]
-Draws = Annotated[
-    int | None, typer.Option(help="Kept in each chain. [gibbs: 500]", metavar="N", min=4)
-]
+    new_option(
+        "worker_model", WorkerModelName | None, "How workers are modelled. [vb, ds: confusion]"
+    ),
+    new_option(
+        "trust", str | None, "Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"
+    ),
+    new_option(
+        "saw_all", str | None, "Who saw every task, so that silence counts.", metavar="all|NAMES"
+    ),
+    new_option(
+        "gold_weight",
+        str | None,
+        "How often a known task counts for its workers. [vb, ds: auto]",
+        metavar="auto|N",
+    ),
+    new_option(
+        "init",
+        Literal["majority", "spectral"] | None,
+        "Start from votes, or from moments. [vb: majority]",
+    ),
+    new_option(
+        "calibrate",
+        Literal["auto", "votes", "none"] | None,
+        "Honest probabilities: by gold and links, by votes, or not. [vb: auto]",
+    ),
+    new_option("no_calibrate", bool, "", "--no-calibrate", default=False, hidden=True),
+    new_option(
+        "dependence",
+        float | None,
+        "How much errors are shared: .35 people, .5 LLM judges.",
+        metavar="X",
+    ),
+    new_option(
+        "on_contradiction",
+        Literal["error", "drop"] | None,
+        "Links that contradict: refuse, or drop the cannot-link. [vb: error]",
+    ),
+    new_option("max_iter", int | None, "The most sweeps.", metavar="N", min=1),
+    new_option("tol", float | None, "Stop below this change.", metavar="X", min=0.0),
+    new_option("accelerate", bool | None, "Fewer sweeps by SQUAREM. [accelerate]"),
+    new_option(
+        "backend", Literal["auto", "numpy", "numba", "cuda"] | None, "Where sweeps run. [auto]"
+    ),
+    new_option("chains", int | None, "Of gibbs: how many. [gibbs: 4]", metavar="N", min=1),
+    new_option("draws", int | None, "Kept in each chain. [gibbs: 500]", metavar="N", min=4),
+    option_parameter("seed", Seed),
+)
 
 
 def takes_model_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of estimators; it gets those given, by the estimator's names."""
-    made = [
-        option_parameter("prior", Prior),
-        option_parameter("worker_model", WorkerModel),
-        option_parameter("trust", Trust),
-        option_parameter("saw_all", SawAll),
-        option_parameter("gold_weight", GoldWeight),
-        option_parameter("init", Init),
-        option_parameter("calibrate", Calibrate),
-        option_parameter("no_calibrate", NoCalibrate, default=False),
-        option_parameter("dependence", Dependence),
-        option_parameter("on_contradiction", OnContradiction),
-        option_parameter("max_iter", MaxIter),
-        option_parameter("tol", Tol),
-        option_parameter("accelerate", Accelerate),
-        option_parameter("backend", Backend),
-        option_parameter("chains", Chains),
-        option_parameter("draws", Draws),
-        option_parameter("seed", Seed),
-    ]
-    return with_options(command, PARAMETER, made, gather)
+    return with_options(command, "model_options", MODEL_OPTIONS, gather)
 
 
 def gather(
@@ -154,6 +144,33 @@ def gather(
     return {name: value for name, value in chosen.items() if value is not None}
 
 
+def trusted_workers(text: str) -> dict[str, float]:
+    """Read NAME or NAME=COUNT, with commas between: right answers that each starts with.
+
+    >>> trusted_workers("ann,bob=20")
+    {'ann': 50.0, 'bob': 20.0}
+    """
+    trust = {}
+    for part in split_list(text):
+        name, equals, count = part.rpartition("=") if "=" in part else (part, "", "")
+        try:
+            trust[name] = float(count) if equals else TRUST
+        except ValueError:
+            raise typer.BadParameter(
+                f"--trust takes NAME or NAME=COUNT, such as ann=50; got {part!r}."
+            ) from None
+    return trust
+
+
+def workers_named(text: str) -> list[str] | bool:
+    """Read workers by name, or `all`.
+
+    >>> workers_named("rule1, rule2"), workers_named("all")
+    (['rule1', 'rule2'], True)
+    """
+    return True if text.strip() == "all" else split_list(text)
+
+
 def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
     """Make the estimator with the options that were chosen; refuse those it does not have."""
     from tiebreak import inference
@@ -169,3 +186,110 @@ def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
     if unknown:
         raise typer.BadParameter(f"--method {method} has no {', '.join(unknown)}. Leave it out.")
     return estimator.set_params(**chosen)
+
+
+class Flag(NamedTuple):
+    """One option of the command line, and the field that it sets."""
+
+    kind: type[LinkOptions]
+    field: Field[Any]
+
+    @property
+    def name(self) -> str:
+        """How the command line spells it."""
+        return str(self.field.metadata["flag"])
+
+    @property
+    def argument(self) -> str:
+        """The name of the command's parameter."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+    def parameter(self) -> inspect.Parameter:
+        """Return the parameter of a command that typer makes the option from."""
+        metadata = self.field.metadata
+        metavar = metadata["number"] or "|".join(metadata["words"])
+        return new_option(self.argument, str | None, metadata["help"], self.name, metavar=metavar)
+
+    def read(self, text: str) -> float | str | None:
+        """Read what was given: a number, or one of the words."""
+        metadata = self.field.metadata
+        if metadata["number"]:
+            return number_or(metadata["words"], self.name, text)
+        if text not in metadata["words"]:
+            raise typer.BadParameter(
+                f"{self.name} takes {' or '.join(metadata['words'])}; got {text!r}."
+            )
+        return text
+
+
+def flags() -> Iterator[Flag]:
+    """Return every option of links that the command line has."""
+    for kind in LINK_OPTIONS.values():
+        for each in fields(kind):
+            if "flag" in each.metadata:
+                yield Flag(kind, each)
+
+
+def takes_link_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one option for each field; it gets what they say as `link_options`."""
+
+    def gather(**given: Any) -> LinkOptions | None:
+        inference = given.pop(inferred.name)
+        return read_link_options(inference, {flag: given[flag.argument] for flag in flags()})
+
+    how = "exact, or mean-field (the paper's)."
+    inferred = new_option("link_inference", str | None, how, INFERENCE, metavar="NAME")
+    made = [inferred, *(flag.parameter() for flag in flags())]
+    return with_options(command, "link_options", made, gather)
+
+
+def read_link_options(inference: str | None, texts: dict[Flag, str | None]) -> LinkOptions | None:
+    """Return the options that were given, None where none was; refuse those of the other kind."""
+    if inference is not None and inference not in LINK_OPTIONS:
+        raise typer.BadParameter(
+            f"{INFERENCE} takes {' or '.join(LINK_OPTIONS)}; got {inference!r}."
+        )
+    kind = LINK_OPTIONS[inference or "exact"]
+    given = {flag: text for flag, text in texts.items() if text is not None}
+    for flag in given:
+        if flag.kind is not kind:
+            raise typer.BadParameter(f"{flag.name} is for {INFERENCE} {flag.kind.name}.")
+    if inference is None and not given:
+        return None
+    values: dict[str, Any] = {flag.field.name: flag.read(text) for flag, text in given.items()}
+    return kind(**values)
+
+
+def refuse_without_links(
+    links: str | None, options: LinkOptions | None, on_contradiction: str | None
+) -> None:
+    """Refuse options of links where there are none."""
+    if not links and (options or on_contradiction):
+        unused = flags_of(options) if options else ["--on-contradiction"]
+        raise typer.BadParameter(f"{', '.join(unused)} needs --links. Leave it out.")
+
+
+def flags_of(options: LinkOptions) -> list[str]:
+    """Return the options of the command line that say this."""
+    is_default = isinstance(options, LINK_OPTIONS["exact"])
+    said = [] if is_default else [INFERENCE]
+    for flag in flags():
+        is_own = isinstance(options, flag.kind)
+        if is_own and getattr(options, flag.field.name) != flag.field.default:
+            said.append(flag.name)
+    return said or [INFERENCE]
+
+
+def error_flag() -> Flag:
+    """Return --link-error, which commands without other options of links have too."""
+    return next(flag for flag in flags() if flag.field.name == "error")
+
+
+LinkError = Annotated[
+    str | None, typer.Option(help=error_flag().field.metadata["help"], metavar="RATE")
+]
+
+
+def error_rate(link_error: str | None) -> float | str | None:
+    """Read --link-error: a rate, or a word that the model knows."""
+    return None if link_error is None else error_flag().read(link_error)

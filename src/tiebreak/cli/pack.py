@@ -7,23 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD
-from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.imports import takes_import_options
-from tiebreak.cli.options import (
-    Classes,
-    Columns,
-    Quiet,
-    Repeats,
-    ResponsesFile,
-    TasksFile,
-    read_inputs,
-)
+from tiebreak.cli.arguments import STANDARD, Quiet
+from tiebreak.cli.messages import print_message, working
+from tiebreak.cli.tables import ResponsesFile, TasksFile, takes_reading_options
 
 SUFFIX = ".tb"
 
 
-@takes_import_options
+@takes_reading_options
 def pack(
     responses: ResponsesFile,
     out: Annotated[
@@ -31,10 +22,7 @@ def pack(
         typer.Option("-o", "--out", help="Folder to write. [RESPONSES.tb]", metavar="FOLDER.tb"),
     ] = None,
     tasks: TasksFile = None,
-    columns: Columns = None,
-    repeats: Repeats = None,
-    classes: Classes = None,
-    imports: Any = None,
+    reading: Any = None,
     quiet: Quiet = False,
 ) -> None:
     """Keep responses ready for fits: sorted, in codes, in a folder.
@@ -47,15 +35,7 @@ def pack(
     from tiebreak import files
 
     with working("reading and packing", quiet=quiet):
-        given = read_inputs(
-            responses,
-            tasks=tasks,
-            columns=columns,
-            repeats=repeats,
-            form=imports.form,
-            choices=imports.choices,
-            classes=classes,
-        )
+        given = reading.read(responses, tasks=tasks)
         files.write_responses(folder, given.responses)
     if not quiet:
         print_message(f"{given.responses!r}\nwrote {folder}; fit with: tiebreak fuse {folder}")

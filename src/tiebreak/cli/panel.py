@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import check_files
-from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.arguments import Quiet, check_files
 from tiebreak.cli.judging import (
     Accepts,
     AsJson,
@@ -19,7 +18,8 @@ from tiebreak.cli.judging import (
     require_both,
     takes_judging_options,
 )
-from tiebreak.cli.options import Quiet, ResponsesFile
+from tiebreak.cli.messages import print_message, working
+from tiebreak.cli.tables import ResponsesFile
 from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:

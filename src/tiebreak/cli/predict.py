@@ -7,27 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files
-from tiebreak.cli.cluster import (
-    predict_partitions,
+from tiebreak.cli.arguments import (
+    STANDARD,
+    ModelFile,
+    Quiet,
+    check_files,
     refuse_unused,
     require_folder,
     takes_cluster_options,
 )
-from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.options import (
-    Columns,
-    LinksFile,
-    ModelFile,
-    Quiet,
-    Repeats,
-    ResponsesFile,
-    TasksFile,
-    read_inputs,
-)
+from tiebreak.cli.messages import SURE, print_message, working
+from tiebreak.cli.tables import Columns, LinksFile, Repeats, ResponsesFile, TasksFile, read_inputs
 from tiebreak.wording import counted
-
-SURE = 0.9  # labels below this probability are counted in the summary
 
 
 @takes_cluster_options
@@ -60,6 +51,8 @@ def predict(
             "A prediction of shards",
             {"--links": links, "--tasks": tasks, "--json": as_json, **partitions.only_of_fits()},
         )
+        from tiebreak.cli.cluster import predict_partitions
+
         n_tasks = predict_partitions(
             model, responses, require_folder(out), partitions, probabilities, columns, repeats
         )

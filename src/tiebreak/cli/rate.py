@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import check_files
-from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.arguments import Quiet, check_files
 from tiebreak.cli.judging import AsJson, SystemsFile, takes_judging_options
-from tiebreak.cli.options import Quiet, ResponsesFile
+from tiebreak.cli.messages import print_message, working
+from tiebreak.cli.tables import ResponsesFile
 
 if TYPE_CHECKING:
     from tiebreak.rates import RateTable

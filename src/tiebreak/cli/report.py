@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files
-from tiebreak.cli.errors import print_message, stages
-from tiebreak.cli.imports import FormatName, Question, format_choices, texts_of_export
+from tiebreak.cli.arguments import STANDARD, Force, Quiet, Seed, check_files
 from tiebreak.cli.judging import Accepts, SystemsFile, require_both
-from tiebreak.cli.link_options import refuse_without_links, takes_link_options
-from tiebreak.cli.model_options import WorkerModelName
-from tiebreak.cli.options import (
+from tiebreak.cli.messages import print_message, stages
+from tiebreak.cli.model_options import WorkerModelName, refuse_without_links, takes_link_options
+from tiebreak.cli.tables import (
     Classes,
     Columns,
     FoldLabels,
-    Force,
+    FormatName,
     GoldFile,
     InputTables,
     LinkSampling,
     LinksFile,
-    Quiet,
+    Question,
     Repeats,
     ResponsesFile,
-    Seed,
     TasksFile,
+    format_choices,
     read_inputs,
+    texts_of_export,
 )
 
 if TYPE_CHECKING:
@@ -79,14 +79,10 @@ def report(
     """
     refuse_without_links(links, link_options, on_contradiction)
     require_both(by, accepts)
-    from tiebreak import html_report
-    from tiebreak.html_report.writing import refuse_foreign, targets
-
-    page, numbers = targets(out)
     reads = (responses, links, gold, truth, texts, tasks, by)
-    check_files(reads, (str(page), str(numbers)), are_tables=False)
-    if not force:
-        refuse_foreign(page, numbers)
+    page, numbers = _check_targets(out, reads, force=force)
+    from tiebreak import html_report
+
     with stages(quiet=quiet) as tell:
         tell("reading")
         is_export = not texts and responses != STANDARD  # which can be read only once
@@ -108,14 +104,7 @@ def report(
             fold_labels=fold_labels,
         )
         tell("fitting")
-        model = _fit(
-            given,
-            worker_model or "confusion",
-            link_options,
-            on_contradiction or "drop",
-            seed,
-            force,
-        )
+        model = _fit(given, worker_model, link_options, on_contradiction, seed, force)
         html_report.write(
             model,
             page,
@@ -131,22 +120,34 @@ def report(
         print_message(f"wrote {page} and {numbers}")
 
 
+def _check_targets(out: str, reads: Iterable[str | None], *, force: bool) -> tuple[Path, Path]:
+    """Return where the page and its numbers go; refuse, before any work, where they cannot."""
+    from tiebreak.html_report.writing import refuse_foreign, targets
+
+    page, numbers = targets(out)
+    check_files(reads, (str(page), str(numbers)), are_tables=False)
+    if not force:
+        refuse_foreign(page, numbers)
+    return page, numbers
+
+
 def _fit(
     given: InputTables,
-    worker_model: str,
+    worker_model: WorkerModelName | None,
     link_options: LinkOptions | None,
-    on_contradiction: Literal["error", "drop"],
+    on_contradiction: Literal["error", "drop"] | None,
     seed: int | None,
     force: bool,
 ) -> VariationalBayes:
     """Fit a model to the tables, unless that would take too long."""
     from tiebreak.inference import VariationalBayes, cost
 
-    cost.note_or_refuse(given.responses, worker_model, force=force)
+    chosen = worker_model or "confusion"
+    cost.note_or_refuse(given.responses, chosen, force=force)
     model = VariationalBayes(
-        worker_model=worker_model,
+        worker_model=chosen,
         link_options=link_options,
-        on_contradiction=on_contradiction,
+        on_contradiction=on_contradiction or "drop",
         random_state=seed,
     )
     return model.fit(given.responses, links=given.links, gold=given.gold)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.arguments import make_folder, split_list
-from tiebreak.cli.errors import print_message
+from tiebreak.cli.messages import print_message
 
 if TYPE_CHECKING:
     from tiebreak.reproduce.results import Results

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import check_files
-from tiebreak.cli.errors import print_message, working
+from tiebreak.cli.arguments import Force, Quiet, check_files
 from tiebreak.cli.judging import AsJson, Prices, read_prices, takes_judging_options
-from tiebreak.cli.options import Force, Quiet, ResponsesFile
+from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.own_files import writing_own
+from tiebreak.cli.tables import ResponsesFile
 from tiebreak.wording import counted
 
 OWN_FILES = ("done.csv", "human.csv", "judge.csv")

@@ -7,26 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, check_files
-from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.imports import takes_import_options
-from tiebreak.cli.options import (
+from tiebreak.cli.arguments import STANDARD, Quiet, Seed, check_files
+from tiebreak.cli.asking import QuestionCosts, QuestionKinds, Strategy, costs_given, kinds_given
+from tiebreak.cli.messages import print_message, working
+from tiebreak.cli.model_options import LinkError, error_rate
+from tiebreak.cli.tables import (
     AmongFile,
     Columns,
     GoldFile,
-    LinkError,
     LinksFile,
-    QuestionCosts,
-    QuestionKinds,
-    Quiet,
     ResponsesFile,
-    Seed,
-    Strategy,
     TasksFile,
-    costs_given,
-    error_rate,
-    kinds_given,
     read_inputs,
+    takes_import_options,
 )
 from tiebreak.errors import OptionError
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import check_files
+from tiebreak.cli.arguments import Quiet, check_files
 from tiebreak.cli.asking import Asking, NamedResponses, SessionFile, takes_asking_options
-from tiebreak.cli.errors import print_message, stages
-from tiebreak.cli.imports import texts_of_export
-from tiebreak.cli.options import Quiet, open_files, read_if_given
+from tiebreak.cli.messages import print_message, stages
+from tiebreak.cli.tables import open_files, read_if_given, texts_of_export
 from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:

@@ -7,10 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tiebreak.cli.options import (
-    ModelFile,
-    Quiet,
-)
+from tiebreak.cli.arguments import ModelFile, Quiet
 from tiebreak.wording import counted, first_few
 
 SHOWN = 10  # classes

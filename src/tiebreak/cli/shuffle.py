@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from tiebreak.cli.cluster import ClusterAddress, Partitions, columns_given
-from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.options import Columns, Quiet, Repeats
+from tiebreak.cli.arguments import ClusterAddress, Partitions, Quiet, named_columns
+from tiebreak.cli.cluster import executor_of
+from tiebreak.cli.messages import print_message, working
+from tiebreak.cli.tables import Columns, Repeats
 from tiebreak.wording import counted
 
 
@@ -34,12 +35,12 @@ def shuffle(
     """
     from tiebreak import distributed
 
-    with working("shuffling", quiet=quiet), Partitions(cluster, False).executor() as executor:
+    with working("shuffling", quiet=quiet), executor_of(Partitions(cluster, False)) as executor:
         made = distributed.shuffle(
             list(shards),
             out,
             parts=parts,
-            columns=columns_given(columns),
+            columns=named_columns(columns) or None,
             repeats=repeats,
             executor=executor,
         )

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tiebreak.cli.arguments import split_list
-from tiebreak.cli.errors import print_message
-from tiebreak.cli.options import Force
+from tiebreak.cli.arguments import Force, split_list
+from tiebreak.cli.messages import print_message
 from tiebreak.cli.own_files import writing_own
 
 OWN_FILES = ("responses.csv", "gold.csv", "links.csv")

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tiebreak.cli.arguments import refuse_model_name
-from tiebreak.cli.errors import print_message
-from tiebreak.cli.options import Quiet
+from tiebreak.cli.arguments import Quiet, refuse_model_name
+from tiebreak.cli.messages import print_message
 
 if TYPE_CHECKING:
     from tiebreak.stream.service import Service

@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import (
-    check_files,
-    refuse_model_name,
-)
-from tiebreak.cli.errors import print_message, working
-from tiebreak.cli.options import (
+from tiebreak.cli.arguments import ModelFile, Quiet, check_files, refuse_model_name
+from tiebreak.cli.messages import print_message, working
+from tiebreak.cli.tables import (
     Columns,
     GoldFile,
     LinkSampling,
     LinksFile,
-    ModelFile,
-    Quiet,
     Repeats,
     open_files,
     read_if_given,

@@ -11,9 +11,8 @@ from typing import Annotated
 
 import typer
 
-from tiebreak.cli.arguments import split_list
-from tiebreak.cli.errors import print_message, stages
-from tiebreak.cli.options import Quiet
+from tiebreak.cli.arguments import Quiet, split_list
+from tiebreak.cli.messages import print_message, stages
 
 TASKS = 70_000  # with four responses each: enough for every compiled way in
 CLASSES = (2, 3, 4, 5, 6, 7, 8, 11)  # kernels are compiled for each number up to 8, and for more

@@ -103,7 +103,8 @@ def _bring(
     content = by_hand.read_bytes() if by_hand.is_file() else b""
     if _sha256(content) == file.sha256:
         return content
-    report = functools.partial(progress or _report_nothing, f"{entry.info.name}/{by_hand.name}")
+    tell = progress or (lambda file, here, in_all: None)
+    report = functools.partial(tell, f"{entry.info.name}/{by_hand.name}")
     address = _address(base, file)
     try:
         return download(address, file, report)
@@ -112,10 +113,6 @@ def _bring(
             f"{entry.info.name} cannot be fetched from {address}: {error}.\n"
             f"{_way_out(entry, by_hand)}"
         ) from None
-
-
-def _report_nothing(file: str, here: int, in_all: int) -> None:
-    """Keep quiet."""
 
 
 def download(address: str, wanted: PublicFile, report: Callable[[int, int], None]) -> bytes:

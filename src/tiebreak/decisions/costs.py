@@ -65,9 +65,8 @@ def read_cost_matrix(source: Any, classes: Ids) -> CostMatrix:
         return _from_array(1.0 - np.eye(len(classes)), classes)
     if isinstance(source, Mapping) and all(isinstance(row, Mapping) for row in source.values()):
         return _from_mapping(source, classes)
-    if isinstance(source, str | os.PathLike | Mapping) or hasattr(source, "columns"):
-        return _from_table(as_table(source, (TRUTH,), 1), classes)
-    if hasattr(source, "column_names"):
+    is_frame = hasattr(source, "columns") or hasattr(source, "column_names")
+    if is_frame or isinstance(source, str | os.PathLike | Mapping):
         return _from_table(as_table(source, (TRUTH,), 1), classes)
     return _from_array(np.asarray(source, dtype=np.float64), classes)
 

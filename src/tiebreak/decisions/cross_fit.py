@@ -65,12 +65,13 @@ def known_tasks(model: Any) -> Codes:
     return np.asarray(gold.on(model.tasks_, model.classes_).task)
 
 
-def fit_again(model: Any, gold: Gold) -> Any:
-    """Fit a model of the same options to the same responses and links, with this gold."""
-    links = {} if model.links_ is None else {"links": model.links_}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the caller has seen the notes of this very fit
-        return type(model)(**model.get_params()).fit(model.responses_, **links, gold=gold)
+def fit_again(model: Any, gold: Gold | None = None, unfitted: Any = None) -> Any:
+    """Fit a model to the same responses and links, with this gold; or fit `unfitted` so."""
+    again = type(model)(**model.get_params()) if unfitted is None else unfitted
+    given = {"links": model.links_, "gold": gold}
+    known = {name: value for name, value in given.items() if value is not None}
+    with warnings.catch_warnings(action="ignore"):  # the caller has seen the notes of this very fit
+        return again.fit(model.responses_, **known)
 
 
 def _cross_fit(model: Any) -> KnownTasks | None:

@@ -224,9 +224,8 @@ def _n_responses(model: Any) -> Floats:
 def _of_labels(costs: CostMatrix, label: Codes, expected: Floats) -> Floats:
     """Return the expected cost of the model's labels; the most for a class that is no decision."""
     place = np.full(len(costs.cost), -1)
-    for d, k in enumerate(costs.label):
-        if k >= 0:
-            place[k] = d
+    is_class = np.flatnonzero(costs.label >= 0)
+    place[costs.label[is_class]] = is_class
     of_label = place[label]
     every = np.arange(len(label))
     found = expected[every, np.maximum(of_label, 0)]

@@ -316,7 +316,7 @@ def connected(address: str) -> Iterator[Any]:
 
 def _local(distributed: Any, address: str) -> Any:
     _, _, number = address.partition(":")
-    from tiebreak.kernels.threads import default_threads
+    from tiebreak.kernels.arrays import default_threads
 
     if number and not (number.isdigit() and int(number)):
         raise OptionError(f"--cluster local:N takes a number of processes; got {address!r}.")

@@ -17,22 +17,19 @@ from tiebreak.inference import (
     DawidSkene,
     MajorityVote,
     VariationalBayes,
-    doubts,
-    option_checks,
     publishing,
     stages,
     vb,
 )
-from tiebreak.inference.estimator import Estimator, require_fitted
+from tiebreak.inference.estimator import Estimator, check_options, require_fitted
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.kept.dropping import Carried
 from tiebreak.inference.kept.prediction import knowledge_of
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.worker_models import N_SUBTYPES
-from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.arrays import default_threads, softmax
 from tiebreak.kernels.layout import Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
-from tiebreak.kernels.threads import default_threads
 from tiebreak.labels import Labels
 from tiebreak.options import MeanFieldOptions
 
@@ -56,7 +53,7 @@ def refuse_unable(estimator: Estimator, links: Any, start: Any) -> None:
     if not isinstance(estimator, VariationalBayes):
         estimator._check(links, start)
         return
-    option_checks.check(estimator)
+    check_options(estimator)
     if estimator.worker_model not in WORKER_MODELS:
         raise OptionError(
             f"worker_model={estimator.worker_model!r} compares the labels of all tasks, and is "
@@ -119,7 +116,7 @@ def fit(model: Any, inputs: Inputs, units: Units, start: Logs | None) -> Logs | 
     fitted: Fitted | None = None
     if isinstance(model, VariationalBayes):
         model._keep_chosen_model(None, None)
-        fitted = model._fit_inputs(inputs, tasks, q, is_warm=q is not None)
+        fitted = model._fit_inputs(inputs, tasks, q, None, is_warm=q is not None)
         q = fitted.found.run.q
         units.state = fitted.found.run.elsewhere
         publishing.publish_learnt(model, fitted)
@@ -143,7 +140,7 @@ def _note_doubts(fitted: Fitted, units: Units, carried: Carried, dependence: flo
     votes = carried.counts.reshape(-1, n_classes, carried.counts.shape[1]).sum(axis=(0, 2))
     mean_q = totals / max(totals.sum(), 1.0)
     crowd = units.crowd
-    doubts.note_collapse(crowd.n_tasks, crowd.classes, votes.round().astype(np.int64), mean_q)
+    publishing.note_collapse(crowd.n_tasks, crowd.classes, votes.round().astype(np.int64), mean_q)
     publishing.note_gold(fitted, dependence)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from tiebreak.kernels.threads import default_threads
+from tiebreak.kernels.arrays import default_threads
 
 Result = TypeVar("Result")
 

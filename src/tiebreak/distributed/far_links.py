@@ -26,9 +26,9 @@ from tiebreak.distributed.link_units import (
 )
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import VariationalBayes
-from tiebreak.inference.exact_links import ascents, pool
-from tiebreak.inference.exact_links.merge import OPEN, Merged, merge
-from tiebreak.inference.exact_links.plan import LinkReport, in_large
+from tiebreak.inference.exact_links import ascents
+from tiebreak.inference.exact_links.place import share_of_prior
+from tiebreak.inference.exact_links.plan import OPEN, LinkReport, Merged, in_large, merge
 from tiebreak.inference.inputs import Inputs
 from tiebreak.kernels.layout import FREE, POOLED, ByTask, Codes, Floats, Mask, Offsets, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
@@ -257,7 +257,7 @@ def _open_members(merged: Merged, unit: Codes | None) -> tuple[Codes, Floats]:
     place = np.flatnonzero(merged.node_class[merged.node] == OPEN)
     place = place[np.argsort(merged.node[place], kind="stable")]
     task, node, flip = merged.task[place], merged.node[place], merged.flip[place]
-    return task, pool.share_of_prior(task, node, flip, unit)  # type: ignore[arg-type]
+    return task, share_of_prior(task, node, flip, unit)  # type: ignore[arg-type]
 
 
 def _among(gold: GoldCodes, tasks: Codes) -> GoldCodes:

@@ -21,10 +21,9 @@ from tiebreak.distributed.units import kernels_for
 from tiebreak.files.atomic_write import open_target
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.exact_links import ascents
-from tiebreak.inference.exact_links.decode import decode
+from tiebreak.inference.exact_links.fit import decode
 from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.exact_links.merge import merge
-from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.inference.exact_links.plan import LinkReport, merge
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import FREE, Codes, Floats, Mask, Roles, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs

@@ -29,11 +29,11 @@ from tiebreak.distributed.tables import (
 from tiebreak.errors import FileError
 from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
-from tiebreak.inference import honest, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.overturned import Overturned
 from tiebreak.inference.worker_models import one_class
-from tiebreak.kernels import counting, layout, reference
+from tiebreak.kernels import arrays, layout, reference
 from tiebreak.kernels.contract import COMPILED_LINKED, COMPILED_ROWS, Backend, choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
@@ -124,7 +124,7 @@ class Part:
             crowd.start, crowd.code, role, n_codes, unit.n_states, crowd.weight
         )
         self.backend = kernels_for(unit.backend, crowd.n_responses)
-        self.large = counting.LARGE if self.backend is reference else 0
+        self.large = arrays.LARGE if self.backend is reference else 0
         self.n_threads = unit.n_threads or own_threads()
         self.q = self._votes(unit)
         if unit.is_on_disk:
@@ -140,7 +140,7 @@ class Part:
 
     def _votes(self, unit: Recipe) -> Floats:
         """Return where q starts: at shares of votes, which NumPy takes five sweeps for."""
-        shares = counting.majority(self.tasks, self.crowd.n_classes, self.large)
+        shares = arrays.majority(self.tasks, self.crowd.n_classes, self.large)
         n_subtypes = unit.n_states // self.crowd.n_classes
         if n_subtypes == 1:
             return shares
@@ -149,7 +149,7 @@ class Part:
 
     def count_answers(self) -> Offsets:
         """Return how often each worker gave each label, (n_workers, n_classes)."""
-        by_code = counting.count_codes(self.tasks.code, self.tasks.n_codes, self.large)
+        by_code = arrays.count_codes(self.tasks.code, self.tasks.n_codes, self.large)
         return by_code.reshape(-1, self.crowd.n_classes)
 
     def count_by_worker(self, answers: Offsets) -> Floats:
@@ -168,7 +168,7 @@ class Part:
             named = self.recipe.named
             return float(len(self.crowd.code) - (start[named + 1] - start[named]).sum())
         free = self.tasks.role == FREE
-        return float(honest.n_responses(self.tasks)[free].sum())
+        return float(calibration.n_responses(self.tasks)[free].sum())
 
     def sweep(self, tables: Logs) -> Swept:
         """Sweep with the tables of the unit; return sums in the codes of the partition."""
@@ -183,8 +183,8 @@ class Part:
         """Return Σ log Σ exp(score) over free tasks, and leave q as it is."""
         log_prior, log_table = self.own(tables)
         total = 0.0
-        for low in range(0, self.tasks.n_tasks, honest.TASKS_AT_ONCE):
-            high = min(low + honest.TASKS_AT_ONCE, self.tasks.n_tasks)
+        for low in range(0, self.tasks.n_tasks, calibration.TASKS_AT_ONCE):
+            high = min(low + calibration.TASKS_AT_ONCE, self.tasks.n_tasks)
             part = layout.slice_of(self.tasks, low, high, len(log_prior))
             scores = self.backend.score_tasks(part, log_prior, log_table)[part.role == FREE]
             total += float(np.logaddexp.reduce(scores, axis=1).sum())
@@ -201,8 +201,8 @@ class Part:
         by_class = self.q.reshape(crowd.n_tasks, crowd.n_classes, -1).sum(axis=2)
         label, _ = self.backend.likeliest(by_class)
         if wish.calibration is not None and tables is not None:
-            scale = wish.calibration.scale(honest.n_responses(self.tasks))
-            by_class = honest.probabilities_by(
+            scale = wish.calibration.scale(calibration.n_responses(self.tasks))
+            by_class = calibration.probabilities_by(
                 self.own(tables), self.tasks, scale, crowd.n_classes, self.backend, self.n_threads
             )
         by_class[named.task] = named.q

@@ -2,7 +2,6 @@
 
 from tiebreak.files.atomic_write import open_target, together
 from tiebreak.files.crowdkit import from_crowdkit
-from tiebreak.files.opening import OpenTable, open_tables
 from tiebreak.files.readers import (
     Export,
     read_export,
@@ -12,6 +11,7 @@ from tiebreak.files.readers import (
     read_responses,
     read_tasks,
 )
+from tiebreak.files.sources import OpenTable, open_tables
 from tiebreak.files.task_values import read_selection, read_systems
 from tiebreak.files.texts import read_class_texts, read_contents, read_texts
 from tiebreak.files.writers import (

@@ -6,6 +6,7 @@ import difflib
 import gzip
 import mmap
 import os
+import re
 import stat
 import sys
 import zlib
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
 
 from tiebreak.errors import FileError, InputError, OptionError
-from tiebreak.files.text_variants import as_plain_utf8
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -22,6 +22,9 @@ STANDARD_INPUT = "standard input"
 NEAR = 0.75  # of difflib: the name of a file that may have been meant; "asking" is not "missing"
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+SEPARATOR_LINE = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=(?P<mark>[^\r\n]*?)"?(?P<end>\r?\n)', re.I)
+SEPARATORS = (b",", b";", b"\t", b"|")
 PACKED = ".tb"  # the name of a folder of packed responses ends so (see `packed.py`)
 ABOUT = "about.json"  # in a folder of arrays: what it is
 EXTENSIONS: dict[str, Format] = {
@@ -68,6 +71,31 @@ def read_content(origin: str | os.PathLike[str] | IO[Any]) -> Content:
         raise InputError(f"{content.name} is empty: it has no header and no rows.{again}")
     rewritten = as_plain_utf8(content.data, content.name)
     return content if rewritten is None else Content(content.name, rewritten)
+
+
+def as_plain_utf8(data: memoryview, name: str) -> memoryview | None:
+    r"""Return a table that a spreadsheet saved as plain UTF-8 text; None where it is that already.
+
+    The line `sep=;` becomes a blank one, so that lines keep their numbers.
+
+    >>> bytes(as_plain_utf8(memoryview("a;b".encode("utf-16")), "x.csv"))
+    b'a;b'
+    >>> bytes(as_plain_utf8(memoryview(b"sep=;" + b"\n" + b"a;b"), "x.csv"))
+    b'\na;b'
+    """
+    is_changed = bytes(data[:2]) in UTF_16_MARKS
+    if is_changed:
+        data = memoryview(_from_utf_16(data, name).encode())
+    first_line = SEPARATOR_LINE.match(bytes(data[:64]))
+    if first_line is None:
+        return data if is_changed else None
+    if first_line["mark"] not in SEPARATORS:
+        mark = first_line["mark"].decode(errors="replace")
+        raise InputError(
+            f"{name} says that {mark!r} separates its fields. Save it with a comma, a semicolon, "
+            "a tab or '|' instead."
+        )
+    return memoryview(first_line["end"] + bytes(data[first_line.end() :]))
 
 
 def is_packed(target: Any) -> bool:
@@ -163,6 +191,16 @@ def _unpack(content: Content) -> memoryview:
     except (OSError, EOFError, zlib.error) as error:
         raise FileError(
             f"{content.name} is a broken gzip file ({error}). Copy or make it again."
+        ) from None
+
+
+def _from_utf_16(data: memoryview, name: str) -> str:
+    try:
+        return str(data, "utf-16")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name} begins as UTF-16 text, but is none at offset {error.start:,}. "
+            "Save it again as UTF-8."
         ) from None
 
 

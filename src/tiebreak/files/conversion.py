@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from tiebreak.errors import InputError, OptionError
-from tiebreak.files import schemas
 from tiebreak.files.atomic_write import open_target
+from tiebreak.files.columns import RESPONSES
 from tiebreak.files.content import format_of_name
 from tiebreak.files.formats import FormatOptions, import_options, import_table, import_texts
 from tiebreak.files.formats.protocol import KeepText
 from tiebreak.files.multi_label import split_labels
-from tiebreak.files.response_columns import find_response_columns, joined
+from tiebreak.files.response_table import find_response_columns, joined
 from tiebreak.files.writers import write_table
 from tiebreak.ids import Column
 
@@ -45,7 +45,7 @@ def read_columns(
 ) -> Converted:
     """Read every response of a file, repeats and all, as columns."""
     choices = import_options(columns, options)
-    imported = import_table(source, form, choices, schemas.RESPONSES.names, keep_text)
+    imported = import_table(source, form, choices, RESPONSES.names, keep_text)
     table = imported.table
     named = None if imported.is_named else columns
     found = find_response_columns(

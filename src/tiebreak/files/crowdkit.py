@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tiebreak.errors import InputError
-from tiebreak.files import schemas
+from tiebreak.files.columns import RESPONSES
 from tiebreak.files.readers import read_responses
 from tiebreak.files.sources import as_table
 from tiebreak.responses import Repeats, Responses
@@ -32,7 +32,7 @@ def from_crowdkit(frame: Any, *, repeats: Repeats = "count") -> Responses:
     >>> from_crowdkit(frame)
     Responses(2 responses, 1 tasks, 2 workers, 2 classes)
     """
-    names = as_table(frame, schemas.RESPONSES.names, len(schemas.RESPONSES.needed)).names
+    names = as_table(frame, RESPONSES.names, len(RESPONSES.needed)).names
     worker = "performer" if "performer" in names and "worker" not in names else "worker"
     missing = [name for name in ("task", worker, "label") if name not in names]
     foreign = [what for column, what in OTHERS.items() if column in names]

@@ -13,7 +13,7 @@ import numpy as np
 
 from tiebreak.errors import InputError
 from tiebreak.files.content import Format
-from tiebreak.ids import Column, Ids, as_list, is_arrow, is_missing
+from tiebreak.ids import Column, Ids, as_list, is_arrow, is_missing, is_text
 from tiebreak.kernels.layout import Codes
 
 if TYPE_CHECKING:
@@ -150,16 +150,10 @@ def _as_text(column: Column) -> pa.Array:
 
     if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
         return pa.array(column, from_pandas=True).cast(pa.large_string())
-    if is_arrow(column) and (pa.types.is_integer(column.type) or _is_text(column.type)):
+    if is_arrow(column) and (pa.types.is_integer(column.type) or is_text(column.type)):
         joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         return joined.cast(pa.large_string())
     return pa.array([_text(value) for value in _values(column)], pa.large_string())
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _text(value: Any) -> str | None:

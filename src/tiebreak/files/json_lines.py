@@ -10,7 +10,7 @@ from tiebreak.files.content import BYTE_ORDER_MARK, Content, is_json_list
 from tiebreak.files.json_stream import json_records
 from tiebreak.files.table import Table
 from tiebreak.ids import Column
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from typing import Any
 
 from tiebreak.errors import InputError
 from tiebreak.files.content import GZIP_MAGIC, Content
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 SMALL = 16 << 20  # bytes kept for messages when a file cannot be read a second time
 CHUNK = 1 << 20

@@ -8,7 +8,7 @@ from typing import Any
 from tiebreak.files.formats import Imported, ImportOptions
 from tiebreak.files.formats.protocol import RecordPlace
 from tiebreak.files.formats.rows import Rows
-from tiebreak.files.response_columns import ResponseColumns, joined
+from tiebreak.files.response_table import ResponseColumns, joined
 from tiebreak.files.table import Table
 from tiebreak.ids import Column, is_arrow
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from tiebreak.errors import note
-from tiebreak.files.doubts import stripped
-from tiebreak.files.response_columns import ResponseColumns, joined
-from tiebreak.files.table import Table
+from tiebreak.files.response_table import ResponseColumns, joined
+from tiebreak.files.table import Table, stripped
 from tiebreak.ids import MISSING, Column, as_list, is_arrow
 from tiebreak.ids.numbers import as_numbers
 from tiebreak.kernels.layout import Codes, Floats

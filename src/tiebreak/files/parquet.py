@@ -11,7 +11,7 @@ from tiebreak.errors import FileError
 from tiebreak.files.content import Content
 from tiebreak.files.table import Table
 from tiebreak.ids import Column
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.errors import InputError
-from tiebreak.files.response_columns import probability_columns
-from tiebreak.files.schemas import PREFIX
+from tiebreak.files.columns import PREFIX
+from tiebreak.files.response_table import probability_columns
 from tiebreak.files.table import Table
 from tiebreak.ids import MISSING, Column, Ids, is_arrow
 from tiebreak.ids.numbers import as_numbers, offenders
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.responses import sorted_classes
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 SUM_TOLERANCE = 1e-3  # files keep three digits or more
 

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Unpack
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
 from tiebreak import ids
 from tiebreak.errors import InputError, note
-from tiebreak.files import schemas
-from tiebreak.files.columns import Schema
+from tiebreak.files.columns import GOLD, LABELS, LINKS, RESPONSES, TASKS
 from tiebreak.files.content import is_packed
-from tiebreak.files.doubts import note_odd_classes
-from tiebreak.files.formats import FormatOptions, import_gold, import_options, import_table
-from tiebreak.files.response_building import build, like
-from tiebreak.files.response_columns import (
+from tiebreak.files.response_table import (
     ResponseColumns,
+    build,
     default_repeats,
     find_response_columns,
     has_soft_votes,
+    like,
+    note_odd_classes,
     tell_order,
 )
-from tiebreak.files.sources import ColumnNames, columns_table, is_column, load_table
+from tiebreak.files.sources import (
+    ColumnNames,
+    columns_table,
+    is_file,
+    is_table,
+    load_table,
+    open_own,
+    unfolded,
+)
 from tiebreak.files.table import Table, clean
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Column, Ids
@@ -31,6 +37,9 @@ from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Labels
 from tiebreak.links import Links, Sampling, as_must, as_said
 from tiebreak.responses import Repeats, Responses
+
+if TYPE_CHECKING:
+    from tiebreak.files.formats import FormatOptions
 
 
 class Export(NamedTuple):
@@ -134,30 +143,48 @@ def read_export(
         from tiebreak.files.packed import read_packed
 
         return Export(_extended(read_packed(source), tasks, classes), None)
-    choices = import_options(columns, options)
-    imported = import_table(source, format, choices, schemas.RESPONSES.names)
+    if format is None and not options:
+        source = open_own(source)
+        if isinstance(source, Table):
+            return _read_plain(source, columns, {}, repeats, tasks, classes)
+    from tiebreak.files.formats import import_options, import_table
+
+    imported = import_table(source, format, import_options(columns, options), RESPONSES.names)
     table = imported.table
-    if not imported.is_named and has_soft_votes(table, columns):
-        from tiebreak.files.soft_votes import read_soft_votes
-
-        return Export(_extended(read_soft_votes(table, columns), tasks, classes), None)
-    found = find_response_columns(
-        table,
-        None if imported.is_named else columns,
-        options.get("task_columns"),
-        options.get("worker_columns"),
-    )
-    if choices.multi_label and not imported.is_named:
-        from tiebreak.files.multi_label import split_labels
-
-        table = split_labels(table, found, choices).table
-        found = find_response_columns(table, None)
+    if not imported.is_named:
+        return _read_plain(table, columns, options, repeats, tasks, classes)
+    composed = options.get("task_columns"), options.get("worker_columns")
+    found = find_response_columns(table, None, *composed)
     responses = _responses_of(table, found, repeats or default_repeats(found), tasks, classes)
     known = Gold.from_dict(imported.gold) if imported.gold else None
     if known is not None:  # a task may be known and have no other answer
         responses = responses.with_tasks(known.tasks)
-    understood = None if imported.is_named else found.understood(table)
-    return Export(responses, known, understood, imported.form)
+    return Export(responses, known, form=imported.form)
+
+
+def _read_plain(
+    table: Table,
+    columns: ColumnNames | None,
+    options: FormatOptions,
+    repeats: Repeats | None,
+    tasks: Any,
+    classes: Iterable[Any] | None,
+) -> Export:
+    """Read responses of a plain table, whose columns are found by their names."""
+    if has_soft_votes(table, columns):
+        from tiebreak.files.soft_votes import read_soft_votes
+
+        return Export(_extended(read_soft_votes(table, columns), tasks, classes), None)
+    composed = options.get("task_columns"), options.get("worker_columns")
+    found = find_response_columns(table, columns, *composed)
+    if options.get("multi_label"):
+        from tiebreak.files.formats import import_options
+        from tiebreak.files.multi_label import split_labels
+
+        table = split_labels(table, found, import_options(columns, options)).table
+        found = find_response_columns(table, None)
+    responses = _responses_of(table, found, repeats or default_repeats(found), tasks, classes)
+    return Export(responses, None, found.understood(table))
 
 
 def _responses_of(
@@ -214,7 +241,7 @@ def read_links(
     """
     if isinstance(source, Links):
         return source
-    table, found = load_table(source, schemas.LINKS, columns, format, allow_empty=True)
+    table, found = load_table(source, LINKS, columns, format, allow_empty=True)
     return Links.from_columns(
         found["left"],
         found["right"],
@@ -249,11 +276,15 @@ def read_gold(
     """
     if isinstance(source, Gold):
         return source
-    source, known = import_gold(source, format, import_options(columns, {"question": question}))
-    if known is not None:
-        return Gold.from_dict(known)
-    unfolded = _unfolded(source, schemas.GOLD)
-    table, found = load_table(unfolded, schemas.GOLD, columns, format, allow_empty=True)
+    if is_file(source):
+        from tiebreak.files.formats import import_gold, import_options
+
+        options = import_options(columns, {"question": question})
+        source, known = import_gold(source, format, options)
+        if known is not None:
+            return Gold.from_dict(known)
+    made = unfolded(source, GOLD)
+    table, found = load_table(made, GOLD, columns, format, allow_empty=True)
     return Gold.from_columns(found["task"], found["label"], source=table.source)
 
 
@@ -272,7 +303,7 @@ def read_labels(
     """
     if isinstance(source, Labels):
         return source
-    table, found = load_table(_unfolded(source, schemas.LABELS), schemas.LABELS, columns, format)
+    table, found = load_table(unfolded(source, LABELS), LABELS, columns, format)
     from tiebreak.files.probability_columns import as_probabilities, read_classes
 
     task_code, tasks = _complete("task", found["task"], table)
@@ -300,36 +331,14 @@ def read_tasks(source: Any, *, columns: ColumnNames | None = None) -> Column:
     >>> read_tasks(["a", "b"])
     ['a', 'b']
     """
-    if _is_table(source):
-        table, found = load_table(source, schemas.TASKS, columns, None)
+    if is_table(source):
+        table, found = load_table(source, TASKS, columns, None)
         column = found["task"]
     else:
         column = clean("task", source)
         table = columns_table({"task": column})
     _complete("task", column, table)
     return column
-
-
-def _unfolded(source: Any, schema: Schema) -> Any:
-    """Turn a mapping of task to label into columns; a mapping of columns stays as it is."""
-    if is_column(source) and hasattr(source, "index") and hasattr(source, "to_frame"):
-        return {"task": source.index, "label": source}  # a Series of pandas
-    if not isinstance(source, Mapping):
-        return source
-    values = list(source.values())
-    is_named = {str(key).strip().casefold() for key in source} >= set(schema.needed)
-    if values and all(is_column(v) or (is_named and isinstance(v, tuple)) for v in values):
-        return source
-    return {"task": list(source), "label": values}
-
-
-def _is_table(source: Any) -> bool:
-    """Tell a path, a frame or a list of objects from a plain column of ids."""
-    if isinstance(source, str | os.PathLike | Mapping) or hasattr(source, "read"):
-        return True
-    if isinstance(source, list) and source and isinstance(source[0], Mapping):
-        return True
-    return any(hasattr(source, name) for name in ("columns", "column_names", "schema"))
 
 
 def _complete(what: str, column: Column, table: Table) -> tuple[Codes, Ids]:

@@ -19,20 +19,17 @@ import numpy as np
 
 from tiebreak import ids
 from tiebreak.errors import InputError, note
-from tiebreak.files import schemas
-from tiebreak.files.columns import Schema, find_columns
-from tiebreak.files.doubts import stripped
+from tiebreak.files.columns import PREFIX, RESPONSES, TASK, WORKER, Schema, find_columns
 from tiebreak.files.probability_columns import as_probabilities, refuse_odd_sums
-from tiebreak.files.response_columns import probability_columns
-from tiebreak.files.schemas import PREFIX
-from tiebreak.files.table import Table
+from tiebreak.files.response_table import probability_columns
+from tiebreak.files.table import Table, stripped
 from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.layout import Codes
 from tiebreak.responses import Responses, sorted_classes
 from tiebreak.responses.weighing import Extras, weigh
 
 EVEN = 1e-9
-WHO = Schema("soft votes", schemas.RESPONSES.error, (schemas.TASK, schemas.WORKER))
+WHO = Schema("soft votes", RESPONSES.error, (TASK, WORKER))
 
 
 def read_soft_votes(table: Table, chosen: Mapping[str, object] | None) -> Responses:

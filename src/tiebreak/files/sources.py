@@ -1,22 +1,58 @@
-"""Sources: whatever the caller has (path, frame, columns, rows) becomes a table."""
+"""Sources: whatever the caller has (path, frame, columns, rows) becomes a table.
+
+The tables of one job are opened together, so that one list of column names serves them all.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tiebreak.errors import InputError
-from tiebreak.files.columns import Schema, find_columns
-from tiebreak.files.content import Content, format_of, read_content
+from tiebreak.errors import InputError, OptionError, note
+from tiebreak.files.columns import (
+    GOLD,
+    LABELS,
+    LINKS,
+    SELECTION,
+    SYSTEMS,
+    TASKS,
+    TEXTS,
+    WITH_EXTRAS,
+    Schema,
+    find_columns,
+    has_column,
+)
+from tiebreak.files.content import BYTE_ORDER_MARK, Content, format_of, is_packed, read_content
 from tiebreak.files.delimited import delimited_table
-from tiebreak.files.doubts import note_matrix, stripped
-from tiebreak.files.table import Table
+from tiebreak.files.table import Table, stripped
 from tiebreak.ids import Column, is_arrow
 
 ColumnNames = Mapping[str, object]
+Read = TypeVar("Read")
+
+SCHEMAS = {
+    "responses": WITH_EXTRAS,
+    "labels": LABELS,
+    "links": LINKS,
+    "gold": GOLD,
+    "given": GOLD,
+    "truth": GOLD,
+    "tasks": TASKS,
+    "among": TASKS,
+    "texts": TEXTS,
+    "systems": SYSTEMS,
+    "selection": SELECTION,
+}
+OWN_COLUMNS = frozenset(  # no tool has a file of these columns alone
+    ("task", "worker", "label", "weight", "run", "order", "group", "confidence")
+)
+DELIMITER = re.compile("[,\t;|]")
+LONGEST_HEADER = 1 << 10
+MATRIX_VALUES = 20  # distinct whole numbers, at most, in each column of a matrix of labels
 
 
 def as_table(
@@ -31,7 +67,7 @@ def as_table(
         return source
     if isinstance(source, Content):
         return _from_content(source, format)
-    if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
+    if is_file(source):
         return _from_content(read_content(source), format)
     if isinstance(source, Mapping):
         return columns_table(source)
@@ -44,9 +80,37 @@ def as_table(
             "polars, pyarrow, DuckDB), a dictionary of columns or a list of rows."
         )
     if isinstance(source, np.ndarray):
-        note_matrix(source)
+        _note_matrix(source)
     rows = source.tolist() if isinstance(source, np.ndarray) else list(source)
     return _from_rows(rows, row_names, n_needed)
+
+
+def is_file(source: Any) -> bool:
+    """Tell a path or an open file; a table can be read too, but by columns."""
+    if isinstance(source, Table):
+        return False
+    return isinstance(source, str | os.PathLike) or hasattr(source, "read")
+
+
+def open_own(source: Any) -> Any:
+    """Return the table of a delimited file that has columns of our own names only.
+
+    Such a file is no tool's, so that no format need be asked. Any other file is returned open, as
+    standard input can be read once only; what is no file stays as it is.
+    """
+    if is_file(source):
+        source = read_content(source)
+    if isinstance(source, Content) and own_columns(source):
+        return _from_content(source, None)
+    return source
+
+
+def own_columns(content: Content) -> tuple[str, ...]:
+    """Return the columns of a delimited file that has our own names only; nothing of all else."""
+    line, end, _ = bytes(content.data[:LONGEST_HEADER]).partition(b"\n")
+    text = line.removeprefix(BYTE_ORDER_MARK).decode("utf-8", errors="replace")
+    names = tuple(name.strip() for name in DELIMITER.split(text))
+    return names if end and OWN_COLUMNS.issuperset(names) else ()
 
 
 def load_table(
@@ -64,6 +128,62 @@ def load_table(
     return table, dict(zip(positions, read, strict=True))
 
 
+class OpenTable(NamedTuple):
+    """A table, or packed responses, with the names that the caller gave its columns."""
+
+    source: Any
+    columns: dict[str, object]
+    options: dict[str, Any] = {}  # noqa: RUF012 - of the reader, such as a format; never changed
+
+    def read(self, reader: Callable[..., Read], **options: Any) -> Read:
+        """Read the table with one of the readers of this room."""
+        return reader(self.source, columns=self.columns, **self.options, **options)
+
+
+def open_tables(sources: Mapping[str, Any], columns: Mapping[str, object]) -> dict[str, OpenTable]:
+    """Open tables, by what they hold (see SCHEMAS), and share out the names of columns.
+
+    A name goes to each table that has a use for it and a column of that name. One that no table
+    has goes to the first that could use it, whose reader then says what is wrong. Sources that
+    are None are left out; a key that no table can use is refused.
+
+    Examples
+    --------
+    >>> responses = {"item": ["a"], "worker": ["ann"], "label": ["cat"]}
+    >>> gold = {"task": ["a"], "truth": ["cat"]}
+    >>> opened = open_tables({"responses": responses, "gold": gold}, {"task": "item"})
+    >>> opened["responses"].columns, opened["gold"].columns
+    ({'task': 'item'}, {})
+    """
+    opened = {
+        what: OpenTable(source if is_packed(source) else _open(source, SCHEMAS[what]), {})
+        for what, source in sources.items()
+        if source is not None
+    }
+    tables = {what: each for what, each in opened.items() if isinstance(each.source, Table)}
+    for role, name in columns.items():
+        users = [each for what, each in tables.items() if role in SCHEMAS[what].names]
+        if not users:
+            raise _without_use(role, tables)
+        holders = [each for each in users if has_column(each.source, str(name))]
+        for each in holders or users[:1]:
+            each.columns[role] = name
+    return opened
+
+
+def _open(source: Any, schema: Schema) -> Table:
+    return as_table(source, schema.names, len(schema.needed))
+
+
+def _without_use(role: str, tables: Mapping[str, OpenTable]) -> OptionError:
+    if not tables:
+        return OptionError(
+            "columns (--columns) names columns of tables; packed responses have none. Leave it out."
+        )
+    allowed = dict.fromkeys(name for what in tables for name in SCHEMAS[what].names)
+    return OptionError.unknown("columns: the key", role, tuple(allowed))
+
+
 def columns_table(columns: Mapping[Any, Column]) -> Table:
     """Make a table of columns by name."""
     values = list(columns.values())
@@ -75,6 +195,28 @@ def is_column(value: object) -> bool:
     if isinstance(value, list | np.ndarray | range) or hasattr(value, "__arrow_c_stream__"):
         return True
     return is_arrow(value) or type(value).__module__.partition(".")[0] == "pandas"
+
+
+def unfolded(source: Any, schema: Schema) -> Any:
+    """Turn a mapping of task to label into columns; a mapping of columns stays as it is."""
+    if is_column(source) and hasattr(source, "index") and hasattr(source, "to_frame"):
+        return {"task": source.index, "label": source}  # a Series of pandas
+    if not isinstance(source, Mapping):
+        return source
+    values = list(source.values())
+    is_named = {str(key).strip().casefold() for key in source} >= set(schema.needed)
+    if values and all(is_column(v) or (is_named and isinstance(v, tuple)) for v in values):
+        return source
+    return {"task": list(source), "label": values}
+
+
+def is_table(source: Any) -> bool:
+    """Tell a path, a frame or a list of objects from a plain column of ids."""
+    if isinstance(source, Table | Mapping) or is_file(source):
+        return True
+    if isinstance(source, list) and source and isinstance(source[0], Mapping):
+        return True
+    return any(hasattr(source, name) for name in ("columns", "column_names", "schema"))
 
 
 def _from_content(content: Content, asked: str | None) -> Table:
@@ -149,3 +291,14 @@ def _from_rows(rows: list[Any], row_names: Sequence[str], n_needed: int) -> Tabl
     padded = ((*row, *(None,) * (width - len(row))) for row in rows)
     columns = [list(column) for column in zip(*padded, strict=True)] or [[] for _ in range(width)]
     return columns_table(dict(zip(row_names, columns, strict=False)))
+
+
+def _note_matrix(rows: np.ndarray[Any, Any]) -> None:
+    """Say that a matrix of few whole numbers is read as rows of task, worker, label."""
+    if rows.ndim != 2 or rows.shape[1] != 3 or rows.dtype.kind not in "iu" or not len(rows):
+        return
+    if all(len(np.unique(rows[:, i])) <= MATRIX_VALUES for i in range(3)):
+        note(
+            f"An array of shape {rows.shape} is read as rows of task, worker, label. If its "
+            "columns are workers and its values labels, pass one row per answer."
+        )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiebreak.errors import InputError
-from tiebreak.ids import Column, Ids, is_arrow, is_missing
-from tiebreak.source import NOWHERE, Source
+from tiebreak.errors import InputError, note
+from tiebreak.ids import Column, Ids, is_arrow, is_missing, is_text
+from tiebreak.wording import NOWHERE, Source, counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,6 +128,27 @@ def clean(name: str, column: Any, source: Source = NOWHERE) -> Column:
     return column if is_arrow(column) else _python_column(name, column, source)
 
 
+def stripped(table: Table, columns: Iterable[Column]) -> list[Column]:
+    """Strip spaces around the values of a text file; say where there were any."""
+    found = list(columns)
+    if not table.has_header:
+        return found
+    made = [_strip(column) for column in found]
+    n_changed = sum(n for _, n in made)
+    if n_changed:
+        values = counted(n_changed, "value")
+        note(f"{table.title}: spaces around {values} (ids, labels) were left out.")
+    return [column for column, _ in made]
+
+
+def needs_strip(table: Table, names: Iterable[Ids]) -> bool:
+    """Tell whether any id of a text file has spaces around it.
+
+    One bit an id is made for that, no copy of the ids: there may be hundreds of millions.
+    """
+    return table.has_header and any(_has_spaces(each.values) for each in names)
+
+
 def _from_numpy(name: str, column: np.ndarray[Any, Any]) -> Column:
     import pyarrow as pa
 
@@ -195,7 +216,7 @@ def _plain_arrow(column: pa.Array | pa.ChunkedArray) -> Column:
     column = _one_chunk(column.cast(_sortable(kind)))
     if pa.types.is_floating(column.type):
         return _whole(pc.if_else(pc.is_nan(column), None, column))
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+    if is_text(column.type):
         is_empty = pc.equal(column, "")
         return pc.if_else(is_empty, None, column) if pc.any(is_empty).as_py() else column
     return column
@@ -271,3 +292,28 @@ def _python_column(name: str, column: Any, source: Source) -> list[Any]:
 def _is_nothing(value: Any) -> bool:
     """Tell whether a value is pandas' NA, which cannot be compared, or some library's NaN."""
     return type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _has_spaces(column: Column) -> bool:
+    """Tell whether any text of a column begins or ends with a space."""
+    if not is_arrow(column) or not is_text(column.type):
+        return False
+    import pyarrow.compute as pc
+
+    tests = (pc.starts_with, pc.ends_with)
+    return any(bool(pc.any(test(column, pattern=" ")).as_py()) for test in tests)
+
+
+def _strip(column: Column) -> tuple[Column, int]:
+    """Return a column of text without spaces around values, and how many had some."""
+    if not is_arrow(column):
+        return column, 0
+    if not is_text(column.type):
+        return column, 0
+    import pyarrow.compute as pc
+
+    bare = pc.utf8_trim(column, characters=" ")  # line ends stand in quotes, and are meant
+    n_changed = pc.sum(pc.not_equal(bare, column)).as_py() or 0
+    if not n_changed:
+        return column, 0
+    return pc.if_else(pc.equal(bare, ""), None, bare), int(n_changed)

@@ -8,17 +8,11 @@ from typing import Any
 import numpy as np
 
 from tiebreak.errors import InputError
-from tiebreak.files import schemas
-from tiebreak.files.columns import Role, Schema, find_columns
-from tiebreak.files.doubts import stripped
+from tiebreak.files.columns import SELECTION, SYSTEMS, Schema, find_columns
 from tiebreak.files.sources import as_table, is_column
+from tiebreak.files.table import stripped
 from tiebreak.ids import Column, as_list
 from tiebreak.ids.numbers import as_numbers, offenders
-
-SYSTEM = Role("system", frozenset({"model", "variant", "arm", "candidate", "version", "by"}))
-CHANCE = Role("probability", frozenset({"chance", "pi", "inclusionprobability"}))
-SYSTEMS = Schema("systems", InputError, (schemas.TASK, SYSTEM))
-SELECTION = Schema("selection", InputError, (schemas.TASK, CHANCE))
 
 
 def read_systems(

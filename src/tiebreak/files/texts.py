@@ -6,8 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from tiebreak.errors import InputError, note
-from tiebreak.files import schemas
-from tiebreak.files.columns import Schema
+from tiebreak.files.columns import CLASS_TEXTS, CONTENTS, TEXTS, Schema
 from tiebreak.files.sources import ColumnNames, load_table
 from tiebreak.ids import as_list
 
@@ -20,7 +19,7 @@ def read_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hasha
     >>> read_texts([("a", "A cat."), ("b", None)])
     {'a': 'A cat.'}
     """
-    return _texts_of(source, schemas.TEXTS, "task", columns)
+    return _texts_of(source, TEXTS, "task", columns)
 
 
 def read_contents(
@@ -33,7 +32,7 @@ def read_contents(
     >>> read_contents({"task": ["a", "b"], "image": ["a.png", None]})
     {'image': {'a': 'a.png'}}
     """
-    table, found = load_table(source, schemas.CONTENTS, columns, None)
+    table, found = load_table(source, CONTENTS, columns, None)
     if len(found) == 1:
         raise InputError(
             f"{table.title}: nothing to show. Beside task it needs a column text, markdown, image "
@@ -58,7 +57,7 @@ def read_class_texts(source: Any, *, columns: ColumnNames | None = None) -> dict
     >>> read_class_texts([("cat", "Any feline."), ("dog", None)])
     {'cat': 'Any feline.'}
     """
-    return _texts_of(source, schemas.CLASS_TEXTS, "class", columns)
+    return _texts_of(source, CLASS_TEXTS, "class", columns)
 
 
 def _texts_of(

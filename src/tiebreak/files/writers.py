@@ -33,7 +33,6 @@ NOT_WRITTEN = {  # and what may be done instead
     **dict.fromkeys((".zip", ".bz2", ".xz", ".zst"), ", with .gz after it if it shall be small"),
     **dict.fromkeys((".db", ".sqlite", ".feather", ".arrow", ".pkl", ".pickle", ".tb"), ""),
 }
-PIECE = 1 << 22  # responses counted at once
 
 
 class WithWorkers(Protocol):
@@ -83,7 +82,7 @@ def write_workers(
     worker, truth, answer = np.indices(confusion.shape).reshape(3, -1)
     if counts is None:
         counts = np.zeros(confusion.shape[:2], dtype=np.int64)
-        counts[:, classes.codes(model.responses_.classes)] = _count_answers(model.responses_)
+        counts[:, classes.codes(model.responses_.classes)] = model.responses_.count_labels()
     columns = {
         "worker": model.workers_.take(worker),
         "truth": classes.take(truth),
@@ -177,14 +176,6 @@ def _packing(out: BinaryIO) -> Iterator[BinaryIO]:
     # Neither name nor time goes into the file: the same table gives the same bytes.
     with gzip.GzipFile(filename="", fileobj=out, mode="wb", compresslevel=6, mtime=0) as packed:
         yield packed  # type: ignore[misc]  # a binary file in all but its declared type
-
-
-def _count_answers(responses: Responses) -> npt.NDArray[np.int64]:
-    """Count responses by worker and label, a piece at a time: NumPy would widen all of them."""
-    counts = np.zeros(responses.n_workers * responses.n_classes, dtype=np.int64)
-    for at in range(0, len(responses.code), PIECE):
-        counts += np.bincount(responses.code[at : at + PIECE], minlength=len(counts))
-    return counts.reshape(responses.n_workers, responses.n_classes)
 
 
 def _take_known(known: Ids, codes: Codes) -> Column:

@@ -41,20 +41,7 @@ def gather(
 ) -> dict[str, Any]:
     """Measure a fitted model: the dictionary that `report.json` holds and the page is made from.
 
-    Parameters
-    ----------
-    truth
-        Known labels that the fit was not given, to compare with. Without them, a model that was
-        given gold is fitted once more without it, and that fit is compared with the gold.
-    texts
-        What tasks look like: a mapping of task to text, or a table of task, text.
-    source
-        What the responses are called in the title.
-    systems, accepts
-        Which model made the answer that each task is about, and the class that accepts it: for
-        the self-preference of judges.
-    watch
-        Called with the name of each step, before it.
+    The parameters are those of `write`.
     """
     subject = look_at(model, truth, texts, source, watch, systems, accepts)
     return measure(subject, watch)

@@ -10,7 +10,7 @@ from tiebreak import charts
 from tiebreak.charts import percent
 from tiebreak.html_report.sections import SECTIONS
 from tiebreak.html_report.subject import SIGNS, Sentence
-from tiebreak.markup import Markup, join, tag
+from tiebreak.markup import Markup, join, section, tag
 from tiebreak.wording import counted
 
 GENERATOR = "tiebreak"
@@ -21,10 +21,11 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 def render(found: dict[str, Any]) -> str:
     """Make the page from what `gather` found."""
     sections = [
-        (key, section.TITLE, section.show(found["sections"][key]))
-        for key, section in SECTIONS.items()
+        (key, each.TITLE, each.show(found["sections"][key]))
+        for key, each in SECTIONS.items()
         if found["sections"][key] is not None
     ]
+    shown = [section(title, key, content) for key, title, content in sections]
     title = f"Report on {found['source']}"
     head = tag(
         "head",
@@ -40,7 +41,7 @@ def render(found: dict[str, Any]) -> str:
         "body",
         tag("a", "To the report", href="#report", class_="skip"),
         _header(found, title),
-        tag("main", _top(found, sections), *map(_section, sections), id="report"),
+        tag("main", _top(found, sections), *shown, id="report"),
         _footer(found),
     )
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
@@ -57,9 +58,9 @@ def plain_words(found: dict[str, Any]) -> list[Sentence]:
     """Return what the report says first, what somebody should look at before the rest."""
     said = [
         sentence
-        for key, section in SECTIONS.items()
+        for key, each in SECTIONS.items()
         if found["sections"][key] is not None
-        for sentence in section.words(found["sections"][key])
+        for sentence in each.words(found["sections"][key])
     ]
     return sorted(said, key=lambda sentence: SIGNS.index(sentence.sign))
 
@@ -88,13 +89,7 @@ def _top(found: dict[str, Any], sections: list[tuple[str, str, Markup]]) -> Mark
     entries = [tag("li", tag("a", title, href=f"#{key}")) for key, title, _ in sections]
     return join(
         [
-            tag(
-                "section",
-                tag("h2", "In plain words", id="plain"),
-                _tiles(found),
-                tag("ul", *said, class_="words"),
-                aria_labelledby="plain",
-            ),
+            section("In plain words", "plain", _tiles(found), tag("ul", *said, class_="words")),
             tag("nav", tag("ul", *entries), aria_label="Sections"),
         ]
     )
@@ -120,11 +115,6 @@ def _tiles(found: dict[str, Any]) -> Markup:
         tiles.append((f"{links['n_broken']:,}", f"of {links['n_links']:,} links broken"))
     items = [tag("div", tag("dt", what), tag("dd", value)) for value, what in tiles]
     return tag("dl", *items, class_="tiles")
-
-
-def _section(made: tuple[str, str, Markup]) -> Markup:
-    key, title, content = made
-    return tag("section", tag("h2", title, id=key), content, aria_labelledby=key)
 
 
 def _footer(found: dict[str, Any]) -> Markup:

@@ -13,8 +13,9 @@ from tiebreak import agreement
 from tiebreak.agreement import AgreementReport
 from tiebreak.ids import Ids
 from tiebreak.inference.estimator import Estimator
-from tiebreak.kernels.layout import Offsets
+from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.markup import clip
+from tiebreak.panel.table import responses_on
 from tiebreak.plots.calibration_curve import ToScore
 from tiebreak.plots.drawings import LONGEST_ID
 from tiebreak.responses import Responses
@@ -22,6 +23,7 @@ from tiebreak.responses import Responses
 N_RESAMPLES = 400  # of tasks, for the interval of α
 MOST_SAMPLED = 20_000  # tasks that agreement and shared errors are measured on
 LONGEST_TEXT = 400  # characters of a task's text
+BINS = 20  # of a histogram
 
 
 LOOK = "Look"
@@ -128,12 +130,10 @@ def restricted(model: Estimator, chosen: Offsets) -> Estimator:
 
 def _of_tasks(responses: Responses, chosen: Offsets) -> Responses:
     """Return the responses to these tasks."""
-    n_each = np.diff(responses.start)[chosen]
-    start = np.concatenate([[0], np.cumsum(n_each)])
-    place = np.arange(start[-1]) + np.repeat(responses.start[chosen] - start[:-1], n_each)
+    place, _ = responses_on(responses, chosen)
     return replace(
         responses,
-        start=start,
+        start=np.concatenate([[0], np.cumsum(np.diff(responses.start)[chosen])]),
         code=responses.code[place],
         tasks=Ids(responses.tasks.take(chosen)),
         weight=None if responses.weight is None else responses.weight[place],
@@ -145,6 +145,10 @@ def known(value: float | None) -> float | None:
     return None if value is None or not np.isfinite(value) else float(value)
 
 
-def rows_of(found: Any) -> list[dict[str, Any]]:
-    """Return named tuples as dictionaries."""
-    return [each._asdict() for each in found]
+def histogram(shares: Floats) -> dict[str, list[Any]]:
+    """Count shares in bins of equal width from 0 to 1."""
+    bin_of = np.minimum((BINS * shares).astype(np.int64), BINS - 1)
+    return {
+        "edges": [round(k / BINS, 4) for k in range(BINS + 1)],
+        "counts": np.bincount(bin_of, minlength=BINS).tolist(),
+    }

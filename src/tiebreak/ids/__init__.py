@@ -7,27 +7,37 @@ arrays, everything else stays Python objects; both come back as they went in.
 from tiebreak.ids.encoding import Coder, coder_for, encode
 from tiebreak.ids.table import (
     MISSING,
+    SEPARATOR,
     Column,
     Ids,
     as_list,
+    composed,
+    fold,
     is_arrow,
     is_missing,
+    is_text,
     merge,
     sort,
+    variants,
 )
 from tiebreak.kernels.layout import Codes
 
 __all__ = [
     "MISSING",
+    "SEPARATOR",
     "Coder",
     "Codes",
     "Column",
     "Ids",
     "as_list",
     "coder_for",
+    "composed",
     "encode",
+    "fold",
     "is_arrow",
     "is_missing",
+    "is_text",
     "merge",
     "sort",
+    "variants",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.ids.table import MISSING, Column, Ids, is_arrow, is_missing
+from tiebreak.ids.table import MISSING, Column, Ids, is_arrow, is_missing, is_text
 from tiebreak.kernels.contract import repays_compiled_intake
 from tiebreak.kernels.layout import Codes, Mask
 
@@ -50,7 +50,7 @@ def coder_for(column: Column, n_rows: int | None = None) -> Coder:
         return _PlainCoder()
     compiled = repays_compiled_intake(len(column) if n_rows is None else n_rows)
     kind = getattr(column.type, "value_type", column.type)  # of a dictionary: its values
-    if compiled and _is_text(kind):
+    if compiled and is_text(kind):
         return _TextCoder(kind)
     if compiled and _is_whole(column.type):
         return _WholeCoder(column.type)
@@ -218,12 +218,6 @@ def _wholes(batch: pa.Array) -> npt.NDArray[np.int64]:
 
     wide = batch.view(pa.int64()) if batch.type == pa.uint64() else batch.cast(pa.int64())
     return np.asarray(np.frombuffer(wide.buffers()[1], np.int64)[wide.offset :][: len(wide)])
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_large(kind: pa.DataType) -> bool:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.ids.table import Column, Ids, is_arrow, is_missing
+from tiebreak.ids.table import Column, Ids, as_list, is_arrow, is_missing
 from tiebreak.kernels.layout import Floats, Mask, Offsets
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 SHOWN_VALUES = 3
 
@@ -26,7 +26,7 @@ def as_numbers(column: Column) -> tuple[Floats, Mask]:
     if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
         numbers = column.astype(np.float64)
         return numbers, ~np.isnan(numbers)
-    values = column.to_pylist() if is_arrow(column) else list(column)
+    values = as_list(column)
     is_given = np.array([not is_missing(value) for value in values], dtype=bool)
     return np.array([_number(value) for value in values], dtype=np.float64), is_given
 

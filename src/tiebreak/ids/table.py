@@ -1,8 +1,9 @@
-"""Ids: distinct ids, and how they are found, sorted and joined."""
+"""Ids: distinct ids, and how they are found, sorted, joined, folded and composed."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+import unicodedata
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Column = Any  # an Arrow array, or a sequence of Python objects
 
 MISSING = -1
+SEPARATOR = " | "  # between the parts of a composed id
 
 
 class Ids(Sequence[Hashable]):
@@ -81,7 +83,7 @@ class Ids(Sequence[Hashable]):
             self._index = {name: i for i, name in enumerate(self)}
         plain = as_list(values)
         index: dict[Hashable, int] = self._index
-        if plain and index and _is_text(plain[0]) != _is_text(next(iter(index))):
+        if plain and index and _is_str(plain[0]) != _is_str(next(iter(index))):
             index = {str(name): i for name, i in index.items()}
             plain = [str(value) for value in plain]
         found = (index.get(value, MISSING) for value in plain)
@@ -138,6 +140,38 @@ def merge(first: Ids, others: Ids) -> Ids:
         ) from None
 
 
+def fold(name: Hashable) -> Hashable:
+    """Return what a name is compared by; what is not text stays.
+
+    >>> fold(" New  York "), fold("ＮＥＷ york"), fold(3)
+    ('new york', 'new york', 3)
+    """
+    if not isinstance(name, str):
+        return name
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def variants(names: Iterable[Hashable]) -> list[list[Hashable]]:
+    """Return the groups of names that folding joins, of two or more.
+
+    >>> variants(["cat", "dog", "Cat"])
+    [['cat', 'Cat']]
+    """
+    groups: dict[Hashable, list[Hashable]] = {}
+    for name in names:
+        groups.setdefault(fold(name), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def composed(parts: Sequence[Any]) -> str:
+    r"""Make one id of several; a separator inside a part is marked, so that no two ids merge.
+
+    >>> composed(("q1", 2)), composed(("a | b", "c"))
+    ('q1 | 2', 'a \\| b | c')
+    """
+    return SEPARATOR.join(str(part).replace(SEPARATOR, " \\| ") for part in parts)
+
+
 def is_missing(value: object) -> bool:
     """Tell whether a Python value stands for nothing: None, NaN or empty text."""
     return value is None or value == "" or (isinstance(value, float) and value != value)
@@ -153,7 +187,14 @@ def as_list(column: Column) -> list[Any]:
     return list(column.to_pylist() if is_arrow(column) else column)
 
 
-def _is_text(value: object) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a type of Arrow is text."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_str(value: object) -> bool:
     return isinstance(value, str)
 
 
@@ -186,7 +227,7 @@ def _comparable(values: Any) -> Any:
 
     if pa.types.is_integer(values.type) and values.type != pa.uint64():
         return values.cast(pa.int64())
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+    if is_text(values.type):
         return values.cast(pa.large_string())
     return values
 

@@ -10,12 +10,12 @@ import numpy as np
 from tiebreak.errors import InputNote, note
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import (
+    calibration,
     comparison,
+    dirichlet,
     gold_weights,
-    honest,
     model_choice,
     opinion_weights,
-    priors,
     publishing,
     stacking,
     stages,
@@ -34,23 +34,26 @@ from tiebreak.inference.comparison import (
     Member,
     Plain,
 )
-from tiebreak.inference.estimator import Estimator, require_tolerance
+from tiebreak.inference.estimator import (
+    Estimator,
+    require_dependence,
+    require_exact_links,
+    require_tolerance,
+)
 from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.exact_links import from_scores
 from tiebreak.inference.exact_links.from_scores import ClassScores
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.log_opinion_pool import LogOpinionPool
-from tiebreak.inference.option_checks import require_dependence, require_exact_links
+from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.publishing import Fitted
-from tiebreak.inference.response_patterns import Patterns
-from tiebreak.inference.results import Fit
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.vb import Problem, Stopping
 from tiebreak.inference.worker_models import PLAIN, crowd_model
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.threads import default_threads
 from tiebreak.links import OnContradiction
 from tiebreak.options import ExactLinkOptions, LinkOptions
 from tiebreak.wording import counted
@@ -114,9 +117,9 @@ class Auto(Estimator):
     def __init__(
         self,
         *,
-        class_prior: priors.ClassPrior = 1.0,
-        confusion_prior: priors.ConfusionPrior = "diagonal",
-        trust: priors.Trust | None = None,
+        class_prior: dirichlet.ClassPriorOption = 1.0,
+        confusion_prior: dirichlet.ConfusionPrior = "diagonal",
+        trust: dirichlet.Trust | None = None,
         gold_weight: GoldWeight = gold_weights.AUTO,
         dependence: float = DEPENDENCE,
         link_options: LinkOptions | None = None,
@@ -223,12 +226,12 @@ class Auto(Estimator):
         run = plain.run
         if links is None or inputs.implied is None:
             problem = self._with_weight(plain, gold).problem
-            return exact_links.fit_gold(problem, run, run.beliefs, gold, self._stopping, honesty)
+            return stages.fit_gold(problem, run, run.beliefs, gold, self._stopping, honesty)
         problem = self._with_weight(plain, gold, has_links=True).problem
         given = (links, inputs.implied, gold, options, self._stopping, honesty)
         found = exact_links.fit(problem, run, run.beliefs, *given)
         scale = found.calibration or Calibration(self.dependence)
-        return found._replace(q=honest.probabilities(problem, found.run.beliefs, scale))
+        return found._replace(q=calibration.probabilities(problem, found.run.beliefs, scale))
 
     def _pooled_scores(
         self, members: dict[str, Foretell], of_vb: Fit, gold: GoldCodes, n_tasks: int
@@ -280,7 +283,7 @@ class Auto(Estimator):
 
     def _problem(self, patterns: Patterns, inputs: Inputs, name: str) -> Problem:
         crowd = inputs.responses
-        of_class = priors.class_prior(self.class_prior, crowd.n_classes)
+        of_class = dirichlet.class_prior(self.class_prior, crowd.n_classes)
         n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
         return Problem(
             patterns.tasks,

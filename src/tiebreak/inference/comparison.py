@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import calibration, honest, opinion_weights, stacking, vb
+from tiebreak.inference import calibration, opinion_weights, stacking, stages, vb
 from tiebreak.inference.best_worker import BestWorker
 from tiebreak.inference.calibration import Evidence, Honesty
-from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.folds import deal
 from tiebreak.inference.likely_best import LikelyBest
 from tiebreak.inference.vb import Problem, Run, Stopping
@@ -132,7 +131,7 @@ def by_vb(plain: Plain, stopping: Stopping, honesty: Honesty) -> Foretell:
 
     def foretell(known: GoldCodes, asked: Codes) -> Floats:
         run = plain.run
-        found = exact_links.fit_gold(plain.problem, run, run.beliefs, known, stopping, honesty)
+        found = stages.fit_gold(plain.problem, run, run.beliefs, known, stopping, honesty)
         return found.q[asked]
 
     return foretell
@@ -161,7 +160,7 @@ def by_votes(plain: Plain, dependence: float) -> Foretell:
 def vote_scores(plain: Plain, known: GoldCodes, dependence: float) -> Floats:
     """Return scores of tasks by their votes, scaled so that probabilities fit known labels."""
     tasks = plain.problem.tasks
-    counted = honest.n_responses(tasks)
+    counted = calibration.n_responses(tasks)
     votes = vb.majority(tasks, plain.problem.n_classes) * counted[:, None]
     scores = opinion_weights.VOTE * (votes - votes.mean(axis=1, keepdims=True))
     places = np.arange(len(known.task), dtype=np.int32)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import dirichlet, gold_weights, squarem, stages, vb
+from tiebreak.inference import dirichlet, gold_weights, squarem, vb
 from tiebreak.inference.estimator import (
     Estimator,
     normalise,
@@ -18,16 +18,15 @@ from tiebreak.inference.estimator import (
 )
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.problem import Stopping, TasksElsewhere
-from tiebreak.inference.response_patterns import Patterns
+from tiebreak.inference.problem import Patterns, Stopping, TasksElsewhere
 from tiebreak.inference.squarem import Climb, Parameters, Sweep
-from tiebreak.inference.worker_models import require_model
+from tiebreak.inference.stages import lay_out, patterns_of
+from tiebreak.inference.worker_models import ConfusionMatrices, require_model
 from tiebreak.inference.worker_models.coin import Coins
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import Backend, choose_backend, where
 from tiebreak.kernels.layout import KNOWN, ByTask, Floats
 from tiebreak.kernels.sweeper import Sweeper
-from tiebreak.kernels.threads import default_threads
 
 Pool = Callable[[Floats], Floats]  # makes counts equal that share a parameter
 POOLS: dict[str, Pool] = {"confusion": ConfusionMatrices.pool, "coin": Coins.pool}
@@ -212,8 +211,7 @@ class DawidSkene(Estimator):
         self._check(links, start)
         inputs = read_and_check_inputs(responses, None, gold)
         crowd = inputs.responses
-        tasks = stages.lay_out(crowd)
-        q = None if start is None else start_from_model(start, crowd, tasks)
+        q = None if start is None else start_from_model(start, crowd, lay_out(crowd))
         self._fit_inputs(inputs, q)
         self._warn_unsettled(self.tol)
         return self
@@ -232,7 +230,7 @@ class DawidSkene(Estimator):
         crowd = inputs.responses
         there = inputs.elsewhere
         tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
-        patterns = stages.patterns_of(inputs, tasks, q)
+        patterns = patterns_of(inputs, tasks, q)
         votes = vb.majority(patterns.tasks, crowd.n_classes)
         q = votes if q is None else patterns.to_patterns(q)
         choose = choose_backend if there is None else there.backend

@@ -1,17 +1,32 @@
-"""The few facts about Dirichlet distributions that inference needs."""
+"""Dirichlet priors: facts of the distribution, priors as users give them, and what tasks may be.
+
+Classes have one Dirichlet, or one more within each class where it has subtypes (`StatePrior`); the
+confusions of a worker have one for each class (`worker_models/`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaln, psi
 
-from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.threads import for_each
+from tiebreak.errors import OptionError
+from tiebreak.ids import MISSING, Ids
+from tiebreak.kernels.arrays import for_each
+from tiebreak.kernels.layout import Codes, Floats
 
-PIECE, PIECES = 8_192, 16  # numbers
+PIECE = 8_192  # numbers that a thread takes at a time,
+PIECES = 16  # in so many pieces at most
 SPARSE = 1 << 18  # numbers; below, a look at which left the prior is not repaid
+SPREAD = 0.1  # a, of the Dirichlet over the subtypes of a class: few of them are used
+
+ClassPriorOption = float | Sequence[float] | Floats
+ConfusionPrior = str | Sequence[float] | Floats | Mapping[Any, npt.ArrayLike]
+
+Trust = Mapping[Any, float]  # right pseudo-answers by worker
 
 
 def expected_log(
@@ -85,3 +100,264 @@ def _of_each(function: Callable[..., Floats], values: Floats, n_threads: int) ->
 def mean(concentration: Floats, axis: int = -1) -> Floats:
     """Return E[x] of x ~ Dirichlet(concentration)."""
     return np.asarray(concentration / concentration.sum(axis=axis, keepdims=True))
+
+
+def class_prior(given: ClassPriorOption, n_classes: int) -> Floats:
+    """Return Dirichlet parameters of the class prior, (n_classes,).
+
+    >>> class_prior(1.0, 3).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    values = np.asarray(given, dtype=np.float64)
+    if values.shape not in ((), (n_classes,)):
+        raise OptionError(
+            f"class_prior must be one number or {n_classes} numbers, one a class in the order of "
+            f"classes_; got shape {values.shape}."
+        )
+    _require_positive("class_prior", values)
+    return np.array(np.broadcast_to(values, (n_classes,)))
+
+
+def confusion_prior(given: ConfusionPrior, workers: Ids, n_classes: int) -> Floats:
+    """Return Dirichlet parameters of the confusions, (n_workers or 1, answer, truth).
+
+    "diagonal" is the paper's: K for the right answer, 1 for each wrong one,
+    [eq:prior-diagonal]. A pair is (right, wrong). An array is (truth, answer) for all workers or
+    (worker, truth, answer). A mapping gives arrays for some workers (what they did in earlier
+    jobs, as pseudo-counts); the others get "diagonal".
+
+    >>> confusion_prior("diagonal", Ids(["ann"]), 2).tolist()
+    [[[2.0, 1.0], [1.0, 2.0]]]
+    """
+    if isinstance(given, str):
+        words = {"diagonal": (float(n_classes), 1.0), "uniform": (1.0, 1.0)}
+        if given not in words:
+            raise OptionError.unknown("confusion_prior", given, tuple(words))
+        return _right_wrong(*words[given], n_classes)
+    if isinstance(given, Mapping):
+        return _by_worker(given, workers, n_classes)
+    values = np.asarray(given, dtype=np.float64)
+    _require_positive("confusion_prior", values)
+    if values.shape == (2,):
+        return _right_wrong(float(values[0]), float(values[1]), n_classes)
+    if values.shape == (n_classes, n_classes):
+        return np.ascontiguousarray(values.T)[None]
+    if values.shape == (len(workers), n_classes, n_classes):
+        return np.ascontiguousarray(values.transpose(0, 2, 1))
+    raise OptionError(
+        "confusion_prior must be 'diagonal', 'uniform', (right, wrong), an array of shape "
+        f"({n_classes}, {n_classes}) or ({len(workers)}, {n_classes}, {n_classes}) as "
+        f"[worker, truth, answer], or a mapping by worker; got shape {values.shape}."
+    )
+
+
+def _right_wrong(right: float, wrong: float, n_classes: int) -> Floats:
+    table = np.full((n_classes, n_classes), wrong)
+    np.fill_diagonal(table, right)
+    return table[None]
+
+
+def _by_worker(given: Mapping[Any, npt.ArrayLike], workers: Ids, n_classes: int) -> Floats:
+    table = np.repeat(_right_wrong(float(n_classes), 1.0, n_classes), len(workers), axis=0)
+    codes = workers.codes(list(given))
+    for name, w, value in zip(given, codes, given.values(), strict=True):
+        if w == MISSING:
+            raise OptionError(f"confusion_prior names worker {name!r}, who gave no response.")
+        counts = np.asarray(value, dtype=np.float64)
+        if counts.shape != (n_classes, n_classes):
+            raise OptionError(
+                f"confusion_prior of worker {name!r} must have shape ({n_classes}, {n_classes}) "
+                f"as [truth, answer]; got {counts.shape}."
+            )
+        _require_positive(f"confusion_prior of worker {name!r}", counts)
+        table[w] = counts.T
+    return table
+
+
+def trusted_answers(trust: Trust, workers: Ids, n_classes: int) -> Floats:
+    """Return right pseudo-answers to tasks of each class, (n_workers, answer, class).
+
+    >>> trusted_answers({"bob": 9.0}, Ids(["ann", "bob"]), 2).tolist()
+    [[[0.0, 0.0], [0.0, 0.0]], [[9.0, 0.0], [0.0, 9.0]]]
+    """
+    table = np.zeros((len(workers), n_classes, n_classes))
+    diagonal = np.arange(n_classes)
+    for name, w, value in zip(trust, workers.codes(list(trust)), trust.values(), strict=True):
+        if w == MISSING:
+            raise OptionError(f"trust names worker {name!r}, who gave no response.")
+        if not (np.isfinite(value) and value >= 0.0):
+            raise OptionError(
+                f"trust in worker {name!r} is a number of right answers, 0 or more; got {value!r}."
+            )
+        table[w, diagonal, diagonal] = value
+    return table
+
+
+def _require_positive(name: str, values: Floats) -> None:
+    if not (np.isfinite(values).all() and (values > 0.0).all()):
+        raise OptionError(f"{name} must be positive and finite; got {values.tolist()}.")
+
+
+class StatePrior(Protocol):
+    """What tasks are, before anyone answers. Parameters are positive: a prior plus totals."""
+
+    @property
+    def prior(self) -> Floats:
+        """Parameters before any task, (n_states,)."""
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+
+    @property
+    def class_of(self) -> Codes:
+        """The class of each state, (n_states,), ascending."""
+
+    def expected_log(self, parameters: Floats) -> Floats:
+        """Return the expected log probability of each state, (n_states,)."""
+
+    def expected_log_of_class(self, parameters: Floats) -> Floats:
+        """Return the expected log probability of each class, (n_classes,)."""
+
+    def log_evidence(self, parameters: Floats) -> float:
+        """Return its part of the bound, right after the parameters were updated."""
+
+    def mean(self, parameters: Floats) -> Floats:
+        """Return the expected share of each class, (n_classes,)."""
+
+
+class ClassPrior(NamedTuple):
+    """Every class is one state. Parameters are α of a Dirichlet, one per class."""
+
+    prior: Floats  # α₀, (n_classes,)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.prior)
+
+    @property
+    def class_of(self) -> Codes:
+        """The class of each state."""
+        return np.arange(len(self.prior), dtype=np.int32)
+
+    def expected_log(self, parameters: Floats) -> Floats:
+        """Return E[log π], (n_states,): [eq:expected-logs]."""
+        return expected_log(parameters)
+
+    def expected_log_of_class(self, parameters: Floats) -> Floats:
+        """Return E[log π], (n_classes,)."""
+        return expected_log(parameters)
+
+    def log_evidence(self, parameters: Floats) -> float:
+        """Return log B(α) − log B(α₀), as in [eq:bound-after-update]."""
+        return float(log_beta(parameters) - log_beta(self.prior))
+
+    def mean(self, parameters: Floats) -> Floats:
+        """Return E[π], (n_classes,)."""
+        return mean(parameters)
+
+
+class KnownShares(NamedTuple):
+    """Every class is one state, and the share of each is known: the mean of the prior.
+
+    For crowds whose responses do not tell how common classes are: [eq:one-class].
+    """
+
+    prior: Floats  # (n_classes,)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.prior)
+
+    @property
+    def class_of(self) -> Codes:
+        """The class of each state."""
+        return np.arange(len(self.prior), dtype=np.int32)
+
+    def expected_log(self, parameters: Floats) -> Floats:
+        """Return log π."""
+        return np.asarray(np.log(self.prior / self.prior.sum()))
+
+    def expected_log_of_class(self, parameters: Floats) -> Floats:
+        """Return log π."""
+        return self.expected_log(parameters)
+
+    def log_evidence(self, parameters: Floats) -> float:
+        """Return Σ_k N_k log π_k."""
+        return float((parameters - self.prior) @ self.expected_log(parameters))
+
+    def mean(self, parameters: Floats) -> Floats:
+        """Return π, (n_classes,)."""
+        return mean(self.prior)
+
+
+class SubtypePrior(NamedTuple):
+    """Every class has several subtypes: tasks on which workers err alike. Implements [eq:subtypes].
+
+    State k · n_subtypes + m is subtype m of class k. Parameters are a/M + N_km.
+    """
+
+    of_class: Floats  # α₀, (n_classes,)
+    n_subtypes: int
+
+    @property
+    def prior(self) -> Floats:
+        """Parameters before any task: a / M of each state."""
+        return np.full(len(self.of_class) * self.n_subtypes, SPREAD / self.n_subtypes)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.of_class)
+
+    @property
+    def class_of(self) -> Codes:
+        """The class of each state."""
+        return np.repeat(np.arange(self.n_classes, dtype=np.int32), self.n_subtypes)
+
+    def expected_log(self, parameters: Floats) -> Floats:
+        """Return the expected log probability of each state: that of its class, and within it."""
+        by_class = parameters.reshape(self.n_classes, self.n_subtypes)
+        within = psi(by_class) - psi(by_class.sum(axis=1, keepdims=True))
+        of_class = self.expected_log_of_class(parameters)
+        return np.asarray((of_class[:, None] + within).ravel())
+
+    def expected_log_of_class(self, parameters: Floats) -> Floats:
+        """Return E[log π], (n_classes,)."""
+        by_class = parameters.reshape(self.n_classes, self.n_subtypes)
+        return expected_log(self._of_class(by_class))
+
+    def log_evidence(self, parameters: Floats) -> float:
+        """Return the logs of normalisers, of the classes and of the subtypes within each."""
+        by_class = parameters.reshape(self.n_classes, self.n_subtypes)
+        after = self._of_class(by_class)
+        of_classes = log_beta(after) - log_beta(self.of_class)
+        of_prior = self.n_subtypes * gammaln(SPREAD / self.n_subtypes) - gammaln(SPREAD)
+        within = log_beta(by_class).sum() - self.n_classes * of_prior
+        return float(of_classes + within)
+
+    def mean(self, parameters: Floats) -> Floats:
+        """Return E[π], (n_classes,)."""
+        by_class = parameters.reshape(self.n_classes, self.n_subtypes)
+        return mean(self._of_class(by_class))
+
+    def _of_class(self, by_class: Floats) -> Floats:
+        """Return α of the classes: the prior plus the tasks of each."""
+        return np.asarray(self.of_class + by_class.sum(axis=1) - SPREAD)
+
+
+def to_classes(states: StatePrior, values: Floats) -> Floats:
+    """Add up columns of states to columns of classes: (n, n_states) to (n, n_classes)."""
+    n_classes = states.n_classes
+    if values.shape[1] == n_classes:
+        return values
+    n_subtypes = values.shape[1] // n_classes  # -1 cannot be told of no task at all
+    return np.asarray(values.reshape(len(values), n_classes, n_subtypes).sum(axis=2))
+
+
+def within_classes(states: StatePrior, parameters: Floats) -> Floats:
+    """Return the expected share of each state within its class, (n_states,)."""
+    by_class = parameters.reshape(states.n_classes, -1)
+    return np.asarray((by_class / by_class.sum(axis=1, keepdims=True)).ravel())

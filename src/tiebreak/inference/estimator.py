@@ -1,4 +1,4 @@
-"""What every estimator does alike: store its options, publish its results."""
+"""What every estimator does alike: store its options, refuse bad ones, publish its results."""
 
 from __future__ import annotations
 
@@ -12,29 +12,47 @@ from tiebreak.errors import (
     ConvergenceWarning,
     NotFittedError,
     OptionError,
+    note,
 )
 from tiebreak.frames import as_html
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
-from tiebreak.inference import overturned, vb
+from tiebreak.inference import vb
 from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.gold_weights import AUTO, require_weight
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.link_errors.suspect import DoubtfulLinks
-from tiebreak.inference.overturned import Overturned
-from tiebreak.inference.warm_start import q_from
+from tiebreak.inference.silence import require_workers
+from tiebreak.inference.stages import q_from
+from tiebreak.inference.worker_models import require_model
 from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.link_graph import violated
 from tiebreak.links import Links
-from tiebreak.options import PROCESSOR
+from tiebreak.options import PROCESSOR, ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.decisions import Decisions
     from tiebreak.inference.kept.dropping import Carried
+    from tiebreak.inference.link_errors.suspect import DoubtfulLinks
+    from tiebreak.inference.overturned import Overturned
+    from tiebreak.inference.variational_bayes import VariationalBayes
     from tiebreak.inference.worker_summary import WorkersTable
     from tiebreak.plots import Plots
+
+INITS = ("majority", "spectral")
+CALIBRATIONS = ("auto", "votes", "none")
+
+RENAMED = {  # arguments of earlier versions, and what to write now
+    "link_inference": "link_options=tb.ExactLinkOptions() or tb.MeanFieldOptions()",
+    "link_error": "link_options=tb.ExactLinkOptions(error=…)",
+    "link_error_prior": "link_options=tb.ExactLinkOptions(error_prior=…)",
+    "decode": "link_options=tb.ExactLinkOptions(decode=…)",
+    "link_strength": "link_options=tb.MeanFieldOptions(strength=…)",
+    "schedule": "link_options=tb.MeanFieldOptions(schedule=…)",
+    "closure": "link_options=tb.MeanFieldOptions(closure=…)",
+}
 
 
 class Estimator:
@@ -199,12 +217,14 @@ class Estimator:
         """Keep the inputs and name the results by the caller's ids."""
         responses = inputs.responses
         self.overturned_ = None
-        if self._heeds_gold:
+        if inputs.gold_codes is not None and self._heeds_gold:
+            from tiebreak.inference import overturned
+
             given = q.argmax(axis=1) if label is None else label
             q, self.overturned_ = overturned.limit(inputs, q, given)
-        if self.overturned_ is not None:
-            label = given
-            top = None
+            if self.overturned_ is not None:
+                label = given
+                top = None
         self._carried = None
         self.responses_, self.links_, self.gold_ = responses, inputs.links, inputs.gold
         self.tasks_, self.workers_ = responses.tasks, responses.workers
@@ -291,3 +311,56 @@ def require_fitted(start: Any) -> None:
         )
     if "probabilities_" not in vars(start):
         raise NotFittedError("start is a model that was not fitted yet. Call its fit first.")
+
+
+def refuse_renamed(options: dict[str, Any]) -> None:
+    """Refuse arguments of earlier versions with what to write now."""
+    for name in options:
+        if name in RENAMED:
+            raise OptionError(f"{name} is now part of the options of links: {RENAMED[name]}.")
+
+
+def check_options(model: VariationalBayes) -> None:
+    """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
+    require_tolerance(model.tol, model.max_iter)
+    require_model(model.worker_model)
+    if model.gold_weight != AUTO:
+        require_weight(model.gold_weight)
+    if model.saw_all is not None:
+        require_workers(model.saw_all)
+    if isinstance(model.init, str) and model.init not in INITS:
+        raise OptionError.unknown("init", model.init, (*INITS, "an array of probabilities"))
+    if isinstance(model.init, Estimator):
+        raise OptionError("To go on from a fitted model, write fit(…, start=model), not init=.")
+    if not isinstance(model.link_options, LinkOptions | None):
+        raise OptionError(
+            "link_options must be tb.ExactLinkOptions(…), tb.MeanFieldOptions(…) or None; "
+            f"got {model.link_options!r}."
+        )
+    if isinstance(model.calibrate, bool):
+        note(f"calibrate={model.calibrate} is now calibrate={model._honesty.mode!r}.")
+    elif model.calibrate not in CALIBRATIONS:
+        raise OptionError.unknown("calibrate", model.calibrate, CALIBRATIONS)
+    require_dependence(model.dependence)
+    if isinstance(model.link_options, MeanFieldOptions) and "subtypes" in model.worker_model:
+        raise OptionError(
+            f"worker_model={model.worker_model!r} needs exact links: tb.ExactLinkOptions()."
+        )
+
+
+def require_dependence(dependence: float) -> None:
+    """Refuse a share of errors in common that is no share."""
+    if not 0.0 <= dependence <= 1.0:
+        raise OptionError(
+            f"dependence, the share of errors in common, lies between 0 and 1; got {dependence!r}."
+        )
+
+
+def require_exact_links(options: LinkOptions | None, name: str) -> ExactLinkOptions:
+    """Return the options of links, which this estimator infers exactly."""
+    if options is not None and not isinstance(options, ExactLinkOptions):
+        raise OptionError(
+            f"{name} infers links exactly: link_options must be tb.ExactLinkOptions(…) or None; "
+            f"got {options!r}."
+        )
+    return options or ExactLinkOptions()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
-from tiebreak.inference.response_patterns import Patterns
+from tiebreak.inference.problem import Patterns
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Floats
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import calibration, honest, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration, Evidence, Honesty
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.kernels.layout import Floats
@@ -41,9 +41,9 @@ def choose(
     """
     evidence = Evidence(None, np.empty(0), gold)
     if honesty.mode != "auto" or len(gold.task) < max(N_FOLDS, LEAST_SHARE * plain.n_tasks):
-        return honest.choose(plain, beliefs, honesty, evidence)
+        return calibration.choose(plain, beliefs, honesty, evidence)
     scores = _scores(plain, beliefs, gold, from_gold=from_gold)
-    n_responses = honest.n_responses(plain.responses)[gold.task]
+    n_responses = calibration.n_responses(plain.responses)[gold.task]
     places = np.arange(len(gold.task), dtype=np.int32)
     by_place = evidence._replace(
         gold=GoldCodes(places, gold.label), is_sample=plain.gold_weight is not None
@@ -67,5 +67,5 @@ def _scores(plain: Problem, beliefs: Beliefs, gold: GoldCodes, *, from_gold: boo
             accelerate=True,
             implied=vb.beliefs_of_known(plain, q, rest) if from_gold else beliefs,
         )
-        scores[own] = honest.class_scores_of(plain, run.beliefs, gold.task[own])
+        scores[own] = calibration.class_scores_of(plain, run.beliefs, gold.task[own])
     return scores

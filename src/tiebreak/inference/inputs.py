@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import files, link_graph
-from tiebreak import links as links_room
 from tiebreak.errors import GoldError, ResponseError, note
 from tiebreak.gold import Gold, GoldCodes
 from tiebreak.inference.problem import TasksElsewhere
 from tiebreak.link_graph import Implications, LinkCodes
-from tiebreak.links import Links, OnContradiction
+from tiebreak.links import CONTRADICTIONS, Links, OnContradiction
 from tiebreak.responses import Responses
 
 
@@ -62,16 +61,20 @@ def read_and_check_inputs(
     given_codes = pairs.on(crowd.tasks)
     firm = np.zeros(given_codes.n_links, dtype=bool) if soft_links else given_codes.is_hard
     implied = link_graph.imply(given_codes, crowd.n_classes, firm=firm, gold=gold_codes)
-    checked = links_room.check(
-        given_codes,
-        implied,
-        crowd.tasks,
-        classes=crowd.classes,
-        links=pairs,
-        on_contradiction=on_contradiction,
-        may_break=may_break,
-    )
-    return Inputs(crowd, pairs, known, given_codes, checked.codes, gold_codes, checked.implied)
+    codes = given_codes
+    if on_contradiction not in CONTRADICTIONS or not implied.surely_hold():
+        from tiebreak.links.check import check
+
+        codes, implied = check(
+            given_codes,
+            implied,
+            crowd.tasks,
+            classes=crowd.classes,
+            links=pairs,
+            on_contradiction=on_contradiction,
+            may_break=may_break,
+        )
+    return Inputs(crowd, pairs, known, given_codes, codes, gold_codes, implied)
 
 
 def _read(responses: Any, links: Any, gold: Any) -> tuple[Responses, Links | None, Gold | None]:

@@ -9,23 +9,27 @@ import numpy as np
 
 from tiebreak.errors import GoldError, note
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import opinion_weights, priors, publishing, stages, vb
+from tiebreak.inference import dirichlet, opinion_weights, publishing, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE
-from tiebreak.inference.estimator import Estimator, require_tolerance, start_from_model
+from tiebreak.inference.estimator import (
+    Estimator,
+    require_dependence,
+    require_exact_links,
+    require_tolerance,
+    start_from_model,
+)
 from tiebreak.inference.exact_links import from_scores
 from tiebreak.inference.exact_links.from_scores import ClassScores
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.opinion_weights import INTERVAL, LEAST_TO_CHOOSE, Opinion, Terms
-from tiebreak.inference.option_checks import require_dependence, require_exact_links
+from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.publishing import Fitted
-from tiebreak.inference.response_patterns import Patterns
-from tiebreak.inference.results import Fit
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.inference.worker_models import crowd_model
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.threads import default_threads
 from tiebreak.links import OnContradiction
 from tiebreak.options import ExactLinkOptions, LinkOptions
 from tiebreak.wording import counted
@@ -89,9 +93,9 @@ class LogOpinionPool(Estimator):
     def __init__(
         self,
         *,
-        class_prior: priors.ClassPrior = 1.0,
-        confusion_prior: priors.ConfusionPrior = "diagonal",
-        trust: priors.Trust | None = None,
+        class_prior: dirichlet.ClassPriorOption = 1.0,
+        confusion_prior: dirichlet.ConfusionPrior = "diagonal",
+        trust: dirichlet.Trust | None = None,
         dependence: float = DEPENDENCE,
         link_options: LinkOptions | None = None,
         on_contradiction: OnContradiction = "error",
@@ -158,7 +162,7 @@ class LogOpinionPool(Estimator):
         """Set up plain VB: no links, nothing known."""
         crowd = inputs.responses
         n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
-        of_class = priors.class_prior(self.class_prior, crowd.n_classes)
+        of_class = dirichlet.class_prior(self.class_prior, crowd.n_classes)
         return Problem(
             patterns.tasks,
             *crowd_model("confusion", self.confusion_prior, of_class, crowd, self.trust),

@@ -8,9 +8,9 @@ from tiebreak.errors import OptionError
 from tiebreak.inference import vb
 from tiebreak.inference.estimator import Estimator, normalise, refuse_links
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend, where
 from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.threads import default_threads
 
 
 class MajorityVote(Estimator):

@@ -14,9 +14,9 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import honest, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Honesty
-from tiebreak.inference.results import Fit, GridPoint
+from tiebreak.inference.problem import Fit, GridPoint
 from tiebreak.inference.vb import LinkStep, Problem, Run, Stopping
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import entropy, softmax
@@ -247,10 +247,10 @@ def _unpaid(links: LinkCodes, n_tasks: int) -> Floats | None:
 
 def _calibrated(plain: Problem, run: Run, gold: GoldCodes | None, honesty: Honesty) -> Fit:
     """Scale what each task believes, links included, as its number of responses says."""
-    found = honest.choose(plain, run.beliefs, honesty, None)
+    found = calibration.choose(plain, run.beliefs, honesty, None)
     if found is None:
         return Fit(run, run.q)
-    scale = found.scale(honest.n_responses(plain.responses))
+    scale = found.scale(calibration.n_responses(plain.responses))
     logs = np.log(np.maximum(run.q, np.finfo(np.float64).tiny))
     return Fit(run, vb.clamp(softmax(scale[:, None] * logs), gold), found)
 

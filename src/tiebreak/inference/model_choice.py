@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import honest, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.inference.worker_models import PLAIN, one_class
@@ -135,7 +135,7 @@ def _run(
 
 def _gold_log_likelihood(problem: Problem, run: Run, gold: GoldCodes, dependence: float) -> float:
     """Return how well responses alone foretell gold; one wrong task costs at most log 100."""
-    scores = honest.scaled_scores(problem, run.beliefs, Calibration(dependence), gold.task)
+    scores = calibration.scaled_scores(problem, run.beliefs, Calibration(dependence), gold.task)
     shares = softmax(scores)[np.arange(len(gold.task)), gold.label]
     return float(np.log(np.maximum(shares, TRUSTED_ERROR)).sum())
 

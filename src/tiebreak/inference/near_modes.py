@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.errors import note
-from tiebreak.inference import honest, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.layout import Floats
@@ -77,7 +77,7 @@ def find_near_mode(
         max_iter=max_iter,
         accelerate=stopping.accelerate,
     )
-    n_votes = honest.n_responses(problem.responses)
+    n_votes = calibration.n_responses(problem.responses)
     mean = np.array([np.average(n_votes, weights=problem.copies)])
     scale = float(Calibration(dependence).scale(mean)[0])
     behind = scale * (run.bounds[-1] - other.bounds[-1])

@@ -8,6 +8,7 @@ most costs do, and loading scipy.optimize takes longer than a small fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 FIRST_STEP = 0.05  # of a number, to the next corner of the first simplex
@@ -89,11 +90,16 @@ def _has_settled(corners: Sequence[Corner], x_tol: float, cost_tol: float) -> bo
     )
 
 
+def _plus(one: Point, other: Point) -> Point:
+    # Not `sum`: from Python 3.12 on it adds floats by another rule, with other last digits.
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
 def _step(cost: Callable[[Point], float], corners: list[Corner]) -> None:
     """Move the worst corner, the last one, or draw all towards the best."""
     last = corners[-1]
     n = len(last.x)
-    middle = tuple(sum(corner.x[k] for corner in corners[:-1]) / n for k in range(n))
+    middle = tuple(total / n for total in reduce(_plus, (corner.x for corner in corners[:-1])))
 
     def at(of_middle: float, of_last: float) -> Corner:
         pairs = zip(middle, last.x, strict=True)

@@ -24,9 +24,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import honest, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.class_prior import KnownShares
+from tiebreak.inference.dirichlet import KnownShares
 from tiebreak.inference.folds import deal
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.kernels.arrays import softmax
@@ -151,7 +151,7 @@ def make_terms(problem: Problem, beliefs: Beliefs, dependence: float) -> Terms:
     n_classes = problem.n_classes
     table = np.log(vb.confusion(problem, beliefs)).transpose(0, 2, 1).reshape(-1, n_classes)
     table = table - table.mean(axis=1, keepdims=True)
-    scale = Calibration(dependence).scale(honest.n_responses(problem.tasks))
+    scale = Calibration(dependence).scale(calibration.n_responses(problem.tasks))
     shares = problem.states.mean(beliefs.alpha)
     return Terms(problem.tasks, table, scale, shares, isinstance(problem.states, KnownShares))
 

@@ -24,7 +24,7 @@ import numpy as np
 from tiebreak.errors import note
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.inputs import Inputs
-from tiebreak.kernels.counting import majority
+from tiebreak.kernels.arrays import majority
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, chunk_edges, part_of
 from tiebreak.labels import Labels
 from tiebreak.responses import Responses

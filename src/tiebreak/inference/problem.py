@@ -1,15 +1,24 @@
-"""The shapes of a fit: what stays fixed, what is believed, where it ended."""
+"""The shapes of a fit: what stays fixed, what is believed, where it ended, what it found."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from tiebreak.inference.class_prior import StatePrior
+import numpy.typing as npt
+
+from tiebreak.gold import GoldCodes
+from tiebreak.inference.dirichlet import StatePrior
 from tiebreak.inference.worker_models import AnswerCounts, WorkerModel
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByTask, Floats, Offsets, Swept
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
+from tiebreak.link_graph import Implications, LinkCodes
+
+if TYPE_CHECKING:
+    from tiebreak.inference.calibration import Calibration
+    from tiebreak.inference.exact_links.plan import LinkReport
+    from tiebreak.inference.link_errors.learnt import Rates
 
 
 class LinkStep(NamedTuple):
@@ -114,6 +123,41 @@ class Problem(NamedTuple):
         return sweeper
 
 
+class Patterns(NamedTuple):
+    """Tasks by response pattern. Where patterns do not pay, each task is one: the rest is None."""
+
+    tasks: ByTask  # one per pattern
+    copies: Floats | None = None  # (n_patterns,) how many tasks have this pattern
+    pattern: Codes | None = None  # (n_tasks,) the pattern of each task
+    representative: Codes | None = None  # (n_patterns,) the first task of each pattern
+
+    def to_tasks(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return for each task the value of its pattern."""
+        return values if self.pattern is None else values[self.pattern]
+
+    def to_patterns(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return for each pattern the value of its representative."""
+        return values if self.representative is None else values[self.representative]
+
+    def gold(self, gold: GoldCodes | None) -> GoldCodes | None:
+        """Return gold by pattern."""
+        if gold is None or self.pattern is None:
+            return gold
+        return gold._replace(task=self.pattern[gold.task])
+
+    def links(self, links: LinkCodes | None) -> LinkCodes | None:
+        """Return links by pattern; these stand in the order of their tasks, so left stays left."""
+        if links is None or self.pattern is None:
+            return links
+        return links._replace(left=self.pattern[links.left], right=self.pattern[links.right])
+
+    def implied(self, implied: Implications | None) -> Implications | None:
+        """Return what links imply by row: each task that has a link has a row of its own."""
+        if implied is None or self.pattern is None:
+            return implied
+        return implied.renumbered(self.pattern)
+
+
 class Beliefs(NamedTuple):
     """Parameters of the class prior and of the workers; all are positive."""
 
@@ -151,3 +195,26 @@ class Stopping(NamedTuple):
     tol: float
     max_iter: int
     accelerate: bool
+
+
+class GridPoint(NamedTuple):
+    """One strength of the grid of mean-field links, and how its labels do."""
+
+    strength: float
+    violated: int  # given links that the labels break
+    converged: bool
+
+
+class Fit(NamedTuple):
+    """Where a fit ended, and what it found on the way."""
+
+    run: Run  # q by state, where the ascent ended
+    q: Floats  # (n_tasks, n_classes) probabilities as reported
+    calibration: Calibration | None = None  # how scores became probabilities
+    decoded: GoldCodes | None = None  # linked tasks and their labels, where decoded jointly
+    link_report: LinkReport | None = None
+    rates: Rates | None = None  # error rates of links by source, estimated or learnt
+    wrong: Floats | None = None  # (n_links,) probability that each link is wrong; 0 for hard ones
+    uncertain: tuple[Codes, ...] = ()  # tasks of linked groups that another mode calls otherwise
+    link_strength: float | None = None
+    link_grid: tuple[GridPoint, ...] | None = None

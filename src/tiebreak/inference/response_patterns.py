@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak.gold import GoldCodes
+from tiebreak.inference.problem import Patterns
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Offsets
-from tiebreak.link_graph import Implications, LinkCodes
+from tiebreak.link_graph import LinkCodes
 
 LEAST_TASKS = 10_000  # below, sweeps take no time
 LARGEST_SHARE = 0.25  # of patterns among tasks: a pattern takes two passes where a task takes one
@@ -33,41 +33,6 @@ BLOCK = 1 << 20  # responses at a time: memory stays small beside the responses 
 Keys = npt.NDArray[np.uint64]
 
 
-class Patterns(NamedTuple):
-    """Tasks by response pattern. Where patterns do not pay, each task is one: the rest is None."""
-
-    tasks: ByTask  # one per pattern
-    copies: Floats | None = None  # (n_patterns,) how many tasks have this pattern
-    pattern: Codes | None = None  # (n_tasks,) the pattern of each task
-    representative: Codes | None = None  # (n_patterns,) the first task of each pattern
-
-    def to_tasks(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return for each task the value of its pattern."""
-        return values if self.pattern is None else values[self.pattern]
-
-    def to_patterns(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return for each pattern the value of its representative."""
-        return values if self.representative is None else values[self.representative]
-
-    def gold(self, gold: GoldCodes | None) -> GoldCodes | None:
-        """Return gold by pattern."""
-        if gold is None or self.pattern is None:
-            return gold
-        return gold._replace(task=self.pattern[gold.task])
-
-    def links(self, links: LinkCodes | None) -> LinkCodes | None:
-        """Return links by pattern; these stand in the order of their tasks, so left stays left."""
-        if links is None or self.pattern is None:
-            return links
-        return links._replace(left=self.pattern[links.left], right=self.pattern[links.right])
-
-    def implied(self, implied: Implications | None) -> Implications | None:
-        """Return what links imply by row: each task that has a link has a row of its own."""
-        if implied is None or self.pattern is None:
-            return implied
-        return implied.renumbered(self.pattern)
-
-
 def find_patterns(
     tasks: ByTask, n_classes: int, single: Mask, start: Floats | None = None
 ) -> Patterns:
@@ -76,7 +41,7 @@ def find_patterns(
     Parameters
     ----------
     tasks
-        Responses by task, sorted within each task.
+        Responses by task, sorted within each task, without weights.
     single
         (n_tasks,) tasks that keep a pattern of their own: see `must_stay_single`.
     start
@@ -84,8 +49,6 @@ def find_patterns(
         that start apart are not equal, and then nothing is made one.
     """
     whole = Patterns(tasks)
-    if tasks.n_tasks < LEAST_TASKS or tasks.weight is not None:
-        return whole
     salt = _salt(tasks.n_codes)
     if _distinct_in_sample(tasks, salt) > SAMPLE_SHARE:
         return whole

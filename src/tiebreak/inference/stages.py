@@ -1,20 +1,124 @@
-"""The stages of a fit: plain VB first, then links and gold from where it ended, as in the paper."""
+"""The stages of a fit: where it starts, plain VB, then links and gold from there, as in the paper.
+
+A warm start is where a fitted model ended. The later fit may have more links or labels, or other
+responses: tasks and workers that the model has not seen start as in a cold fit, from votes and from
+the prior.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tiebreak.inference import response_patterns, vb
-from tiebreak.inference.calibration import Honesty
+import numpy as np
+
+from tiebreak.gold import GoldCodes
+from tiebreak.inference import calibration, held_out, response_patterns, vb
+from tiebreak.inference.calibration import Calibration, Honesty
 from tiebreak.inference.exact_links import fit as exact_links
+from tiebreak.inference.exact_links.ascents import HIGHER
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.response_patterns import Patterns
-from tiebreak.inference.results import Fit
-from tiebreak.inference.vb import PlainBeliefs, Problem, Run, Stopping
-from tiebreak.inference.warm_start import WarmStart
+from tiebreak.inference.problem import Fit, Patterns
+from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem, Run, Stopping
 from tiebreak.kernels.layout import ByTask, Floats
+from tiebreak.kernels.sweeper import Logs
 from tiebreak.options import LinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
+
+
+class WarmStart(NamedTuple):
+    """The end of a fit, and what need not be found again for the very same responses."""
+
+    responses: Responses
+    tasks: ByTask  # how they lie
+    plain: Beliefs | None  # of plain VB, which has seen neither links nor labels; None: not run
+    q: Floats  # (n_tasks, n_states) where the ascent ended
+    added: tuple[Floats, Floats]  # what q adds to the priors of workers and classes
+    worker_model: str
+    has_patterns: bool  # whether equal response patterns were worth finding
+    plain_logs: Logs | None = None  # what plain VB expects, where a fit has asked
+
+    def plain_beliefs(self) -> PlainBeliefs:
+        """Return what plain VB believed, with what it expects where that is kept."""
+        assert self.plain is not None  # it was run
+        beliefs = PlainBeliefs(*self.plain)
+        beliefs.logs = self.plain_logs
+        return beliefs
+
+    @property
+    def class_q(self) -> Floats:
+        """Where the ascent ended, by class: (n_tasks, n_classes)."""
+        n_classes = self.responses.n_classes
+        if self.q.shape[1] == n_classes:
+            return self.q
+        return np.asarray(self.q.reshape(len(self.q), n_classes, -1).sum(axis=2))
+
+    def is_for(self, responses: Responses) -> bool:
+        """Whether these are the very same responses."""
+        return self.responses is responses or _are_equal(self.responses, responses)
+
+    def implied(self, problem: Problem, worker_model: str) -> Beliefs:
+        """Return the beliefs that q implies, under priors that may be others now."""
+        if worker_model == self.worker_model:
+            return vb.prior_plus(problem, self.added)
+        return vb.implied_beliefs(problem, self.q)
+
+
+def _are_equal(one: Responses, other: Responses) -> bool:
+    """Compare arrays first: ids are compared one by one only where these are equal."""
+    return (
+        np.array_equal(one.start, other.start)
+        and np.array_equal(one.code, other.code)
+        and one.classes == other.classes
+        and one.workers == other.workers
+        and one.tasks == other.tasks
+    )
+
+
+def q_of_start(
+    start: Any, responses: Responses, tasks: ByTask, worker_model: str, random_state: int | None
+) -> Floats:
+    """Return q of these tasks, by states where a fitted model has the same ones, else by class."""
+    end: WarmStart | None = getattr(start, "_warm_start", None)
+    q = start.probabilities_ if end is None else end.class_q
+    if end is not None and end.is_for(responses):
+        return np.asarray(end.q if end.worker_model == worker_model else q)
+    votes = vb.majority(tasks, responses.n_classes)
+    if end is not None and end.worker_model == worker_model:
+        q = end.q
+        n_subtypes = q.shape[1] // end.responses.n_classes
+        if n_subtypes > 1:
+            votes = vb.split_into_subtypes(votes, n_subtypes, random_state)
+    return q_from(start.responses_, q, responses, votes)
+
+
+def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) -> Floats:
+    """Return q of a model of other responses, by these tasks and classes, or by their states.
+
+    Parameters
+    ----------
+    former, q
+        The responses of the model, and its q.
+    responses
+        Those to fit now.
+    votes
+        (n_tasks, n_classes or n_states) where tasks that the model has not seen start.
+    """
+    place = former.tasks.codes(responses.tasks)
+    n_subtypes = q.shape[1] // max(former.n_classes, 1)
+    subtype = np.arange(n_subtypes)
+    new_class = np.repeat(responses.classes.codes(former.classes), n_subtypes)
+    column = np.where(
+        new_class >= 0, new_class * n_subtypes + np.tile(subtype, former.n_classes), -1
+    )
+    seen = np.flatnonzero(place >= 0)
+    kept = np.flatnonzero(column >= 0)
+    moved = np.zeros((len(seen), votes.shape[1]))
+    moved[:, column[kept]] = q[np.ix_(place[seen], kept)]
+    total = moved.sum(axis=1)
+    has_mass = total > 0.0  # not where all that was likely is no class any more
+    start = votes.copy()
+    start[seen[has_mass]] = moved[has_mass] / total[has_mass, None]
+    return start
 
 
 class Start(NamedTuple):
@@ -41,7 +145,8 @@ def lay_out(crowd: Responses) -> ByTask:
 
 def patterns_of(inputs: Inputs, tasks: ByTask, q: Floats | None) -> Patterns:
     """Find tasks with equal responses, which are fitted as one; linked and known ones stay."""
-    if inputs.elsewhere is not None:
+    is_small = tasks.n_tasks < response_patterns.LEAST_TASKS
+    if is_small or tasks.weight is not None or inputs.elsewhere is not None:
         return Patterns(tasks)
     crowd = inputs.responses
     single = response_patterns.must_stay_single(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)
@@ -114,5 +219,57 @@ def fit_links_and_gold(
         )
     if gold is not None:
         settled = is_warm or is_given
-        return exact_links.fit_gold(problem, run, beliefs, gold, stopping, honesty, is_warm=settled)
-    return exact_links.fit_alone(problem, run, honesty)
+        return fit_gold(problem, run, beliefs, gold, stopping, honesty, is_warm=settled)
+    return fit_alone(problem, run, honesty)
+
+
+def fit_gold(
+    plain: Problem,
+    start: Run,
+    beliefs: Beliefs,
+    gold: GoldCodes,
+    stopping: Stopping,
+    honesty: Honesty,
+    *,
+    is_warm: bool = False,
+) -> Fit:
+    """Fit with known labels alone, and calibrate by them.
+
+    Where gold contradicts the crowd, workers as known labels alone show them are a second start.
+    """
+    from tiebreak.inference.exact_links.starts import contradicts
+
+    problem = vb.with_known(plain, gold)
+
+    def ascend(implied: Beliefs | None = None) -> Run:
+        q = vb.clamp(start.q, gold, plain.n_classes)
+        return vb.ascend(
+            problem,
+            q,
+            **stopping._asdict(),
+            implied=implied,
+            elsewhere=start.elsewhere,
+            may_overwrite=q is not start.q,
+        )
+
+    run = ascend()
+    from_gold = False
+    if contradicts(vb.class_probabilities(plain, start.q), gold) and not is_warm:
+        other = ascend(vb.beliefs_of_known(plain, start.q, gold))
+        if other.bounds[-1] > run.bounds[-1] + HIGHER * abs(run.bounds[-1]):
+            run = other
+            from_gold = True
+    found = held_out.choose(plain, beliefs, gold, honesty, from_gold=from_gold)
+    return Fit(run, vb.clamp(_of_responses(plain, run, found), gold), found)
+
+
+def fit_alone(plain: Problem, run: Run, honesty: Honesty) -> Fit:
+    """Calibrate where plain VB ended: there are neither links nor known labels."""
+    found = calibration.choose(plain, run.beliefs, honesty, None)
+    return Fit(run, _of_responses(plain, run, found), found)
+
+
+def _of_responses(plain: Problem, run: Run, found: Calibration | None) -> Floats:
+    if found is None:
+        return vb.class_probabilities(plain, run.q)
+    return calibration.probabilities(plain, run.beliefs, found)

@@ -5,27 +5,38 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Self
 
-from tiebreak.inference import gold_weights, option_checks, priors, publishing, silence, stages, vb
+from tiebreak.inference import dirichlet, gold_weights, publishing, silence, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
-from tiebreak.inference.estimator import Estimator, require_fitted, start_from
+from tiebreak.inference.estimator import (
+    Estimator,
+    check_options,
+    refuse_renamed,
+    require_fitted,
+    start_from,
+)
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
+from tiebreak.inference.problem import GridPoint, Patterns
 from tiebreak.inference.publishing import Fitted
-from tiebreak.inference.response_patterns import Patterns
-from tiebreak.inference.results import GridPoint
-from tiebreak.inference.stages import Start, lay_out, patterns_of, to_patterns
+from tiebreak.inference.stages import (
+    Start,
+    WarmStart,
+    lay_out,
+    patterns_of,
+    q_of_start,
+    to_patterns,
+)
 from tiebreak.inference.vb import Beliefs, Problem, Stopping
-from tiebreak.inference.warm_start import WarmStart, q_of_start
 from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, CrowdModel, crowd_model
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Floats
-from tiebreak.kernels.threads import default_threads
 from tiebreak.links import OnContradiction
 from tiebreak.options import ExactLinkOptions, LinkOptions
 
 if TYPE_CHECKING:
+    from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
     from tiebreak.inference.model_choice import Tried
     from tiebreak.inference.worker_models.kinds import Kinds
 
@@ -144,16 +155,16 @@ class VariationalBayes(Estimator):
 
     def __new__(cls, **options: Any) -> Self:
         """Refuse arguments of earlier versions with what to write now."""
-        option_checks.refuse_renamed(options)
+        refuse_renamed(options)
         return super().__new__(cls)
 
     def __init__(
         self,
         *,
-        class_prior: priors.ClassPrior = 1.0,
-        confusion_prior: priors.ConfusionPrior = "diagonal",
+        class_prior: dirichlet.ClassPriorOption = 1.0,
+        confusion_prior: dirichlet.ConfusionPrior = "diagonal",
         worker_model: str = "confusion",
-        trust: priors.Trust | None = None,
+        trust: dirichlet.Trust | None = None,
         saw_all: silence.SawAllOption = None,
         gold_weight: GoldWeight = gold_weights.AUTO,
         link_options: LinkOptions | None = None,
@@ -188,7 +199,7 @@ class VariationalBayes(Estimator):
 
     def set_params(self, **params: Any) -> Self:
         """Change constructor arguments by name."""
-        option_checks.refuse_renamed(params)
+        refuse_renamed(params)
         return super().set_params(**params)
 
     @property
@@ -205,19 +216,14 @@ class VariationalBayes(Estimator):
         The start may have been fitted to other responses: tasks and workers that it has not seen
         start as in a cold fit.
         """
-        option_checks.check(self)
+        check_options(self)
         inputs = self._read_inputs(responses, links, gold)
-        crowd = inputs.responses
-        if start is not None:
-            require_fitted(start)
-        warm: WarmStart | None = getattr(start, "_warm_start", None)  # None: of another kind
-        is_same = warm is not None and warm.is_for(crowd) and silence.are_alike(start, self)
-        same = warm if is_same else None
-        whole = lay_out(crowd) if same is None else same.tasks
+        same = self._end_on_same(inputs, start)
+        whole = lay_out(inputs.responses) if same is None else same.tasks
         self._keep_chosen_model(same, start)
         is_warm = start is not None
         fitted = self._fit_inputs(
-            inputs, whole, self._start_of_q(inputs, whole, start), is_warm=is_warm, same=same
+            inputs, whole, self._start_of_q(inputs, whole, start), same, is_warm
         )
         publishing.publish(self, fitted)
         self._warn_unsettled(self.tol)
@@ -235,23 +241,17 @@ class VariationalBayes(Estimator):
         )
 
     def _fit_inputs(
-        self,
-        inputs: Inputs,
-        whole: ByTask,
-        q: Floats | None,
-        *,
-        is_warm: bool,
-        same: WarmStart | None = None,
+        self, inputs: Inputs, whole: ByTask, q: Floats | None, end: WarmStart | None, is_warm: bool
     ) -> Fitted:
         """Fit from q, None: from the votes; keep where the fit ended.
 
-        `is_warm`: q is that of an earlier model, which ended at `same` if it saw these responses.
+        `is_warm`: q is that of an earlier model, which ended at `end` if it saw these responses.
         """
         patterns = Patterns(whole)
-        if same is None or same.has_patterns:
+        if end is None or end.has_patterns:
             patterns = patterns_of(inputs, whole, q)
         by_pattern = to_patterns(inputs, patterns)
-        problem, begin = self._begin(inputs, by_pattern, patterns, q, same)
+        problem, begin = self._begin(inputs, by_pattern, patterns, q, end)
         begin = begin._replace(is_warm=is_warm)
         is_alone = inputs.link_codes is None and inputs.gold_codes is None
         plain = stages.fit_plain(problem, begin, self._stopping, is_alone=is_alone)
@@ -266,17 +266,19 @@ class VariationalBayes(Estimator):
             is_warm=is_warm,
             is_given=not isinstance(self.init, str),
         )
-        self._warm_start = WarmStart(
-            inputs.responses,
-            whole,
-            Beliefs(*plain.beliefs),
-            patterns.to_tasks(found.run.q),
-            vb.added(problem, found.run.beliefs),
-            self.worker_model_,
-            patterns.pattern is not None,
-            plain.beliefs.logs,
-        )
-        return Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found)
+        fitted = Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found)
+        self._warm_start = publishing.end_of(fitted, plain.beliefs, whole, self.worker_model_)
+        return fitted
+
+    def _end_on_same(self, inputs: Inputs, start: Any) -> WarmStart | None:
+        """Return where a fitted model ended on the very same responses; None: it saw others."""
+        if start is None:
+            return None
+        require_fitted(start)
+        end: WarmStart | None = getattr(start, "_warm_start", None)
+        if end is None or not end.is_for(inputs.responses):
+            return None
+        return end if silence.are_alike(start, self) else None
 
     def _keep_chosen_model(self, same: WarmStart | None, start: Any) -> None:
         """Take over what an earlier fit of the very same responses chose or learnt of workers."""
@@ -341,7 +343,7 @@ class VariationalBayes(Estimator):
             *crowd_model(
                 PLAIN if self.worker_model_ == AUTO else self.worker_model_,
                 self.confusion_prior,
-                priors.class_prior(self.class_prior, crowd.n_classes),
+                dirichlet.class_prior(self.class_prior, crowd.n_classes),
                 crowd,
                 self.trust,
                 None if there is None else there.answers,

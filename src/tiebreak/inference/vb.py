@@ -13,7 +13,7 @@ import numpy as np
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import gold_weights, squarem
-from tiebreak.inference.class_prior import ClassPrior, to_classes, within_classes
+from tiebreak.inference.dirichlet import ClassPrior, to_classes, within_classes
 from tiebreak.inference.problem import Beliefs as Beliefs
 from tiebreak.inference.problem import LinkModel as LinkModel
 from tiebreak.inference.problem import LinkStep as LinkStep
@@ -22,11 +22,10 @@ from tiebreak.inference.problem import Problem as Problem
 from tiebreak.inference.problem import Run as Run
 from tiebreak.inference.problem import Stopping as Stopping
 from tiebreak.inference.squarem import Parameters, Sweep
-from tiebreak.inference.worker_models.around import KnownClasses
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
+from tiebreak.inference.worker_models import ConfusionMatrices
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import by_class as by_class
-from tiebreak.kernels.counting import majority as majority
+from tiebreak.kernels.arrays import majority as majority
 from tiebreak.kernels.layout import (
     FREE,
     KNOWN,
@@ -139,6 +138,8 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     if problem.n_states == problem.n_classes:
         role = roles(tasks.n_tasks, gold, None)
         return problem._replace(tasks=tasks._replace(role=role))
+    from tiebreak.inference.worker_models.around import KnownClasses
+
     n_codes = tasks.n_codes
     after = tasks.start[gold.task + 1]
     code = np.insert(tasks.code, after, n_codes + gold.label)

@@ -1,12 +1,24 @@
-"""What both backends and the layers above need of plain arrays."""
+"""What backends and the rooms above do with plain arrays: probabilities of scores, votes, threads.
+
+Votes are counted with NumPy, or by compiled loops where there are so many responses that these
+repay their loading. Threads are ours: they suit kernels that release Python's lock.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import lru_cache
+from threading import Lock
+
 import numpy as np
 
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
 
 FEW_CLASSES = 7  # from 8 on NumPy adds in another order
+LARGE = 5_000_000  # responses: below, NumPy counts them in no time
+TASKS_AT_ONCE = 1 << 20
 
 
 def entropy(q: Floats) -> float:
@@ -53,3 +65,78 @@ def _softmax_by_column(score: Floats, scale: Floats | None) -> Floats:
         total += each
     column /= total
     return np.ascontiguousarray(column.T)
+
+
+def count_codes(code: Codes, n_codes: int, large: int = LARGE) -> Offsets:
+    """Return how often each code occurs, (n_codes,); compiled where there are so many.
+
+    >>> count_codes(np.array([3, 1, 3]), 4).tolist()
+    [0, 1, 0, 2]
+    """
+    if len(code) < large:
+        return np.bincount(code, minlength=n_codes).astype(np.int64)
+    from tiebreak.kernels.compiled import votes
+
+    return votes.count_codes(code, n_codes)
+
+
+def majority(tasks: ByTask, n_classes: int, large: int = LARGE) -> Floats:
+    """Return vote shares, uniform where a task has no votes: [eq:majority]."""
+    if len(tasks.code) >= large and tasks.weight is None:
+        from tiebreak.kernels.compiled import votes
+
+        return votes.vote_shares(tasks.start, tasks.code, n_classes)
+    shares = np.empty((tasks.n_tasks, n_classes))
+    for low in range(0, tasks.n_tasks, TASKS_AT_ONCE):  # memory for some tasks, not for all
+        start = tasks.start[low : low + TASKS_AT_ONCE + 1]
+        task = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        cells = task * n_classes + tasks.code[start[0] : start[-1]] % n_classes
+        weight = None if tasks.weight is None else tasks.weight[start[0] : start[-1]]
+        votes_of = np.bincount(cells, weights=weight, minlength=(len(start) - 1) * n_classes)
+        shares[low : low + len(start) - 1] = votes_of.reshape(-1, n_classes)
+    totals = shares.sum(axis=1, keepdims=True)
+    shares[totals[:, 0] == 0.0] = 1.0 / n_classes
+    shares /= np.where(totals > 0.0, totals, 1.0)
+    return shares
+
+
+def default_threads() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def for_each(work: Callable[[int], None], n: int, n_threads: int) -> None:
+    """Call work(0), …, work(n - 1), on several threads where that can help.
+
+    The caller works too, and who is done takes what is next: waking a thread for each piece would
+    take longer than small pieces do. The lock keeps two threads from taking the same piece, also
+    where Python has no global lock.
+    """
+    lock = Lock()
+    pieces = iter(range(n))
+
+    def take() -> None:
+        while True:
+            with lock:
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            work(piece)
+
+    n_helpers = min(n_threads, n) - 1
+    helpers = [_pool(os.getpid(), n_threads - 1).submit(take) for _ in range(n_helpers)]
+    try:
+        take()
+    finally:
+        if helpers:
+            wait(helpers)
+    for helper in helpers:
+        helper.result()  # raises what was raised there
+
+
+@lru_cache(maxsize=4)
+def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
+    # Keyed by process: a forked child inherits the object but not its threads.
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="tiebreak")

@@ -32,7 +32,7 @@ def kernel(function: F) -> F:
     """Compile a function over ranges of arrays; it releases the lock, so threads may share it.
 
     `parallel=True` is left out on purpose: it aborts under two Python threads and breaks forked
-    children. Threads are ours (`threads.py`).
+    children. Threads are ours (`arrays.for_each`).
     """
     return _compile(function)
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tiebreak.link_graph.codes import LinkCodes
+from tiebreak.link_graph.closure import LinkCodes
 
 
 class ChainStep(NamedTuple):

@@ -9,15 +9,17 @@ import numpy as np
 from tiebreak.kernels.layout import Codes, Mask, Offsets
 from tiebreak.link_graph.chains import Chains
 from tiebreak.link_graph.closure import (
+    AnyCodes,
     Closure,
     Lists,
     between_groups,
     by_owner,
     components,
+    each_once,
     neighbours,
+    parity,
+    places_in,
 )
-from tiebreak.link_graph.codes import AnyCodes, each_once, places_in
-from tiebreak.link_graph.parity import parity
 from tiebreak.link_graph.search import Puzzle, Verdict, inside, restrict, smallest_core, solve
 
 STEPS_FOR_BLAME = 10_000

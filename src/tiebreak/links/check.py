@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from tiebreak import link_graph
 from tiebreak.errors import LinkError, OptionError, note
 from tiebreak.ids import Ids
-from tiebreak.link_graph import ChainStep, Implications, Known, LinkCodes
-from tiebreak.links.table import Links
-
-OnContradiction = Literal["error", "drop"]
-CONTRADICTIONS: tuple[OnContradiction, ...] = ("error", "drop")
+from tiebreak.link_graph import Implications, Known, LinkCodes
+from tiebreak.link_graph.chains import ChainStep
+from tiebreak.link_graph.colouring import feasibility
+from tiebreak.links.table import CONTRADICTIONS, Links, OnContradiction
 
 SIGNS = {True: "=", False: "≠"}
 SHOWN_ENDS = 4  # tasks shown at either end of a long chain
@@ -133,7 +132,7 @@ def _refuse_too_few_classes(given: _Given) -> None:
                 f"With 2 classes these links cannot all hold: {shown}{places}.{way_out}"
             )
         return
-    found = link_graph.feasibility(implied.closure, implied.n_classes, witness=False)
+    found = feasibility(implied.closure, implied.n_classes, witness=False)
     if found.blame is not None:
         raise LinkError(_no_classes(given, found.blame) + way_out)
 
@@ -162,9 +161,7 @@ def _refuse_known(given: _Given, known: Known, *, must_hold: bool) -> None:
         raise LinkError(_known_conflict(given, known, conflicts[0]) + way_out)
     if not must_hold or implied.n_classes == 2:  # with two classes nothing else can be wrong
         return
-    found = link_graph.feasibility(
-        implied.closure, implied.n_classes, known=known.group_class, witness=False
-    )
+    found = feasibility(implied.closure, implied.n_classes, known=known.group_class, witness=False)
     if found.blame is not None:
         raise LinkError(
             "The known labels leave no choice of classes that keeps apart what is "

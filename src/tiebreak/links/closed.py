@@ -9,7 +9,8 @@ import numpy as np
 
 from tiebreak import link_graph
 from tiebreak.ids import Ids
-from tiebreak.link_graph import Chains, Closure, LinkCodes
+from tiebreak.link_graph import Closure, LinkCodes
+from tiebreak.link_graph.chains import Chains
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,24 +17,30 @@ from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links.columns import (
+    Said,
+    Sampling,
     as_must,
     as_said,
     as_weights,
     check_lengths,
+    duplicates,
     encode_ends,
     encode_sources,
+    guess,
     is_boolean,
     recode_sources,
     show_sources,
     show_weights,
 )
-from tiebreak.links.sampling import Said, Sampling, duplicates, guess
-from tiebreak.source import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source
 
 if TYPE_CHECKING:
     from tiebreak.links.closed import ClosedLinks
 
 SHOWN = 10  # rows
+
+OnContradiction = Literal["error", "drop"]  # of cannot-links that must-links contradict: `check`
+CONTRADICTIONS: tuple[OnContradiction, ...] = ("error", "drop")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +50,7 @@ class Links:
     tasks[i] names task i, in order of first appearance. A link without `weight` (nan, or None for
     all) is hard: it holds. A weight > 0 is the log-odds that the link is right. `who` says where a
     link comes from, in codes of `sources`. `row` is the row of the source each came from.
-    `duplicate` says which must-links join copies of one task (`sampling.py`); None: none does.
+    `duplicate` says which must-links join copies of one task (`columns.py`); None: none does.
 
     >>> Links.from_pairs(must=[("a", "b")], cannot=[("b", "c")])
     Links(1 must, 1 cannot, 3 tasks)

@@ -36,34 +36,25 @@ def show(room: Room, visitor: Visitor, screen: Screen) -> Markup:
         "section",
         _standing(room, screen),
         body,
-        changed(since) if screen.has_new else tag("p", id="changed", class_="note"),
+        will_change(since) if screen.has_new else tag("p", id="changed", class_="note"),
         id="ask",
         aria_labelledby="asked",
     )
 
 
-def changed(since: int, n_changed: int | None = None) -> Markup:
-    """Return what the last answers changed, or a place that asks for it once there is a fit."""
-    if n_changed is not None:
-        return tag("p", f"{counted(n_changed, 'label')} changed.", id="changed", class_="note")
+def changed(n_changed: int) -> Markup:
+    """Return what the last answers changed."""
+    return tag("p", f"{counted(n_changed, 'label')} changed.", id="changed", class_="note")
+
+
+def will_change(since: int, poll: str = POLL) -> Markup:
+    """Return a place that asks what the last answers changed, once there is a fit."""
     return tag(
         "p",
         id="changed",
         class_="note",
         hx_get=f"/changed?since={since}",
-        hx_trigger=POLL,
-        hx_swap="outerHTML",
-    )
-
-
-def still_waiting(since: int) -> Markup:
-    """Return the place again: the fit goes on."""
-    return tag(
-        "p",
-        id="changed",
-        class_="note",
-        hx_get=f"/changed?since={since}",
-        hx_trigger=SLOW_POLL,
+        hx_trigger=poll,
         hx_swap="outerHTML",
     )
 
@@ -175,7 +166,11 @@ def _one(
     room: Room, visitor: Visitor, action: str, words: str, key: str, *content: Child
 ) -> Markup:
     """Return a form of one button."""
-    button = tag(
+    return layout.form(room.tokens, visitor, action, *content, _plain_button(words, key), into=INTO)
+
+
+def _plain_button(words: str, key: str) -> Markup:
+    return tag(
         "button",
         f"{words} ",
         tag("kbd", key.upper(), aria_hidden="true"),
@@ -184,24 +179,15 @@ def _one(
         class_="plain",
         aria_keyshortcuts=key.upper(),
     )
-    return layout.form(room.tokens, visitor, action, *content, button, into=INTO)
 
 
 def _why_button(room: Room, question: Question) -> Markup:
     """Return what shows votes and probabilities: on request only, so that they do not sway."""
-    words = "Why this pair? " if question.kind == "same" else "Why this task? "
+    words = "Why this pair?" if question.kind == "same" else "Why this task?"
     return tag(
         "form",
         tag("input", type="hidden", name="question", value=room.sign(question)),
-        tag(
-            "button",
-            words,
-            tag("kbd", "V", aria_hidden="true"),
-            type="submit",
-            data_key="v",
-            class_="plain",
-            aria_keyshortcuts="V",
-        ),
+        _plain_button(words, "v"),
         tag("span", in_words(question.gain), class_="note") if question.gain > 0 else None,
         method="get",
         action="/why",
@@ -232,7 +218,6 @@ def _few(names: list[str]) -> str:
 
 def _contradiction(room: Room, visitor: Visitor, found: Contradiction) -> Markup:
     """Show why answers cannot all be true, and the three ways out."""
-    keep = tag("input", type="hidden", name="answer", value=found.answer)
     earlier = [
         each for each in found.earlier[:EARLIER] if visitor.is_lead or each.who == visitor.who
     ]
@@ -255,7 +240,7 @@ def _contradiction(room: Room, visitor: Visitor, found: Contradiction) -> Markup
                 *ways,
                 tag(
                     "li",
-                    _one(room, visitor, "/keep", "Keep all", "k", keep),
+                    _way(room, visitor, "/keep", "Keep all", "k", found.answer),
                     tag("span", "answers count as fallible then", class_="note"),
                 ),
                 class_="ways",

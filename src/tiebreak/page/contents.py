@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from tiebreak.ask.job import Job
+from tiebreak.ask.job import Job, by_code
 from tiebreak.errors import InputError, note
-from tiebreak.ids import MISSING
 from tiebreak.markup import Markup, join, tag
 from tiebreak.wording import counted
 
@@ -55,7 +54,8 @@ class Contents(NamedTuple):
         allows_remote: bool = False,
     ) -> Contents:
         """Take what a table of contents has; refuse files without a folder to find them in."""
-        columns = {name: _by_code(values, job) for name, values in found.items()}
+        tasks = job.responses.tasks
+        columns = {name: by_code(values, tasks)[0] for name, values in found.items()}
         root = None if media is None else Path(media).resolve()
         if root is not None and not root.is_dir():
             raise InputError(f"{media} is not a folder. --media names one with images or sounds.")
@@ -165,9 +165,3 @@ def _shortened(text: str) -> str:
 
 def _is_remote(name: str) -> bool:
     return bool(urlsplit(name).scheme) or name.startswith("//")
-
-
-def _by_code(values: Mapping[Hashable, str], job: Job) -> dict[int, str]:
-    codes = job.responses.tasks.codes(list(values)).tolist()
-    pairs = zip(codes, values.values(), strict=True)
-    return {code: value for code, value in pairs if code != MISSING}

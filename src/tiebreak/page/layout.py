@@ -64,16 +64,14 @@ def form(
 ) -> Markup:
     """Return a form that posts; with script its answer goes into one element, else it is a page."""
     csrf = tag("input", type="hidden", name="csrf", value=tokens.csrf(visitor))
-    with_script = {} if into is None else {"hx_post": action, "hx_target": into}
-    return tag(
-        "form",
-        csrf,
-        *content,
-        method="post",
-        action=action,
-        **({**with_script, "hx_swap": "outerHTML"} if into else {}),
-        **attributes,
-    )
+    if into is not None:
+        attributes = {
+            "hx_post": action,
+            "hx_target": into,
+            "hx_swap": "outerHTML",
+            **attributes,
+        }
+    return tag("form", csrf, *content, method="post", action=action, **attributes)
 
 
 def say(words: str) -> Markup:

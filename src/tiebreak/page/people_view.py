@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tiebreak.charts import number, percent, table
-from tiebreak.markup import Markup, clip, join, tag
+from tiebreak.markup import Markup, clip, join, section, tag
 from tiebreak.page import layout
 from tiebreak.page.room import Room
 from tiebreak.page.tokens import MOST_NAME, Visitor
@@ -21,20 +21,14 @@ def show(
     return join(
         [
             tag("h1", "People"),
-            tag(
-                "section",
-                tag("h2", "Who answers", id="who"),
-                _table(people),
-                aria_labelledby="who",
-            ),
-            tag(
-                "section",
-                tag("h2", "Invite", id="invite"),
+            section("Who answers", "who", _table(people)),
+            section(
+                "Invite",
+                "invite",
                 tag("p", "Whoever opens this address gives a name and answers questions:"),
                 _address(f"{base}/join?invitation={room.tokens.invitation(None)}", "anybody"),
                 _form(room, visitor),
                 None if invited is None else _personal(*invited),
-                aria_labelledby="invite",
             ),
         ]
     )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tiebreak.ask import Answer, Contradiction, Desk, Progress, Question, Session, Vote
 from tiebreak.ask.log import BY_HAND
+from tiebreak.ask.results import choices_for
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import Floats
 from tiebreak.page.contents import Contents
@@ -154,12 +155,10 @@ class Room:
 
     def sign(self, question: Question) -> str:
         """Return a question as a form carries it: it can be answered after a restart, too."""
-        record = self.desk.record
-        _, left, right = record.subject(question)
-        if question.kind == "same":
-            job = self.desk.job
-            left = job.key[job.code_of(question.left)]
-            right = job.key[job.code_of(question.right)]
+        _, left, right = self.desk.record.subject(question)
+        if question.kind == "same":  # as they are shown, which a subject does not tell
+            left = self.desk.job.key_of(question.left)
+            right = self.desk.job.key_of(question.right)
         return self.tokens.signed("question", [question.kind, left, right, question.token])
 
     def _question(self, signed: str) -> Question:
@@ -170,13 +169,12 @@ class Room:
         job = self.desk.job
         if left not in job.code or (kind == "same" and right not in job.code):
             raise OptionError("This question is about another job. Load the page again.")
-        choices = {"same": ("same", "different"), "is": ("yes", "no")}
         return Question(
             job.name(left),
             job.name(right) if kind == "same" else None,
             kind=kind,
             label=job.class_name(right) if kind == "is" else None,
-            choices=choices.get(kind, tuple(job.responses.classes)),
+            choices=choices_for(kind, job.responses.classes),
             token=token,
         )
 

@@ -222,9 +222,9 @@ class Pages:
         since = whole(request.query_params.get("since", "0"))
         history = self._room.desk.fits.history
         if len(history) <= since:
-            return HTMLResponse(ask_view.still_waiting(since))
+            return HTMLResponse(ask_view.will_change(since, ask_view.SLOW_POLL))
         n_changed = sum(point.n_changed for point in history[since:])
-        part = ask_view.changed(since, n_changed)
+        part = ask_view.changed(n_changed)
         return HTMLResponse(join([part, layout.say(f"{n_changed:,} labels changed.")]))
 
     async def media(self, request: Request, visitor: Visitor) -> Response:

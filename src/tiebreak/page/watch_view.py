@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from urllib.parse import urlencode
 
 from tiebreak import charts
 from tiebreak.ask import Answer
 from tiebreak.charts import number, percent
-from tiebreak.markup import Markup, clip, join, tag
+from tiebreak.markup import Markup, clip, join, section, tag
 from tiebreak.page import layout
 from tiebreak.page.room import Room
 from tiebreak.page.tokens import Visitor
@@ -51,12 +52,11 @@ def progress(outlook: Outlook, *, follows: bool) -> Markup:
     return tag(
         "div",
         _standing(outlook),
-        tag(
-            "section",
-            tag("h2", "How it goes", id="how"),
+        section(
+            "How it goes",
+            "how",
             _curve(outlook),
             tag("p", tag("a", words, href="/watch" if follows else "/watch?follow=1")),
-            aria_labelledby="how",
         ),
         **(renewing if follows else {}),
     )
@@ -65,15 +65,14 @@ def progress(outlook: Outlook, *, follows: bool) -> Markup:
 def tasks(room: Room, visitor: Visitor, listing: Listing, wanted: Wanted) -> Markup:
     """Return the list of tasks, with what it can be searched by."""
     found = f"{counted(listing.n_found, 'task')}, those in most doubt first."
-    return tag(
-        "section",
-        tag("h2", "Tasks", id="tasks-title"),
+    return section(
+        "Tasks",
+        "tasks-title",
         _filter(room, wanted),
         tag("p", found, role="status"),
         tag("ul", *(_task(room, visitor, each) for each in listing.rows), class_="tasks"),
         _pages(room, listing, wanted),
         id="tasks",
-        aria_labelledby="tasks-title",
     )
 
 
@@ -123,12 +122,7 @@ def _target_in_words(outlook: Outlook) -> str:
 
 
 def _filter(room: Room, wanted: Wanted) -> Markup:
-    classes = list(room.desk.job.responses.classes)[:MOST_OPTIONS]
-    options = [tag("option", "any class", value="")]
-    options += [
-        tag("option", clip(name, 60), value=place, selected=name == wanted.label)
-        for place, name in enumerate(classes)
-    ]
+    options = [tag("option", "any class", value=""), *_class_options(room, wanted.label)]
     fields = [
         _field("Search", tag("input", type="search", name="words", value=wanted.words)),
         _field("Class", tag("select", *options, name="label")),
@@ -148,6 +142,14 @@ def _filter(room: Room, wanted: Wanted) -> Markup:
         class_="filter",
         role="search",
     )
+
+
+def _class_options(room: Room, chosen: Hashable | None) -> list[Markup]:
+    classes = list(room.desk.job.responses.classes)[:MOST_OPTIONS]
+    return [
+        tag("option", clip(name, 60), value=place, selected=name == chosen)
+        for place, name in enumerate(classes)
+    ]
 
 
 def _field(words: str, control: Markup) -> Markup:
@@ -176,11 +178,7 @@ def _task(room: Room, visitor: Visitor, doubt: Doubt) -> Markup:
 
 
 def _set_form(room: Room, visitor: Visitor, doubt: Doubt, name: str) -> Markup:
-    classes = list(room.desk.job.responses.classes)[:MOST_OPTIONS]
-    options = [
-        tag("option", clip(each, 60), value=place, selected=each == doubt.label)
-        for place, each in enumerate(classes)
-    ]
+    options = _class_options(room, doubt.label)
     return layout.form(
         room.tokens,
         visitor,
@@ -232,13 +230,12 @@ def _set_by_hand(room: Room, visitor: Visitor, answers: list[Answer]) -> Markup:
         for each in answers[:50]
     ]
     more = f"The last 50 of {len(answers):,}." if len(answers) > 50 else None
-    return tag(
-        "section",
-        tag("h2", "Labels set by hand", id="by-hand"),
+    return section(
+        "Labels set by hand",
+        "by-hand",
         tag("p", "They count as known, whatever people answered."),
         tag("ul", *rows, class_="ways") if rows else tag("p", "None yet.", class_="note"),
         None if more is None else tag("p", more, class_="note"),
-        aria_labelledby="by-hand",
     )
 
 
@@ -254,9 +251,9 @@ def _downloads() -> Markup:
         for name, what in DOWNLOADS
     ]
     command = "tiebreak fuse responses.csv --links links.csv --gold known.csv --gold-weight 1"
-    return tag(
-        "section",
-        tag("h2", "Download", id="download"),
+    return section(
+        "Download",
+        "download",
         tag("ul", *rows, class_="ways"),
         tag(
             "p",
@@ -265,5 +262,4 @@ def _downloads() -> Markup:
             ", as long as one person answers and each class has a known label.",
             class_="note",
         ),
-        aria_labelledby="download",
     )

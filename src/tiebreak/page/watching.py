@@ -31,7 +31,6 @@ class Outlook(NamedTuple):
     questions_left: float | None  # until it is, or the budget is used up, as it looks now
     per_hour: float  # answers an hour, by those of the last hour
     n_changed: int  # labels, by the last fit
-    is_soft: bool
 
     @property
     def hours_left(self) -> float | None:
@@ -85,7 +84,6 @@ class PersonSummary(NamedTuple):
 
 def outlook(desk: Desk) -> Outlook:
     """Return where a session stands and how it goes on; hold `desk.lock`."""
-    fit = desk.last_fit()
     progress = desk.progress()
     points = list(desk.fits.history)
     allowed = None if desk.target is None else (1.0 - desk.target) * progress.n_tasks
@@ -97,14 +95,13 @@ def outlook(desk: Desk) -> Outlook:
         left = of_budget if left is None else min(left, of_budget)
     return Outlook(
         _thinned(points),
-        fit.wrong,
+        progress.wrong,
         progress.n_tasks,
         progress.asked,
         allowed,
         left,
         pace(desk.record.log.answers.values()),
         points[-1].n_changed if points else 0,
-        progress.is_soft,
     )
 
 

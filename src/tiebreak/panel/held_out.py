@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,8 @@ def blind(model: Any) -> Any:
     if model.gold_ is None or not len(model.gold_):
         return model
     if isinstance(model, LogOpinionPool):
-        known = model.get_params()
-        same = {"dependence": known["dependence"]} if "dependence" in known else {}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return VariationalBayes(**same).fit(model.responses_, **_links(model))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the caller has seen the notes of this very fit
-        return _again(model).fit(model.responses_, **_links(model))
+        return fit_again(model, unfitted=VariationalBayes(dependence=model.dependence))
+    return fit_again(model)
 
 
 def held_out(model: Any, task: Codes, seed: int = 0) -> Floats:
@@ -52,20 +45,9 @@ def held_out(model: Any, task: Codes, seed: int = 0) -> Floats:
         if not wanted.any():
             continue
         rest = _part(gold, np.flatnonzero(fold != each))
-        if rest is None:
-            out[wanted] = blind(model).probabilities_[task[wanted]]
-            continue
-        fitted = fit_again(model, rest)
+        fitted = blind(model) if rest is None else fit_again(model, rest)
         out[wanted] = fitted.probabilities_[task[wanted]]
     return out
-
-
-def _again(model: Any) -> Any:
-    return type(model)(**model.get_params())
-
-
-def _links(model: Any) -> dict[str, Any]:
-    return {} if model.links_ is None else {"links": model.links_}
 
 
 def _part(gold: Gold, rows: npt.NDArray[Any]) -> Gold | None:

@@ -63,9 +63,7 @@ def _loss(
     theta = STRENGTH * np.maximum(confusion, FLOOR) + counts
     theta /= theta.sum(axis=2, keepdims=True)
     shares = STRENGTH * prior + one_hot.sum(axis=0)
-    held = table._replace(
-        share=table.share[rest], weight=table.weight[rest], truth=table.truth[rest]
-    )
+    held = table.rows(rest)
     scores = Scores(
         log_terms(held, theta),
         held.weight,

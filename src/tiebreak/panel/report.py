@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import beta
+from scipy.stats import beta, norm
 
 from tiebreak import files
 from tiebreak.errors import OptionError, note
+from tiebreak.frames import as_plain
 from tiebreak.inference.estimator import require_fitted
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.panel.held_out import blind, held_out
@@ -30,6 +31,7 @@ from tiebreak.panel.table import GoldTable, gold_table, known_codes, log_terms
 from tiebreak.responses import Responses
 
 N_DRAWS = 4000  # of the Bayesian bootstrap
+MOST_DRAWN = 1000  # known tasks: of more, the mean is as good as normal
 LEVEL = 0.95
 FEW_GOLD = 20  # below it, figures are said to be rough
 
@@ -85,8 +87,6 @@ class PanelReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, text and lists; None where a number is not known."""
-        from tiebreak.panel.text import as_plain
-
         return dict(as_plain(self))
 
 
@@ -131,11 +131,7 @@ def report(
     preferences: tuple[SelfPreference, ...] = ()
     if systems is not None:
         preferences = preferences_of(responses, systems, accepts, random_state)
-    task, label = (
-        (np.empty(0, np.int32),) * 2
-        if gold is None
-        else known_codes(gold, model.tasks_, model.classes_)
-    )
+    task, label = known_codes(gold, model.tasks_, model.classes_)
     if not len(task):
         return _without_gold(model, preferences, n_to_label, random_state)
     table = gold_table(responses, task, label, random_state)
@@ -147,18 +143,15 @@ def report(
     dependence = float(np.clip(shared.correlation, 0.05, 1.0))
     scores = scores_of(table, log_terms(table, confusion), prior, dependence)
     priced = None if prices is None else _prices(prices, responses)
+    unanimous_wrong, n_unanimous = _unanimous(table, responses)
     found = PanelReport(
         responses.n_tasks,
         len(table.task),
         _judges(table, responses),
         shared,
-        None,
-        (),
-        None,
-        None,
-        None,
-        preferences,
-        *_unanimous(table, responses),
+        self_preference=preferences,
+        unanimous_wrong=unanimous_wrong,
+        n_unanimous=n_unanimous,
         workers=tuple(responses.workers),
     )
     if _has_one_class(table):
@@ -243,13 +236,13 @@ def _judge(responses: Responses, j: int, n: Floats | Codes, right: Floats) -> Ju
     )
 
 
-def interval_of_share(right: float, n: float, level: float = LEVEL) -> tuple[float, float]:
+def interval_of_share(right: float, n: float) -> tuple[float, float]:
     """Return the interval of a share after `right` of n, by Jeffreys' prior.
 
     >>> [round(x, 2) for x in interval_of_share(45, 50)]
     [0.79, 0.96]
     """
-    tail = (1.0 - level) / 2.0
+    tail = (1.0 - LEVEL) / 2.0
     low = float(beta.ppf(tail, right + 0.5, n - right + 0.5)) if right > 0.0 else 0.0
     high = float(beta.ppf(1.0 - tail, right + 0.5, n - right + 0.5)) if right < n else 1.0
     return low, high
@@ -260,15 +253,12 @@ def _versus(table: GoldTable, q: Floats, seed: int) -> Versus:
     right = (q.argmax(axis=1) == table.truth).astype(np.float64)
     best_right = _picked(table)
     rng = np.random.default_rng(seed)
-    draws = rng.dirichlet(np.ones(len(right)), N_DRAWS) if len(right) <= 1000 else None
     change = right - best_right
-    if draws is None:
+    if len(change) > MOST_DRAWN:
         error = float(change.std() / np.sqrt(len(change)))
-        from scipy.stats import norm
-
         better = float(norm.sf(0.0, change.mean(), max(error, 1e-12)))
     else:
-        mean = draws @ change
+        mean = rng.dirichlet(np.ones(len(change)), N_DRAWS) @ change
         better = float((mean > 0.0).mean() + 0.5 * (mean == 0.0).mean())
     n = table.there.sum(axis=0)
     accuracy = 1.0 - np.nansum(table.error, axis=0) / np.maximum(n, 1)

@@ -7,14 +7,14 @@ worth n / (1 + (n − 1) φ) who err apart, [eq:effective-judges].
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.stats import t as student
 
+from tiebreak.error_dependence import effective
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.panel.table import GoldTable
 
@@ -58,15 +58,6 @@ def shared_errors(table: GoldTable, n_judges: float | None = None) -> SharedErro
         pairs,
         _clusters(pairs, phi),
     )
-
-
-def effective(n: float, phi: float) -> float:
-    """Return n / (1 + (n − 1) φ), not more than n.
-
-    >>> round(effective(9, 0.4), 2)
-    2.14
-    """
-    return float(n / (1.0 + max(n - 1.0, 0.0) * max(phi, 0.0)))
 
 
 def residuals(table: GoldTable) -> Floats:
@@ -115,35 +106,18 @@ def _interval(table: GoldTable, phi: float) -> tuple[float, float]:
     n = len(table.task)
     if n < 3:
         return -1.0, 1.0
-    groups = [np.flatnonzero(part) for part in _leave_out(n)]
+    m = min(n, MOST_GROUPS)
+    group = np.random.default_rng(0).permutation(n) % m
     left = []
-    for out in groups:
-        kept = np.setdiff1d(np.arange(n), out)
-        agree, spread = _by_task(_rows(table, kept))
+    for out in range(m):
+        agree, spread = _by_task(table.rows(np.flatnonzero(group != out)))
         left.append(_ratio(agree.sum(), spread.sum()))
-    m = len(groups)
     z = np.arctanh(np.clip(left, -0.999, 0.999))
     error = float(np.sqrt((m - 1.0) / m * np.square(z - z.mean()).sum()))
     error = max(error, 1.0 / np.sqrt(n * max(table.there.sum(axis=1).mean() - 1.0, 1.0)))
     reach = float(student.ppf((1.0 + LEVEL) / 2.0, m - 1)) * error
     centre = float(np.arctanh(np.clip(phi, -0.999, 0.999)))
     return float(np.tanh(centre - reach)), float(np.tanh(centre + reach))
-
-
-def _leave_out(n: int) -> list[np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    m = min(n, MOST_GROUPS)
-    group = np.random.default_rng(0).permutation(n) % m
-    return [group == g for g in range(m)]
-
-
-def _rows(table: GoldTable, rows: npt.NDArray[Any]) -> GoldTable:
-    return table._replace(
-        task=table.task[rows],
-        truth=table.truth[rows],
-        share=table.share[rows],
-        weight=table.weight[rows],
-        error=table.error[rows],
-    )
 
 
 def _pairs(table: GoldTable, phi: float) -> Floats:

@@ -139,7 +139,7 @@ def smallest(
     for each in range(N_FOLDS):
         path = _path(scores, np.flatnonzero(fold != each), longest, divisor)
         for size in range(1, longest + 1):
-            some = _mask(path[:size], n_judges)
+            some = np.isin(np.arange(n_judges), path[:size])
             loss[fold == each, size - 1] = scores.losses(some)[fold == each]
     whole = scores.losses(np.ones(n_judges, dtype=bool))
     change = loss - whole[:, None]
@@ -158,12 +158,6 @@ def smallest(
         None if prices is None else float(prices[members].sum()),
         None if prices is None else float(prices.sum()),
     )
-
-
-def _mask(members: list[int], n: int) -> Mask:
-    mask = np.zeros(n, dtype=bool)
-    mask[members] = True
-    return mask
 
 
 def _path(scores: Scores, rows: Rows, longest: int, prices: Floats | None) -> list[int]:

@@ -37,9 +37,21 @@ class GoldTable(NamedTuple):
         """Who answered what, (n, J)."""
         return self.weight > 0.0
 
+    def rows(self, at: Offsets) -> GoldTable:
+        """Return the table of some of the tasks."""
+        return self._replace(
+            task=self.task[at],
+            truth=self.truth[at],
+            share=self.share[at],
+            weight=self.weight[at],
+            error=self.error[at],
+        )
+
 
 def known_codes(gold: Any, tasks: Ids, classes: Ids) -> tuple[Codes, Codes]:
     """Return the tasks and classes of gold in codes; a class that no judge knows is K."""
+    if gold is None:
+        return np.empty(0, np.int32), np.empty(0, np.int32)
     known = files.read_gold(gold)
     task = tasks.codes(known.tasks)
     away = int(np.count_nonzero(task == MISSING))
@@ -81,7 +93,7 @@ def gold_table(responses: Responses, task: Codes, label: Codes, seed: int = 0) -
     return GoldTable(task, truth, share, weight, error, responses.workers, responses.classes)
 
 
-def responses_on(responses: Responses, task: Codes) -> tuple[Offsets, Offsets]:
+def responses_on(responses: Responses, task: Codes | Offsets) -> tuple[Offsets, Offsets]:
     """Return the places of the responses to some tasks, and which of these tasks each is of."""
     first = responses.start[task]
     n_each = responses.start[task + 1] - first

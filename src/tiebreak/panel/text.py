@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tiebreak.wording import counted, first_few
+from tiebreak.wording import aligned, counted, first_few
 
 if TYPE_CHECKING:
     from tiebreak.panel.report import PanelReport
@@ -20,30 +18,19 @@ SURE = 0.9  # a sentence says yes or no from this probability on
 
 def as_text(report: PanelReport) -> str:
     """Put the report into lines."""
-    return "\n".join(line for part in _sections(report) for line in part)
-
-
-def _sections(report: PanelReport) -> Iterator[list[str]]:
-    if not report.n_known:
-        yield _no_gold(report)
-    yield _judges(report)
-    if report.shared is not None:
-        yield _shared(report)
-        yield _versus(report)
-        yield _smaller(report)
-        yield _gold(report)
-    if report.self_preference:
-        yield _preferences(report)
+    first = [] if report.n_known else _no_gold(report)
+    return "\n".join([*first, *_judges(report), *_findings(report)])
 
 
 def sentences(report: PanelReport) -> list[str]:
     """Return what the report says beside its table of judges, a sentence or two each."""
-    lines = [[" ".join(map(str.strip, _no_gold(report)))]] if not report.n_known else []
-    if report.shared is not None:
-        lines += [_shared(report), _versus(report), _smaller(report), _gold(report)]
-    if report.self_preference:
-        lines.append(_preferences(report))
-    return [line for part in lines for line in part if line]
+    first = [] if report.n_known else [" ".join(map(str.strip, _no_gold(report)))]
+    return [line for line in (*first, *_findings(report)) if line]
+
+
+def _findings(report: PanelReport) -> list[str]:
+    parts = (_shared, _versus, _smaller, _gold, _preferences)
+    return [line for part in parts for line in part(report)]
 
 
 def _no_gold(report: PanelReport) -> list[str]:
@@ -75,18 +62,9 @@ def _judges(report: PanelReport) -> list[str]:
         if any(value is not None and value == value for value in values):
             head.append(title)
             columns.append([v or "–" if name == "group" else _number(v) for v in values])
-    widths = [max(map(len, [title, *cells])) for title, cells in zip(head, columns, strict=True)]
-    rows = [head, *map(list, zip(*columns, strict=True))]
-    lines = [
-        "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(_zip(r, widths)))
-        for r in rows
-    ]
+    lines = aligned([head, *zip(*columns, strict=True)], to_right=True)
     more = len(report.judges) - len(judges)
-    return [line.rstrip() for line in lines] + ([f"… and {more:,} more"] if more > 0 else [])
-
-
-def _zip(cells: list[str], widths: list[int]) -> list[tuple[str, int]]:
-    return list(zip(cells, widths, strict=True))
+    return [*lines, f"… and {more:,} more"] if more > 0 else lines
 
 
 def _shared(report: PanelReport) -> list[str]:
@@ -191,19 +169,3 @@ def _preferences(report: PanelReport) -> list[str]:
 
 def _number(value: float) -> str:
     return "–" if value != value else f"{value:.2f}".replace("0.", ".", 1) if value < 1 else "1.00"
-
-
-def as_plain(value: Any) -> Any:
-    """Turn named tuples, dataclasses and arrays into what JSON knows; nan becomes None."""
-    if hasattr(value, "_asdict"):
-        return {name: as_plain(each) for name, each in value._asdict().items()}
-    if hasattr(value, "__dataclass_fields__"):
-        names = value.__dataclass_fields__
-        return {name: as_plain(getattr(value, name)) for name in names}
-    if hasattr(value, "tolist"):
-        return as_plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [as_plain(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -30,7 +30,6 @@ class WorkerAccuracy(NamedTuple):
     low: Floats
     high: Floats
     n_responses: npt.NDArray[np.int64]
-    by_chance: Floats  # how often answers that ignore the task would be right
     verdict: tuple[str, ...]
 
 
@@ -62,10 +61,10 @@ def worker_accuracy(model: Any) -> WorkerAccuracy:
         low = table.accuracy_low
         high = table.accuracy_high
     n_responses = counts.sum(axis=1).astype(np.int64)
-    answers = np.einsum("k,wkl->wl", prior, model.confusion_)
-    by_chance = answers @ prior
+    # How often answers that ignore the task would be right.
+    by_chance = np.einsum("k,wkl->wl", prior, model.confusion_) @ prior
     verdict = _verdicts(mean, low, high, by_chance, n_responses)
-    return WorkerAccuracy(mean, low, high, n_responses, by_chance, verdict)
+    return WorkerAccuracy(mean, low, high, n_responses, verdict)
 
 
 def _has_table(model: Any) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tiebreak import files
 from tiebreak.errors import InputError, OptionError, note
+from tiebreak.frames import as_plain
 from tiebreak.inference.estimator import require_fitted
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.panel.held_out import blind
@@ -81,8 +82,6 @@ class RateTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Return lists of plain values, None where a number is not known."""
-        from tiebreak.panel.text import as_plain
-
         return {
             "level": self.level,
             "rates": as_plain(self.rates),
@@ -141,12 +140,9 @@ def estimate(
     require_fitted(model)
     if not 0.0 < level < 1.0:
         raise OptionError(f"level must be between 0 and 1; got {level}.")
-    gold = model.gold_ if gold is None else gold
     unseen = blind(model)
-    task = np.empty(0, np.int32)
-    truth = task
-    if gold is not None:
-        task, truth = known_codes(gold, unseen.tasks_, unseen.classes_)
+    known = model.gold_ if gold is None else gold
+    task, truth = known_codes(known, unseen.tasks_, unseen.classes_)
     setting = _Setting(
         np.asarray(unseen.probabilities_),
         np.asarray(unseen.labels_.label),
@@ -256,16 +252,11 @@ def _members(systems: Any, tasks: Any) -> dict[str, Mask]:
     away = int(np.count_nonzero(code < 0))
     if away:
         note(f"{away:,} tasks of systems are not among the responses; they are left out.")
-    names = list(by_task.values())
-    for name in sorted(set(names)):
-        rows = [c for c, own in zip(code.tolist(), names, strict=True) if own == name and c >= 0]
-        if not rows:
-            continue
+    names = np.array(list(by_task.values()), dtype=object)
+    for name in sorted(set(names[code >= 0])):
         if name == ALL:
             raise InputError(f"A system cannot be called {ALL!r}, which stands for all tasks.")
-        mask = np.zeros(len(tasks), dtype=bool)
-        mask[rows] = True
-        everything[name] = mask
+        everything[name] = np.isin(np.arange(len(tasks)), code[names == name])
     return everything
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tiebreak.wording import aligned
+
 if TYPE_CHECKING:
-    from tiebreak.rates.estimate import RateTable
+    from tiebreak.rates.estimate import Difference, Rate, RateTable
 
 MAX_CLASSES = 10  # shown, the most frequent first; to_dict has all
 ORDER = ("ppi", "posterior", "rogan-gladen", "gold", "judges")
@@ -26,7 +28,7 @@ def as_text(rates: RateTable) -> str:
             first = found[system, label, "judges"]
             cells = [_cell(found.get((system, label, method))) for method in methods]
             rows.append([system, str(label), f"{first.n_tasks:,}", f"{first.n_known:,}", *cells])
-    lines = _aligned(rows)
+    lines = aligned(rows)
     hidden = len(labels) - MAX_CLASSES
     if hidden > 0:
         lines.append(f"… and {hidden:,} more classes")
@@ -36,30 +38,19 @@ def as_text(rates: RateTable) -> str:
         lines.append("")
         table = [["difference", "class", "ppi"]]
         table += [[f"{d.left} − {d.right}", str(d.label), _signed(d)] for d in steps]
-        lines += _aligned(table)
+        lines += aligned(table)
     if "ppi" in methods:
         lines.append(f"Intervals of {rates.level:.0%}; quote ppi.")
     return "\n".join(lines)
 
 
-def _cell(rate: object) -> str:
-    value = getattr(rate, "rate", None)
-    low = getattr(rate, "low", float("nan"))
-    if rate is None or value is None:
+def _cell(rate: Rate | None) -> str:
+    if rate is None:
         return "–"
-    if low != low:
-        return f"{value:.3f}"
-    return f"{value:.3f} ({low:.3f} to {getattr(rate, 'high', low):.3f})"
+    if rate.low != rate.low:
+        return f"{rate.rate:.3f}"
+    return f"{rate.rate:.3f} ({rate.low:.3f} to {rate.high:.3f})"
 
 
-def _signed(each: object) -> str:
-    value = getattr(each, "difference", 0.0)
-    return f"{value:+.3f} ({getattr(each, 'low', 0.0):+.3f} to {getattr(each, 'high', 0.0):+.3f})"
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+def _signed(each: Difference) -> str:
+    return f"{each.difference:+.3f} ({each.low:+.3f} to {each.high:+.3f})"

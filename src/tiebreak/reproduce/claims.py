@@ -18,6 +18,8 @@ SMALL = 0.02
 MANY = 0.02
 PLAIN = ("mv", "ds", "vb")
 
+Judged = list[tuple[str, Estimate, bool | None]]  # what was compared, what came out, does it hold
+WORDS = {True: "holds", False: "fails", None: "too few runs"}
 RULES = {
     "above": "the mean paired difference over the upper half of N_C is positive, and its 95 % "
     "interval excludes 0",
@@ -52,7 +54,7 @@ class Claim(NamedTuple):
 
     text: str
     rule: str
-    judge: Callable[[Measured], list[tuple[str, Estimate, bool | None]]]
+    judge: Callable[[Measured], Judged]
     concerns: Callable[[str, Measured], bool] = everywhere
 
 
@@ -73,9 +75,7 @@ class Verdict(NamedTuple):
     @property
     def word(self) -> str:
         """Return the verdict as a word."""
-        if not self.findings:
-            return "not run"
-        return {True: "holds", False: "fails", None: "too few runs"}[self.holds]
+        return WORDS[self.holds] if self.findings else "not run"
 
 
 def judge(results: Results) -> list[Verdict]:
@@ -146,7 +146,6 @@ def is_many(value: Estimate) -> bool | None:
 
 
 Rule = Callable[[Estimate], bool | None]
-Judged = list[tuple[str, Estimate, bool | None]]
 
 
 def _ahead(ours: str, *theirs: str, rule: Rule = is_above) -> Callable[[Measured], Judged]:

@@ -20,11 +20,12 @@ from tiebreak.ids import Ids
 from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.kernels.layout import Offsets as Indexes
-from tiebreak.links import Links, links_from_gold
+from tiebreak.links import Links
 from tiebreak.responses import Responses
 from tiebreak.selection.draws import PairCodes, bvsb_pairs, random_pairs
 
 SEED = 2021  # of all draws, with the dataset's name and the number of the run
+BACKEND = "numba"  # compiled, also where one small fit would not repay it: there are many
 UNIFORM_PRIOR = ("web",)  # as in the paper; all others have the diagonal prior
 
 
@@ -37,7 +38,6 @@ class FittedDataset(NamedTuple):
     truth: GoldCodes
     plain: dict[str, Codes]  # the label of every task by mv, ds and vb
     q: Floats  # class probabilities by VB, (n_tasks, n_classes)
-    backend: str
 
     @property
     def n_gold(self) -> int:
@@ -78,7 +78,7 @@ def fingerprint(dataset: datasets.Dataset) -> str:
 
 
 @functools.lru_cache(maxsize=1)  # runs come dataset by dataset
-def crowd(name: str, expected: str, backend: str) -> FittedDataset:
+def crowd(name: str, expected: str) -> FittedDataset:
     """Load a dataset, whose fingerprint is known, and fit the methods that no draw changes."""
     with warnings.catch_warnings(action="ignore"):
         dataset = datasets.load(name)
@@ -86,15 +86,15 @@ def crowd(name: str, expected: str, backend: str) -> FittedDataset:
             raise FileError(f"The files of {name} changed while it was run. Start again.")
         gold = dataset.gold
         responses = dataset.responses.with_classes(gold.classes)
-        vb = VariationalBayes(confusion_prior=prior_of(name), backend=backend, n_threads=1)
-        ds = DawidSkene(backend=backend, n_threads=1)
+        vb = VariationalBayes(confusion_prior=prior_of(name), backend=BACKEND, n_threads=1)
+        ds = DawidSkene(backend=BACKEND, n_threads=1)
         plain = {
             "mv": MajorityVote().fit(responses).labels_.label,
             "ds": ds.fit(responses).labels_.label,
             "vb": vb.fit(responses).labels_.label,
         }
     truth = gold.on(responses.tasks, responses.classes)
-    return FittedDataset(name, responses, gold, truth, plain, vb.probabilities_, backend)
+    return FittedDataset(name, responses, gold, truth, plain, vb.probabilities_)
 
 
 def prior_of(name: str) -> str:
@@ -103,9 +103,9 @@ def prior_of(name: str) -> str:
 
 
 @functools.lru_cache(maxsize=2)
-def draw(name: str, expected: str, backend: str, run: int) -> Draw:
+def draw(name: str, expected: str, run: int) -> Draw:
     """Draw the labels and links of a run among the gold tasks; the same for the same run."""
-    of = crowd(name, expected, backend)
+    of = crowd(name, expected)
     most = of.n_gold // 2
     for_labels, for_random, for_bvsb = np.random.default_rng(
         [SEED, zlib.crc32(of.name.encode()), run]
@@ -129,8 +129,3 @@ def links_given(of: FittedDataset, pairs: PairCodes, n: int) -> Links:
     is_must = of.truth.label[left] == of.truth.label[right]
     task = of.truth.task
     return Links(task[left], task[right], is_must, of.responses.tasks, np.arange(len(left)))
-
-
-def links_derived(of: FittedDataset, drawn: Draw, n: int) -> Links:
-    """Return links that imply all that n labels say of pairs: [eq:label-derived]."""
-    return links_from_gold(labels_given(of, drawn, n))

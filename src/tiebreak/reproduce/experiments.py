@@ -12,7 +12,6 @@ and number alone, so a series that was stopped ends with the same numbers.
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,8 +22,6 @@ from tiebreak._version import __version__
 from tiebreak.errors import OptionError
 from tiebreak.reproduce import draws, methods
 from tiebreak.reproduce.runner import RUNS, Progress, Row, run_cases
-
-BACKEND = "numba"  # compiled, also where one small fit would not repay it: there are many
 
 
 class About(NamedTuple):
@@ -52,7 +49,6 @@ class Reproduction(NamedTuple):
     about: dict[str, About]
     n_runs: int = 20
     n_steps: int = 8
-    backend: str = BACKEND
 
     @classmethod
     def of(cls, names: Sequence[str], n_runs: int = 20, n_steps: int = 8) -> Reproduction:
@@ -65,7 +61,7 @@ class Reproduction(NamedTuple):
             )
         for name in names:
             datasets.path(name)  # tell of all before any is read
-        return cls({name: _look_at(name) for name in names}, n_runs, n_steps, BACKEND)
+        return cls({name: _look_at(name) for name in names}, n_runs, n_steps)
 
     def cases(self) -> list[Case]:
         """Return all cases, dataset by dataset and run by run, the largest numbers first."""
@@ -91,14 +87,13 @@ def run(
     plan: Reproduction, folder: Path, *, jobs: int = 1, progress: Progress | None = None
 ) -> list[Row]:
     """Run what is not finished yet in the folder, and return the rows of all cases in order."""
-    work_here = functools.partial(work, backend=plan.backend)
-    return run_cases(plan.cases(), work_here, folder / RUNS, jobs=jobs, progress=progress)
+    return run_cases(plan.cases(), work, folder / RUNS, jobs=jobs, progress=progress)
 
 
-def work(case: Case, backend: str) -> Row:
+def work(case: Case) -> Row:
     """Run one case: fit and score every method."""
     start = time.perf_counter()
-    source = case.dataset, case.crowd, backend
+    source = case.dataset, case.crowd
     scores = methods.score_all(draws.crowd(*source), draws.draw(*source, case.run), case.n_given)
     seconds = round(time.perf_counter() - start, 3)
     return {**case._asdict(), "seconds": seconds, "scores": scores}

@@ -10,7 +10,7 @@ import numpy as np
 from tiebreak import evaluate, link_graph
 from tiebreak.inference import VariationalBayes
 from tiebreak.kernels.layout import Codes
-from tiebreak.links import Links
+from tiebreak.links import Links, links_from_gold
 from tiebreak.options import MeanFieldOptions
 from tiebreak.reproduce import draws
 from tiebreak.reproduce.draws import Draw, FittedDataset
@@ -20,8 +20,7 @@ Score = dict[str, float | int]
 
 PAPER: dict[str, Any] = {"link_options": MeanFieldOptions(schedule="parallel", strength="grid")}
 IN_TURN: dict[str, Any] = {"link_options": MeanFieldOptions(schedule="in-turn", strength="grid")}
-EXACT: dict[str, Any] = {"calibrate": "none"}  # F asks for labels only
-LABELS: dict[str, Any] = {"calibrate": "none"}
+PLAIN: dict[str, Any] = {"calibrate": "none"}  # F asks for labels only
 
 
 class Method(NamedTuple):
@@ -39,14 +38,14 @@ METHODS: dict[str, Method] = {
     "mv": Method("MV", "nothing"),
     "ds": Method("DS", "nothing"),
     "vb": Method("VB", "nothing"),
-    "vb_lc": Method("VB-LC", "labels", LABELS),
+    "vb_lc": Method("VB-LC", "labels", PLAIN),
     "vb_ilc": Method("VB-ILC", "random", PAPER),
     "vb_ilc_in_turn": Method("VB-ILC, in turn", "random", IN_TURN, SLOW_COMPARISON),
-    "exact": Method("exact links", "random", EXACT),
+    "exact": Method("exact links", "random", PLAIN),
     "vb_ilc_bvsb": Method("VB-ILC, BVSB", "bvsb", PAPER),
-    "exact_bvsb": Method("exact links, BVSB", "bvsb", EXACT),
+    "exact_bvsb": Method("exact links, BVSB", "bvsb", PLAIN),
     "vb_ilc_derived": Method("VB-ILC, label-derived", "derived", PAPER),
-    "exact_derived": Method("exact links, label-derived", "derived", EXACT),
+    "exact_derived": Method("exact links, label-derived", "derived", PLAIN),
 }
 
 
@@ -86,8 +85,8 @@ def _score(of: FittedDataset, name: str, drawn: Draw, n: int, is_free: Any) -> S
 def _links(of: FittedDataset, method: Method, drawn: Draw, n: int) -> Links | None:
     if method.given in ("nothing", "labels") or not n:
         return None
-    if method.given == "derived":
-        return draws.links_derived(of, drawn, n)
+    if method.given == "derived":  # all that the labels say of pairs: [eq:label-derived]
+        return links_from_gold(draws.labels_given(of, drawn, n))
     pairs = drawn.random if method.given == "random" else drawn.bvsb
     return draws.links_given(of, pairs, n)
 
@@ -99,7 +98,7 @@ def _fit(
     model = VariationalBayes(
         confusion_prior=draws.prior_of(of.name),
         init=of.q,
-        backend=of.backend,
+        backend=draws.BACKEND,
         n_threads=1,
         gold_weight=1,  # the paper's VB-LC
         **(method.options or {}),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tiebreak.reproduce.claims import RULES, Finding, Verdict, gain, judge, upper_mean
+from tiebreak.reproduce.claims import RULES, WORDS, Finding, Verdict, gain, judge, upper_mean
 from tiebreak.reproduce.methods import METHODS
 from tiebreak.reproduce.results import Measured, Results, estimate
 
@@ -59,8 +59,8 @@ def _shown(finding: Finding) -> str:
 
 
 def _finding_row(verdict: Verdict, finding: Finding) -> tuple[str, ...]:
-    word = {True: "holds", False: "fails", None: "too few runs"}[finding.holds]
-    return verdict.claim.text, finding.dataset, finding.compared, str(finding.value), word
+    value = str(finding.value)
+    return verdict.claim.text, finding.dataset, finding.compared, value, WORDS[finding.holds]
 
 
 def _scores(results: Results) -> list[str]:

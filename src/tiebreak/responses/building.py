@@ -10,13 +10,13 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.errors import OptionError, ResponseError, note
 from tiebreak.ids import MISSING, Coder, Column, Ids
+from tiebreak.kernels.arrays import default_threads, for_each
 from tiebreak.kernels.contract import COMPILED_INTAKE, COMPILED_ROWS, repays_compiled_intake
 from tiebreak.kernels.ingest import reference
 from tiebreak.kernels.ingest.reference import Arranged, Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
-from tiebreak.kernels.threads import default_threads, for_each
 from tiebreak.responses.weights import arrange_weighted, check_length
-from tiebreak.source import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source
 
 Repeats = Literal["last", "count", "error", "vote", "runs"]
 REPEATS: tuple[Repeats, ...] = ("last", "count", "error", "vote", "runs")

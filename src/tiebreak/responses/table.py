@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from tiebreak import ids
 from tiebreak.errors import ResponseError
-from tiebreak.ids import Column, Ids, folding, is_arrow
-from tiebreak.kernels.counting import count_codes
+from tiebreak.ids import Column, Ids, is_arrow
+from tiebreak.kernels.arrays import count_codes
 from tiebreak.kernels.ingest.reference import Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses.building import (
@@ -24,7 +24,7 @@ from tiebreak.responses.building import (
     sorted_classes,
 )
 from tiebreak.responses.weights import arrange_weighted, check_length, read_weights
-from tiebreak.source import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source
 
 if TYPE_CHECKING:
     from tiebreak.responses.runs import Runs
@@ -257,7 +257,7 @@ class Responses:
         >>> Responses.from_rows(rows).with_folded_labels().classes
         Ids(['cat'], n=1)
         """
-        groups = folding.variants(self.classes)
+        groups = ids.variants(self.classes)
         if not groups:
             return self
         count = np.bincount(self.label_of_each(), minlength=self.n_classes)

@@ -20,7 +20,7 @@ from tiebreak.ids import Column
 from tiebreak.ids.numbers import as_numbers
 from tiebreak.kernels.ingest.reference import Arranged, Part
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 
 def read_weights(column: Column, source: Source, first_row: int) -> Floats:

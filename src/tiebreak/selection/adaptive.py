@@ -78,7 +78,7 @@ class _Batch:
         self.rng = rng
         self.n_tasks, self.n_classes = state.q.shape
         self.unit = state.settled.unit()
-        self.stake = state.settled.at_stake()
+        self.stake = state.settled.at_stake()  # how many labels hang on the unit of each task
         self.task = np.flatnonzero(state.among)
         self.likeliest = state.own.argmax(axis=1)
         self.sureness = state.own.max(axis=1)
@@ -158,7 +158,7 @@ class _Batch:
         """Ask the tasks with most to gain against the core of their likeliest open class."""
         _, first = np.unique(self.unit[self.task], return_index=True)
         task = self.task[first]  # one of each unit
-        gain = value.settling_gain(self.state.q[task]) * self._at_stake(task)
+        gain = value.settling_gain(self.state.q[task]) * self.stake[task]
         order = task[np.argsort(-gain, kind="stable")].tolist()
         for _ in range(self.n_classes - 1):  # one question a unit, then, where n is large, a second
             for i in order:
@@ -207,12 +207,8 @@ class _Batch:
     def _gain(self, task: int, partner: int) -> float:
         q = self.state.q[task]
         other = self.state.q[partner]
-        stake = self._at_stake(np.array([task, partner]))
+        stake = self.stake[[task, partner]]
         return float(stake @ [value.link_gain(q, other), value.link_gain(other, q)])
-
-    def _at_stake(self, task: Offsets) -> Offsets:
-        """Return how many labels hang on the unit of each task."""
-        return np.asarray(self.stake[task])
 
 
 def _surer_half(likeliest: Offsets, sureness: Floats, task: Offsets, n_classes: int) -> Mask:

@@ -82,17 +82,14 @@ def random_pairs(n_tasks: int, n: int, random_state: Seed = None) -> PairCodes:
     return PairCodes(*unrank_pairs(place))
 
 
-def bvsb_pairs(
-    q: npt.ArrayLike, n: int, *, exact_count: bool = True, random_state: Seed = None
-) -> PairCodes:
+def bvsb_pairs(q: npt.ArrayLike, n: int, *, random_state: Seed = None) -> PairCodes:
     """Draw pairs of a doubtful and a sure task, by best versus second best: [eq:bvsb].
 
     Doubtful tasks are drawn in proportion to 1 - margin, and for each K partners in proportion to
     their margin. No task is its own partner, and no pair is drawn twice, in either order.
 
     Departs from the paper: partners are drawn without replacement; and where K does not divide n,
-    the last doubtful task has fewer partners, so that n pairs come back. `exact_count=False` is the
-    paper's count, K ⌊n / K⌋.
+    the last doubtful task has fewer partners, so that n pairs come back, not K ⌊n / K⌋.
 
     Parameters
     ----------
@@ -107,7 +104,7 @@ def bvsb_pairs(
     """
     margin = margins(q)
     n_partners = np.asarray(q).shape[1]
-    n_pairs = _count(n) if exact_count else _count(n) // n_partners * n_partners
+    n_pairs = _count(n)
     rng = np.random.default_rng(random_state)
     asked = draw_in_order(1.0 - margin, -(-n_pairs // n_partners), rng)
     partners = _draw_partners(asked, margin, n_partners, rng)

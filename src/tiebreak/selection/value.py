@@ -36,11 +36,6 @@ def link_gain(q: Floats, other: Floats, error: float = 0.0) -> Floats:
     return np.asarray(after - q.max(axis=-1))
 
 
-def gold_gain(q: Floats) -> Floats:
-    """Return how much less wrong q gets by a known label: all that it was wrong."""
-    return np.asarray(1.0 - q.max(axis=-1))
-
-
 def vote_gain(q: Floats, confusion: Floats) -> Floats:
     """Return how much less wrong q gets, as expected, by one more vote of a worker.
 
@@ -61,7 +56,7 @@ def answer_gain(p: Floats, error: float) -> Floats:
     """Return how much less wrong p gets, as expected, by a label that is wrong so often.
 
     [eq:vote-gain] of a person who errs evenly among the other classes; without errors it is
-    `gold_gain`. An answer that could not change the likeliest class is worth nothing.
+    1 - p₁, [eq:gold-gain]. An answer that could not change the likeliest class is worth nothing.
 
     Parameters
     ----------

@@ -94,7 +94,8 @@ class Service:
                 )
             if self._settings.keep is None and model._carried is not None:
                 self._keep = "counts"
-            self._begin(model, notes)
+            self.seq = int(notes.get("seq", NOTHING_SEEN))
+            self._begin(model).restore(notes)
         require_keep(self._keep)
         for lines in self._journal.batches():
             events = [(0, read_event(line), line) for line in lines]
@@ -104,11 +105,10 @@ class Service:
         if self.seq != NOTHING_SEEN:
             self._write(json.dumps({"done": self.seq}))
 
-    def _begin(self, model: VariationalBayes, notes: dict[str, Any]) -> None:
+    def _begin(self, model: VariationalBayes) -> Stream:
         n_open = self._settings.n_open if self._keep == "counts" else None
         self._stream = Stream(model, n_open=n_open)
-        self.seq = int(notes.get("seq", NOTHING_SEEN))
-        self._stream.restore(notes)
+        return self._stream
 
     def take(self, number: int, line: bytes) -> None:
         """Take one line; the `every`-th event, or a question, makes the batch count."""
@@ -171,13 +171,12 @@ class Service:
         self._pending = []
         self.seq = pending[-1][1].seq
         responses = [event for _, event, _ in pending if isinstance(event, Response)]
-        touched = []
-        if self._stream is None:
-            touched.append(self._fit_first(responses))
+        touched: list[Any] = []
+        stream = self._stream
+        if stream is None:
+            stream = self._fit_first(responses)
         elif responses:
             touched += self._add_responses(pending)
-        stream = self._stream
-        assert stream is not None
         for number, event, _ in pending:
             if isinstance(event, Link | KnownClass):
                 touched += self._add_one(number, event)
@@ -188,16 +187,15 @@ class Service:
             if isinstance(event, Ask):
                 self._answer(event)
 
-    def _fit_first(self, responses: list[Response]) -> Any:
+    def _fit_first(self, responses: list[Response]) -> Stream:
         """Fit the first responses of a new model."""
         columns = zip(*(event[1:] for event in responses), strict=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputNote)  # of so little, doubts are certain
+        # Of so little, doubts are certain.
+        with warnings.catch_warnings(action="ignore", category=InputNote):
             model = VariationalBayes().fit(Responses.from_columns(*map(list, columns)))
-        n_open = self._settings.n_open if self._keep == "counts" else None
-        self._stream = Stream(model, n_open=n_open)
-        self._tell(self._stream.tell_all())
-        return np.empty(0, dtype=np.int32)
+        stream = self._begin(model)
+        self._tell(stream.tell_all())
+        return stream
 
     def _add_responses(self, pending: list[tuple[int, Event, bytes]]) -> list[Any]:
         """Add the responses of a batch; where they are refused together, one by one."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tiebreak.errors import OptionError
 from tiebreak.ids import Ids
-from tiebreak.inference.priors import confusion_prior
+from tiebreak.inference.dirichlet import confusion_prior
 from tiebreak.kernels.layout import Floats
 from tiebreak.responses import Responses
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple, cast
@@ -164,9 +164,10 @@ def bounds(
     if links is not None:
         _check_links(assumptions, links)
     name: VersionName = "as printed" if as_printed else "sharp" if sharp else "plain"
-    best = best_threshold(
-        assumptions, links, n_iter, name, evidence_thresholds(assumptions, name, threshold)
-    )
+    candidates = evidence_thresholds(assumptions, name, threshold)
+    best = candidates[0]
+    if len(candidates) > 1:  # chosen by the assumptions, never by data: the bound stays valid
+        best = max(candidates, key=lambda each: _merit(run(assumptions, links, n_iter, name, each)))
     exact = VERSIONS[name].evidence_failure(assumptions, best.share)
     return run(assumptions, links, n_iter, name, best._replace(evidence_failure=exact))
 
@@ -185,32 +186,13 @@ def evidence_thresholds(
     if name != "sharp":
         if threshold not in (None, plain.THRESHOLD):
             raise OptionError(f"Only sharp bounds can choose a threshold; got {threshold!r}.")
-        return [
-            EvidenceThreshold(
-                plain.THRESHOLD, VERSIONS[name].evidence_failure(crowd, plain.THRESHOLD)
-            )
-        ]
+        failure = VERSIONS[name].evidence_failure(crowd, plain.THRESHOLD)
+        return [EvidenceThreshold(plain.THRESHOLD, failure)]
     if threshold is not None and not 0 < threshold < 1:
         raise OptionError(f"threshold must be between 0 and 1, both excluded; got {threshold!r}.")
     thresholds = THRESHOLDS if threshold is None else (threshold,)
     failures = sharp_rules.evidence_failures(crowd, thresholds)
     return [EvidenceThreshold(*pair) for pair in zip(thresholds, failures, strict=True)]
-
-
-def best_threshold(
-    crowd: Assumptions,
-    links: LinkedTasks | None,
-    n_iter: int,
-    name: VersionName,
-    candidates: Sequence[EvidenceThreshold],
-) -> EvidenceThreshold:
-    """Return the threshold with the smallest last label bound, then the surest evidence.
-
-    The choice looks at the assumptions only, never at data, so the bound stays valid.
-    """
-    if len(candidates) == 1:
-        return candidates[0]
-    return max(candidates, key=lambda each: _merit(run(crowd, links, n_iter, name, each)))
 
 
 def _merit(found: Bounds) -> tuple[float, ...]:

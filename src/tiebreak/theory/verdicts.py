@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from math import floor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tiebreak.frames import as_plain
 from tiebreak.theory.crowd import Assumptions
+from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.theory.recursion import Bounds
@@ -47,11 +49,9 @@ def crowd_in_words(crowd: Assumptions) -> str:
     >>> crowd_in_words(crowd)
     'With 1 worker this good on 500 tasks'
     """
-    n = crowd.total_workers
-    tasks = crowd.n_tasks
-    workers = f"{n:,} worker{'s' if n > 1 else ''} this good"
-    on_tasks = f"{tasks:,} task{'s' if tasks > 1 else ''}"
-    if crowd.responses_per_task == n:
+    workers = f"{counted(crowd.total_workers, 'worker')} this good"
+    on_tasks = counted(crowd.n_tasks, "task")
+    if crowd.responses_per_task == crowd.total_workers:
         return f"With {workers} on {on_tasks}"
     return f"With {workers}, {crowd.responses_per_task:.3g} responses a task, on {on_tasks}"
 
@@ -61,9 +61,10 @@ def verdict(found: Bounds) -> str:
     who = crowd_in_words(found.assumptions)
     if found.version == "as printed":
         last = number(found.worst_label_error)
+        printed = 1 - found.assumptions.failure_probability - found.ingredients.evidence_failure
         return (
             f"{who}, the paper's printed formulas give a label error of {last} and the "
-            f"probability {_printed_probability(found)}: neither can be relied on (see the errata)."
+            f"probability {printed:.3g}: neither can be relied on (see the errata)."
         )
     if found.vacuous:
         return f"{who} the bounds are {VACUOUS}: they promise nothing about the labels."
@@ -141,15 +142,10 @@ def _lead(exponent: float) -> str:
     return f"the true class is only known to lead by {exponent:.3g} nats"
 
 
-def _printed_probability(found: Bounds) -> str:
-    raw = 1 - found.assumptions.failure_probability - found.ingredients.evidence_failure
-    return f"{raw:.3g}"
-
-
 def as_dict(found: Bounds) -> dict[str, Any]:
     """Return the bounds as plain numbers and lists, ready for JSON."""
     crowd = found.assumptions
-    arrays = ("label_error", "linked_label_error", "class_prior_error", "confusion_error")
+    errors = ("label_error", "linked_label_error", "class_prior_error", "confusion_error")
     steps = ("label_exponent", "link_support")
     return {
         "version": found.version,
@@ -157,28 +153,14 @@ def as_dict(found: Bounds) -> dict[str, Any]:
         "verdict": found.verdict,
         "reasons": list(found.reasons),
         "probability": found.probability,
-        **{name: plain_numbers(getattr(found, name)) for name in arrays + steps},
-        "ingredients": {name: plain_numbers(x) for name, x in found.ingredients._asdict().items()},
+        **{name: as_plain(getattr(found, name)) for name in errors + steps},
+        "ingredients": as_plain(found.ingredients),
         "assumptions": {
             "n_tasks": crowd.n_tasks,
             "n_workers": crowd.total_workers,
             "n_classes": crowd.n_classes,
             "responses_per_task": crowd.responses_per_task,
             "failure_probability": crowd.failure_probability,
-            "start": {name: getattr(crowd.start, name) for name in crowd.start.__slots__},
+            "start": asdict(crowd.start),
         },
     }
-
-
-def plain_numbers(values: npt.ArrayLike | None) -> Any:
-    """Turn arrays and numbers into lists and numbers; what is not finite becomes None.
-
-    >>> plain_numbers(np.array([1.5, np.inf]))
-    [1.5, None]
-    """
-    if values is None:
-        return None
-    listed = np.asarray(values).tolist()
-    if isinstance(listed, list):
-        return [plain_numbers(part) for part in listed]
-    return listed if np.isfinite(listed) else None

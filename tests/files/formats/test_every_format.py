@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 import tiebreak as tb
 from tiebreak.cli.app import app
 from tiebreak.files.formats import locate, registry
-from tiebreak.files.formats.importing import OWN_COLUMNS
 from tiebreak.files.formats.protocol import Format, Head
 from tiebreak.files.formats.registry import FORMATS
+from tiebreak.files.sources import OWN_COLUMNS
 
 PEOPLE = ("ann", "bob", "cat")
 USERS = tuple(f"11111111-1111-1111-1111-11111111111{i}" for i in range(3))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tiebreak.errors import InputError, OptionError
+from tiebreak.files.columns import LABEL
 from tiebreak.files.formats.protocol import (
     LABEL_IN_TEXT,
     Head,
@@ -21,7 +22,6 @@ from tiebreak.files.formats.protocol import (
     optional,
 )
 from tiebreak.files.formats.rows import Rows
-from tiebreak.files.schemas import LABEL
 
 SHORT = 60  # characters; a longer answer is prose, not a label
 UNREADABLE = object()

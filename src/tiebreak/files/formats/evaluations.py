@@ -12,12 +12,12 @@ from tiebreak.files.formats.protocol import (
     Record,
     RecordPlace,
     Records,
-    composed,
     first_text,
     need,
     optional,
 )
 from tiebreak.files.formats.rows import Rows
+from tiebreak.ids import composed
 
 PASS = "pass"
 FAIL = "fail"

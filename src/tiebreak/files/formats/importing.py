@@ -1,20 +1,16 @@
-"""Importing: a table of responses from any source, by its format or as a plain table.
-
-A plain table is known by its header: where all its columns have our own names, no format is asked.
-"""
+"""Importing: a table of responses from any source, by its format or as a plain table."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.errors import GoldError, InputError, OptionError
-from tiebreak.files.content import BYTE_ORDER_MARK, Content, read_content
 from tiebreak.files.content import FORMATS as PLAIN
+from tiebreak.files.content import Content, read_content
 from tiebreak.files.formats.protocol import (
     LABEL_IN_TEXT,
     Format,
@@ -25,18 +21,13 @@ from tiebreak.files.formats.protocol import (
     Record,
     RecordPlace,
 )
-from tiebreak.files.sources import as_table
+from tiebreak.files.sources import as_table, is_file, own_columns
 from tiebreak.files.table import Table
 
 if TYPE_CHECKING:
     from tiebreak.files.formats.containers import Opened
 
 WIDE = "wide"
-OWN_COLUMNS = frozenset(  # no format has a file of these columns alone
-    ("task", "worker", "label", "weight", "run", "order", "group", "confidence")
-)
-DELIMITER = re.compile("[,\t;|]")
-LONGEST_HEADER = 1 << 10
 
 
 class Located(NamedTuple):
@@ -86,12 +77,10 @@ def _table_of_records(located: Located) -> Table | None:
 def import_gold(
     source: Any, asked: str | None, options: ImportOptions
 ) -> tuple[Any, dict[Hashable, Hashable] | None]:
-    """Return the labels that an export says are true, and None where the source is no export.
+    """Return the labels that an export says are true, and None where the file is no export.
 
     The source is returned too, open by now: standard input can be read once only.
     """
-    if not _is_file(source):
-        return source, None
     located = locate(source, asked)
     if located.format is None:
         return located.source, None
@@ -151,12 +140,12 @@ def _names_all(options: ImportOptions) -> bool:
 def locate(source: Any, asked: str | None = None) -> Located:
     """Open a source and find its format; a plain table has none."""
     wanted = _named(asked)
-    if _is_file(source):
+    if is_file(source):
         source = read_content(source)
     name = source.name if isinstance(source, Content) else "The table"
     if wanted is None and (asked is not None or isinstance(source, Table)):
         return Located(source, name, None, None)
-    own = _own_columns(source) if isinstance(source, Content) and wanted is None else ()
+    own = own_columns(source) if isinstance(source, Content) and wanted is None else ()
     if own:
         return Located(source, name, None, None, own)
     source, opened = _opened(source, name)
@@ -171,14 +160,6 @@ def locate(source: Any, asked: str | None = None) -> Located:
     return Located(source, name, opened, format_of_head(opened.head), opened.head.keys)
 
 
-def _own_columns(content: Content) -> tuple[str, ...]:
-    """Return the columns of a delimited file that has our own names only; nothing of all else."""
-    line, end, _ = bytes(content.data[:LONGEST_HEADER]).partition(b"\n")
-    text = line.removeprefix(BYTE_ORDER_MARK).decode("utf-8", errors="replace")
-    names = tuple(name.strip() for name in DELIMITER.split(text))
-    return names if end and OWN_COLUMNS.issuperset(names) else ()
-
-
 def _opened(source: Any, name: str) -> tuple[Any, Opened | None]:
     """Open what may hold records that a format knows; return the source as tables take it."""
     from tiebreak.files.formats.containers import open_content
@@ -190,13 +171,6 @@ def _opened(source: Any, name: str) -> tuple[Any, Opened | None]:
     names = feature_names(source)
     source = decoded_table(source)
     return source, _open_objects(source, name, names)
-
-
-def _is_file(source: Any) -> bool:
-    """Tell a path or an open file; a table can be read too, but by columns."""
-    if isinstance(source, Table):
-        return False
-    return isinstance(source, str | os.PathLike) or hasattr(source, "read")
 
 
 def _open_objects(source: Any, name: str, names: Mapping[str, list[str]]) -> Opened | None:

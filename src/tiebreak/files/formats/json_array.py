@@ -13,7 +13,7 @@ from tiebreak.files.formats.protocol import Head, Records
 from tiebreak.files.formats.rows import RecordFinder, RecordSource, table_of
 from tiebreak.files.table import Table
 from tiebreak.ids import Column
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 LARGE = 1 << 28  # bytes; a smaller file is read at once
 PIECE = 1 << 17  # records of a large file that are Python objects at a time

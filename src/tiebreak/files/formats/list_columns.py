@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tiebreak.files.columns import Role, squashed
+from tiebreak.files.columns import LABEL, TASK, WORKER, Role, squashed
 from tiebreak.files.formats.protocol import Head, Record, Records, first_text
 from tiebreak.files.formats.rows import Rows
-from tiebreak.files.schemas import LABEL, TASK, WORKER
 
 PLURALS = {"ies": "y", "es": "e", "s": ""}
 

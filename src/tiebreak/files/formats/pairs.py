@@ -11,13 +11,13 @@ from tiebreak.files.formats.protocol import (
     Record,
     RecordPlace,
     Records,
-    composed,
     need,
     need_name,
     optional,
     shown,
 )
 from tiebreak.files.formats.rows import Rows
+from tiebreak.ids import composed
 
 FIRST = "model_a"
 SECOND = "model_b"

@@ -91,7 +91,6 @@ class RecordPlace(NamedTuple):
         return InputError(f"{self}: {message}")
 
 
-SEPARATOR = " | "  # between the parts of a composed id
 LABEL_IN_TEXT = "label in text"  # what a format says that it has labels inside of texts
 Records = Callable[[], Iterator[tuple[RecordPlace, Record]]]  # each call reads from the start
 
@@ -183,12 +182,3 @@ def first_text(values: Mapping[str, Any]) -> str | None:
         if isinstance(values.get(key), str):
             return str(values[key])
     return next((value for value in values.values() if isinstance(value, str)), None)
-
-
-def composed(parts: Sequence[Any]) -> str:
-    r"""Make one id of several; a separator inside a part is marked, so that no two ids merge.
-
-    >>> composed(("q1", 2)), composed(("a | b", "c"))
-    ('q1 | 2', 'a \\| b | c')
-    """
-    return SEPARATOR.join(str(part).replace(SEPARATOR, " \\| ") for part in parts)

@@ -16,12 +16,11 @@ from tiebreak.files.formats.protocol import (
     ImportOptions,
     KeepText,
     RecordPlace,
-    composed,
     shown,
 )
 from tiebreak.files.table import Table
-from tiebreak.ids import Column
-from tiebreak.source import Source
+from tiebreak.ids import Column, composed
+from tiebreak.wording import Source
 
 ONE_CLASS = (
     "tiebreak takes one class per answer. --multi-label (multi_label=True) makes one yes/no task "

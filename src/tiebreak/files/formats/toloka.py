@@ -7,11 +7,11 @@ from tiebreak.files.formats.protocol import (
     Record,
     RecordPlace,
     Records,
-    composed,
     need_name,
 )
 from tiebreak.files.formats.rows import Rows
 from tiebreak.files.formats.times import seconds
+from tiebreak.ids import composed
 
 INPUT = "INPUT:"
 OUTPUT = "OUTPUT:"

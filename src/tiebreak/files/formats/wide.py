@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from tiebreak.errors import InputError, note
-from tiebreak.files.columns import squashed
+from tiebreak.files.columns import TASK, squashed
 from tiebreak.files.formats.protocol import Imported
 from tiebreak.files.formats.rows import RecordFinder, RecordSource, table_of
-from tiebreak.files.schemas import TASK
 from tiebreak.files.table import Table
-from tiebreak.ids import is_arrow
+from tiebreak.ids import as_list
 
 
 def from_array(source: np.ndarray[Any, Any]) -> Imported:
@@ -34,7 +33,7 @@ def from_table(table: Table, columns: Mapping[str, object]) -> Imported:
     """Melt a table; the column of tasks is named, known by its name, or the first of a file."""
     position = _task_position(table, columns)
     loaded = table.read(list(range(len(table.names))))
-    lists = [column.to_pylist() if is_arrow(column) else list(column) for column in loaded]
+    lists = [as_list(column) for column in loaded]
     tasks = list(range(len(lists[0]))) if position is None else lists[position]
     workers = {
         name: values

@@ -8,13 +8,12 @@ import numpy as np
 
 from tiebreak import charts
 from tiebreak.charts import number, percent
-from tiebreak.html_report.subject import LOOK, Sentence, Subject, known, name
+from tiebreak.html_report.subject import LOOK, Sentence, Subject, histogram, known, name
 from tiebreak.markup import Markup, join, tag
 from tiebreak.wording import counted
 
 TITLE = "Labels and how sure they are"
 SURE = 0.9  # labels below this probability are doubtful
-BINS = 20
 
 
 def measure(subject: Subject) -> dict[str, Any] | None:
@@ -29,15 +28,13 @@ def measure(subject: Subject) -> dict[str, Any] | None:
     doubtful = np.bincount(labels.label[stated < SURE], minlength=n_classes)
     prior = np.asarray(subject.model.class_prior_)
     order = np.argsort(-n_of_class, kind="stable")[: subject.limits.classes]
-    bin_of = np.minimum((BINS * stated).astype(np.int64), BINS - 1)
     return {
         "n_tasks": len(labels),
         "n_classes": n_classes,
         "doubtful_below": SURE,
         "n_doubtful": int((stated < SURE).sum()),
         "expected_wrong": float((1.0 - stated).sum()),
-        "edges": [round(k / BINS, 4) for k in range(BINS + 1)],
-        "counts": np.bincount(bin_of, minlength=BINS).tolist(),
+        **histogram(stated),
         "n_without_label": int((n_of_class == 0).sum()),
         "classes": [
             {

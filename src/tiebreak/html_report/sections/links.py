@@ -168,8 +168,7 @@ def _error_rates(rates: Any, most: int) -> list[dict[str, Any]]:
 
 def _implied(links: Links, tasks: Ids, n_classes: int) -> Implications:
     """Return what would follow if every link held, those with a weight too."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputNote)  # the fit has said what it dropped
+    with warnings.catch_warnings(action="ignore", category=InputNote):  # said by the fit
         codes = links.on(tasks)
     return link_graph.imply(codes, n_classes, firm=np.ones(codes.n_links, dtype=bool))
 
@@ -178,39 +177,28 @@ def _contradictions(
     links: Links, tasks: Ids, implied: Implications, most: int
 ) -> list[dict[str, Any]]:
     """Return cannot-links whose tasks must-links join, with the chain that joins them."""
-    n_links_of = np.bincount(implied.group[implied.links.left])
-    found = []
+    group = implied.group[implied.links.left]
+    has_chain = np.bincount(group)[group] <= MOST_LINKS_OF_A_CHAIN
+    rows = []
     for place in implied.closure.conflicts[:most].tolist():
         a = int(implied.task[implied.links.left[place]])
         b = int(implied.task[implied.links.right[place]])
         chain = "a chain too long to look for"
-        if n_links_of[implied.group[implied.links.left[place]]] <= MOST_LINKS_OF_A_CHAIN:
+        if has_chain[place]:
             chain = write_chain(tasks, implied.why(a, b, same=True))
-        found.append(_contradiction(links, tasks, (a, b), "≠", chain, implied, place))
-    if len(implied.odd):
-        place = int(implied.odd[0])
-        if n_links_of[implied.group[implied.links.left[place]]] <= MOST_LINKS_OF_A_CHAIN:
-            cycle = implied.why_odd()
-            ends = (cycle[-1].start, cycle[-1].end)
-            sign = "=" if cycle[-1].must else "≠"
-            chain = f"with two classes, {write_chain(tasks, cycle)} cannot all hold"
-            found.append(_contradiction(links, tasks, ends, sign, chain, implied, cycle[-1].origin))
-    return found
-
-
-def _contradiction(
-    links: Links,
-    tasks: Ids,
-    ends: tuple[int, int],
-    sign: str,
-    chain: str,
-    implied: Implications,
-    place: int,
-) -> dict[str, Any]:
-    return {
-        "left": name(tasks[ends[0]]),
-        "sign": sign,
-        "right": name(tasks[ends[1]]),
-        "chain": clip(chain, LONGEST_CHAIN),
-        "where": clip(links.where(int(implied.links.row[place])), 80),
-    }
+        rows.append((a, "≠", b, chain, place))
+    if len(implied.odd) and has_chain[implied.odd[0]]:
+        cycle = implied.why_odd()
+        last = cycle[-1]
+        chain = f"with two classes, {write_chain(tasks, cycle)} cannot all hold"
+        rows.append((last.start, "=" if last.must else "≠", last.end, chain, last.origin))
+    return [
+        {
+            "left": name(tasks[left]),
+            "sign": sign,
+            "right": name(tasks[right]),
+            "chain": clip(chain, LONGEST_CHAIN),
+            "where": clip(links.where(int(implied.links.row[place])), 80),
+        }
+        for left, sign, right, chain, place in rows
+    ]

@@ -21,6 +21,7 @@ ASKED = {
     "label": "What is the class of this task?",
     "vote": "One more response, by whom?",
 }
+NOTHING_LEFT = "Nothing is left to ask: no answer would change a label."
 MOST_TASKS = 100_000  # among which questions are looked for
 MOST_WORKERS = 20  # who may be asked for one more vote: the most accurate
 LEAST_GAIN = 1e-6  # labels put right: below, an answer changes nothing
@@ -54,7 +55,7 @@ def measure(subject: Subject) -> dict[str, Any] | None:
 def words(found: dict[str, Any]) -> list[Sentence]:
     """Say which kind of question brings most, and how much."""
     if not found["kinds"]:
-        return [Sentence("Nothing is left to ask: no answer would change a label.", NEXT)]
+        return [Sentence(NOTHING_LEFT, NEXT)]
     best = max(found["kinds"], key=lambda kind: kind["questions"][0]["gain"])
     first = best["questions"][0]
     asked = first["task"] if first["other"] is None else f"{first['task']} and {first['other']}"
@@ -70,7 +71,7 @@ def words(found: dict[str, Any]) -> list[Sentence]:
 def show(found: dict[str, Any]) -> Markup:
     """Show the best questions of each kind."""
     if not found["kinds"]:
-        return tag("p", "Nothing is left to ask: no answer would change a label.")
+        return tag("p", NOTHING_LEFT)
     intro = (
         "How many wrong labels each answer should put right, by itself: the gains of questions "
         "about the same tasks do not add up."
@@ -83,7 +84,13 @@ def show(found: dict[str, Any]) -> Markup:
     has_text = any(text for each in questions for text in each["texts"])
     tables = [_kind(kind, has_text=has_text) for kind in found["kinds"]]
     shown = join(tables) if has_text else tag("div", *tables, class_="columns thirds")
-    return join([tag("p", intro), shown, _command()])
+    command = tag(
+        "p",
+        tag("code", "tiebreak ask RESPONSES --session answers.db"),
+        " asks such questions one by one and keeps the answers.",
+        class_="note",
+    )
+    return join([tag("p", intro), shown, command])
 
 
 def _worth_asking(model: Estimator) -> Estimator:
@@ -150,12 +157,3 @@ def _kind(kind: dict[str, Any], *, has_text: bool) -> Markup:
     header = (*header, *(("text",) if has_text else ()), "labels put right")
     caption = f"{kind['asks']} The {len(rows):,} that bring most"
     return charts.table(caption, header, rows)
-
-
-def _command() -> Markup:
-    return tag(
-        "p",
-        tag("code", "tiebreak ask RESPONSES --session answers.db"),
-        " asks such questions one by one and keeps the answers.",
-        class_="note",
-    )

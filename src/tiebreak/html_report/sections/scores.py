@@ -6,7 +6,7 @@ from typing import Any
 
 from tiebreak import charts, evaluate
 from tiebreak.charts import number, percent
-from tiebreak.html_report.subject import FINE, LOOK, Sentence, Subject, name, rows_of
+from tiebreak.html_report.subject import FINE, LOOK, Sentence, Subject, name
 from tiebreak.markup import Markup, join, tag
 from tiebreak.plots import drawings
 from tiebreak.plots.calibration_curve import CalibrationPoint, calibration_curve
@@ -35,7 +35,7 @@ def measure(subject: Subject) -> dict[str, Any] | None:
         "brier_score": figures.brier_score,
         "calibration_error": figures.calibration_error,
         "mean_probability": sum(point.stated * point.n for point in points) / n_scored,
-        "calibration": rows_of(points),
+        "calibration": [point._asdict() for point in points],
         "n_classes": len(by_class),
         "f_by_class": [
             {"class": name(each), "f": f} for each, f in by_class[: subject.limits.classes]

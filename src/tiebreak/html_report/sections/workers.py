@@ -8,7 +8,7 @@ import numpy as np
 
 from tiebreak import charts
 from tiebreak.charts import percent
-from tiebreak.html_report.subject import LOOK, Sentence, Subject, name
+from tiebreak.html_report.subject import LOOK, Sentence, Subject, histogram, name
 from tiebreak.markup import Markup, join, tag
 from tiebreak.plots import drawings
 from tiebreak.plots.drawings import WorkerRow
@@ -17,7 +17,6 @@ from tiebreak.plots.worker_accuracy import ALONE, FEWEST, POOR, WorkerAccuracy, 
 from tiebreak.wording import counted
 
 TITLE = "Workers"
-BINS = 20
 SIDE_BY_SIDE = 5  # classes: confusion matrices with more stand below each other
 NAMED = 3  # workers that the top of the report names
 
@@ -29,15 +28,13 @@ def measure(subject: Subject) -> dict[str, Any] | None:
         return None
     found = _with_loners(subject, worker_accuracy(model))
     rows = worker_rows(model, subject.limits.workers, found)
-    bin_of = np.minimum((BINS * found.accuracy).astype(np.int64), BINS - 1)
     verdicts, n_each = np.unique(np.array(found.verdict, dtype=str), return_counts=True)
     return {
         "n_workers": len(model.workers_),
         "guessing": guessing(model),
         "verdicts": dict(zip(verdicts.tolist(), n_each.tolist(), strict=True)),
         "rows": [row._replace(worker=name(row.worker))._asdict() for row in rows],
-        "edges": [round(k / BINS, 4) for k in range(BINS + 1)],
-        "counts": np.bincount(bin_of, minlength=BINS).tolist(),
+        **histogram(found.accuracy),
         "poor": [name(model.workers_[w]) for w in _poor(found)[:NAMED]],
         "matrices": _matrices(subject, found),
     }

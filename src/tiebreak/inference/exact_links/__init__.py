@@ -3,13 +3,16 @@
 The map, in the order of a fit:
 
     merge      tasks that hard links make one become a node; other links are edges between nodes
-    plan       which algorithm infers each component, and in which order its nodes are visited
-               (elimination_order: min-fill; network_layout: visits, slots, parts)
+    plan       which algorithm infers each component, and in which order its nodes are visited:
+               with merge in `plan.py` (elimination_order: min-fill, where a component has loops)
     place      where each link acts: on an edge, on one node, or nowhere
-    pool       the responses on the tasks of a node, laid out as those of one task
+    pool       the responses on the tasks of a node, laid out as those of one task: with place in
+               `place.py`
     infer      `ExactLinks`, the link model: belief propagation and variable elimination
-    decode     one class per task that breaks no hard link
-    fit        the whole: ascend, calibrate, decode
+    ascents    joint inference, set up once and climbed from one start or several (starts: which,
+               where links tie three tasks or more)
+    fit        the whole: ascend, calibrate, and
+    decode     one class per task that breaks no hard link: in `fit.py`
     numbers    the array types of the table below
 
 A task has these numbers on its way:
@@ -26,17 +29,14 @@ A task has these numbers on its way:
     pool node: visit + n_alone        PoolCodes    pool                     Pool.node, ExactLinks.q
 
 Inside this package "task" is the row of q (TaskCodes), whether or not equal tasks were made one.
-`links.check` and `link_errors.estimated` also count places, among the linked tasks and among the
-tasks of soft links.
+`links.check` also counts places among the linked tasks.
 
 An example: five tasks with one response each, by one worker. Tasks 1 and 4 must be the same, 3 and
 4 cannot be, and a link that may be wrong (log-odds 2) says that 2 and 3 are the same.
 
 >>> import numpy as np
->>> from tiebreak.inference.exact_links.merge import log_odds_of, merge
->>> from tiebreak.inference.exact_links.place import place
->>> from tiebreak.inference.exact_links.plan import plan
->>> from tiebreak.inference.exact_links.pool import pool
+>>> from tiebreak.inference.exact_links.place import place, pool
+>>> from tiebreak.inference.exact_links.plan import log_odds_of, merge, plan
 >>> from tiebreak.kernels.layout import lay_out
 >>> from tiebreak.link_graph import LinkCodes, imply
 >>> links = LinkCodes(
@@ -70,7 +70,7 @@ nodes 0 – 2 (hard) and 1 – 2 (soft): a path, visited from node 0 as 0, 2, 1.
 [-inf, 2.0]
 
 Pooled with everyone, task 0 comes first, as a node of its own. Code 3 stands for the prior of the
-second task of node {1, 4} (see `pool.py`).
+second task of node {1, 4} (see `place.py`).
 
 >>> tasks = lay_out(np.arange(6), label, np.zeros(5, np.int8), 3, 3)
 >>> pooled = pool(tasks, merged, planned, 3, everyone=True)

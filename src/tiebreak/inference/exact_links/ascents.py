@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tiebreak import link_graph
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import honest, vb
-from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.exact_links import merge as merging
-from tiebreak.inference.exact_links import starts
+from tiebreak.inference import vb
 from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.exact_links.merge import Merged
-from tiebreak.inference.exact_links.starts import LinkedGroups
-from tiebreak.inference.link_errors import learnt
-from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, Rates
+from tiebreak.inference.exact_links.plan import Merged, log_odds_of, merge
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels.contract import Backend, sweeps_nodes
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
@@ -26,8 +20,10 @@ from tiebreak.kernels.sweeper import Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
 
+if TYPE_CHECKING:
+    from tiebreak.inference.link_errors.learnt import LearntLinks, Rates
+
 HIGHER = 1e-6  # relative: bounds that differ by less are equal
-NEAR = 10.0  # nats, scaled: modes with bounds this close are both possible; see docs/links.md
 MANY = 0.3  # of all tasks: so many linked ones take the others with them, to lie side by side
 
 
@@ -48,7 +44,7 @@ def set_up(
 ) -> Setup:
     """Set up joint inference; say which links are hard, and what is known or follows."""
     log_odds, hard = expected_log_odds(links, options, plain.n_classes)
-    merged = merging.merge(implied)
+    merged = merge(implied)
     known = _union(gold, merged.known())
     if plain.elsewhere is not None and plain.elsewhere.join is not None:
         return Setup(plain.elsewhere.join(links, merged, gold, options), hard, known)
@@ -69,7 +65,7 @@ def expected_log_odds(
     wrong, right = options.error_prior
     error = wrong / (wrong + right) if options.error == "learn" else options.error
     assert not isinstance(error, str)  # checked by the options
-    return merging.log_odds_of(links, error, n_classes)
+    return log_odds_of(links, error, n_classes)
 
 
 def join(
@@ -105,11 +101,13 @@ def _learnt(
     """Wrap the links so that the error rates of their sources are learnt."""
     if options.error != "learn":
         return None
+    from tiebreak.inference.link_errors.learnt import Answers, LearntLinks, prior_rates
+
     soft = ~setup.hard
     who = np.zeros(links.n_links, np.int32) if links.who is None else links.who + 1
     duplicate = None if links.duplicate is None else links.duplicate[soft]
     answers = Answers(links.must[soft], who[soft], n_sources, duplicate)
-    prior = learnt.prior_rates(n_sources, *options.error_prior)
+    prior = prior_rates(n_sources, *options.error_prior)
     return LearntLinks(setup.exact, answers, prior)
 
 
@@ -156,13 +154,6 @@ class End(NamedTuple):
     def bound(self) -> float:
         """The bound."""
         return self.run.bounds[-1]
-
-
-class Candidate(NamedTuple):
-    """What is kept of an end that was tried: q of each would be as much memory as the fit."""
-
-    bound: float
-    label: Codes  # of each linked task, (n_linked,)
 
 
 class Ascents:
@@ -259,131 +250,3 @@ class Ascents:
         implied = link_graph.imply(links, self.plain.n_classes, firm=firm, gold=self.gold)
         given = (self.plain, links, implied, self.gold, self.options, self.stopping)
         return Ascents(*given, n_sources=self.n_sources)
-
-
-def best_mode(
-    ascents: Ascents, start: Run, gold: GoldCodes | None
-) -> tuple[End, tuple[Codes, ...]]:
-    """Ascend from the start with the highest bound; return also groups that may be another class.
-
-    Where links make no group of three or more, and gold does not contradict the crowd, there is one
-    start, as plain VB ended.
-    """
-    plain = ascents.plain
-    known = ascents.setup.known
-    classes = vb.class_probabilities(plain, start.q)
-    sure = starts.sureness(classes)
-    groups = starts.linked_groups(ascents.links, ascents.implied, sure, known)
-    against = gold is not None and starts.contradicts(classes, gold)
-    there = start.elsewhere
-    if not groups.needs_starts and not against:
-        return ascents.ascend(start.q, ascents.implied_by(start), elsewhere=there), ()
-    trial = ascents.stopping._replace(
-        tol=max(starts.TRIAL_TOL, ascents.stopping.tol),
-        max_iter=min(starts.TRIAL_SWEEPS, ascents.stopping.max_iter),
-    )
-    again = partial(ascents.ascend, stopping=trial, elsewhere=there)
-    best = again(start.q, ascents.implied_by(start))
-    tried = [_candidate(plain, best, groups)]
-    if against:
-        of_gold = vb.beliefs_of_known(plain, start.q, known)
-        best = _better(plain, best, again(start.q, of_gold), groups, tried)
-    if groups.needs_starts:
-        surest = again(_with_classes(plain, start.q, starts.at_surest(classes, groups, sure)))
-        best = _better(plain, best, surest, groups, tried)
-        del surest  # each end holds q of all tasks
-        best = _better(plain, best, _sure_first(ascents, start, sure, trial), groups, tried)
-        best = _with_swaps(ascents, best, classes, groups, tried, trial)
-    last = ascents.ascend(best.q, best.run.beliefs, best.rates, elsewhere=best.run.elsewhere)
-    return last, _uncertain(plain, last, tried, groups)
-
-
-def _candidate(plain: Problem, end: End, groups: LinkedGroups) -> Candidate:
-    label = vb.class_probabilities(plain, end.q).argmax(axis=1)
-    return Candidate(end.bound, label[groups.task].astype(np.int32))
-
-
-def _better(
-    plain: Problem, best: End, other: End, groups: LinkedGroups, tried: list[Candidate]
-) -> End:
-    """Return the end with the higher bound, the first one where they are equal; note the other."""
-    tried.append(_candidate(plain, other, groups))
-    return other if other.bound > best.bound else best
-
-
-def _sure_first(ascents: Ascents, start: Run, sure: Floats, trial: Stopping) -> End:
-    """Add links part by part, those between the surest tasks first; each part starts warm."""
-    few = trial._replace(max_iter=min(starts.PART_SWEEPS, trial.max_iter))
-    end = End(start, start.q, None)
-    for links in starts.in_parts(ascents.links, sure):
-        part = ascents.of_part(links)
-        end = part.ascend(
-            end.q, part.implied_by(end.run), end.rates, few, elsewhere=end.run.elsewhere
-        )
-        del part  # before the next one is set up
-    return ascents.ascend(
-        end.q, ascents.implied_by(end.run), end.rates, trial, elsewhere=end.run.elsewhere
-    )
-
-
-def _with_swaps(
-    ascents: Ascents,
-    best: End,
-    plain_q: Floats,
-    groups: LinkedGroups,
-    candidates: list[Candidate],
-    trial: Stopping,
-) -> End:
-    """Exchange two classes in large groups while that raises the bound; note what was tried."""
-    plain = ascents.plain
-    few = trial._replace(max_iter=min(starts.SWAP_SWEEPS, trial.max_iter))
-    tried: set[tuple[int, int]] = set()
-    for _ in range(starts.SWAP_ROUNDS):
-        classes = vb.class_probabilities(plain, best.q)
-        pairs = [
-            pair for pair in starts.doubtful_pairs(classes, plain_q, groups) if pair not in tried
-        ]
-        for pair in pairs:
-            tried.add(pair)
-            q = _with_classes(plain, best.q, starts.swapped(classes, groups, *pair))
-            end = ascents.ascend(q, None, best.rates, few, elsewhere=best.run.elsewhere)
-            candidates.append(_candidate(plain, end, groups))
-            if end.bound > best.bound + HIGHER * abs(best.bound):
-                best = end
-                tried = {pair}
-                break
-        else:
-            break
-    return best
-
-
-def _uncertain(
-    plain: Problem, last: End, tried: list[Candidate], groups: LinkedGroups
-) -> tuple[Codes, ...]:
-    """Return the tasks of each large group that an end nearly as likely calls otherwise.
-
-    Bounds differ by what a crowd says that believes to err apart, so that they are scaled as its
-    probabilities are: [eq:design-effect].
-    """
-    scale = float(Calibration().scale(np.array([honest.mean_responses(plain)]))[0])
-    label = _candidate(plain, last, groups).label
-    size = np.bincount(groups.group)
-    is_uncertain = np.zeros(len(size), dtype=bool)
-    for other in tried:
-        if scale * (last.bound - other.bound) > NEAR:
-            continue
-        differs = other.label != label
-        is_uncertain |= np.bincount(groups.group, weights=differs, minlength=len(size)) > size / 2
-    chosen = np.flatnonzero(is_uncertain & groups.is_large)
-    return tuple(groups.task[groups.group == group] for group in chosen)
-
-
-def _with_classes(problem: Problem, q: Floats, of_class: Floats) -> Floats:
-    """Return q with these class probabilities; subtypes keep their shares of each class."""
-    if problem.n_states == problem.n_classes:
-        return of_class
-    by_class = q.reshape(len(q), problem.n_classes, -1)
-    total = by_class.sum(axis=2, keepdims=True)
-    even = np.full_like(by_class, 1.0 / by_class.shape[2])
-    share = np.divide(by_class, total, out=even, where=total > 0.0)
-    return np.asarray((of_class[:, :, None] * share).reshape(q.shape))

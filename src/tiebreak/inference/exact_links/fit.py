@@ -1,25 +1,38 @@
-"""Fitting with exact links: set up joint inference, ascend, calibrate and decode at the end."""
+"""Fitting with exact links: set up joint inference, ascend, calibrate, and decode at the end.
+
+Decoded, tasks get one class each such that no hard link is broken. Components without loops and
+small loopy ones get their likeliest joint labelling. In large loopy ones each node takes its best
+class that its neighbours allow, and what is left broken is repaired.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
 
+from tiebreak import link_graph
 from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import held_out, honest, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration, Evidence, Honesty
-from tiebreak.inference.exact_links import decode as decoding
-from tiebreak.inference.exact_links import merge as merging
-from tiebreak.inference.exact_links import starts
-from tiebreak.inference.exact_links.ascents import HIGHER, Ascents, Setup, best_mode
+from tiebreak.inference.exact_links.ascents import Ascents, Setup
 from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.link_errors.learnt import Rates
-from tiebreak.inference.results import Fit
+from tiebreak.inference.exact_links.numbers import VisitCodes
+from tiebreak.inference.exact_links.plan import log_odds_of
+from tiebreak.inference.problem import Fit
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.link_graph import Implications, LinkCodes
+from tiebreak.kernels.network import Network
+from tiebreak.link_graph import Closure, Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
+
+if TYPE_CHECKING:
+    from tiebreak.inference.link_errors.learnt import Rates
+
+REPAIR_ROUNDS = 200
+NO_LABEL = -1
 
 
 def fit(
@@ -60,15 +73,17 @@ def fit(
     suspects: tuple[Codes, ...] = ()
     if is_warm:
         best = ascents.ascend_warm(start)
-    elif is_given:
+    elif is_given or (gold is None and not _ties_three(links, plain.n_classes)):
         best = ascents.ascend(start.q, ascents.implied_by(start), elsewhere=start.elsewhere)
     else:
+        from tiebreak.inference.exact_links.starts import best_mode
+
         best, suspects = best_mode(ascents, start, gold)
     exact = ascents.setup.exact
     run = best.run
     exact.spread(run.q)
     evidence = _evidence(links, ascents.setup.hard, gold, options, ascents.rates)
-    found = honest.choose(plain, beliefs, honesty, evidence)
+    found = calibration.choose(plain, beliefs, honesty, evidence)
     q = joint_probabilities(plain, ascents.setup, run, found)
     return Fit(
         run,
@@ -80,6 +95,16 @@ def fit(
         wrong=probability_wrong(links, ascents.setup),
         uncertain=suspects,
     )
+
+
+def _ties_three(links: LinkCodes, n_classes: int) -> bool:
+    """Say whether links may tie three tasks or more: one of these then has two links that tie.
+
+    Must-links tie; with two classes cannot-links do too. Only such groups need several starts.
+    """
+    ties = links.must | (n_classes == 2)
+    ends = np.concatenate([links.left[ties], links.right[ties]])
+    return bool(np.bincount(ends).max(initial=0) > 1)
 
 
 def joint_probabilities(
@@ -99,9 +124,9 @@ def joint_probabilities(
         exact.spread(run.q)
         return vb.class_probabilities(plain, run.q)
     logs = vb.expected_logs(plain, run.beliefs)
-    q = honest.probabilities(plain, run.beliefs, found, n_given, logs)
+    q = calibration.probabilities(plain, run.beliefs, found, n_given, logs)
     unit = None if exact.unit is None else exact.unit[exact.task]
-    scores = honest.scaled_scores(
+    scores = calibration.scaled_scores(
         plain, run.beliefs, found, exact.task, exact.pool.pays, unit, n_given, logs
     )
     exact.infer_from(scores, is_last=True)
@@ -109,65 +134,6 @@ def joint_probabilities(
     q[exact.task] = exact.pool.members_of(exact.q)
     vb.clamp_in_place(q, setup.known)
     return q
-
-
-def fit_gold(
-    plain: Problem,
-    start: Run,
-    beliefs: Beliefs,
-    gold: GoldCodes,
-    stopping: Stopping,
-    honesty: Honesty,
-    *,
-    is_warm: bool = False,
-) -> Fit:
-    """Fit with known labels alone, and calibrate by them.
-
-    Where gold contradicts the crowd, workers as known labels alone show them are a second start.
-    """
-    problem = vb.with_known(plain, gold)
-
-    def ascend(implied: Beliefs | None = None) -> Run:
-        q = vb.clamp(start.q, gold, plain.n_classes)
-        return vb.ascend(
-            problem,
-            q,
-            **stopping._asdict(),
-            implied=implied,
-            elsewhere=start.elsewhere,
-            may_overwrite=q is not start.q,
-        )
-
-    run = ascend()
-    from_gold = False
-    if starts.contradicts(vb.class_probabilities(plain, start.q), gold) and not is_warm:
-        other = ascend(vb.beliefs_of_known(plain, start.q, gold))
-        if other.bounds[-1] > run.bounds[-1] + HIGHER * abs(run.bounds[-1]):
-            run = other
-            from_gold = True
-    found = held_out.choose(plain, beliefs, gold, honesty, from_gold=from_gold)
-    return Fit(run, vb.clamp(_of_responses(plain, run, found), gold), found)
-
-
-def fit_alone(plain: Problem, run: Run, honesty: Honesty) -> Fit:
-    """Calibrate where plain VB ended: there are neither links nor known labels."""
-    found = honest.choose(plain, run.beliefs, honesty, None)
-    return Fit(run, _of_responses(plain, run, found), found)
-
-
-def _of_responses(plain: Problem, run: Run, found: Calibration | None) -> Floats:
-    if found is None:
-        return vb.class_probabilities(plain, run.q)
-    return honest.probabilities(plain, run.beliefs, found)
-
-
-def decoded_jointly(
-    links: LinkCodes, exact: ExactLinks, options: ExactLinkOptions
-) -> GoldCodes | None:
-    """Return linked tasks and their labels, where they are decoded jointly."""
-    some_hard = options.error is None and bool(links.is_hard.any())
-    jointly = some_hard if options.decode is None else options.decode == "joint"
-    return GoldCodes(exact.task, decoding.decode(exact)) if jointly else None
 
 
 def probability_wrong(links: LinkCodes, setup: Setup) -> Floats:
@@ -194,6 +160,83 @@ def _evidence(
         error = np.where(links.must, different[source], same[source])
         return Evidence(links, error, gold)
     stated = None if options.error is None else float(options.error)
-    log_odds, _ = merging.log_odds_of(links, stated)
+    log_odds, _ = log_odds_of(links, stated)
     error = np.where(hard, TRUSTED_ERROR, expit(-np.abs(log_odds)))
     return Evidence(links, error, gold)
+
+
+def decoded_jointly(
+    links: LinkCodes, exact: ExactLinks, options: ExactLinkOptions
+) -> GoldCodes | None:
+    """Return linked tasks and their labels, where they are decoded jointly."""
+    some_hard = options.error is None and bool(links.is_hard.any())
+    jointly = some_hard if options.decode is None else options.decode == "joint"
+    return GoldCodes(exact.task, decode(exact)) if jointly else None
+
+
+def decode(links: ExactLinks | Any) -> Codes:
+    """Return the class of each linked task of `links.task`, decoded jointly: [eq:decode]."""
+    if not isinstance(links, ExactLinks):
+        return np.asarray(links.decode())  # tasks that lie elsewhere are decoded there
+    plan = links.plan
+    coupling = links.coupling()
+    pool_label, _ = links.backend.likeliest(links.q)
+    label = pool_label[links.pool.n_alone :]  # a view, by visit
+    links.backend.decode_forest(links.scores, plan.network, coupling, (0, plan.n_forest), label)
+    if plan.report.small:
+        links.backend.decode_cliques(links.scores, plan.cliques, coupling, label)
+    if links.remembers:
+        _decode_large(links, coupling, label)
+    return np.asarray(pool_label[links.pool.node] ^ links.pool.flip)
+
+
+def _decode_large(links: ExactLinks, coupling: Floats, label: Codes) -> None:
+    """Give the surest nodes their class first, then repair what is broken."""
+    with np.errstate(divide="ignore"):
+        log_belief = np.log(links.belief)
+    visits = np.arange(links.plan.n_exact, len(label), dtype=np.int32)
+    surest_first = visits[np.argsort(-links.belief[visits].max(axis=1), kind="stable")]
+    label[visits] = NO_LABEL
+    network = links.plan.network
+    links.backend.decode_greedily(log_belief, network, coupling, surest_first, label)
+    rng = np.random.default_rng(0)  # breaks ties, so that two nodes do not swap for ever
+    for _ in range(REPAIR_ROUNDS):
+        broken = _on_broken_links(network, coupling, label)
+        if not len(broken):
+            return
+        noisy = log_belief + rng.gumbel(size=log_belief.shape)
+        links.backend.decode_greedily(noisy, network, coupling, rng.permutation(broken), label)
+    _label_by_search(links, coupling, label)
+
+
+def _on_broken_links(network: Network, coupling: Floats, label: Codes) -> VisitCodes:
+    """Return the nodes at an end of a hard link that labels break."""
+    owner = np.repeat(np.arange(network.n_nodes, dtype=np.int32), np.diff(network.start))
+    hard = coupling[network.edge] == -np.inf
+    return VisitCodes(np.unique(owner[hard & (label[owner] == label[network.other])]))
+
+
+def _label_by_search(links: ExactLinks, coupling: Floats, label: Codes) -> None:
+    """Take, in components still broken, any labelling that breaks nothing, if one is found."""
+    from tiebreak.link_graph.colouring import feasibility
+
+    plan = links.plan
+    n_nodes = len(label)
+    hard = coupling == -np.inf
+    left = plan.left_visit[hard]
+    right = plan.right_visit[hard]
+    component = link_graph.components(n_nodes, left, right)
+    broken = np.isin(component, component[_on_broken_links(plan.network, coupling, label)])
+    inside = broken[left]
+    apart = Closure(
+        group=np.arange(n_nodes, dtype=np.int32),
+        n_groups=n_nodes,
+        size=np.ones(n_nodes, np.int64),
+        left=left[inside],
+        right=right[inside],
+        conflicts=np.empty(0, dtype=np.int64),
+    )
+    allowed = links.scores > -np.inf
+    found = feasibility(apart, links.n_classes, allowed=allowed)
+    if found.group_class is not None:
+        label[broken] = found.group_class[broken]

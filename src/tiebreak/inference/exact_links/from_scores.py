@@ -8,9 +8,10 @@ import numpy as np
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import vb
-from tiebreak.inference.exact_links.ascents import Ascents, best_mode
+from tiebreak.inference.exact_links.ascents import Ascents
 from tiebreak.inference.exact_links.fit import decoded_jointly, probability_wrong
-from tiebreak.inference.results import Fit
+from tiebreak.inference.exact_links.starts import best_mode
+from tiebreak.inference.problem import Fit
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats

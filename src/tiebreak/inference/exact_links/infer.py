@@ -1,8 +1,8 @@
 """Joint inference of linked tasks, component by component: belief propagation and elimination.
 
-Tasks that hard links make one are one node (`merge.py`), with all their responses (`pool.py`); how
-components of nodes are inferred is planned once (`plan.py`), and so is where each link acts
-(`place.py`).
+Tasks that hard links make one are one node (`plan.merge`), with all their responses (`place.pool`);
+how components of nodes are inferred is planned once (`plan.plan`), and so is where each link acts
+(`place.place`).
 """
 
 from __future__ import annotations
@@ -13,18 +13,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from tiebreak.inference.exact_links.merge import Merged
-from tiebreak.inference.exact_links.network_layout import HUGE_NODES, parts, tree_spans
 from tiebreak.inference.exact_links.numbers import TaskCodes
-from tiebreak.inference.exact_links.place import Placement, place
-from tiebreak.inference.exact_links.plan import LinkReport, Plan, plan
-from tiebreak.inference.exact_links.pool import Pool, pool
+from tiebreak.inference.exact_links.place import Placement, Pool, place, pool
+from tiebreak.inference.exact_links.plan import LinkReport, Merged, Plan, plan
 from tiebreak.inference.vb import LinkStep
-from tiebreak.kernels.arrays import entropy, softmax
+from tiebreak.kernels.arrays import entropy, for_each, softmax
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import FREE, LINKED, ByGroup, ByTask, Codes, Floats, Swept
+from tiebreak.kernels.network import HUGE_NODES, parts, tree_spans
 from tiebreak.kernels.sweeper import Logs, Sweeper
-from tiebreak.kernels.threads import for_each
 from tiebreak.link_graph import LinkCodes
 
 DAMPING = 0.3
@@ -60,7 +57,7 @@ class ExactLinks:
     n_classes: int
     backend: Backend
     n_threads: int = 1
-    takes_everyone: bool = False  # tasks without links too: see `pool.pool`
+    takes_everyone: bool = False  # tasks without links too: see `place.pool`
     unit: Codes | None = None  # (n_tasks,) equal for copies of one task; None: there are none
     plan: Plan = field(init=False)
     pool: Pool = field(init=False)
@@ -205,9 +202,12 @@ class ExactLinks:
         self.placement.weigh(self.scores, self.log_odds)
         trees = self._trees if only is None else only.trees
         forest_change, forest_log_partition = self._infer_trees(coupling, trees)
-        small_change, small_log_partition = self.backend.eliminate(
-            self.scores, self.plan.cliques, coupling, self.belief, self._equal_in_cliques
-        )
+        small_change = 0.0
+        small_log_partition = 0.0
+        if self.plan.report.small:
+            small_change, small_log_partition = self.backend.eliminate(
+                self.scores, self.plan.cliques, coupling, self.belief, self._equal_in_cliques
+            )
         large_change, large_log_partition = self._infer_large(coupling, is_last=is_last)
         value = forest_log_partition + small_log_partition + large_log_partition
         value -= self._expected_score(only)

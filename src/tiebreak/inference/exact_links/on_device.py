@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiebreak.inference.exact_links.infer import ExactLinks, Rest
-from tiebreak.inference.exact_links.network_layout import small_trees
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.vb import LinkStep
 from tiebreak.kernels.contract import NodeSweeper, sweeps_nodes
 from tiebreak.kernels.layout import Floats, Swept
+from tiebreak.kernels.network import small_trees
 from tiebreak.kernels.sweeper import Logs
 
 LARGEST_TREE = 256  # nodes: one thread goes from node to node, some µs each

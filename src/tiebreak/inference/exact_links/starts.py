@@ -16,12 +16,17 @@ The numbers below were chosen on questions asked on ten datasets: `experiments/0
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from tiebreak import link_graph
 from tiebreak.gold import GoldCodes
+from tiebreak.inference import calibration, vb
+from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.exact_links.ascents import HIGHER, Ascents, End
+from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.link_graph import Implications, LinkCodes
 
@@ -36,6 +41,8 @@ TRIAL_TOL = 1e-3
 
 LEAST_AGAINST = 6  # known labels that contradict the crowd before gold names a start of its own:
 SHARE_AGAINST = 2 / 3  # five wrong ones must not turn a crowd that is right
+
+NEAR = 10.0  # nats, scaled: modes with bounds this close are both possible; see docs/links.md
 
 
 class LinkedGroups(NamedTuple):
@@ -58,6 +65,139 @@ class LinkedGroups(NamedTuple):
     def large_tasks(self) -> Codes:
         """The tasks of large groups."""
         return self.task[self.is_large[self.group]]
+
+
+class Candidate(NamedTuple):
+    """What is kept of an end that was tried: q of each would be as much memory as the fit."""
+
+    bound: float
+    label: Codes  # of each linked task, (n_linked,)
+
+
+def best_mode(
+    ascents: Ascents, start: Run, gold: GoldCodes | None
+) -> tuple[End, tuple[Codes, ...]]:
+    """Ascend from the start with the highest bound; return also groups that may be another class.
+
+    Where links make no group of three or more, and gold does not contradict the crowd, there is one
+    start, as plain VB ended.
+    """
+    plain = ascents.plain
+    known = ascents.setup.known
+    classes = vb.class_probabilities(plain, start.q)
+    sure = sureness(classes)
+    groups = linked_groups(ascents.links, ascents.implied, sure, known)
+    against = gold is not None and contradicts(classes, gold)
+    there = start.elsewhere
+    if not groups.needs_starts and not against:
+        return ascents.ascend(start.q, ascents.implied_by(start), elsewhere=there), ()
+    trial = ascents.stopping._replace(
+        tol=max(TRIAL_TOL, ascents.stopping.tol),
+        max_iter=min(TRIAL_SWEEPS, ascents.stopping.max_iter),
+    )
+    again = partial(ascents.ascend, stopping=trial, elsewhere=there)
+    best = again(start.q, ascents.implied_by(start))
+    tried = [_candidate(plain, best, groups)]
+    if against:
+        of_gold = vb.beliefs_of_known(plain, start.q, known)
+        best = _better(plain, best, again(start.q, of_gold), groups, tried)
+    if groups.needs_starts:
+        surest = again(_with_classes(plain, start.q, at_surest(classes, groups, sure)))
+        best = _better(plain, best, surest, groups, tried)
+        del surest  # each end holds q of all tasks
+        best = _better(plain, best, _sure_first(ascents, start, sure, trial), groups, tried)
+        best = _with_swaps(ascents, best, classes, groups, tried, trial)
+    last = ascents.ascend(best.q, best.run.beliefs, best.rates, elsewhere=best.run.elsewhere)
+    return last, _uncertain(plain, last, tried, groups)
+
+
+def _candidate(plain: Problem, end: End, groups: LinkedGroups) -> Candidate:
+    label = vb.class_probabilities(plain, end.q).argmax(axis=1)
+    return Candidate(end.bound, label[groups.task].astype(np.int32))
+
+
+def _better(
+    plain: Problem, best: End, other: End, groups: LinkedGroups, tried: list[Candidate]
+) -> End:
+    """Return the end with the higher bound, the first one where they are equal; note the other."""
+    tried.append(_candidate(plain, other, groups))
+    return other if other.bound > best.bound else best
+
+
+def _sure_first(ascents: Ascents, start: Run, sure: Floats, trial: Stopping) -> End:
+    """Add links part by part, those between the surest tasks first; each part starts warm."""
+    few = trial._replace(max_iter=min(PART_SWEEPS, trial.max_iter))
+    end = End(start, start.q, None)
+    for links in in_parts(ascents.links, sure):
+        part = ascents.of_part(links)
+        end = part.ascend(
+            end.q, part.implied_by(end.run), end.rates, few, elsewhere=end.run.elsewhere
+        )
+        del part  # before the next one is set up
+    return ascents.ascend(
+        end.q, ascents.implied_by(end.run), end.rates, trial, elsewhere=end.run.elsewhere
+    )
+
+
+def _with_swaps(
+    ascents: Ascents,
+    best: End,
+    plain_q: Floats,
+    groups: LinkedGroups,
+    candidates: list[Candidate],
+    trial: Stopping,
+) -> End:
+    """Exchange two classes in large groups while that raises the bound; note what was tried."""
+    plain = ascents.plain
+    few = trial._replace(max_iter=min(SWAP_SWEEPS, trial.max_iter))
+    tried: set[tuple[int, int]] = set()
+    for _ in range(SWAP_ROUNDS):
+        classes = vb.class_probabilities(plain, best.q)
+        pairs = [pair for pair in doubtful_pairs(classes, plain_q, groups) if pair not in tried]
+        for pair in pairs:
+            tried.add(pair)
+            q = _with_classes(plain, best.q, swapped(classes, groups, *pair))
+            end = ascents.ascend(q, None, best.rates, few, elsewhere=best.run.elsewhere)
+            candidates.append(_candidate(plain, end, groups))
+            if end.bound > best.bound + HIGHER * abs(best.bound):
+                best = end
+                tried = {pair}
+                break
+        else:
+            break
+    return best
+
+
+def _uncertain(
+    plain: Problem, last: End, tried: list[Candidate], groups: LinkedGroups
+) -> tuple[Codes, ...]:
+    """Return the tasks of each large group that an end nearly as likely calls otherwise.
+
+    Bounds differ by what a crowd says that believes to err apart, so that they are scaled as its
+    probabilities are: [eq:design-effect].
+    """
+    scale = float(Calibration().scale(np.array([calibration.mean_responses(plain)]))[0])
+    label = _candidate(plain, last, groups).label
+    size = np.bincount(groups.group)
+    is_uncertain = np.zeros(len(size), dtype=bool)
+    for other in tried:
+        if scale * (last.bound - other.bound) > NEAR:
+            continue
+        differs = other.label != label
+        is_uncertain |= np.bincount(groups.group, weights=differs, minlength=len(size)) > size / 2
+    chosen = np.flatnonzero(is_uncertain & groups.is_large)
+    return tuple(groups.task[groups.group == group] for group in chosen)
+
+
+def _with_classes(problem: Problem, q: Floats, of_class: Floats) -> Floats:
+    """Return q with these class probabilities; subtypes keep their shares of each class."""
+    if problem.n_states == problem.n_classes:
+        return of_class
+    by_class = q.reshape(len(q), problem.n_classes, -1)
+    total = by_class.sum(axis=2, keepdims=True)
+    even = np.full_like(by_class, 1.0 / by_class.shape[2])
+    share = np.divide(by_class, total, out=even, where=total > 0.0)
+    return np.asarray((of_class[:, :, None] * share).reshape(q.shape))
 
 
 def sureness(q: Floats) -> Floats:

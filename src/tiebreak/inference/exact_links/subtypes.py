@@ -1,7 +1,7 @@
 """Exact links where classes have subtypes: tasks of a node share a class, not a subtype.
 
-A node cannot be one task with all its responses then (`pool.py`). Each member is scored alone, its
-class scores (the log of the sum over subtypes) are added up to the node, nodes are inferred as
+A node cannot be one task with all its responses then (`place.pool`). Each member is scored alone,
+its class scores (the log of the sum over subtypes) are added up to the node, nodes are inferred as
 ever, and the subtypes of each member follow from its class: [eq:subtype-links].
 """
 

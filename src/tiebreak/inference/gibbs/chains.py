@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.inference.exact_links.merge import OPEN
+from tiebreak.inference.exact_links.plan import OPEN
 from tiebreak.inference.gibbs.graph import DrawGraph
 from tiebreak.kernels.contract import DrawBackend
 from tiebreak.kernels.draws import DrawCounts

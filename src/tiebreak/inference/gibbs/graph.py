@@ -8,12 +8,12 @@ import numpy as np
 
 from tiebreak import link_graph
 from tiebreak.errors import LinkError
-from tiebreak.inference.exact_links import merge as merging
-from tiebreak.inference.exact_links.merge import OPEN
+from tiebreak.inference.exact_links.plan import OPEN, log_odds_of, merge
 from tiebreak.inference.inputs import Inputs
 from tiebreak.kernels.draws import PRIOR, Blocks, Couplings, DrawNodes
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.link_graph import LinkCodes
+from tiebreak.link_graph.colouring import feasibility
 from tiebreak.responses import Responses
 
 LARGEST_TABLE = 1024  # joint classes of a block; a component with more is cut into blocks
@@ -85,7 +85,7 @@ def _merged(inputs: Inputs) -> tuple[Codes, Codes, Codes]:
     flip = np.zeros(n_tasks, dtype=np.int32)
     of_groups = np.empty(0, dtype=np.int32)
     if inputs.implied is not None:
-        merged = merging.merge(inputs.implied)
+        merged = merge(inputs.implied)
         node[merged.task] = merged.node
         flip[merged.task] = merged.flip
         of_groups = merged.node_class
@@ -109,8 +109,8 @@ def _edges(inputs: Inputs, error: float | None) -> tuple[Codes, Codes, Floats]:
     if links is None or inputs.implied is None:
         nothing = np.empty(0, dtype=np.int32)
         return nothing, nothing, np.empty(0)
-    merged = merging.merge(inputs.implied)
-    log_odds, hard = merging.log_odds_of(links, error, merged_classes(inputs))
+    merged = merge(inputs.implied)
+    log_odds, hard = log_odds_of(links, error, merged_classes(inputs))
     soft = links.keep(~hard)
     left, right, opposite = merged.ends(soft)
     signed = np.where(opposite, -log_odds[~hard], log_odds[~hard])
@@ -245,9 +245,7 @@ def _feasible(inputs: Inputs, known: Codes, is_needed: bool) -> Codes | None:
     if not is_needed or implied is None:
         return None
     n_groups = len(implied.group_class)
-    found = link_graph.feasibility(
-        implied.closure, inputs.responses.n_classes, known=known[:n_groups]
-    )
+    found = feasibility(implied.closure, inputs.responses.n_classes, known=known[:n_groups])
     if found.group_class is None:
         raise LinkError(
             "No labelling that keeps all links was found to start from. Use VariationalBayes, or "

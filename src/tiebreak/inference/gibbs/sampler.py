@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from tiebreak.errors import ConvergenceWarning, OptionError
-from tiebreak.inference import priors, vb
+from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.estimator import Estimator, start_from_model
 from tiebreak.inference.gibbs import chains, mixing
 from tiebreak.inference.gibbs.chains import Chain, DrawPriors, PosteriorMoments
@@ -67,9 +67,9 @@ class GibbsSampler(Estimator):
     def __init__(
         self,
         *,
-        class_prior: priors.ClassPrior = 1.0,
-        confusion_prior: priors.ConfusionPrior = "diagonal",
-        trust: priors.Trust | None = None,
+        class_prior: dirichlet.ClassPriorOption = 1.0,
+        confusion_prior: dirichlet.ConfusionPrior = "diagonal",
+        trust: dirichlet.Trust | None = None,
         link_options: ExactLinkOptions | None = None,
         on_contradiction: OnContradiction = "error",
         n_chains: int = 4,
@@ -147,12 +147,12 @@ class GibbsSampler(Estimator):
         seeds: list[np.random.SeedSequence],
     ) -> list[Chain]:
         crowd = inputs.responses
-        prior = priors.confusion_prior(self.confusion_prior, crowd.workers, crowd.n_classes)
+        prior = dirichlet.confusion_prior(self.confusion_prior, crowd.workers, crowd.n_classes)
         if self.trust is not None:
-            prior = prior + priors.trusted_answers(self.trust, crowd.workers, crowd.n_classes)
+            prior = prior + dirichlet.trusted_answers(self.trust, crowd.workers, crowd.n_classes)
         shape = (crowd.n_workers, crowd.n_classes, crowd.n_classes)
         given = DrawPriors(
-            priors.class_prior(self.class_prior, crowd.n_classes), np.broadcast_to(prior, shape)
+            dirichlet.class_prior(self.class_prior, crowd.n_classes), np.broadcast_to(prior, shape)
         )
         n_sweeps = self.n_warmup + self.n_draws
         n_items = len(graph.nodes.code) * n_sweeps * self.n_chains

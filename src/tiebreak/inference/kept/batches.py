@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import honest, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.exact_links import decode as decoding
+from tiebreak.inference.exact_links import fit as decoding
 from tiebreak.inference.exact_links.ascents import Ascents
 from tiebreak.inference.exact_links.fit import joint_probabilities
 from tiebreak.inference.kept.open_tasks import ResponseChains
@@ -117,7 +117,7 @@ def _fit_alone(
     by_class = vb.class_probabilities(problem, run.q)
     label = by_class.argmax(axis=1).astype(np.int32)
     if crowd.calibration is not None:
-        by_class = honest.probabilities(problem, run.beliefs, crowd.calibration, batch.n_given)
+        by_class = calibration.probabilities(problem, run.beliefs, crowd.calibration, batch.n_given)
     return _Found(run, label, vb.clamp(by_class, batch.gold))
 
 

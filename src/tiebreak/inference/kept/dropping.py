@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import honest
+from tiebreak.inference import calibration
 from tiebreak.inference.silence import refuse_silence
 from tiebreak.inference.stages import lay_out
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats
-from tiebreak.kernels.threads import default_threads
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
@@ -52,7 +52,7 @@ def drop_responses(model: Fitted) -> Fitted:
     tasks = lay_out(crowd)
     backend = choose_backend("auto", crowd.n_responses)
     counts, _ = backend.open(tasks, np.ascontiguousarray(q), default_threads()).tally()
-    n_dropped = honest.n_responses(tasks)
+    n_dropped = calibration.n_responses(tasks)
     totals = np.zeros(counts.shape[1])
     if former is not None:
         counts = counts + former.counts

@@ -9,13 +9,18 @@ import numpy as np
 
 from tiebreak.errors import ResponseError
 from tiebreak.ids import MISSING, Ids
-from tiebreak.inference import priors
-from tiebreak.inference.class_prior import ClassPrior, KnownShares, SubtypePrior
+from tiebreak.inference import dirichlet
+from tiebreak.inference.dirichlet import ClassPrior, KnownShares, SubtypePrior
 from tiebreak.inference.kept.batches import StreamCounts
 from tiebreak.inference.kept.prediction import base_prior
-from tiebreak.inference.worker_models import COMMUNITIES, N_SUBTYPES, CrowdModel, WorkerModel
+from tiebreak.inference.worker_models import (
+    COMMUNITIES,
+    N_SUBTYPES,
+    ConfusionMatrices,
+    CrowdModel,
+    WorkerModel,
+)
 from tiebreak.inference.worker_models.coin import Coins
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.kinds import Kinds, three_kinds
 from tiebreak.inference.worker_models.selected import select_workers
 from tiebreak.kernels.layout import Floats
@@ -75,11 +80,11 @@ def _with_classes(stream: Stream, classes: list[Hashable]) -> CrowdModel:
         )
     n_classes = len(classes)
     workers = Ids(stream.workers)
-    prior = priors.confusion_prior(template.confusion_prior, workers, n_classes)
-    of_class = priors.class_prior(template.class_prior, n_classes)
+    prior = dirichlet.confusion_prior(template.confusion_prior, workers, n_classes)
+    of_class = dirichlet.class_prior(template.class_prior, n_classes)
     trusted = None
     if template.trust is not None:
-        trusted = priors.trusted_answers(template.trust, workers, n_classes)
+        trusted = dirichlet.trusted_answers(template.trust, workers, n_classes)
     made = _make_workers(name, prior, trusted, _answer_shares(stream, n_classes), len(workers))
     if "subtypes" in name:
         return CrowdModel(SubtypePrior(of_class, N_SUBTYPES), made)

@@ -13,8 +13,7 @@ from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.links import Links
 from tiebreak.responses import Responses
 from tiebreak.responses.building import INT32_END
-from tiebreak.source import Source
-from tiebreak.wording import counted
+from tiebreak.wording import Source, counted
 
 
 def join_responses(old: Responses, new: Responses) -> Responses:

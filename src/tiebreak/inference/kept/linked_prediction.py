@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import files, ids, link_graph
-from tiebreak import links as links_room
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import MISSING, Ids
-from tiebreak.inference import honest, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.estimator import Estimator, refuse_links
-from tiebreak.inference.exact_links import decode as decoding
+from tiebreak.inference.exact_links import fit as decoding
 from tiebreak.inference.exact_links.ascents import Setup, set_up
 from tiebreak.inference.kept.prediction import AS_IT_IS, knowledge_of, where_it_runs
 from tiebreak.inference.kept.stream_links import LinkRows, link_odds
@@ -24,13 +23,13 @@ from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.vb import Problem
 from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
 from tiebreak.kernels import layout
-from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.arrays import default_threads, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats
-from tiebreak.kernels.threads import default_threads
 from tiebreak.labels import Labels
 from tiebreak.link_graph import LinkCodes
 from tiebreak.links import Links
+from tiebreak.links.check import check
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
 
@@ -59,7 +58,7 @@ def predict_linked(model: Estimator, crowd: Responses, tasks: ByTask, links: Any
     log_prior = problem.states.expected_log_of_class(model._beliefs.alpha)
     exact = setup.exact
     unit = None if exact.unit is None else exact.unit[exact.task]
-    linked = honest.scale_scores(
+    linked = calibration.scale_scores(
         scores[exact.task], scale[exact.task], log_prior, exact.pool.pays, unit
     )
     q = vb.clamp(softmax(scale[:, None] * scores), setup.known)
@@ -131,7 +130,7 @@ def _set_up(
     codes = union.links.on(union.tasks)
     firm = np.zeros(codes.n_links, dtype=bool) if options.is_soft else codes.is_hard
     implied = link_graph.imply(codes, problem.n_classes, firm=firm, gold=union.gold)
-    checked = links_room.check(
+    checked = check(
         codes,
         implied,
         union.tasks,
@@ -167,18 +166,18 @@ def _scores(
     model: VariationalBayes, problem: Problem, n_new: int, old: Codes
 ) -> tuple[Floats, Floats]:
     """Return the class scores of new and old tasks, and by how much each counts."""
-    calibration = model.calibration_ or AS_IT_IS
+    found = model.calibration_ or AS_IT_IS
     knowledge = knowledge_of(model)
     assert knowledge is not None  # variational Bayes knows workers
     new = np.arange(n_new, dtype=np.int32)
-    scores = honest.class_scores_of(problem, knowledge.beliefs, new)
-    scale = calibration.scale(honest.n_responses(problem.responses)[:n_new])
+    scores = calibration.class_scores_of(problem, knowledge.beliefs, new)
+    scale = found.scale(calibration.n_responses(problem.responses)[:n_new])
     if not len(old):
         return scores, scale
     tasks = model._warm_start.tasks
-    n_given = honest.n_responses(tasks)[old]
+    n_given = calibration.n_responses(tasks)[old]
     if model._carried is not None:
-        of_old = calibration.scale(n_given + model._carried.n_dropped[old])
+        of_old = found.scale(n_given + model._carried.n_dropped[old])
         logs = np.log(np.maximum(model.probabilities_[old], TINY))
         return np.concatenate([scores, logs / of_old[:, None]]), np.concatenate([scale, of_old])
     backend = choose_backend("auto", len(tasks.code))
@@ -186,5 +185,5 @@ def _scores(
     if isinstance(workers, SawAll):
         tasks = add_silence(tasks, workers.saw, workers.n_classes, workers.n_states)
     former = Problem(tasks, states, workers, backend, model.n_threads or default_threads())
-    old_scores = honest.class_scores_of(former, model._beliefs, old)
-    return np.concatenate([scores, old_scores]), np.concatenate([scale, calibration.scale(n_given)])
+    old_scores = calibration.class_scores_of(former, model._beliefs, old)
+    return np.concatenate([scores, old_scores]), np.concatenate([scale, found.scale(n_given)])

@@ -18,16 +18,14 @@ from tiebreak.inference import vb
 from tiebreak.inference.kept import growth
 from tiebreak.inference.kept.batches import StreamBatch, StreamCounts, StreamCrowd, fit_batch
 from tiebreak.inference.kept.open_tasks import ResponseChains
-from tiebreak.inference.stages import lay_out
+from tiebreak.inference.stages import WarmStart, lay_out
 from tiebreak.inference.vb import Problem, Stopping
-from tiebreak.inference.warm_start import WarmStart
 from tiebreak.inference.worker_models import COMMUNITIES, CrowdModel
 from tiebreak.inference.worker_models.selected import UNKNOWN, select_workers
 from tiebreak.kernels import layout
-from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.arrays import default_threads, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats
-from tiebreak.kernels.threads import default_threads
 from tiebreak.options import ExactLinkOptions
 from tiebreak.responses import Responses
 

@@ -21,8 +21,7 @@ from tiebreak.files.packed import fits
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.dropping import drop_responses, require_keep
 from tiebreak.inference.kept.records import Decoder, Encoder
-from tiebreak.inference.stages import lay_out
-from tiebreak.inference.warm_start import WarmStart
+from tiebreak.inference.stages import WarmStart, lay_out
 from tiebreak.responses import Responses
 
 SUFFIX = ".tbm"

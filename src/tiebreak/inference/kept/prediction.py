@@ -9,9 +9,9 @@ import numpy as np
 from tiebreak import files
 from tiebreak.errors import NotFittedError, note
 from tiebreak.ids import MISSING
-from tiebreak.inference import honest, priors, vb
+from tiebreak.inference import calibration, dirichlet, vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.class_prior import StatePrior
+from tiebreak.inference.dirichlet import StatePrior
 from tiebreak.inference.inputs import require_memory
 from tiebreak.inference.overturned import limit_new
 from tiebreak.inference.vb import Beliefs, Problem
@@ -19,10 +19,9 @@ from tiebreak.inference.worker_models.known_workers import NOTHING, KnownStates,
 from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
 from tiebreak.inference.worker_models.selected import UNKNOWN, select_parameters, select_workers
 from tiebreak.kernels import layout
-from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.arrays import default_threads, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask
-from tiebreak.kernels.threads import default_threads
 from tiebreak.labels import Labels
 from tiebreak.responses import Responses
 from tiebreak.wording import counted, first_few
@@ -101,7 +100,7 @@ def _label_alone(
     if knowledge.saw is not None:
         tasks = in_codes_of(model, crowd, knowledge)
         problem = knowledge.problem(tasks, backend_name, n_threads)
-        q = honest.probabilities(problem, knowledge.beliefs, found)
+        q = calibration.probabilities(problem, knowledge.beliefs, found)
         return q, *backend.likeliest(q)
     tasks, table = _with_table(model, crowd, knowledge)
     log_prior = knowledge.states.expected_log(knowledge.alpha)
@@ -123,7 +122,7 @@ def _pooled(model: Any, tasks: ByTask, knowledge: Knowledge) -> Floats:
     from tiebreak.inference.opinion_weights import Terms
 
     table = knowledge.workers.table
-    scale = Calibration(model.dependence).scale(honest.n_responses(tasks))
+    scale = Calibration(model.dependence).scale(calibration.n_responses(tasks))
     centred = table - table.mean(axis=1, keepdims=True)
     opinion = model._opinion
     terms = Terms(tasks, centred, scale, model.class_prior_)
@@ -178,12 +177,12 @@ def _of_variational_bayes(model: VariationalBayes) -> Knowledge:
     return Knowledge(states, model._beliefs.alpha, known, saw)
 
 
-def base_prior(given: priors.ConfusionPrior, n_classes: int) -> Floats:
+def base_prior(given: dirichlet.ConfusionPrior, n_classes: int) -> Floats:
     """Return the prior of a worker of whom nothing is known, (1, answer, class)."""
     from tiebreak.ids import Ids
 
     is_for_all = isinstance(given, str) or np.ndim(given) in (1, 2)  # type: ignore[arg-type]
-    return priors.confusion_prior(given if is_for_all else "diagonal", Ids(()), n_classes)
+    return dirichlet.confusion_prior(given if is_for_all else "diagonal", Ids(()), n_classes)
 
 
 def in_codes_of(model: Estimator, crowd: Responses, knowledge: Knowledge | None) -> ByTask:

@@ -16,9 +16,8 @@ from tiebreak.inference.kept.batches import StreamCounts
 from tiebreak.inference.kept.dropping import Carried
 from tiebreak.inference.kept.open_tasks import GrowingArray
 from tiebreak.inference.kept.stream_links import LinkRows
-from tiebreak.inference.stages import lay_out
+from tiebreak.inference.stages import WarmStart, lay_out
 from tiebreak.inference.vb import Beliefs, Problem, Stopping
-from tiebreak.inference.warm_start import WarmStart
 from tiebreak.labels import Labels
 from tiebreak.link_graph import violated
 from tiebreak.links import Links

@@ -22,17 +22,16 @@ from tiebreak.errors import InputError
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.class_prior import ClassPrior, KnownShares, SubtypePrior
+from tiebreak.inference.dirichlet import ClassPrior, KnownShares, SubtypePrior
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.kept.dropping import Carried
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks, ErrorRate
 from tiebreak.inference.model_choice import Tried
-from tiebreak.inference.results import GridPoint
+from tiebreak.inference.problem import GridPoint
 from tiebreak.inference.vb import Beliefs
-from tiebreak.inference.worker_models import CrowdModel
+from tiebreak.inference.worker_models import ConfusionMatrices, CrowdModel
 from tiebreak.inference.worker_models.carried import CarriedStates, CarriedWorkers
 from tiebreak.inference.worker_models.coin import Coins
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.kinds import Kinds
 from tiebreak.inference.worker_models.one_class import FixedRows
 from tiebreak.inference.worker_models.saw_all import SawAll
@@ -40,7 +39,7 @@ from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
-from tiebreak.source import Source
+from tiebreak.wording import Source
 
 RECORDS: dict[str, type[Any]] = {
     each.__name__: each

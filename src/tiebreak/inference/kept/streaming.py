@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import links as links_room
 from tiebreak.errors import GoldError, LinkError, TiebreakError
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
@@ -34,6 +33,7 @@ from tiebreak.inference.vb import Stopping
 from tiebreak.inference.worker_models import CrowdModel
 from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import Codes, Offsets
+from tiebreak.links.check import check
 from tiebreak.options import ExactLinkOptions
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Stream:
         gold = self._gold(tied)
         implied = imply(links, gold, len(self.classes))
         names = Ids([self.tasks.names[slot] for slot in tied.tolist()])
-        links_room.check(links, implied, names, classes=Ids(self.classes))
+        check(links, implied, names, classes=Ids(self.classes))
 
     # Fitting
 

@@ -3,7 +3,8 @@
 A model turns counts (how often each worker gave each label to tasks in each state) into
 parameters, and parameters into the log table `[code, state]` that sweeps look up. Sweeps, links,
 gold and asking know nothing else of workers, so that a new model is one file here with a class of
-these methods, one line in `MODELS`, and one line in the conformance test.
+these methods, one line in `MODELS`, and one line in the conformance test. The paper's own model,
+confusion matrices, stands here beside the protocol.
 
 `n_classes` is how many labels workers may give, and how many classes are reported. `n_states` is
 how many states a task may be in, inside: as many as classes, or more where a class is split into
@@ -18,11 +19,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import priors
-from tiebreak.inference.class_prior import ClassPrior, KnownShares, StatePrior, SubtypePrior
-from tiebreak.inference.priors import ConfusionPrior, Trust
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
-from tiebreak.inference.worker_models.one_class import FixedRows, rows_to_fix
+from tiebreak.inference import dirichlet
+from tiebreak.inference.dirichlet import (
+    ClassPrior,
+    ConfusionPrior,
+    KnownShares,
+    StatePrior,
+    SubtypePrior,
+    Trust,
+)
 from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.responses import Responses
 
@@ -64,6 +69,54 @@ class WorkerModel(Protocol):
         """Return the expected confusion matrices, (worker, state, answer)."""
 
 
+class ConfusionMatrices(NamedTuple):
+    """A `WorkerModel` whose parameters are β, Dirichlet counts (n_workers, answer, state).
+
+    β lies as [worker, answer, state], not [worker, truth, answer] as in results, so that a response
+    looks up neighbours in memory.
+    """
+
+    prior: Floats  # β₀, (n_workers or 1, answer, state)
+    n_workers: int
+
+    @property
+    def n_classes(self) -> int:
+        """How many labels a worker may give."""
+        return int(self.prior.shape[1])
+
+    @property
+    def n_states(self) -> int:
+        """How many states a task may be in."""
+        return int(self.prior.shape[2])
+
+    def collect(self, counts: Floats) -> Floats:
+        """Return counts as (n_workers, answer, state): the sums of [eq:confusion-update]."""
+        return counts.reshape(self.n_workers, self.n_classes, self.n_states)
+
+    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
+        """Return E[log θ], (n_codes, n_states): [eq:expected-logs]."""
+        logs = dirichlet.expected_log(parameters, 1, n_threads, prior=self.prior)
+        return logs.reshape(-1, self.n_states)
+
+    def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
+        """Return Σ_wk [log B(β_wk) − log B(β₀_wk)], as in [eq:bound-after-update]."""
+        of_prior = dirichlet.log_beta(self.prior, axis=1).sum()
+        if len(self.prior) == 1:
+            of_prior *= self.n_workers
+        of_all = dirichlet.log_beta(parameters, 1, n_threads, prior=self.prior).sum()
+        return float(of_all - of_prior)
+
+    def confusion(self, parameters: Floats) -> Floats:
+        """Return E[θ], (worker, state, answer)."""
+        by_answer = dirichlet.mean(parameters, axis=1)
+        return np.ascontiguousarray(by_answer.transpose(0, 2, 1))
+
+    @staticmethod
+    def pool(counts: Floats) -> Floats:
+        """Return counts of which confusions are shares: each cell is a parameter of its own."""
+        return counts
+
+
 class CrowdModel(NamedTuple):
     """What tasks may be, and how workers answer them."""
 
@@ -89,7 +142,13 @@ class Given(NamedTuple):
 
     def rows_to_fix(self) -> Mask | None:
         """Return the rows of one-class voters that are not learnt; None where there are none."""
-        return rows_to_fix(self.responses) if self.answers is None else self.answers.fixed
+        if self.answers is not None:
+            return self.answers.fixed
+        if not _mostly_of_one_label(self.responses.count_labels()):
+            return None
+        from tiebreak.inference.worker_models.one_class import rows_to_fix
+
+        return rows_to_fix(self.responses)
 
     def n_answers(self) -> Offsets:
         """Return how often each label was given, (n_classes,)."""
@@ -101,13 +160,20 @@ class Given(NamedTuple):
     def prior(self) -> Floats:
         """Return the prior of confusions, (n_workers or 1, answer, class), with what is trusted."""
         crowd = self.responses
-        prior = priors.confusion_prior(self.confusion, crowd.workers, crowd.n_classes)
+        prior = dirichlet.confusion_prior(self.confusion, crowd.workers, crowd.n_classes)
         return prior if self.trust is None else prior + self.trusted()
 
     def trusted(self) -> Floats:
         """Return right pseudo-answers of trusted workers, (n_workers, answer, class)."""
         crowd = self.responses
-        return priors.trusted_answers(self.trust or {}, crowd.workers, crowd.n_classes)
+        return dirichlet.trusted_answers(self.trust or {}, crowd.workers, crowd.n_classes)
+
+
+def _mostly_of_one_label(counts: Offsets) -> bool:
+    """Say whether most responses come from workers who gave one label only: rules, perhaps."""
+    n_given = counts.sum(axis=1)
+    gave_one = np.count_nonzero(counts, axis=1) == 1
+    return bool(2 * n_given[gave_one].sum() > n_given.sum())
 
 
 Maker = Callable[[Given], CrowdModel]
@@ -117,6 +183,8 @@ def _confusion(given: Given) -> CrowdModel:
     workers = ConfusionMatrices(given.prior(), given.responses.n_workers)
     fixed = given.rows_to_fix()
     if fixed is not None:
+        from tiebreak.inference.worker_models.one_class import FixedRows
+
         return CrowdModel(KnownShares(given.of_class), FixedRows(workers, fixed))
     return CrowdModel(ClassPrior(given.of_class), workers)
 
@@ -147,7 +215,7 @@ def _three_kinds(given: Given) -> Kinds:
     from tiebreak.inference.worker_models.kinds import Kinds, three_kinds
 
     responses = given.responses
-    prior = priors.confusion_prior(given.confusion, responses.workers, responses.n_classes)
+    prior = dirichlet.confusion_prior(given.confusion, responses.workers, responses.n_classes)
     if len(prior) > 1:
         raise OptionError(
             "Kinds of workers share one prior: confusion_prior cannot differ by worker."

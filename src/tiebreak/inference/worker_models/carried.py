@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.inference.class_prior import StatePrior
+from tiebreak.inference.dirichlet import StatePrior
 from tiebreak.inference.worker_models.around import AroundModel
 from tiebreak.kernels.layout import Codes, Floats
 

@@ -67,7 +67,7 @@ def rows_to_fix(responses: Responses) -> Mask | None:
     >>> rows_to_fix(Responses.from_rows(rules)).tolist()
     [[False, True], [True, False]]
     """
-    counts = count_answers(responses)
+    counts = responses.count_labels()
     if not is_of_rules(counts):
         return None
     return rows_of_rules(counts, *count_agreement(responses))
@@ -87,11 +87,6 @@ def rows_of_rules(counts: Offsets, agree: Floats, asked: Floats) -> Mask:
     rows = np.repeat(fixed[:, None], counts.shape[1], axis=1)
     rows[fixed, class_of[fixed]] = False
     return rows
-
-
-def count_answers(responses: Responses) -> Offsets:
-    """Return how often each worker gave each label, (n_workers, n_classes)."""
-    return responses.count_labels()
 
 
 def one_class_voters(counts: Offsets) -> Codes:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.inference.worker_models import WorkerModel
+from tiebreak.inference.worker_models import ConfusionMatrices, WorkerModel
 from tiebreak.inference.worker_models.carried import CarriedWorkers
 from tiebreak.inference.worker_models.coin import Coins
-from tiebreak.inference.worker_models.confusion import ConfusionMatrices
 from tiebreak.inference.worker_models.kinds import Kinds
 from tiebreak.inference.worker_models.one_class import FixedRows
 from tiebreak.inference.worker_models.saw_all import SawAll

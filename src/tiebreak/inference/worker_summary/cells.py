@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.inference.class_prior import KnownShares, SubtypePrior
+from tiebreak.inference.dirichlet import KnownShares, SubtypePrior
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.kinds import Kinds

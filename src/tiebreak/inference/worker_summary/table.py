@@ -15,7 +15,7 @@ from tiebreak.errors import InputNote, NotFittedError, OptionError
 from tiebreak.frames import as_frame, as_html, as_text
 from tiebreak.ids import Column, Ids
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.response_patterns import Patterns
+from tiebreak.inference.problem import Patterns
 from tiebreak.inference.vb import Beliefs
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_summary import linear_response, refine

@@ -1,10 +1,12 @@
 """Compiled kernels: same names and signatures as the reference.
 
-`tasks`, `scores`, `classify`, `mean_field`, `belief_propagation`, `elimination` and `calibration`
-are the twins of the reference's. The rest is what they are made of: `rows`, `blocks` and
+`tasks` and `scores` (`tasks` of the reference), `classify`, `mean_field`, `belief_propagation` and
+`elimination` are its twins. The rest is what they are made of: `rows`, `blocks` and
 `whole_rows` (tasks), `messages` and `split_messages` (belief propagation), `one_row`,
 `exponential`, and `simd`, which is `llvm` or else `scalar`.
 """
+
+from functools import partial
 
 from tiebreak.kernels.compiled import tasks as task_kernels
 from tiebreak.kernels.compiled.belief_propagation import (
@@ -15,7 +17,6 @@ from tiebreak.kernels.compiled.belief_propagation import (
     pass_in_parts,
     pass_messages,
 )
-from tiebreak.kernels.compiled.calibration import calibration_log_likelihood
 from tiebreak.kernels.compiled.classify import classify
 from tiebreak.kernels.compiled.elimination import decode_cliques, eliminate
 from tiebreak.kernels.compiled.mean_field import (
@@ -25,10 +26,14 @@ from tiebreak.kernels.compiled.mean_field import (
     update_in_turn,
     update_together,
 )
-from tiebreak.kernels.compiled.scores import likeliest, scaled_probabilities, score_tasks
+from tiebreak.kernels.compiled.scores import (
+    calibration_log_likelihood,
+    likeliest,
+    scaled_probabilities,
+    score_tasks,
+)
 from tiebreak.kernels.compiled.tasks import sweep_tasks, tally
-from tiebreak.kernels.layout import ByTask, Floats
-from tiebreak.kernels.sweeper import HostSweeper, Sweeper
+from tiebreak.kernels.sweeper import HostSweeper
 
 __all__ = [
     "agreement",
@@ -56,8 +61,4 @@ __all__ = [
 ]
 
 sweeps_here = True
-
-
-def open(tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None) -> Sweeper:
-    """Open a sweeper on responses and a start of q, which it then owns."""
-    return HostSweeper(task_kernels, tasks, q, n_threads, copies)
+open = partial(HostSweeper, task_kernels)  # on responses and a start of q, which it then owns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.compiled import messages as in_turn
 from tiebreak.kernels.compiled import split_messages as in_parts
@@ -11,7 +12,6 @@ from tiebreak.kernels.compiled.one_row import log_others
 from tiebreak.kernels.compiled.simd import MAX_WIDTH, vector_for
 from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Floats
 from tiebreak.kernels.network import SMALLEST_MESSAGE, Network, Parts
-from tiebreak.kernels.threads import for_each
 
 NODES_PER_CHUNK = 20_000
 

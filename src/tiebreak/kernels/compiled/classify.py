@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.compile import kernel, summing_kernel
 from tiebreak.kernels.compiled.blocks import block_size, largest
 from tiebreak.kernels.compiled.exponential import EXP_IS_ZERO, exp, exp_normal, log
@@ -35,7 +36,6 @@ from tiebreak.kernels.compiled.simd import (
 )
 from tiebreak.kernels.compiled.whole_rows import ROWS_PER_BLOCK, score_rows
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
-from tiebreak.kernels.threads import for_each
 
 JUST_BELOW = 1.0 - 2.0**-53  # times a number: the one before it
 # Rows of the workspace after those of states and classes:

@@ -69,8 +69,7 @@ def _draw_arrays(
     for b in range(len(block_start) - 1):
         first = block_start[b]
         one = node[first]
-        is_alone = block_start[b + 1] == first + 1
-        if not is_alone:
+        if block_start[b + 1] > first + 1:
             members = node[first : block_start[b + 1]]
             _draw_jointly(
                 nodes, couplings, counts, state, is_set, uniform[b], marginal, score, members
@@ -80,14 +79,12 @@ def _draw_arrays(
             _draw_one(nodes, couplings, counts, state, is_set, uniform[b], marginal, score, one)
             continue
         # What nearly all nodes are, written out: calls with many arrays take ten times as long.
-        begin = node_start[one]
-        end = node_start[one + 1]
         for sign in (-1.0, 1.0):
             if sign > 0.0:
                 for k in range(n_classes):
                     product = 1.0
                     logs = 0.0
-                    for at in range(begin, end):
+                    for at in range(node_start[one], node_start[one + 1]):
                         c = code[at]
                         its_class = k ^ flip[at]
                         if weight[at] != 1.0:
@@ -101,11 +98,10 @@ def _draw_arrays(
                             product = 1.0
                     score[k] = logs + math.log(product)
                 total = _to_chances(score[:n_classes])
-                drawn = _pick(score[:n_classes], uniform[b] * total)
+                state[one] = _pick(score[:n_classes], uniform[b] * total)
                 for k in range(n_classes):
                     marginal[one, k] += score[k] / total
-                state[one] = drawn
-            for at in range(begin, end):
+            for at in range(node_start[one], node_start[one + 1]):
                 c = code[at]
                 its_class = state[one] ^ flip[at]
                 added = sign * weight[at]

@@ -25,7 +25,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, register_model
 from numba.np.arrayobj import make_array
 
-from tiebreak.kernels.compiled import pieces
+from tiebreak.kernels.compiled import pieces, scalar
 from tiebreak.kernels.compiled.float_bits import (
     add_exponent_bits,
     exponent_bits,
@@ -41,23 +41,7 @@ from tiebreak.kernels.compiled.pieces import (
     taken_apart,
     vector_of,
 )
-from tiebreak.kernels.compiled.scalar import (
-    C2,
-    C3,
-    C4,
-    C5,
-    C6,
-    C7,
-    C8,
-    C9,
-    C10,
-    C11,
-    LEAST_NORMAL,
-    LN2_HIGH,
-    LN2_LOW,
-    LOG2_E,
-    ROUND,
-)
+from tiebreak.kernels.compiled.scalar import LEAST_NORMAL, LN2_HIGH, LN2_LOW, LOG2_E, ROUND
 
 MAX_WIDTH = pieces.MAX_WIDTH  # numbers in a vector
 MAX_ROW = 32  # numbers in a row that is held at once, as several vectors
@@ -354,9 +338,9 @@ def _exp_of_each(builder: Any, x: Any) -> Any:
     n = builder.fsub(rounded, number(ROUND), flags=FUSE)
     r = fused(n, number(-LN2_LOW), fused(n, number(-LN2_HIGH), x))
     square = builder.fmul(r, r, flags=FUSE)
-    low = fused(square, line(C2, C3), _sum(builder, r, number(1.0)))
-    middle = fused(square, line(C6, C7), line(C4, C5))
-    high = fused(square, line(C10, C11), line(C8, C9))
+    low = fused(square, line(scalar.C2, scalar.C3), _sum(builder, r, number(1.0)))
+    middle = fused(square, line(scalar.C6, scalar.C7), line(scalar.C4, scalar.C5))
+    high = fused(square, line(scalar.C10, scalar.C11), line(scalar.C8, scalar.C9))
     fourth = builder.fmul(square, square, flags=FUSE)
     p = fused(fourth, fused(fourth, high, middle), low)
     return _where_above(builder, x, number(LEAST_NORMAL), add_exponent_bits(builder, p, rounded))

@@ -1,19 +1,20 @@
 """Scores and probabilities of tasks, compiled, where nothing is counted.
 
 What `tasks.py` does in a sweep, without the counts: for probabilities after the last sweep, for
-labels, and for tasks that are new.
+labels, for tasks that are new, and for calibrations.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.compiled.blocks import N_EXTRA, TOP, block_size, largest, softmax_block
+from tiebreak.kernels.compiled.exponential import exp
 from tiebreak.kernels.compiled.rows import ResponseArrays, Scoring, score_listed
 from tiebreak.kernels.compiled.simd import vector_for
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
-from tiebreak.kernels.threads import for_each
+from tiebreak.kernels.layout import ByTask, CalibrationData, Codes, Floats, Offsets
 
 # Typed constants: a function that is given a plain number or bool is compiled for each value.
 AS_COLUMNS = np.bool_(True)
@@ -64,6 +65,18 @@ def likeliest(q: Floats) -> tuple[Codes, Floats]:
     return label, top
 
 
+def calibration_log_likelihood(
+    data: CalibrationData, dependence: float, multiplier: float
+) -> float:
+    """Return the log-likelihood: see `reference.calibration_log_likelihood`.
+
+    A calibration asks a hundred times. Of 500 tasks with four classes the plain version takes
+    70 µs, nearly all of it for a dozen small arrays; this one takes 9 µs.
+    """
+    share = np.empty_like(data.gaps)
+    return float(_log_likelihood(data, dependence, multiplier, share))
+
+
 @kernel
 def _scaled_probabilities(
     bounds: Offsets,
@@ -106,3 +119,44 @@ def _likeliest(q: Floats, label: Codes, top: Floats) -> None:
             largest = q[i, k] if is_larger else largest
         label[i] = best
         top[i] = largest
+
+
+@kernel
+def _log_likelihood(
+    data: CalibrationData, dependence: float, multiplier: float, share: Floats
+) -> float:
+    _shares(data, dependence, multiplier, share)
+    n_classes = share.shape[1]
+    total = 0.0
+    for e in range(len(data.left)):
+        left = np.uint32(data.left[e])
+        right = np.uint32(data.right[e])
+        same = 0.0
+        for k in range(n_classes):
+            same += share[left, k] * share[right, k]
+        same = min(same, 1.0)
+        says = same if data.must[e] else 1.0 - same
+        total += np.log(data.error[e] + (1.0 - 2.0 * data.error[e]) * says)
+    for g in range(len(data.known)):
+        total += np.log(max(share[data.known[g], data.label[g]], data.floor))
+    return total
+
+
+@kernel
+def _shares(data: CalibrationData, dependence: float, multiplier: float, share: Floats) -> None:
+    """Set the probabilities; exponentials in a loop of their own become vector instructions."""
+    n_tasks, n_classes = share.shape
+    for i in range(n_tasks):
+        scale = multiplier / (1.0 + dependence * data.others[i])
+        for k in range(n_classes):
+            share[i, k] = scale * data.gaps[i, k]
+    flat = share.ravel()
+    for j in range(len(flat)):
+        flat[j] = exp(flat[j])
+    for i in range(n_tasks):
+        norm = 0.0
+        for k in range(n_classes):
+            norm += share[i, k]
+        inverse = 1.0 / norm
+        for k in range(n_classes):
+            share[i, k] *= inverse

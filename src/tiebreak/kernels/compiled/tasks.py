@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.compiled.blocks import (
     N_EXTRA,
@@ -45,7 +46,6 @@ from tiebreak.kernels.layout import (
     Roles,
     Swept,
 )
-from tiebreak.kernels.threads import for_each
 
 LINE = 64  # bytes of a line of the cache
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tiebreak.kernels.arrays import default_threads, for_each
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.layout import Codes, Floats, Offsets
-from tiebreak.kernels.threads import default_threads, for_each
 
 PIECE = 1 << 20  # tasks, or codes
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tiebreak.kernels.arrays import default_threads, for_each
 from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.ingest.reference import Arranged, Numbers, Part
 from tiebreak.kernels.layout import Codes, Offsets
-from tiebreak.kernels.threads import default_threads, for_each
 
 SHORT = 32  # up to here insertion beats any other sort
 PIECES = 16

@@ -3,7 +3,8 @@
 Below about 2e5 responses they are also the fastest choice, since nothing has to be compiled.
 """
 
-from tiebreak.kernels.layout import ByTask, Floats
+from functools import partial
+
 from tiebreak.kernels.reference import tasks as task_kernels
 from tiebreak.kernels.reference.belief_propagation import (
     agreement,
@@ -13,7 +14,6 @@ from tiebreak.kernels.reference.belief_propagation import (
     pass_in_parts,
     pass_messages,
 )
-from tiebreak.kernels.reference.calibration import calibration_log_likelihood
 from tiebreak.kernels.reference.classify import classify
 from tiebreak.kernels.reference.elimination import decode_cliques, eliminate
 from tiebreak.kernels.reference.mean_field import (
@@ -24,13 +24,14 @@ from tiebreak.kernels.reference.mean_field import (
     update_together,
 )
 from tiebreak.kernels.reference.tasks import (
+    calibration_log_likelihood,
     likeliest,
     scaled_probabilities,
     score_tasks,
     sweep_tasks,
     tally,
 )
-from tiebreak.kernels.sweeper import HostSweeper, Sweeper
+from tiebreak.kernels.sweeper import HostSweeper
 
 __all__ = [
     "agreement",
@@ -58,8 +59,4 @@ __all__ = [
 ]
 
 sweeps_here = True
-
-
-def open(tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None) -> Sweeper:
-    """Open a sweeper on responses and a start of q, which it then owns."""
-    return HostSweeper(task_kernels, tasks, q, n_threads, copies)
+open = partial(HostSweeper, task_kernels)  # on responses and a start of q, which it then owns

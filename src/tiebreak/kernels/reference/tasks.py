@@ -1,4 +1,4 @@
-"""Sweeps over tasks, in plain NumPy."""
+"""Tasks in plain NumPy: sweeps, scores, probabilities, and how well these fit what is known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak.kernels.arrays import entropy, softmax
-from tiebreak.kernels.layout import FREE, KNOWN, ByTask, Codes, Floats, Mask, Swept
+from tiebreak.kernels.layout import FREE, KNOWN, ByTask, CalibrationData, Codes, Floats, Mask, Swept
 
 MANY_CLASSES = 32  # from here on, a product of matrices is faster than a sum by class
 
@@ -81,6 +81,24 @@ def scaled_probabilities(
 def likeliest(q: Floats) -> tuple[Codes, Floats]:
     """Return the likeliest class of each row of q, the first one on ties, and its q."""
     return q.argmax(axis=1).astype(np.int32), q.max(axis=1)
+
+
+def calibration_log_likelihood(
+    data: CalibrationData, dependence: float, multiplier: float
+) -> float:
+    """Return the log-likelihood of [eq:calibration], its priors left out.
+
+    With p_i ∝ exp(t u_i / (1 + ρ (n_i − 1))) it is the sum of log p_i(y_i) over known tasks, and of
+    log((1 − ε) s + ε (1 − s)) over links, with s = ⟨p_i, p_j⟩ or, of a cannot-link, 1 − ⟨p_i, p_j⟩.
+    """
+    scale = multiplier / (1.0 + dependence * data.others)
+    share = np.exp(scale[:, None] * data.gaps)
+    share /= share.sum(axis=1, keepdims=True)
+    same = np.clip((share[data.left] * share[data.right]).sum(axis=1), 0.0, 1.0)
+    says = np.where(data.must, same, 1.0 - same)
+    of_links = np.log(data.error + (1.0 - 2.0 * data.error) * says).sum()
+    of_gold = np.log(np.maximum(share[data.known, data.label], data.floor)).sum()
+    return float(of_links + of_gold)
 
 
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:

@@ -1,7 +1,11 @@
-"""What a command says of a fit: in a few lines, and under names that a program can read."""
+"""What a command says: words and progress on stderr, and the summary of a fit."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tiebreak.options import PROCESSOR
@@ -10,6 +14,7 @@ from tiebreak.wording import counted
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
 
+LONG = 2.0  # seconds of work, before its stages are told in a pipe
 SURE = 0.9  # labels below this probability are counted
 MEMBER_TITLES = {
     "vb": "VB",
@@ -18,6 +23,53 @@ MEMBER_TITLES = {
     "best+crowd": "best worker and crowd",
     "mv": "votes",
 }
+
+
+def print_message(words: str) -> None:
+    """Write words to stderr; stdout is for data."""
+    if sys.stderr is None:  # closed: nobody listens
+        return
+    sys.stderr.write(f"{words}\n")  # not typer.echo, which writes into the line of a spinner
+
+
+def is_terminal() -> bool:
+    """Say whether somebody may be looking at stderr."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@contextmanager
+def working(what: str, *, quiet: bool) -> Iterator[None]:
+    """Show that something long is going on, on a terminal only."""
+    if quiet or not is_terminal():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextmanager
+def stages(*, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Give a function that shows the stage of long work: a spinner on a terminal, else lines.
+
+    In a pipe a stage is told only after LONG seconds, so that short work stays silent.
+    """
+    if quiet or sys.stderr is None:
+        yield lambda _: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("") as status:
+            yield lambda stage: status.update(stage)
+    else:
+        began = time.monotonic()
+
+        def tell(stage: str) -> None:
+            if time.monotonic() - began > LONG:
+                print_message(f"{stage} …")
+
+        yield tell
 
 
 def summarise(method: str, model: Estimator) -> dict[str, Any]:

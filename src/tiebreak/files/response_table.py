@@ -1,4 +1,6 @@
-"""Columns of responses beyond task, worker and label: composed ids, runs, order of presentation.
+"""Responses of a table: which of its columns make them, and its rows, coded batch by batch.
+
+Beside task, worker and label there may be composed ids, runs, the order of presentation:
 
     question  turn  model  prompt  run  order  label
     q1        1     gpt    short   1    AB     yes
@@ -16,26 +18,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tiebreak.errors import OptionError, note
-from tiebreak.files import schemas
-from tiebreak.files.columns import chosen_column, find_columns, squashed
-from tiebreak.files.formats.protocol import SEPARATOR, composed
-from tiebreak.files.schemas import PREFIX
-from tiebreak.files.table import Table
-from tiebreak.ids import Column, is_arrow
-from tiebreak.responses import Repeats
+from tiebreak.errors import InputError, OptionError, ResponseError, note
+from tiebreak.files.columns import (
+    EXTRAS,
+    LABEL,
+    PREFIX,
+    RESPONSES,
+    TASK,
+    chosen_column,
+    find_columns,
+    squashed,
+)
+from tiebreak.files.table import Table, needs_strip, stripped
+from tiebreak.ids import SEPARATOR, Column, Ids, as_list, composed, is_arrow, variants
+from tiebreak.responses import (
+    Builder,
+    Built,
+    MixedLabelsError,
+    Repeats,
+    Responses,
+    read_weights,
+)
 
-EXTRAS: dict[str, tuple[str, ...]] = {  # role: the names under which people keep it
-    "run": ("run", "runid", "epoch", "seed", "attempt", "trial", "repetition", "replicate"),
-    "order": ("order", "position", "swapped", "presentationorder"),
-    "group": ("group", "family", "modelfamily"),
-    "confidence": ("confidence",),
-    "weight": ("weight",),  # how often a response counts
-    "time": ("time",),
-}
 PERHAPS_RUN = ("sample", "sampleid")  # a run where another column is the task
 MOST_ORDERS = 6  # of three answers; a column with more values is a place in a queue
 LATEST_EPOCH = 1_000_000  # above it, an "epoch" is a time in seconds
+NOTHING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "#n/a"})
+MANY_CLASSES = 50
+FEW_TASKS = 10  # below, as many classes as tasks say nothing
+SHOWN = 5  # groups of labels that differ in their form only
 
 
 class Batch(NamedTuple):
@@ -104,14 +115,14 @@ def find_response_columns(
     """Find the columns of responses; what is composed need not be found by name."""
     chosen = dict(chosen or {})
     named = {role: chosen.pop(role) for role in EXTRAS if role in chosen}
-    extras = {role: chosen_column(table, schemas.RESPONSES, role, n) for role, n in named.items()}
+    extras = {role: chosen_column(table, RESPONSES, role, n) for role, n in named.items()}
     several = {"task": task_columns, "worker": worker_columns}
     parts = {role: _positions(table, role, names, chosen) for role, names in several.items()}
     chosen |= {role: table.names[found[0]] for role, found in parts.items() if found}
     run = _sample_as_run(table, chosen)
     if run is not None:
         extras.setdefault("run", run)
-    found = find_columns(_without_parts(table, parts), schemas.RESPONSES, chosen)
+    found = find_columns(_without_parts(table, parts), RESPONSES, chosen)
     task = parts["task"] or (found["task"],)
     worker = parts["worker"] or (found["worker"],)
     taken = {*task, *worker, found["label"], *extras.values()}
@@ -142,7 +153,7 @@ def _positions(
         )
     if isinstance(names, str):
         raise OptionError(f"{role}_columns takes a list of names; got {names!r}.")
-    return tuple(chosen_column(table, schemas.RESPONSES, role, name) for name in names)
+    return tuple(chosen_column(table, RESPONSES, role, name) for name in names)
 
 
 def _sample_as_run(table: Table, chosen: dict[str, object]) -> int | None:
@@ -153,7 +164,7 @@ def _sample_as_run(table: Table, chosen: dict[str, object]) -> int | None:
     if "task" in chosen:
         is_task = table.names[samples[0]] == chosen["task"]
         return None if is_task else samples[0]
-    words = {schemas.TASK.name, *schemas.TASK.others} - set(PERHAPS_RUN)
+    words = {TASK.name, *TASK.others} - set(PERHAPS_RUN)
     others = [name for name in table.names if squashed(name) in words]
     if len(others) != 1:
         return None
@@ -179,7 +190,7 @@ def has_soft_votes(table: Table, chosen: Mapping[str, object] | None) -> bool:
     """Tell whether a table has a probability for each class, and no label."""
     if len(probability_columns(table)) < 2 or "label" in (chosen or {}):
         return False
-    words = {schemas.LABEL.name, *schemas.LABEL.others}
+    words = {LABEL.name, *LABEL.others}
     return not any(squashed(name) in words for name in table.names)
 
 
@@ -253,7 +264,7 @@ def joined(columns: Sequence[Column]) -> Column:
     if len(columns) == 1:
         return columns[0]
     if not all(is_arrow(column) for column in columns):
-        lists = [column.to_pylist() if is_arrow(column) else list(column) for column in columns]
+        lists = [as_list(column) for column in columns]
         rows = zip(*lists, strict=True)
         return [None if None in parts else composed(parts) for parts in rows]
     import pyarrow.compute as pc
@@ -265,11 +276,9 @@ def joined(columns: Sequence[Column]) -> Column:
 def _with_order(worker: Column, order: Column) -> Column:
     """Write the order into the worker; where there is none the worker stays."""
     if not (is_arrow(worker) and is_arrow(order)):
-        workers = worker.to_pylist() if is_arrow(worker) else list(worker)
-        orders = order.to_pylist() if is_arrow(order) else list(order)
         return [
             who if who is None or at is None else f"{who} [order={at}]"
-            for who, at in zip(workers, orders, strict=True)
+            for who, at in zip(as_list(worker), as_list(order), strict=True)
         ]
     import pyarrow.compute as pc
 
@@ -277,3 +286,92 @@ def _with_order(worker: Column, order: Column) -> Column:
     at = order.cast("string")
     named = pc.binary_join_element_wise(who, " [order=", at, "]", "")
     return pc.if_else(pc.is_valid(at), named, who)
+
+
+def build(
+    table: Table,
+    found: ResponseColumns,
+    repeats: Repeats,
+    *,
+    tasks: Column | None,
+    classes: Column | None,
+) -> Built:
+    """Take the rows of a table; where spaces stand around ids, once more without them.
+
+    `tasks` and `classes` exist even where no row names them.
+    """
+    builder = Builder(repeats, table.source)
+    last = _add_rows(builder, table, found, strip=False)
+    if needs_strip(table, builder.names()):  # rare: read again rather than look at every value
+        builder = Builder(repeats, table.source)
+        last = _add_rows(builder, table, found, strip=True)
+    try:
+        return builder.finish(
+            tasks=None if tasks is None else like(last.task, tasks, "tasks"),
+            classes=None if classes is None else like(last.label, classes, "classes"),
+        )
+    except MixedLabelsError as error:
+        raise ResponseError(f"{_first_mixed(last.label, table)}{error}") from None
+
+
+def _add_rows(builder: Builder, table: Table, found: ResponseColumns, *, strip: bool) -> Batch:
+    """Hand all rows to a builder; return the last of them, which tell the types of ids."""
+    for batch in found.batches(table):
+        weight = None
+        if batch.weight is not None:
+            weight = read_weights(batch.weight, table.source, builder.n_rows)
+        ids = stripped(table, batch[:3]) if strip else batch[:3]
+        builder.add(*ids, weight=weight, is_large=table.stream is not None)
+    return batch
+
+
+def _first_mixed(labels: Column, table: Table) -> str:
+    """Say where the first label of another type stands, beside the first of all."""
+    given = [(row, value) for row, value in enumerate(as_list(labels)) if value is not None]
+    (row, first), *others = given
+    for other, value in others:
+        if not isinstance(value, type(first)):
+            where = f"{table.source.where(other)}: the label is {value!r}"
+            return f"{where}, and {first!r} in {table.source.where(row)}. "
+    return ""
+
+
+def like(known: Column, column: Column, what: str) -> Column:
+    """Give ids listed apart the type of those in the table, where that is typed."""
+    if not is_arrow(known):
+        return column
+    import pyarrow as pa
+
+    kind = getattr(known.type, "value_type", known.type)  # of a dictionary: its values
+    try:
+        return (column if is_arrow(column) else pa.array(column)).cast(kind)
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        raise InputError(
+            f"{what}= holds ids that do not fit those of the table, which are {kind}: "
+            f"{Ids(column)!r}. Give both the same type."
+        ) from None
+
+
+def note_odd_classes(responses: Responses) -> None:
+    """Say what is odd about the classes of responses."""
+    classes = responses.classes
+    n_classes = len(classes)
+    if n_classes > MANY_CLASSES or (n_classes >= responses.n_tasks >= FEW_TASKS):
+        note(
+            f"There are {n_classes:,} classes for {responses.n_tasks:,} tasks: is this the label "
+            "column? Text answers must be grouped into classes first."
+        )
+    if n_classes > MANY_CLASSES * MANY_CLASSES:
+        return  # not labels at all: looking at each is of no use
+    for group in variants(classes)[:SHOWN]:
+        note(
+            f"Labels {', '.join(map(repr, group))} differ only in case, spaces or Unicode form, "
+            "and are different classes. Join them with --fold-labels "
+            "(responses.with_folded_labels())."
+        )
+    empty = [name for name in classes if isinstance(name, str) and name.casefold() in NOTHING]
+    for name in empty:
+        note(
+            f"The label {name!r} is read as a class of its own. If it means no answer, leave the "
+            "field empty."
+        )

@@ -1,0 +1,315 @@
+"""Tables of a command: the options that name them and say how they are read, and their reading."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, cast
+
+import typer
+
+from tiebreak.cli.arguments import (
+    named_columns,
+    new_option,
+    option_parameter,
+    split_list,
+    with_options,
+)
+from tiebreak.errors import InputNote, note
+from tiebreak.wording import counted
+
+if TYPE_CHECKING:
+    from tiebreak.files import Export, OpenTable
+    from tiebreak.files.formats import FormatOptions
+    from tiebreak.gold import Gold
+    from tiebreak.ids import Column
+    from tiebreak.links import Links
+    from tiebreak.responses import Responses
+
+Read = TypeVar("Read")
+
+ResponsesFile = Annotated[
+    str, typer.Argument(help="Table of task, worker, label; - is stdin.", metavar="RESPONSES")
+]
+LinksFile = Annotated[
+    str | None, typer.Option(help="Table of left, right, link (must|cannot).", metavar="FILE")
+]
+LinkSampling = Annotated[
+    Literal["pairs", "duplicates"] | None,
+    typer.Option(help="How links came about. [without cannot-links: duplicates]"),
+]
+GoldFile = Annotated[
+    str | None, typer.Option(help="Table of task, label: known classes.", metavar="FILE")
+]
+TasksFile = Annotated[
+    str | None, typer.Option(help="Table of task: also those without responses.", metavar="FILE")
+]
+AmongFile = Annotated[
+    str | None, typer.Option(help="Table of task: ask about these only.", metavar="FILE")
+]
+Columns = Annotated[
+    str | None, typer.Option(help="Names of columns, in any table: task=…,left=…", metavar="PAIRS")
+]
+Repeats = Annotated[
+    Literal["runs", "last", "count", "error", "vote"] | None,
+    typer.Option(
+        help="A worker twice on one task: what counts. [last; runs where columns tell them]"
+    ),
+]
+Classes = Annotated[
+    str | None, typer.Option(help="Classes, also those nobody used.", metavar="A,B,…")
+]
+FoldLabels = Annotated[
+    bool,
+    typer.Option("--fold-labels", help="Join labels that differ only in case, spaces or form."),
+]
+FormatName = Annotated[
+    str | None,
+    typer.Option("--format", help="Format, where its content does not tell.", metavar="NAME"),
+]
+Question = Annotated[
+    str | None, typer.Option(help="Which question, where a file holds several.", metavar="NAME")
+]
+
+IMPORT_OPTIONS = (  # about files of tools
+    option_parameter("form", FormatName),
+    option_parameter("question", Question),
+    new_option(
+        "multi_label", bool, "Make one yes/no task of each label.", "--multi-label", default=False
+    ),
+    new_option("label_pattern", str | None, "Where the label stands in a text.", metavar="REGEX"),
+    new_option(
+        "label_pointer", str | None, "Where the label stands in a JSON text.", metavar="/KEY"
+    ),
+    new_option("wide", bool, "One column per worker.", "--wide", default=False),
+    new_option(
+        "task_columns", str | None, "Columns that make up the task together.", metavar="A,B,…"
+    ),
+    new_option(
+        "worker_columns", str | None, "Columns that make up the worker together.", metavar="A,B,…"
+    ),
+)
+
+
+class Imports(NamedTuple):
+    """What was chosen about the file of responses: its format, and the options of readers."""
+
+    form: str | None
+    choices: FormatOptions
+
+
+def takes_import_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options about files of tools; it gets what they say as `imports`."""
+
+    def gather(form: str | None, **given: Any) -> Imports:
+        return Imports(form, format_choices(**given))
+
+    return with_options(command, "imports", IMPORT_OPTIONS, gather)
+
+
+class Reading(NamedTuple):
+    """What was chosen about how responses are read."""
+
+    columns: str | None
+    repeats: Any
+    classes: str | None
+    form: str | None
+    choices: FormatOptions
+
+    def read(self, responses: str, **more: Any) -> InputTables:
+        """Read them, and the tables beside them; `more` is as `read_inputs` takes it."""
+        return read_inputs(responses, **self._asdict(), **more)
+
+
+def takes_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of reading; it gets what they say as `reading`."""
+
+    def gather(
+        columns: str | None, repeats: Any, classes: str | None, form: str | None, **given: Any
+    ) -> Reading:
+        return Reading(columns, repeats, classes, form, format_choices(**given))
+
+    made = [
+        option_parameter("columns", Columns),
+        option_parameter("repeats", Repeats),
+        option_parameter("classes", Classes),
+        *IMPORT_OPTIONS,
+    ]
+    return with_options(command, "reading", made, gather)
+
+
+def format_choices(
+    question: str | None = None,
+    multi_label: bool = False,
+    label_pattern: str | None = None,
+    label_pointer: str | None = None,
+    wide: bool = False,
+    task_columns: str | None = None,
+    worker_columns: str | None = None,
+) -> FormatOptions:
+    """Return the options that were given, as the readers call them."""
+    lists = {"task_columns": task_columns, "worker_columns": worker_columns}
+    chosen: dict[str, Any] = {
+        "question": question,
+        "multi_label": multi_label or None,
+        "label_pattern": label_pattern,
+        "label_pointer": label_pointer,
+        "wide": wide or None,
+        **{name: None if text is None else split_list(text) for name, text in lists.items()},
+    }
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return cast("FormatOptions", given)
+
+
+class InputTables(NamedTuple):
+    """The tables that a command was given, read."""
+
+    responses: Responses
+    links: Links | None
+    gold: Gold | None
+    among: Column | None  # ids of tasks
+    texts: dict[Hashable, str] | None  # by task
+    truth: Gold | None = None  # known labels that a fit is not given
+    columns: dict[str, str] | None = None  # which column of the responses was read as what
+    form: str | None = None  # what the format of the responses is called, where a tool has it
+    systems: dict[Hashable, str] | None = None  # by task
+    selection: dict[Hashable, float] | None = None  # by task
+
+
+def read_inputs(
+    responses: str,
+    *,
+    links: str | None = None,
+    gold: str | None = None,
+    tasks: str | None = None,
+    among: str | None = None,
+    texts: str | None = None,
+    truth: str | None = None,
+    systems: str | None = None,
+    selection: str | None = None,
+    columns: str | None = None,
+    repeats: Literal["runs", "last", "count", "error", "vote"] | None = None,
+    form: str | None = None,
+    choices: FormatOptions | None = None,
+    classes: str | None = None,
+    sampling: Literal["pairs", "duplicates"] | None = None,
+    fold_labels: bool = False,
+) -> InputTables:
+    """Read the files that the options name."""
+    from tiebreak import files
+    from tiebreak.files.content import is_packed
+
+    if repeats is not None and is_packed(responses):
+        raise typer.BadParameter("--repeats was settled when the responses were packed.")
+    names = {"links": links, "gold": gold, "tasks": tasks, "among": among, "texts": texts}
+    names["truth"] = truth
+    names |= {"systems": systems, "selection": selection}
+    source, opened = _open_with_responses(responses, columns, names, form, choices or {})
+    with warnings.catch_warnings():
+        if fold_labels:  # is what that note would say to do
+            warnings.filterwarnings("ignore", "Labels .* differ only", InputNote)
+        export: Export = source.read(
+            files.read_export,
+            repeats=repeats,
+            tasks=read_if_given(opened, "tasks", files.read_tasks),
+            classes=None if classes is None else split_list(classes),
+        )
+    known = read_if_given(opened, "gold", files.read_gold)
+    if known is not None and export.gold is not None:
+        note(f"--gold is used; the {len(export.gold):,} known labels in {responses} are not.")
+    crowd = export.responses
+    known = known or export.gold
+    compared = read_if_given(opened, "truth", files.read_gold)
+    if fold_labels:
+        crowd, known = fold(crowd, known)
+        compared = None if compared is None else compared.with_labels_like(crowd.classes)
+    return InputTables(
+        crowd,
+        read_if_given(opened, "links", partial(files.read_links, sampling=sampling)),
+        known,
+        read_if_given(opened, "among", files.read_tasks),
+        read_if_given(opened, "texts", files.read_texts),
+        compared,
+        export.columns,
+        export.form,
+        read_if_given(opened, "systems", files.read_systems),
+        read_if_given(opened, "selection", files.read_selection),
+    )
+
+
+def _open_with_responses(
+    responses: str,
+    columns: str | None,
+    others: dict[str, str | None],
+    form: str | None,
+    choices: FormatOptions,
+) -> tuple[OpenTable, dict[str, OpenTable]]:
+    """Open the responses, whatever their format, and the other tables of a job.
+
+    Names of columns that the file of a tool has go to it; the rest is shared out among the
+    other tables. A plain table shares with them.
+    """
+    from tiebreak import files
+    from tiebreak.files.columns import RESPONSES
+    from tiebreak.files.content import is_packed
+    from tiebreak.files.sources import open_own
+    from tiebreak.files.table import Table
+
+    named = named_columns(columns)
+    source: Any = responses
+    if form is None and not choices and not is_packed(responses):
+        source = open_own(responses)
+    if is_packed(responses) or isinstance(source, Table):
+        opened = files.open_tables({"responses": source, **others}, named)
+        return opened.pop("responses"), opened
+    from tiebreak.files.formats import import_options, import_table, locate
+
+    located = locate(source, form)
+    if located.format is not None or choices.get("wide") or form == "wide":
+        is_alone = not any(others.values())
+        own: dict[str, object] = {
+            role: name for role, name in named.items() if is_alone or name in located.keys
+        }
+        rest = {role: name for role, name in named.items() if role not in own}
+        export = files.OpenTable(located.source, own, {"format": form, **choices})
+        return export, files.open_tables(others, rest)
+    options = import_options(named, choices)
+    table = import_table(located.source, form, options, RESPONSES.names).table
+    opened = files.open_tables({"responses": table, **others}, named)
+    kept = ("multi_label", "task_columns", "worker_columns")
+    plain = opened.pop("responses")
+    return plain._replace(options={k: v for k, v in choices.items() if k in kept}), opened
+
+
+def fold(responses: Responses, gold: Gold | None) -> tuple[Responses, Gold | None]:
+    """Join labels that differ only in case, spaces or Unicode form, in responses and gold."""
+    folded = responses.with_folded_labels()
+    n_joined = responses.n_classes - folded.n_classes
+    if n_joined:
+        note(f"{counted(responses.n_classes, 'label')} joined into {folded.n_classes:,} classes.")
+    return folded, None if gold is None else gold.with_labels_like(folded.classes)
+
+
+def open_files(columns: str | None, **names: str | None) -> dict[str, OpenTable]:
+    """Open files, by what they hold, with the names that --columns gives their columns."""
+    from tiebreak import files
+
+    return files.open_tables(names, named_columns(columns))
+
+
+def read_if_given(
+    opened: dict[str, OpenTable], what: str, reader: Callable[..., Read]
+) -> Read | None:
+    """Read one of the files, None where it was not given."""
+    return opened[what].read(reader) if what in opened else None
+
+
+def texts_of_export(responses: str, question: str | None) -> dict[Hashable, str] | None:
+    """Return the texts that stand beside the answers in the export of a tool."""
+    from tiebreak.files import conversion
+    from tiebreak.files.content import is_packed
+
+    if is_packed(responses):
+        return None
+    return conversion.read_texts(responses, None, {"question": question}) or None
