@@ -23,7 +23,7 @@ from tiebreak.cli.tables import ResponsesFile
 from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:
-    from tiebreak.cli.options import InputTables
+    from tiebreak.cli.tables import InputTables
     from tiebreak.panel import PanelReport
 
 
