@@ -28,9 +28,10 @@ import pyarrow as pa
 
 import tiebreak as tb
 from tiebreak.distributed.dask_executor import DaskExecutor, connected
-from tiebreak.distributed.fitting import ClusterOptions, _look, _recipes
-from tiebreak.distributed.named import find_named
-from tiebreak.distributed.sources import find_shards
+from tiebreak.distributed.fitting import cut_recipes
+from tiebreak.distributed.named import gather_named
+from tiebreak.distributed.partitions import look_and_join
+from tiebreak.distributed.sources import ReadOptions, find_shards
 from tiebreak.distributed.sweeper import Units
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
@@ -71,10 +72,10 @@ def shards(folder: Path, n: int, n_workers: int = 1000, n_classes: int = 2) -> P
 
 def open_units(executor: Any, source: Path, work: Path, n_units: int, **options: Any) -> Units:
     """Load the units of a fit, as a fit does."""
-    given = ClusterOptions(n_units=n_units, **options)
-    crowd = _look(executor, find_shards(sorted(source.glob("*.tb"))), None, work, given)
-    named = find_named(executor, crowd, None, None)
-    recipes = _recipes(crowd, named, tb.VariationalBayes(), None, work, given)
+    shards = find_shards(sorted(source.glob("*.tb")))
+    crowd = look_and_join(executor, shards, ReadOptions(), work / "parts", n_units=n_units)
+    named, _ = gather_named(executor, crowd, None, None, work / "named")
+    recipes = cut_recipes(crowd, named, tb.VariationalBayes(), None, work, **options)
     return Units(executor, crowd, recipes)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import tiebreak as tb
 from tiebreak.distributed import DistributedFit
 from tiebreak.distributed.dask_executor import DaskExecutor
-from tiebreak.distributed.spread import tasks_of
+from tiebreak.distributed.partitions import tasks_of
 from tiebreak.distributed.units import Ask
 
 DRIVER = Path(__file__).parent / "driver.py"

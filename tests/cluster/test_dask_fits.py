@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -152,8 +154,34 @@ def test_a_line_that_breaks_again_and_again_ends_the_fit(
         async def _call(self, *given: Any) -> dict[int, Any]:
             return {}
 
-    with pytest.raises(ClusterError, match=r"3 workers died one after the other at look"):
+    words = r"^The connection to tcp://127.* broke 3 times at look of partition .*network.*--resume"
+    with pytest.raises(ClusterError, match=words):
         tb.distributed.fit(shards, tmp_path / "out", executor=Mute(client))
+
+
+def test_a_line_that_breaks_and_workers_that_die_are_told_apart(
+    shards: Path, tmp_path: Path
+) -> None:
+    from tiebreak.distributed.dask_executor import connected
+
+    class Unlucky(DaskExecutor):
+        """Kills the worker of place 0 at its first call; the answers to later ones are lost."""
+
+        is_first = True
+
+        async def _call(self, home: str, task: Any, given: Any) -> dict[int, Any]:
+            if 0 not in given:
+                return await super()._call(home, task, given)
+            if self.is_first:
+                self.is_first = False
+                return await super()._call(home, os.kill, {0: (pids[home], signal.SIGKILL)})
+            return {}
+
+    with connected("local:2") as other:
+        pids = other.run(os.getpid)
+        words = r"^1 worker died, and the connection to tcp://127.* broke 2 times at look of"
+        with pytest.raises(ClusterError, match=words):
+            tb.distributed.fit(shards, tmp_path / "out", executor=Unlucky(other))
 
 
 @pytest.mark.parametrize("estimator", [tb.DawidSkene(), tb.MajorityVote()])

@@ -60,9 +60,9 @@ def test_a_partition_that_vanishes_after_it_was_looked_at_is_named(
 ) -> None:
     first = Part.__init__
 
-    def load(self: Part, recipe: Any) -> None:
+    def load(self: Part, *given: Any) -> None:
         shutil.rmtree(shards / "shard-02.tb", ignore_errors=True)
-        first(self, recipe)
+        first(self, *given)
 
     monkeypatch.setattr(Part, "__init__", load)
     with pytest.raises(FileError, match=r"Partition 2 \(.*shard-02.tb\): There is no folder"):
@@ -138,10 +138,10 @@ def test_a_partition_that_kills_its_workers_is_named(shards: Path, tmp_path: Pat
 
             first = units.Part.__init__
 
-            def load(self: Any, recipe: Any) -> None:
+            def load(self: Any, recipe: Any, unit: Any) -> None:
                 if recipe.number == 2:
                     os.kill(os.getpid(), 9)
-                first(self, recipe)
+                first(self, recipe, unit)
 
             units.Part.__init__ = load  # type: ignore[method-assign]
 

@@ -337,6 +337,8 @@ REFUSED = {
     ),
     "device": (tb.VariationalBayes(backend="cuda"), "sweeps on one machine"),
     "pool": (tb.LogOpinionPool(), "VariationalBayes, DawidSkene and MajorityVote"),
+    "smoothing": (tb.DawidSkene(smoothing=-1.0), "smoothing must be 0 or more"),
+    "tolerance": (tb.DawidSkene(tol=-1.0), "tol must be 0 or more"),
 }
 
 
@@ -346,3 +348,9 @@ def test_what_cannot_be_fitted_is_refused_before_any_work(name: str, tmp_path: P
     with pytest.raises(OptionError, match=words):
         tb.distributed.fit(tmp_path / "nowhere", tmp_path / "out", estimator=estimator)
     assert not (tmp_path / "out").exists()
+
+
+def test_votes_need_no_start(shards: Path, tmp_path: Path) -> None:
+    one = tb.VariationalBayes().fit(CROWD.responses)
+    with pytest.raises(OptionError, match="MajorityVote counts votes once: it needs no start"):
+        tb.distributed.fit(shards, tmp_path / "out", estimator=tb.MajorityVote(), start=one)

@@ -11,21 +11,21 @@ far_links     on the driver: what it knows of those
 tables        large tables go by files
 sweeper       on the driver: tables go out, sums come back
 checkpoint    what each sweep gave, on the disk
-starts        where q starts
-estimators    the fits of one machine on such a sweeper
+estimators    the fits of one machine on such a sweeper, and where they start
 output        the folder of labels
 fitting       the whole, in its order
+prediction    labels of new tasks, by a model
 """
 
 from __future__ import annotations
 
-from tiebreak.distributed.api import fit as fit
-from tiebreak.distributed.api import predict as predict
-from tiebreak.distributed.api import shuffle as shuffle
 from tiebreak.distributed.executor import Executor as Executor
 from tiebreak.distributed.executor import Serial as Serial
 from tiebreak.distributed.fitting import DistributedFit as DistributedFit
+from tiebreak.distributed.fitting import fit as fit
 from tiebreak.distributed.output import LabelFiles as LabelFiles
+from tiebreak.distributed.prediction import predict as predict
+from tiebreak.distributed.spread import shuffle as shuffle
 from tiebreak.distributed.sweeper import Progress as Progress
 
 __all__ = [

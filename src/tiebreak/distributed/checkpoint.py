@@ -10,95 +10,65 @@ from __future__ import annotations
 import json
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
-from tiebreak.distributed.link_units import LinkSwept
 from tiebreak.errors import FileError, OptionError
 from tiebreak.files.atomic_write import open_target
-from tiebreak.kernels.layout import Floats, Swept
 from tiebreak.kernels.sweeper import Logs
 
 FINGERPRINT = "fingerprint.json"
-FIRST = "sweep-00000.npz"  # what the start implies: no sweep
+SWEEP = "sweep"  # what a sweep gave; number 0: what the start implies
+STATES = "states"  # q of link units, as it was fetched after a sweep
 
 
 class Checkpoint:
-    """A folder with the sums of every sweep that was made."""
+    """A folder with what every sweep gave that was made."""
 
     def __init__(self, folder: Path, fingerprint: dict[str, Any], *, resume: bool) -> None:
         self.folder = folder
         if resume:
             self._require_same(fingerprint)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            text = json.dumps(fingerprint, indent=1, sort_keys=True)
-            with open_target(folder / FINGERPRINT) as out:
-                out.write(text.encode())
-        self.n_kept = n_sweeps_in(folder)
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        with open_target(folder / FINGERPRINT) as out:
+            out.write(json.dumps(fingerprint, indent=1, sort_keys=True).encode())
 
-    def recall(self, number: int, digest: int) -> tuple[Swept, LinkSwept | None] | None:
-        """Return what a sweep gave, link units apart; None where it was not made."""
-        file = self._file(number)
+    def recall(self, what: str, number: int, digest: int) -> Sequence[Any] | None:
+        """Return what was kept of a sweep that was given such tables; None where nothing was."""
+        file = self.folder / f"{what}-{number:05d}.npz"
         if not file.is_file():
             return None
         try:
             with file.open("rb") as opened, np.load(opened, allow_pickle=False) as kept:
-                given = int(kept["given"])
-                sums = _swept(kept)
-                linked = None
-                if "value" in kept:
-                    linked = LinkSwept(_swept(kept, "linked_"), float(kept["value"]), kept["agree"])
+                given, *arrays = (kept[name] for name in kept.files)
         except (OSError, ValueError, KeyError, EOFError, zlib.error, BadZipFile) as error:
             raise FileError(
                 f"{file} is damaged ({error}). Remove it and the later ones; --resume then goes on "
                 "from the one before."
             ) from None
-        if given != digest:
+        if int(given) != digest:
             raise FileError(
                 f"{file} is of another fit: its sweep began elsewhere. Remove the folder "
                 f"{self.folder} and fit anew."
             )
-        return sums, linked
+        return arrays
 
-    def keep(self, number: int, digest: int, sums: Swept, linked: LinkSwept | None = None) -> None:
+    def keep(self, what: str, number: int, digest: int, arrays: Sequence[Any]) -> None:
         """Write what a sweep gave."""
-        content = {"given": np.array(digest), **_columns(sums)}
-        if linked is not None:
-            content |= _columns(linked.swept, "linked_")
-            content |= {"value": np.array(linked.value), "agree": linked.agree}
-        self._write(self._file(number), number, content)
-
-    def recall_states(self, number: int) -> list[Floats] | None:
-        """Return q of each link unit as it was fetched after a sweep; None where it was not."""
-        file = self.folder / f"states-{number:05d}.npz"
-        if not file.is_file():
-            return None
-        with np.load(file) as kept:
-            return [kept[f"q{u}"] for u in range(len(kept.files))]
-
-    def keep_states(self, number: int, states: list[Floats]) -> None:
-        """Write q of each link unit: an ascent that goes on from it cannot be made again."""
-        content = {f"q{u}": each for u, each in enumerate(states)}
-        self._write(self.folder / f"states-{number:05d}.npz", number, content)
-
-    def _write(self, file: Path, number: int, content: dict[str, Any]) -> None:
         try:
-            with open_target(file) as out:
-                np.savez(out, **content)
+            with open_target(self.folder / f"{what}-{number:05d}.npz") as out:
+                np.savez(out, digest, *arrays)
         except FileError as error:
             raise FileError(
                 f"The checkpoint of sweep {number} was not written: {error} Free some room and go "
                 "on with --resume."
             ) from None
-
-    def _file(self, number: int) -> Path:
-        return self.folder / f"sweep-{number:05d}.npz"
 
     def _require_same(self, fingerprint: dict[str, Any]) -> None:
         try:
@@ -120,25 +90,10 @@ class Checkpoint:
 
 def n_sweeps_in(folder: Path) -> int:
     """Return how many sweeps a checkpoint holds."""
-    return sum(1 for file in folder.glob("sweep-*.npz") if file != folder / FIRST)
+    return sum(1 for file in folder.glob(f"{SWEEP}-*.npz") if file.stem != f"{SWEEP}-00000")
 
 
-def _columns(sums: Swept, prefix: str = "") -> dict[str, Any]:
-    figures = np.array([sums.change, sums.entropy, sums.log_norm])
-    named = {"counts": sums.counts, "totals": sums.totals, "figures": figures}
-    return {prefix + name: column for name, column in named.items()}
-
-
-def _swept(kept: Mapping[str, Any], prefix: str = "") -> Swept:
-    figures = map(float, kept[f"{prefix}figures"])
-    return Swept(kept[f"{prefix}counts"], kept[f"{prefix}totals"], *figures)
-
-
-def digest_of(tables: Logs | None) -> int:
+def digest_of(tables: Logs) -> int:
     """Return a checksum of the tables that a sweep was given."""
-    if tables is None:
-        return 0
-    found = 0
-    for each in tables:
-        found = zlib.crc32(np.ascontiguousarray(each).data, found)
-    return found
+    log_prior, table = (np.ascontiguousarray(each).data for each in tables)
+    return zlib.crc32(table, zlib.crc32(log_prior))

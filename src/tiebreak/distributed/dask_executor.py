@@ -11,8 +11,8 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ REACH_S = 4.0  # that a worker is waited for at first; then it is spoken to by t
 RETURN_S = 4.0  # that a lost worker is waited for, before its places go to the others
 ALONE_S = 30.0  # that any worker at all is waited for
 SCHEDULER_S = 15.0  # without a word of the scheduler: it is lost
-MOST_DEATHS = 3  # of workers while they did one thing: that thing kills them
+MOST_LOSSES = 3  # of workers while they did one thing: that thing kills them
 WAY_ON = "Start the cluster again, and go on with --resume (resume=True)."
 
 
@@ -52,15 +52,16 @@ class DaskExecutor:
         round_ = _Round(task, arguments)
         try:
             self._submit(round_, list(arguments))
-            while round_.pending:
+            while round_.pending or round_.suspects:
+                if not round_.pending:
+                    self._submit(round_, [round_.suspects.pop()])
                 self._collect(round_)
-                lost = self._lost(round_)
-                if lost:
-                    self._redo(round_, lost)
+                self._redo(round_, self._lost(round_))
         finally:
             self._cancel(round_, list(round_.pending))
-        if round_.errors:
-            raise _worded(round_.errors[min(round_.errors)].error)
+        for place in sorted(round_.done):
+            if isinstance(round_.done[place], Failed):
+                raise _worded(round_.done[place].error)
         return {place: round_.done[place] for place in sorted(round_.done)}
 
     def everywhere(self, task: Callable[..., Any], *arguments: Any) -> None:
@@ -70,6 +71,7 @@ class DaskExecutor:
 
     def _submit(self, round_: _Round, places: list[int]) -> None:
         """Send what is asked of some places, in one message for each worker."""
+        self._rehome(places)
         calls: dict[str, dict[int, tuple[Any, ...]]] = {}
         for place in places:
             calls.setdefault(self._home[place], {})[place] = round_.arguments[place]
@@ -111,35 +113,32 @@ class DaskExecutor:
     def _collect(self, round_: _Round) -> None:
         """Wait a moment; take in what is done, and see which workers are there."""
         wait(set(round_.pending.values()), timeout=POLL_S)
+        broken = set()
         for place, call in list(round_.pending.items()):
-            found = call.result() if call.done() else None
-            if found is None:
-                continue
-            if place not in found:
-                round_.broken.add(place)
-                continue
-            del round_.pending[place]
-            is_failed = isinstance(found[place], Failed)
-            (round_.errors if is_failed else round_.done)[place] = found[place]
+            if call.done() and place in call.result():
+                round_.done[place] = call.result()[place]
+                del round_.pending[place]
+            elif call.done():
+                broken.add(self._home[place])
         until = time.monotonic() + LOOK_S
-        while {self._home[place] for place in round_.broken} & self._seen:
-            self._look()  # the scheduler may hear of a death later
-            if time.monotonic() > until:  # a broken line, or another worker at the same address
-                break
+        while broken & self._seen and time.monotonic() < until:
+            self._look()  # the scheduler may hear of a death later; else the line is broken
             time.sleep(POLL_S)
         if round_.pending and time.monotonic() - self._heard > LOOK_S:
             self._look()
 
     def _lost(self, round_: _Round) -> list[int]:
         """Return the places that wait for an answer which will not come."""
-        gone = {place for place, home in self._home.items() if home not in self._seen}
-        return [place for place in round_.pending if place in round_.broken | gone]
+        return [
+            place
+            for place, call in round_.pending.items()
+            if (call.done() and place not in call.result()) or self._home[place] not in self._seen
+        ]
 
     def _cancel(self, round_: _Round, places: list[int]) -> None:
         """Wait for some places no longer."""
         for place in places:
             round_.pending.pop(place).cancel()
-        round_.broken.difference_update(places)
 
     def _look(self) -> None:
         """Ask the scheduler who is there; one that says nothing for long is lost."""
@@ -176,7 +175,7 @@ class DaskExecutor:
         if time.monotonic() - self._heard > LOOK_S:
             self._heard = time.monotonic()
             self._look()
-        self._rehome([p for p in places if self._home.get(p) not in self._seen])
+        self._rehome(places)
         load = self._load()
         while max(load.values()) - min(load.values()) > 1:
             fullest = max(sorted(load), key=lambda address: load[address])
@@ -185,15 +184,16 @@ class DaskExecutor:
             self.n_moved += 1
             load = self._load()
 
-    def _rehome(self, lost: list[int]) -> None:
-        """Give places to the workers that have fewest, once a lost worker had time to return."""
+    def _rehome(self, places: Iterable[int]) -> None:
+        """Give places that have no worker to those that have fewest; a lost one may return."""
+        lost = sorted(place for place in places if self._home.get(place) not in self._seen)
         if not lost:
             return
         self._wait_for(len(set(self._home.values())), RETURN_S)
         self._wait_for_any()
         for place in lost:
             self._home.pop(place, None)
-        for place in sorted(lost):
+        for place in lost:
             load = self._load()
             self._home[place] = min(sorted(load), key=lambda address: load[address])
 
@@ -203,38 +203,19 @@ class DaskExecutor:
         return {address: count[address] for address in self._seen}
 
     def _redo(self, round_: _Round, lost: list[int]) -> None:
-        """Give lost places to other workers, and ask again.
+        """Ask lost places again, of other workers where theirs died.
 
-        Those that were at work in two deaths go one by one, so that it is found who kills.
+        Those that were lost twice go one by one, so that it is found who kills.
         """
-        round_.deaths.update(lost)
-        self._refuse_deadly(round_, max(lost, key=lambda place: round_.deaths[place]))
+        for place in lost:
+            round_.losses[place] += 1
+            if self._home[place] in self._seen:
+                round_.breaks[place].append(self._home[place])
+            if round_.losses[place] == MOST_LOSSES:
+                raise _lost_too_often(round_, place)
         self._cancel(round_, lost)
-        self._rehome([place for place in lost if self._home[place] not in self._seen])
-        suspects = [place for place in lost if round_.deaths[place] >= MOST_DEATHS - 1]
-        self._submit(round_, [place for place in lost if place not in suspects])
-        for n, place in enumerate(suspects):
-            self._rehome([place] if self._home[place] not in self._seen else [])
-            self._submit(round_, [place])
-            while place in round_.pending and place not in self._lost(round_):
-                self._collect(round_)
-            if place in round_.pending:  # its worker died: the others wait, and are not to blame
-                self._submit(round_, suspects[n + 1 :])
-                round_.deaths.subtract(suspects[n + 1 :])
-                return
-
-    @staticmethod
-    def _refuse_deadly(round_: _Round, worst: int) -> None:
-        """Refuse a place at which every worker dies."""
-        n_deaths = round_.deaths[worst]
-        if n_deaths < MOST_DEATHS:
-            return
-        raise ClusterError(
-            f"{counted(n_deaths, 'worker')} died one after the other at {round_.task.__name__} of "
-            f"{_described(round_.arguments[worst])}. Memory is the usual reason: cut shards "
-            "smaller (tiebreak shuffle --parts), or give workers more memory; then go on with "
-            "--resume."
-        )
+        round_.suspects += [place for place in lost if round_.losses[place] == MOST_LOSSES - 1]
+        self._submit(round_, [place for place in lost if place not in round_.suspects])
 
     def _require_tiebreak(self) -> None:
         """Refuse a cluster on which tiebreak is missing somewhere, or of another version."""
@@ -302,10 +283,11 @@ class _Round:
         self.task = task
         self.arguments = arguments
         self.pending: dict[int, Future[dict[int, Any]]] = {}  # calls, by place; some share one
-        self.broken: set[int] = set()  # places whose call broke off
+        self.suspects: list[int] = []  # places that wait, to be asked one by one
         self.done: dict[int, Any] = {}
-        self.errors: dict[int, Failed] = {}
-        self.deaths: Counter[int] = Counter()  # of workers, while a place was asked
+        self.losses: Counter[int] = Counter()  # calls of a place without an answer
+        # Those whose worker did not die: its address, as the line to it is broken.
+        self.breaks: defaultdict[int, list[str]] = defaultdict(list)
 
 
 @contextlib.contextmanager
@@ -346,6 +328,25 @@ def _local(distributed: Any, address: str) -> Any:
         dashboard_address="127.0.0.1:0",
         memory_limit=0,  # mapped files count as memory to Dask, which would kill for them
         silence_logs=50,
+    )
+
+
+def _lost_too_often(round_: _Round, place: int) -> ClusterError:
+    """Say what was lost at a place again and again: workers, or the lines to them."""
+    at = f"at {round_.task.__name__} of {_described(round_.arguments[place])}"
+    breaks = round_.breaks[place]
+    n_deaths = round_.losses[place] - len(breaks)
+    if not breaks:
+        return ClusterError(
+            f"{counted(n_deaths, 'worker')} died one after the other {at}. Memory is the usual "
+            "reason: cut shards smaller (tiebreak shuffle --parts), or give workers more memory; "
+            "then go on with --resume."
+        )
+    died = f"{counted(n_deaths, 'worker')} died, and the" if n_deaths else "The"
+    return ClusterError(
+        f"{died} connection to {breaks[-1]} broke {counted(len(breaks), 'time')} {at}, though the "
+        "scheduler still had that worker. Look at the network between this machine and the "
+        "workers; then go on with --resume."
     )
 
 

@@ -47,6 +47,15 @@ def each_of(
     return [found[place] for place in sorted(found)]
 
 
+def executor_of(client: Any) -> Executor:
+    """Return what works on the cluster of a client; None: in this process."""
+    if client is None:
+        return Serial()
+    from tiebreak.distributed.dask_executor import DaskExecutor
+
+    return DaskExecutor(client)
+
+
 _OFFERED: list[int] = []
 
 

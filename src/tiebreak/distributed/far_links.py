@@ -7,8 +7,10 @@ see `sweeper.Units`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +26,6 @@ from tiebreak.distributed.link_units import (
 )
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import VariationalBayes
-from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.exact_links import ascents
 from tiebreak.inference.exact_links.place import share_of_prior
 from tiebreak.inference.exact_links.plan import OPEN, LinkReport, Merged, in_large, merge
@@ -46,37 +47,42 @@ class FarTasks:
         self.is_far: Mask = np.zeros(n_tasks, dtype=bool)
         for recipe in recipes:
             self.is_far[recipe.tasks] = True
-        self.n_sets = 0
+        self.n_sets = 0  # of links
+        self.n_ascents = 0
         self.is_there = self.is_far  # in this ascent: known tasks are the driver's
         self.links: LinksElsewhere | None = None  # of the ascent that begins, or began
-        self.begins: list[Begin] = []
-        self.tables: list[LinkTables] = []  # of the last sweep; none before the first
+        self.ways: list[tuple[Begin, LinkTables | None]] = []  # to where each unit stands
         self.last: LinkSwept | None = None
 
-    def begin(self, tasks: ByTask, q: Floats) -> None:
-        """Begin an ascent: what is free is swept where it lies, linked tasks as links say."""
+    def joined_by(self, units: Units) -> Callable[..., LinksElsewhere]:
+        """Return what sets up joint inference in link units."""
+        return partial(LinksElsewhere, units, self)
+
+    def begin(self, tasks: ByTask, q: Floats) -> ByTask:
+        """Begin an ascent; return the tasks as the driver sweeps them, without those that are far.
+
+        What is free is swept where it lies, linked tasks as links say.
+        """
         free = self._free_there(tasks)
         linked = self.is_far & (tasks.role == POOLED)
         self.is_there = free | linked
         links = self.links if linked.any() else None
         self.links = links
-        self.tables = []
-        self.begins = [
-            Begin(
-                np.where(free[each.tasks], FREE, POOLED).astype(np.int8),
-                q[each.tasks],
-                None if links is None else links.sets[u],
-            )
-            for u, each in enumerate(self.recipes)
+        self.n_ascents += 1
+        role = np.where(free, FREE, POOLED).astype(np.int8)
+        self.ways = [
+            (Begin(self.n_ascents, role[at], q[at], None if links is None else links.sets[u]), None)
+            for u, at in enumerate(recipe.tasks for recipe in self.recipes)
         ]
+        return tasks._replace(role=np.where(free, POOLED, tasks.role).astype(np.int8))
 
-    def next_tables(self, logs: Logs) -> list[LinkTables]:
-        """Return what each unit needs for the next sweep."""
+    def log_odds_of(self, unit: int) -> Floats | None:
+        """Return the log-odds of a unit's soft links; None where they are not learnt."""
         if self.links is None or not self.links.is_learnt:
-            return [LinkTables(logs, None)] * len(self.recipes)
-        return [LinkTables(logs, self.links.log_odds[at]) for at in self.links.soft_at]
+            return None
+        return self.links.log_odds[self.links.soft_at[unit]]
 
-    def take(self, found: list[LinkSwept]) -> LinkSwept:
+    def add(self, found: list[LinkSwept]) -> LinkSwept:
         """Add up what units say of a sweep, in their order."""
         swept = found[0].swept
         for each in found[1:]:
@@ -86,12 +92,17 @@ class FarTasks:
             agree = self.links.by_soft_link([each.agree for each in found])
         return LinkSwept(swept, sum(each.value for each in found), agree)
 
-    def without_far(self, tasks: ByTask) -> ByTask:
-        """Return the tasks as the driver sweeps them: those that are free and far are not its."""
-        role = np.where(self._free_there(tasks), POOLED, tasks.role).astype(np.int8)
-        return tasks._replace(role=role)
+    def swept(self, tables: list[LinkTables], found: LinkSwept) -> None:
+        """Take note of a sweep: what units were told, and what they found together."""
+        self.ways = [(begin, own) for (begin, _), own in zip(self.ways, tables, strict=True)]
+        self.last = found
 
-    def fetched(self, q: Floats, of_units: list[Floats]) -> None:
+    @property
+    def has_swept(self) -> bool:
+        """Whether the ascent has made a sweep."""
+        return self.ways[0][1] is not None
+
+    def set_rows(self, q: Floats, of_units: Sequence[Floats]) -> None:
         """Set the rows of q to what units say of their tasks."""
         for recipe, each in zip(self.recipes, of_units, strict=True):
             there = self.is_there[recipe.tasks]
@@ -111,19 +122,11 @@ class FarTasks:
         return np.asarray(free)
 
 
-class Members(NamedTuple):
-    """Open linked tasks, as a fit asks a pool for them."""
-
-    pays: Floats  # how much of the prior of its class each pays
-
-    @staticmethod
-    def members_of(q: Floats) -> Floats:
-        """Return q as it is: by task, not by node."""
-        return q
-
-
 class LinksElsewhere:
-    """Joint inference in link units: a `vb.LinkModel` with what a fit asks of `ExactLinks`."""
+    """Joint inference in link units: a `vb.LinkModel` with what a fit asks of `ExactLinks`.
+
+    Open linked tasks are its own pool, of tasks in the place of nodes.
+    """
 
     may_cycle = False
     takes_everyone = True  # no update of linked tasks alone: a sweep is of all units
@@ -131,43 +134,46 @@ class LinksElsewhere:
     def __init__(
         self,
         units: Units,
-        n_classes: int,
+        far: FarTasks,
         links: LinkCodes,
         merged: Merged,
         gold: GoldCodes | None,
         options: ExactLinkOptions,
     ) -> None:
-        assert units.far is not None
         self._units = units
-        self._far = units.far
+        self._far = far
         self._far.n_sets += 1
-        self.n_classes = n_classes
-        log_odds, hard = ascents.expected_log_odds(links, options, n_classes)
+        self.n_classes = far.recipes[0].n_classes
+        log_odds, hard = ascents.expected_log_odds(links, options, self.n_classes)
         self.log_odds = log_odds[~hard]
         self.is_learnt = False
-        has_subtypes = self._far.recipes[0].n_states > n_classes  # there copies count each
-        self.unit = None if has_subtypes else ascents.units_of_copies(links, len(self._far.is_far))
-        self.task, pays = _open_members(merged, self.unit)
-        self.pool = Members(pays)
-        self.q = np.empty((0, n_classes))  # of open tasks, once all is done
+        self.remembers = bool(in_large(merged, links.keep(~hard), self.n_classes).any())
+        has_subtypes = far.recipes[0].n_states > self.n_classes  # there copies count each
+        self.unit = None if has_subtypes else ascents.units_of_copies(links, len(far.is_far))
+        self.pool = self
+        self.task, self.pays = _open_members(merged, self.unit)
+        self.q = np.empty((0, self.n_classes))  # of open tasks, once all is done
         self.last_value: float | None = None
         self.sets: list[LinkSet] = []
         self.soft_at: list[Offsets] = []  # the places of each unit's soft links
         soft_number = np.cumsum(~hard) - 1
-        for recipe in self._far.recipes:
+        for recipe in far.recipes:
             at = np.flatnonzero(np.isin(links.left, recipe.tasks))
             own = links.keep(at).among(recipe.tasks)
             known = None if gold is None else _among(gold, recipe.tasks)
-            self.sets.append(LinkSet(self._far.n_sets, own, known, options))
+            self.sets.append(LinkSet(far.n_sets, own, known, options))
             self.soft_at.append(soft_number[at[~hard[at]]])
-        self.remembers = any(units.ask_links("open_links", [(each,) for each in self.sets]))
         self._scores: Floats | None = None
-        self._concluded: list[Concluded] | None = None
+        self._concluded: list[Concluded] = []
         self._agree = np.empty(0)
 
     def value(self, q: Floats) -> float | None:
         """Return the linked tasks' part of the bound at the last update; None before it."""
         return self.last_value
+
+    def members_of(self, q: Floats) -> Floats:
+        """Return q as it is: by task, not by node."""
+        return q
 
     def set_log_odds(self, log_odds: Floats) -> None:
         """Change the log-odds that the two tasks of each soft link agree: these are learnt."""
@@ -177,7 +183,7 @@ class LinksElsewhere:
     def reset(self) -> None:
         """Forget messages and values: the next ascent begins anew in the units."""
         self.last_value = None
-        self._concluded = None
+        self._concluded = []
 
     def gather(self, q: Floats) -> None:
         """Be the links of the ascent that begins."""
@@ -186,17 +192,14 @@ class LinksElsewhere:
     def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
         """Return what the units found in the sweep of all tasks: sums are in that sweep's."""
         assert self._far.last is not None  # all tasks are swept before
-        self.last_value = self._far.last.value
-        self._agree = self._far.last.agree
+        _, self.last_value, self._agree = self._far.last
         nothing = np.zeros((1, len(logs[0])))
         return Swept(nothing, nothing[0], 0.0, self.last_value, 0.0)
 
     def spread(self, q: Floats) -> None:
         """Give linked tasks their states; before the end they were fetched with all others."""
-        if self._concluded is not None:
-            for recipe, each in zip(self._far.recipes, self._concluded, strict=True):
-                is_open = np.isin(recipe.tasks, self.task)
-                q[recipe.tasks[is_open]] = each.q[is_open]
+        if self._concluded:
+            q[self.task] = self._of_open("q")
 
     def infer_from(self, member_scores: Floats, *, is_last: bool = False) -> None:
         """Take scaled scores of the open tasks, from which `finish` infers."""
@@ -205,15 +208,15 @@ class LinksElsewhere:
 
     def finish(self) -> LinkReport:
         """Have units infer a last time; report how components were inferred."""
-        if self._concluded is None:
-            given = [
-                (
+        if not self._concluded:
+            given = {
+                len(self._units.rows) + u: (
                     None if self._scores is None else self._scores[recipe.tasks],
-                    self.log_odds[at] if self.is_learnt else None,
+                    self._far.log_odds_of(u),
                 )
-                for recipe, at in zip(self._far.recipes, self.soft_at, strict=True)
-            ]
-            self._concluded = self._units.ask_links("conclude", given)
+                for u, recipe in enumerate(self._far.recipes)
+            }
+            self._concluded = self._units.ask("conclude", given)
             self._agree = self.by_soft_link([each.agree for each in self._concluded])
             self.q = self._of_open("by_class")
         *numbers, by_mean_field = zip(*(each.report for each in self._concluded), strict=True)
@@ -241,11 +244,11 @@ class LinksElsewhere:
         return found
 
     def _of_open(self, what: str) -> Any:
-        assert self._concluded is not None
-        first = getattr(self._concluded[0], what)
-        found = np.zeros((len(self._far.is_far), *first.shape[1:]), dtype=first.dtype)
-        for recipe, each in zip(self._far.recipes, self._concluded, strict=True):
-            found[recipe.tasks] = getattr(each, what)
+        """Return what units said of open tasks in the end."""
+        parts = [getattr(each, what) for each in self._concluded]
+        found = np.zeros((len(self._far.is_far), *parts[0].shape[1:]), dtype=parts[0].dtype)
+        for recipe, part in zip(self._far.recipes, parts, strict=True):
+            found[recipe.tasks] = part
         return found[self.task]
 
 
@@ -265,10 +268,9 @@ def _among(gold: GoldCodes, tasks: Codes) -> GoldCodes:
 
 
 def cut_far_tasks(
-    model: Estimator, inputs: Inputs, n_states: int, folder: Path, unit_bytes: int
+    model: VariationalBayes, inputs: Inputs, n_states: int, folder: Path, unit_bytes: int
 ) -> FarTasks:
     """Cut linked tasks into units, by the input alone; components stay whole."""
-    assert isinstance(model, VariationalBayes)  # others have no links
     links = inputs.link_codes
     assert links is not None
     assert inputs.implied is not None

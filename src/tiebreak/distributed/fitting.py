@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import copy
+import operator
 import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tiebreak import files, ids
 from tiebreak._version import __version__
-from tiebreak.distributed import estimators, output, partitions, spread, starts
+from tiebreak.distributed import estimators, output, partitions, spread
 from tiebreak.distributed.checkpoint import Checkpoint
-from tiebreak.distributed.estimators import Outcome
-from tiebreak.distributed.executor import Executor
-from tiebreak.distributed.far_links import cut_far_tasks
-from tiebreak.distributed.named import Named, find_named, gather_named
+from tiebreak.distributed.executor import Executor, executor_of
+from tiebreak.distributed.far_links import FarTasks, cut_far_tasks
+from tiebreak.distributed.named import gather_named
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import Crowd
-from tiebreak.distributed.sources import ReadOptions, Shard, find_shards
+from tiebreak.distributed.sources import ReadOptions, find_shards
 from tiebreak.distributed.sweeper import Progress, Units
 from tiebreak.distributed.tables import rows_of
-from tiebreak.distributed.units import (
-    LabelWish,
-    NamedLabels,
-    PartRecipe,
-    Recipe,
-    Written,
-    forget_units,
-)
+from tiebreak.distributed.units import LabelWish, NamedLabels, PartRecipe, Recipe, forget_units
 from tiebreak.errors import ResponseError
 from tiebreak.gold import Gold
 from tiebreak.inference import VariationalBayes
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.kernels.layout import Offsets
+from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.labels import Labels
 from tiebreak.links import Links
-from tiebreak.options import ExactLinkOptions
+from tiebreak.responses import Responses
 
 TABLES_HELD = 6  # by the driver: beliefs of three sweeps, logs, sums, and one on the way
 DRIVER_BYTES = 300 << 20  # beside tables
@@ -55,18 +48,6 @@ LINKED_BYTES = 1 << 30
 LINK_UNIT_BYTES = 1 << 28
 
 
-class ClusterOptions(NamedTuple):
-    """How a fit over partitions runs; what it finds does not depend on it, but for `n_units`."""
-
-    resume: bool = False  # go on from the checkpoint in the folder of labels
-    force: bool = False  # begin anew where a fit was broken off
-    n_units: int | None = None  # runs of partitions that are added up where they lie
-    probabilities: bool = False  # write one column per class
-    on_disk: bool = False  # q lies in mapped files, not in memory
-    tell: Callable[[Progress], None] | None = None
-    read: ReadOptions = ReadOptions()
-
-
 class DistributedFit:
     """A fit over partitions: parameters in memory, labels in files.
 
@@ -76,15 +57,17 @@ class DistributedFit:
     that keeps counts in the place of responses: it can be saved, asked to predict, updated.
     """
 
-    def __init__(self, model: Estimator, labels: LabelFiles, written: list[Written]) -> None:
+    def __init__(
+        self, model: Estimator, labels: LabelFiles, units: Units, n_written: Offsets
+    ) -> None:
         self.model = model
         self.labels_ = labels
-        self.n_tasks = sum(each.n_tasks for each in written)
-        self.n_unsure = sum(each.n_unsure for each in written)
-        self.labels_by_class: Offsets = np.sum([each.by_class for each in written], axis=0)
-        self.n_responses = 0
-        self.answers: Offsets = np.zeros((0, 0), np.int64)  # (worker, class) responses
-        self.n_lost = 0  # workers that died on the way
+        self.n_tasks = units.crowd.n_tasks
+        self.n_unsure = int(n_written[0])
+        self.labels_by_class: Offsets = n_written[1:]
+        self.n_responses = units.crowd.n_responses
+        self.answers: Offsets = units.counts  # (worker, class) responses
+        self.n_lost = int(getattr(units.executor, "n_lost", 0))  # workers that died on the way
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "model":
@@ -103,91 +86,129 @@ class DistributedFit:
         return self.model.predict(responses, links=links)
 
 
-def fit_partitions(
+def fit(
     source: Any,
     out: str | os.PathLike[str],
-    estimator: Estimator,
-    executor: Executor,
-    options: ClusterOptions,
-    links: Any,
-    gold: Any,
-    start: Any,
+    *,
+    client: Any = None,
+    estimator: Estimator | None = None,
+    links: Any = None,
+    gold: Any = None,
+    start: Any = None,
+    resume: bool = False,
+    force: bool = False,
+    units: int | None = None,
+    probabilities: bool = False,
+    columns: dict[str, str] | None = None,
+    repeats: Any = None,
+    progress: Callable[[Progress], None] | None = None,
+    executor: Executor | None = None,
 ) -> DistributedFit:
-    """Fit an estimator to partitions and write the labels; see `tiebreak.distributed.fit`."""
-    model = copy.copy(estimator)
-    estimators.refuse_unable(model, has_links=links is not None)
+    """Fit responses that lie in partitions; labels are written into a folder.
+
+    Parameters
+    ----------
+    source
+        A glob, a folder or a list of them: folders of packed responses, or Parquet, CSV, TSV and
+        JSON-lines files, which workers pack. Every task lies in one partition: see `shuffle`.
+    out
+        The folder of labels: one Parquet file a partition, and `_SUCCESS` once all are there.
+    client
+        A `distributed.Client`. None: one partition after the other in this process, mapped from
+        the disk, so that memory holds little more than one of them.
+    estimator
+        `VariationalBayes` (the default), `DawidSkene` or `MajorityVote`, with its options.
+    links, gold, start
+        As of `VariationalBayes.fit`; tasks start where the model `start` would label them.
+    resume, force
+        Go on from the checkpoint that a broken-off fit left in `out`, or begin anew.
+    units
+        Into how many runs partitions are cut that are added up where they lie. Bits depend on
+        this and on the input, never on workers. None: by the number of responses.
+    probabilities
+        Whether to write one column per class.
+    columns, repeats
+        How tables are read: see `read_responses`.
+    progress
+        Called after each sweep.
+
+    Examples
+    --------
+    >>> import tempfile, tiebreak as tb
+    >>> one = [("a", "ann", "x"), ("a", "bob", "x"), ("a", "cy", "y")]
+    >>> two = [("b", "ann", "y"), ("b", "bob", "y"), ("b", "cy", "x")]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tb.write_responses(f"{folder}/one.csv", tb.Responses.from_rows(one))
+    ...     tb.write_responses(f"{folder}/two.csv", tb.Responses.from_rows(two))
+    ...     made = tb.distributed.fit(f"{folder}/*.csv", f"{folder}/labels")
+    ...     [(each["task"], each["label"]) for each in made.labels_]
+    [('a', 'x'), ('b', 'y')]
+    """
+    model = copy.copy(estimator or VariationalBayes())
+    estimators.refuse_unable(model, links, start)
     pairs = None if links is None else files.read_links(links)
     known = None if gold is None else files.read_gold(gold)
     shards = find_shards(source)
+    engine = executor or executor_of(client)
     folder = Path(os.path.realpath(out))
-    work = output.prepare(folder, resume=options.resume, force=options.force)
-    crowd = _look(executor, shards, known, work, options)
-    named = find_named(executor, crowd, pairs, known)
-    n_states = starts.n_states(model, crowd)
-    is_far = pairs is not None and _named_bytes(named, n_states) > LINKED_BYTES
-    _require_memory(crowd, named, n_states, is_far=is_far)
-    beside = work / "named"
-    inputs = _inputs(model, gather_named(executor, crowd, named, beside), pairs, known)
-    tables = None if start is None else starts.start_tables(start, crowd, model)
-    fingerprint = _fingerprint(crowd, model, pairs, known, tables)
-    checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=options.resume)
-    recipes = _recipes(crowd, named, model, tables, work, options)
-    units = Units(executor, crowd, recipes, checkpoint, options.tell)
-    if is_far and inputs.link_codes is not None:
-        units.far = cut_far_tasks(model, inputs, n_states, beside, LINK_UNIT_BYTES)
-    try:
-        sums = estimators.add_up(units, units.load())
-        places = _places_of(crowd, named)
-        outcome = estimators.fit(model, inputs, units, sums, starts.StartOf(tables, places))
-        written = _write(units, named, outcome, folder, options)
-    finally:
-        _forget(executor, units)
-    made = DistributedFit(_without_tasks(model, crowd), LabelFiles(folder), written)
-    made.n_responses = crowd.n_responses
-    made.answers = sums.counts
-    made.n_lost = int(getattr(executor, "n_lost", 0))
-    model._warn_unsettled(getattr(model, "tol", 0.0))
-    output.finish(folder, _summary(made, crowd))
-    return made
-
-
-def _look(
-    executor: Executor,
-    shards: list[Shard],
-    gold: Gold | None,
-    work: Path,
-    options: ClusterOptions,
-) -> Crowd:
-    looks = partitions.look_at(executor, shards, options.read, work / "parts")
-    crowd = partitions.join(looks, None if gold is None else gold.classes, options.n_units)
-    spread.require_apart(executor, crowd, work / "hashes")
-    return crowd
-
-
-def _inputs(model: Estimator, named: Any, links: Links | None, gold: Gold | None) -> Inputs:
-    """Check links and gold against each other and the tasks, as a fit on one machine does."""
-    if not isinstance(model, VariationalBayes):
-        return read_and_check_inputs(named, None, gold)
-    options = model.link_options or ExactLinkOptions()
-    return read_and_check_inputs(
-        named,
-        links,
-        gold,
-        on_contradiction=model.on_contradiction,
-        soft_links=options.is_soft,
-        may_break=options.may_break,
+    work = output.prepare(folder, resume=resume, force=force)
+    crowd = partitions.look_and_join(
+        engine, shards, ReadOptions(columns, repeats), work / "parts", known, units
     )
+    spread.require_apart(engine, crowd, work / "hashes")
+    named, responses = gather_named(engine, crowd, pairs, known, work / "named")
+    inputs, far = _read_inputs(model, crowd, responses, pairs, known, work / "named")
+    tables = None if start is None else estimators.start_tables(start, crowd, model)
+    fingerprint = _fingerprint(crowd, model, pairs, known, tables)
+    checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=resume)
+    on_disk = client is None and executor is None
+    recipes = cut_recipes(crowd, named, model, tables, work, is_on_disk=on_disk)
+    there = Units(engine, crowd, recipes, checkpoint, progress, far)
+    try:
+        there.load()
+        last = estimators.fit(model, inputs._replace(elsewhere=there), there, tables)
+        wish = LabelWish(str(folder), probabilities, model.calibration_, model.overturned_)
+        n_written = _write(there, named, model, last, wish)
+    finally:
+        # An engine that knows all processes tells all.
+        getattr(engine, "everywhere", operator.call)(forget_units, there.fit)
+    model = estimators.without_tasks(model, crowd)
+    model._warn_unsettled(getattr(model, "tol", 0.0))
+    output.finish(folder, _summary(model, crowd))
+    return DistributedFit(model, LabelFiles(folder), there, n_written)
 
 
-def _require_memory(crowd: Crowd, named: list[Named], n_states: int, *, is_far: bool) -> None:
-    """Refuse, before the work begins, what the driver cannot hold; say the arithmetic."""
+def _read_inputs(
+    model: Estimator,
+    crowd: Crowd,
+    responses: Responses,
+    links: Links | None,
+    gold: Gold | None,
+    folder: Path,
+) -> tuple[Inputs, FarTasks | None]:
+    """Check links and gold as one machine does; cut linked tasks that outgrow the driver."""
+    n_states = estimators.n_states(model, crowd)
+    n_bytes = 4 * responses.n_responses + 8 * n_states * responses.n_tasks
+    is_far = links is not None and n_bytes > LINKED_BYTES
+    _require_memory(crowd, n_states, responses.n_tasks, 0 if is_far else responses.n_responses)
+    if not isinstance(model, VariationalBayes):
+        return read_and_check_inputs(responses, None, gold), None
+    inputs = model._read_inputs(responses, links, gold)
+    if not is_far or inputs.link_codes is None:
+        return inputs, None
+    return inputs, cut_far_tasks(model, inputs, n_states, folder, LINK_UNIT_BYTES)
+
+
+def _require_memory(crowd: Crowd, n_states: int, n_named: int, n_swept: int) -> None:
+    """Refuse, before the work begins, what the driver cannot hold; say the arithmetic.
+
+    `n_swept` are the responses on named tasks, where the driver sweeps these.
+    """
     n_workers = len(crowd.workers)
     n_classes = len(crowd.classes)
     table = 8 * n_workers * n_classes * n_states
-    n_named = sum(len(each.task) for each in named)
-    n_responses = 0 if is_far else sum(int(each.length.sum()) for each in named)
     of_named = n_named * (NAMED_BYTES + NAMED_BYTES_A_STATE * n_states)
-    of_named += NAMED_BYTES_A_RESPONSE * n_responses
+    of_named += NAMED_BYTES_A_RESPONSE * n_swept
     needed = DRIVER_BYTES + TABLES_HELD * table + of_named
     limit = _memory_bytes()
     if needed <= limit:
@@ -202,44 +223,45 @@ def _require_memory(crowd: Crowd, named: list[Named], n_states: int, *, is_far: 
     )
 
 
-def _named_bytes(named: list[Named], n_states: int) -> int:
-    """Return the bytes of the responses and of q of named tasks."""
-    return sum(4 * int(each.length.sum()) + 8 * n_states * len(each.task) for each in named)
-
-
-def _recipes(
+def cut_recipes(
     crowd: Crowd,
-    named: list[Named],
-    model: Estimator,
+    named: list[Codes],
+    model: Any,
     start: Logs | None,
     work: Path,
-    options: ClusterOptions,
+    *,
+    is_on_disk: bool = False,
 ) -> list[Recipe]:
-    scratch = str(work / "q") if options.on_disk else None
+    """Return how each unit is made."""
     before = np.cumsum([0, *(look.n_tasks for look in crowd.looks)])
+    n_classes = len(crowd.classes)
     recipes = []
     for number, unit in enumerate(crowd.units):
         rows = crowd.unit_rows(number)
-        own = None if start is None else (start[0], rows_of(start[1], rows, len(crowd.classes)))
         parts = tuple(
             PartRecipe(
                 i,
                 crowd.looks[i].path,
                 crowd.looks[i].name,
-                crowd.classes,
-                starts.n_states(model, crowd),
-                _places(rows, crowd.rows[i]),
-                named[i].task,
-                getattr(model, "backend", "auto"),
-                getattr(model, "n_threads", None),
-                scratch,
-                own,
                 int(before[i]),
-                getattr(model, "random_state", None),
+                _places(rows, crowd.rows[i]),
+                named[i],
             )
             for i in unit
         )
-        recipes.append(Recipe(parts, len(rows), str(work / "tables")))
+        recipe = Recipe(
+            parts,
+            len(rows),
+            None if start is None else (start[0], rows_of(start[1], rows, n_classes)),
+            crowd.classes,
+            estimators.n_states(model, crowd),
+            getattr(model, "random_state", None),
+            model.backend,
+            model.n_threads,
+            str(work),
+            is_on_disk,
+        )
+        recipes.append(recipe)
     return recipes
 
 
@@ -251,54 +273,22 @@ def _places(unit_rows: Any, rows: Any) -> Any:
 
 
 def _write(
-    units: Units, named: list[Named], outcome: Outcome, folder: Path, options: ClusterOptions
-) -> list[Written]:
+    units: Units, named: list[Codes], model: Estimator, tables: Logs | None, wish: LabelWish
+) -> Offsets:
     """Have every unit write its labels; those of named tasks are sent to where their tasks lie."""
-    crowd = units.crowd
-    ends = np.cumsum([0, *(len(each.task) for each in named)])
-    of_parts = {
-        i: NamedLabels(each.task, outcome.label[low:high], outcome.q[low:high])
-        for i, (each, low, high) in enumerate(zip(named, ends[:-1], ends[1:], strict=True))
-    }
-    tables = None if outcome.tables is None else units.sent(outcome.tables)
-    wish = LabelWish(
-        str(folder), None, outcome.calibration, {}, options.probabilities, outcome.overturned
-    )
-    wishes = [
-        wish._replace(
-            tables=None if tables is None else units.cut(u, tables),
-            named={i: of_parts[i] for i in unit},
+    ends = np.cumsum([len(each) for each in named])[:-1]
+    label = np.split(model.labels_.label, ends)
+    q = np.split(model.probabilities_, ends)
+    sent = None if tables is None else units.sent(tables)
+    asked = {
+        u: (
+            wish,
+            None if sent is None else units.cut(u, sent),
+            [NamedLabels(named[i], label[i], q[i]) for i in unit],
         )
-        for u, unit in enumerate(crowd.units)
-    ]
-    found = units.ask_each("write", [(each,) for each in wishes])
-    return [written for each in found for written in each]
-
-
-def _places_of(crowd: Crowd, named: list[Named]) -> Offsets:
-    """Return where named tasks stand among all tasks."""
-    before = np.cumsum([0, *(look.n_tasks for look in crowd.looks)])
-    return np.concatenate([each.task + before[i] for i, each in enumerate(named)]).astype(np.int64)
-
-
-def _forget(executor: Executor, units: Units) -> None:
-    """Let processes let go of their units; where the executor knows all processes, it tells all."""
-    everywhere = getattr(executor, "everywhere", None)
-    if everywhere is None:
-        forget_units(units.fit)
-    else:
-        everywhere(forget_units, units.fit)
-
-
-def _without_tasks(model: Estimator, crowd: Crowd) -> Estimator:
-    """Return the model with all workers and no task: what it learnt is in its counts."""
-    empty = crowd.empty()
-    none = np.zeros((0, len(crowd.classes)))
-    model.responses_ = empty
-    model.tasks_ = empty.tasks
-    model.probabilities_ = none
-    model.labels_ = Labels.from_probabilities(empty.tasks, empty.classes, none)
-    return model
+        for u, unit in enumerate(units.crowd.units)
+    }
+    return np.asarray(np.sum(units.ask("write", asked), axis=0))
 
 
 def _fingerprint(
@@ -306,8 +296,7 @@ def _fingerprint(
 ) -> dict[str, Any]:
     """Say which fit this is: another one cannot go on from its checkpoint."""
     params = {name: _told(value) for name, value in sorted(model.get_params().items())}
-    for where in ("n_threads",):
-        params.pop(where, None)  # bits do not depend on it
+    params.pop("n_threads", None)  # bits do not depend on it
     return {
         "tiebreak": __version__,
         "responses": [look.seal for look in crowd.looks],
@@ -333,16 +322,16 @@ def _told(value: Any) -> str:
     return text if len(text) < 80 else f"{zlib.crc32(text.encode()):08x}"
 
 
-def _summary(made: DistributedFit, crowd: Crowd) -> dict[str, Any]:
+def _summary(model: Estimator, crowd: Crowd) -> dict[str, Any]:
     return {
         "tiebreak": __version__,
         "responses": crowd.n_responses,
-        "tasks": made.n_tasks,
+        "tasks": crowd.n_tasks,
         "workers": len(crowd.workers),
         "classes": [str(name) for name in crowd.classes],
         "partitions": len(crowd.looks),
-        "sweeps": made.model.n_iter_,
-        "converged": made.model.converged_,
+        "sweeps": model.n_iter_,
+        "converged": model.converged_,
     }
 
 

@@ -9,7 +9,6 @@ that died is brought back bit by bit.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +17,8 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.distributed.executor import own_threads
 from tiebreak.distributed.tables import opened
-from tiebreak.distributed.units import NOWHERE, kernels_for
+from tiebreak.distributed.units import kernels_for
+from tiebreak.files.atomic_write import open_target
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.exact_links import ascents
 from tiebreak.inference.exact_links.fit import decode
@@ -64,16 +64,13 @@ class LinkSet(NamedTuple):
 class Begin(NamedTuple):
     """Where an ascent begins: of the tasks of a unit."""
 
+    ascent: int  # its number
     role: Roles  # FREE: swept alone here; others are linked, or the driver's
     q: Floats
     links: LinkSet | None
 
 
-class LinkTables(NamedTuple):
-    """What link units need for one sweep."""
-
-    logs: Logs
-    log_odds: Floats | None  # of the unit's soft links; None: as they were at first
+LinkTables = tuple[Logs, Floats | None]  # with log-odds of soft links; None: as they were at first
 
 
 class LinkSwept(NamedTuple):
@@ -100,53 +97,52 @@ class LinkUnit:
     def __init__(self, recipe: LinkRecipe) -> None:
         self.recipe = recipe
         folder = Path(recipe.folder)
+        file = folder / "weight.npy"
         whole = layout.ByTask(
             np.load(folder / "start.npy", mmap_mode="r"),
             np.load(folder / "code.npy", mmap_mode="r"),
             np.empty(0, np.int8),
             np.empty(0, np.int64),
             recipe.n_codes,
-            weight=_weights(folder),
+            weight=np.load(file, mmap_mode="r") if file.exists() else None,
         )
         self.start, self.code = layout.responses_on(whole, recipe.tasks)
         self.weight = layout.weights_on(whole, recipe.tasks)
         self.backend = kernels_for(recipe.backend, len(self.code), 2 * recipe.n_links)
         self.n_threads = recipe.n_threads or own_threads()
         self.exact: ExactLinks | None = None
-        self.set_number = -1
-        self.at = NOWHERE
+        self.links: LinkSet | None = None
+        self.at: tuple[int, int] | None = None  # ascent and sweep; None: nowhere
 
-    def open_links(self, links: LinkSet | None) -> bool:
-        """Set up joint inference, unless it is there; return whether its messages remember."""
-        if links is None:
-            self.exact = None
-            self.set_number = -1
-        elif links.number != self.set_number:
-            self.exact = self._join(links)
-            self.set_number = links.number
-            self.at = NOWHERE
-        return self.exact is not None and self.exact.remembers
-
-    def sweep(self, number: int, tables: LinkTables, begin: Begin | None) -> LinkSwept:
-        """Sweep the tasks that are alone, infer the linked ones; add up both."""
-        self.at = NOWHERE
-        if begin is not None:
-            self._begin(begin)
-        made = self._sweep(tables)
-        self.at = number
-        if self.exact is not None and self.exact.remembers:
-            self._write_memory(number)
-        return made
-
-    def bring_to(self, number: int, way: tuple[Begin, LinkTables]) -> None:
-        """Be where the unit was after a sweep, in the ascent that began so."""
+    def bring_to(self, at: tuple[int, int], way: tuple[Begin, LinkTables | None]) -> None:
+        """Begin an ascent, and be where the unit was after its sweep with these tables."""
         begin, tables = way
-        self._begin(begin)
-        self._sweep(tables)
+        self.at = None
+        self.q = np.array(begin.q)
+        tasks = self._tasks(begin.role)
+        self.sweeper = HostSweeper(self.backend, tasks, self.q, self.n_threads)
+        self._open_links(begin.links)
+        if self.exact is not None:
+            self.exact.reset()
+            self.exact.gather(self.q)
+        if tables is not None:
+            self._sweep(tables)
+            if self.exact is not None and self.exact.remembers:
+                with np.load(self._memory(at[1])) as memory:
+                    self.exact.remember(memory)
+        self.ascent = begin.ascent
+        self.at = at
+
+    def sweep(self, number: int, tables: LinkTables) -> LinkSwept:
+        """Sweep the tasks that are alone, infer the linked ones; add up both."""
+        self.at = None
+        made = self._sweep(tables)
         if self.exact is not None and self.exact.remembers:
-            with np.load(self._memory(number)) as memory:
-                self.exact.remember(memory)
-        self.at = number
+            with open_target(self._memory(number)) as out:
+                np.savez(out, **self.exact.memory())  # type: ignore[arg-type]
+            self._memory(number - 2).unlink(missing_ok=True)  # the one before may be asked for
+        self.at = (self.ascent, number)
+        return made
 
     def states(self) -> Floats:
         """Return q of all tasks of the unit."""
@@ -158,7 +154,7 @@ class LinkUnit:
         """Infer a last time, from scaled scores where these are given; decode."""
         assert self.exact is not None  # the last ascent had links
         exact = self.exact
-        self.at = NOWHERE
+        self.at = None
         if log_odds is not None:
             exact.set_log_odds(log_odds)
         if scores is not None:
@@ -170,26 +166,26 @@ class LinkUnit:
         label[exact.task] = decode(exact)
         return Concluded(self.states(), by_class, label, exact.agreement(), report)
 
-    def _begin(self, begin: Begin) -> None:
-        self.q = np.array(begin.q)
-        tasks = self._tasks(begin.role)
-        self.sweeper = HostSweeper(self.backend, tasks, self.q, self.n_threads)
-        self.open_links(begin.links)
-        if self.exact is not None:
-            self.exact.reset()
-            self.exact.gather(self.q)
-
     def _sweep(self, tables: LinkTables) -> LinkSwept:
-        logs = opened(tables.logs)
+        logs = opened(tables[0])
+        log_odds = tables[1]
         made = self.sweeper.sweep(logs)
         if self.exact is None:
             return LinkSwept(made, 0.0, np.empty(0))
-        if tables.log_odds is not None:
-            self.exact.set_log_odds(tables.log_odds)
+        if log_odds is not None:
+            self.exact.set_log_odds(log_odds)
         linked = self.exact.infer(*logs)
         both = made.plus(linked)._replace(entropy=made.entropy)
-        agree = np.empty(0) if tables.log_odds is None else self.exact.agreement()
+        agree = np.empty(0) if log_odds is None else self.exact.agreement()
         return LinkSwept(both, linked.entropy, agree)
+
+    def _open_links(self, links: LinkSet | None) -> None:
+        """Set up joint inference, unless it is there."""
+        if links is None:
+            self.exact = None
+        elif self.exact is None or self.links is None or links.number != self.links.number:
+            self.exact = self._join(links)
+        self.links = links
 
     def _join(self, given: LinkSet) -> ExactLinks:
         recipe = self.recipe
@@ -211,16 +207,6 @@ class LinkUnit:
 
     def _memory(self, number: int) -> Path:
         return Path(self.recipe.folder) / f"messages-{self.recipe.number:05d}-{number:05d}.npz"
-
-    def _write_memory(self, number: int) -> None:
-        """Write what messages remember; of the sweep before it stays, lest this one be lost."""
-        assert self.exact is not None
-        target = self._memory(number)
-        beside = target.with_suffix(f".{os.getpid()}.tmp")
-        with beside.open("wb") as out:
-            np.savez(out, **self.exact.memory())  # type: ignore[arg-type]
-        beside.replace(target)
-        self._memory(number - 2).unlink(missing_ok=True)
 
 
 def cut_link_units(
@@ -244,8 +230,3 @@ def cut_link_units(
     unit[(np.bincount(number, weights=is_coupled) > 0)[number]] = -1
     found = (np.flatnonzero(unit == each).astype(np.int32) for each in np.unique(unit))
     return list(found)
-
-
-def _weights(folder: Path) -> Floats | None:
-    file = folder / "weight.npy"
-    return np.load(file, mmap_mode="r") if file.exists() else None

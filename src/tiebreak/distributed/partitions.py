@@ -18,6 +18,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak import ids
 from tiebreak.distributed.executor import Executor, each_of
@@ -25,6 +26,7 @@ from tiebreak.distributed.sources import ReadOptions, Shard, naming, read_shard
 from tiebreak.errors import InputError, InputNote, note
 from tiebreak.files.content import ABOUT
 from tiebreak.files.packed import read_packed, write_packed
+from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.kernels.contract import COMPILED_ROWS
 from tiebreak.kernels.layout import Codes
@@ -46,10 +48,7 @@ class Look(NamedTuple):
     is_class_ordered: bool
     span: tuple[Any, Any] | None  # the first and the last task id, where ids have an order
     seal: int  # of what the folder says of itself, checksums included
-    notes: tuple[str, ...] = ()
-
-
-Looks = list[Look | None]  # of all partitions; None: there is nothing in it
+    notes: tuple[str, ...]
 
 
 class Crowd(NamedTuple):
@@ -77,23 +76,25 @@ class Crowd(NamedTuple):
 
     def empty(self) -> Responses:
         """Return responses with all workers and classes, and no task."""
-        nobody = Ids(read_packed(self.looks[0].path, is_checked=True).tasks.values[:0])
-        start = np.zeros(1, dtype=np.int64)
-        ordered = self.looks[0].is_class_ordered
-        return Responses(
-            start,
-            np.zeros(0, dtype=np.int32),
-            nobody,
-            self.workers,
-            self.classes,
-            is_class_ordered=ordered,
-        )
+        first = self.looks[0]
+        nobody = Ids(read_packed(first.path, is_checked=True).tasks.values[:0])
+        nothing = (np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), nobody)
+        ordered = first.is_class_ordered
+        return Responses(*nothing, self.workers, self.classes, is_class_ordered=ordered)
 
 
-def look_at(executor: Executor, shards: list[Shard], options: ReadOptions, folder: Path) -> Looks:
-    """Look at every partition, where it lies."""
+def look_and_join(
+    executor: Executor,
+    shards: list[Shard],
+    options: ReadOptions,
+    folder: Path,
+    gold: Gold | None = None,
+    n_units: int | None = None,
+) -> Crowd:
+    """Look at every partition where it lies; join them by ids, with the classes of gold."""
     given = ((i, shard, options, str(folder)) for i, shard in enumerate(shards))
-    return each_of(executor, look, given)
+    looks = each_of(executor, look, given)
+    return join(looks, None if gold is None else gold.classes, n_units)
 
 
 def look(index: int, shard: Shard, options: ReadOptions, folder: str) -> Look | None:
@@ -102,9 +103,23 @@ def look(index: int, shard: Shard, options: ReadOptions, folder: str) -> Look | 
         warnings.simplefilter("always", InputNote)
         with naming(index, shard.path):
             path = shard.path if shard.is_packed else _pack(index, shard, options, folder)
-            found = None if path is None else _look(index, shard, path)
-    notes = tuple(str(each.message) for each in caught if issubclass(each.category, InputNote))
-    return None if found is None else found._replace(notes=notes)
+            if path is not None and _is_large(Path(path)):
+                _load_kernels()
+            crowd = None if path is None else read_packed(path)
+            if path is None or crowd is None or not crowd.n_tasks:
+                return None
+            return Look(
+                path,
+                shard.path,
+                crowd.n_tasks,
+                crowd.n_responses,
+                crowd.workers,
+                crowd.classes,
+                crowd.is_class_ordered,
+                _span(crowd.tasks),
+                zlib.crc32((Path(path) / ABOUT).read_bytes()),
+                tuple(str(each.message) for each in caught if issubclass(each.category, InputNote)),
+            )
 
 
 def _pack(index: int, shard: Shard, options: ReadOptions, folder: str) -> str | None:
@@ -118,26 +133,6 @@ def _pack(index: int, shard: Shard, options: ReadOptions, folder: str) -> str | 
         target.parent.mkdir(parents=True, exist_ok=True)
         write_packed(target, responses)
     return str(target)
-
-
-def _look(index: int, shard: Shard, path: str) -> Look | None:
-    if _is_large(Path(path)):
-        _load_kernels()
-    crowd = read_packed(path)
-    if not crowd.n_tasks:
-        return None
-    seal = zlib.crc32((Path(path) / ABOUT).read_bytes())
-    return Look(
-        path,
-        shard.path,
-        crowd.n_tasks,
-        crowd.n_responses,
-        crowd.workers,
-        crowd.classes,
-        crowd.is_class_ordered,
-        _span(crowd.tasks),
-        seal,
-    )
 
 
 def _is_large(folder: Path) -> bool:
@@ -174,10 +169,10 @@ def _span(tasks: Ids) -> tuple[Any, Any] | None:
     return found["min"].as_py(), found["max"].as_py()
 
 
-def join(looks: Looks, more_classes: Ids | None, n_units: int | None) -> Crowd:
+def join(looks: list[Look | None], more_classes: Ids | None, n_units: int | None) -> Crowd:
     """Join partitions in their order: workers as they first appear, classes sorted."""
     kept = [each for each in looks if each is not None]
-    _tell(looks, kept)
+    _tell(len(looks), kept)
     if not kept:
         raise InputError("There is no response in any of the partitions.")
     for each in kept:
@@ -220,10 +215,19 @@ def in_classes(read: Responses, classes: Ids) -> Responses:
     """Return a partition's responses in the classes of all; as they are where these are equal."""
     if read.classes == classes:
         return read
-    label_of = classes.codes(read.classes)
-    worker, label = np.divmod(np.asarray(read.code, dtype=np.int64), read.n_classes)
-    code = (worker * len(classes) + label_of[label]).astype(np.int32)
-    return Responses(read.start, code, read.tasks, read.workers, classes, weight=read.weight)
+    return read._with_codes(classes, classes.codes(read.classes))
+
+
+def tasks_of(crowd: Responses, task: npt.NDArray[Any]) -> Responses:
+    """Return the responses on some tasks."""
+    length = crowd.start[task + 1] - crowd.start[task]
+    end = np.cumsum(length)
+    at = np.repeat(crowd.start[task] - (end - length), length) + np.arange(int(length.sum()))
+    start = np.concatenate([[0], end]).astype(np.int64)
+    weight = None if crowd.weight is None else np.asarray(crowd.weight[at])
+    tasks = Ids(crowd.tasks.take(task))
+    code = np.asarray(crowd.code[at])
+    return Responses(start, code, tasks, crowd.workers, crowd.classes, weight=weight)
 
 
 def _join_classes(looks: list[Look], more: Ids | None) -> Ids:
@@ -270,11 +274,11 @@ def _require_type(look: Look, first: Look) -> None:
         )
 
 
-def _tell(looks: Looks, kept: list[Look]) -> None:
+def _tell(n_looks: int, kept: list[Look]) -> None:
     """Say what was found: empty shards, and what was dropped, merged or guessed in others."""
-    n_empty = len(looks) - len(kept)
+    n_empty = n_looks - len(kept)
     if n_empty:
-        note(f"{counted(n_empty, 'shard')} of {len(looks):,} empty: left out.")
+        note(f"{counted(n_empty, 'shard')} of {n_looks:,} empty: left out.")
     told = ((each.name, text) for each in kept for text in each.notes)
     notes = [text if name in text else f"{name}: {text}" for name, text in told]
     for text in notes[:SHOWN_NOTES]:

@@ -7,7 +7,8 @@ import fnmatch
 import glob
 import gzip
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,11 +43,9 @@ def find_shards(source: Any) -> list[Shard]:
     given = source if isinstance(source, list | tuple) else [source]
     found = [shard for each in given for shard in _shards_of(os.fspath(each))]
     if not found:
-        raise FileError(f"{_named(given)} holds no shards: no packed folders, no tables.")
-    paths = [shard.path for shard in found]
-    twice = (
-        {path for path in paths if paths.count(path) > 1} if len(set(paths)) < len(paths) else ()
-    )
+        names = ", ".join(map(str, given))
+        raise FileError(f"{names} holds no shards: no packed folders, no tables.")
+    twice = [path for path, n in Counter(shard.path for shard in found).items() if n > 1]
     if twice:
         raise InputError(f"{min(twice)} is named twice. Name each shard once.")
     return found
@@ -173,7 +172,3 @@ def _is_empty(table: Any) -> bool:
         filled = (line for line in lines if line.strip())
         next(filled, None)  # the header
         return next(filled, None) is None
-
-
-def _named(given: Iterable[Any]) -> str:
-    return ", ".join(str(each) for each in given)

@@ -7,6 +7,7 @@ ids may share a hash.
 
 from __future__ import annotations
 
+import os
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -18,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids
-from tiebreak.distributed.executor import Executor, each_of
-from tiebreak.distributed.partitions import Crowd, Look, in_classes
+from tiebreak.distributed.executor import Executor, each_of, executor_of
+from tiebreak.distributed.partitions import Crowd, Look, in_classes, look_and_join, tasks_of
+from tiebreak.distributed.sources import ReadOptions, find_shards
 from tiebreak.errors import InputError, InputNote, note
 from tiebreak.files.atomic_write import open_folder
 from tiebreak.files.packed import read_packed, write_packed
@@ -83,20 +85,14 @@ def _compare_ids(executor: Executor, crowd: Crowd, hashes: Hashes) -> None:
     """Refuse ids that several partitions have; equal hashes of different ids are no harm."""
     some = hashes[:1000]
     found = each_of(executor, ids_with, ((look.path, some) for look in crowd.looks))
-    first: dict[Any, int] = {}
-    twice: dict[Any, tuple[int, int]] = {}
-    for i, names in enumerate(found):
+    where: dict[Any, list[str]] = {}
+    for look, names in zip(crowd.looks, found, strict=True):
         for name in names:
-            if name in first:
-                twice.setdefault(name, (first[name], i))
-            else:
-                first[name] = i
+            where.setdefault(name, []).append(look.name)
+    twice = [f"{name!r} in {at[0]} and {at[1]}" for name, at in where.items() if len(at) > 1]
     if not twice:
         return
-    shown = "; ".join(
-        f"{name!r} in {crowd.looks[a].name} and {crowd.looks[b].name}"
-        for name, (a, b) in list(twice.items())[:SHOWN]
-    )
+    shown = "; ".join(twice[:SHOWN])
     n = f"at least {len(twice):,}" if len(hashes) > len(some) else f"{len(twice):,}"
     is_one = "task has" if n == "1" else "tasks have"
     raise InputError(
@@ -161,12 +157,34 @@ def _mixed(x: Hashes) -> Hashes:
     return x ^ (x >> np.uint64(31))
 
 
-def shuffle(executor: Executor, crowd: Crowd, out: Path, n_parts: int | None = None) -> list[str]:
-    """Bring the responses of each task together: new partitions by hash of the task.
+def shuffle(
+    source: Any,
+    out: str | os.PathLike[str],
+    *,
+    parts: int | None = None,
+    client: Any = None,
+    columns: dict[str, str] | None = None,
+    repeats: Any = None,
+    executor: Executor | None = None,
+) -> list[str]:
+    """Bring the responses of each task into one partition; return the new, packed partitions.
 
-    Repeats of a worker on a task: the last one counts, in the order of the partitions.
+    `parts` is how many there shall be; None: as many as there are now. Out of core: a process holds
+    one partition at a time. Repeats of a worker on a task: the last one counts, in the order of the
+    partitions. See `fit` for the other arguments.
     """
-    n_parts = n_parts or len(crowd.looks)
+    engine = executor or executor_of(client)
+    folder = Path(os.path.realpath(out))
+    shards = find_shards(source)
+    packed = folder.with_name(f".{folder.name}.parts")
+    try:
+        crowd = look_and_join(engine, shards, ReadOptions(columns, repeats), packed)
+        return _shuffle(engine, crowd, folder, parts or len(crowd.looks))
+    finally:
+        shutil.rmtree(packed, ignore_errors=True)
+
+
+def _shuffle(executor: Executor, crowd: Crowd, out: Path, n_parts: int) -> list[str]:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} is there already, and is not empty. Choose another folder.")
     with open_folder(out) as beside:
@@ -237,15 +255,3 @@ def _pieces(folder: str, part: int, n_pieces: int) -> Iterator[Responses]:
 
 def _piece(folder: str, part: int, index: int) -> Path:
     return Path(folder) / f"{part:05d}-{index:05d}.tb"
-
-
-def tasks_of(crowd: Responses, task: npt.NDArray[Any]) -> Responses:
-    """Return the responses on some tasks."""
-    length = crowd.start[task + 1] - crowd.start[task]
-    end = np.cumsum(length)
-    at = np.repeat(crowd.start[task] - (end - length), length) + np.arange(int(length.sum()))
-    start = np.concatenate([[0], end]).astype(np.int64)
-    weight = None if crowd.weight is None else np.asarray(crowd.weight[at])
-    tasks = Ids(crowd.tasks.take(task))
-    code = np.asarray(crowd.code[at])
-    return Responses(start, code, tasks, crowd.workers, crowd.classes, weight=weight)

@@ -12,34 +12,34 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.distributed.checkpoint import Checkpoint, digest_of
+from tiebreak.distributed.checkpoint import STATES, SWEEP, Checkpoint, digest_of
 from tiebreak.distributed.executor import Executor
 from tiebreak.distributed.far_links import FarTasks
-from tiebreak.distributed.link_units import LinkSwept, LinkTables
+from tiebreak.distributed.link_units import LinkSwept
 from tiebreak.distributed.partitions import Crowd
 from tiebreak.distributed.tables import LARGE_TABLE, Stored, TableFile, add_rows, add_swept, rows_of
-from tiebreak.distributed.units import VOTES, Ask, Behind, Loaded, Recipe, ask_unit
+from tiebreak.distributed.units import VOTES, Ask, Behind, Recipe, ask_unit, kernels_for
+from tiebreak.inference.worker_models import AnswerCounts, one_class
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs, Sweeper
 
 
 class State(NamedTuple):
-    """Where q of all units stands: after which sweep, by which tables, and what it implies."""
+    """Where q of all units stands: after which sweep, and by which tables."""
 
     number: int
     tables: Any  # logs, or with a `Stored` table; None: of the start
     digest: int  # of these tables
-    sums: Swept | None  # None: the checkpoint has them
 
 
-START = State(VOTES, None, 0, None)
+START = State(VOTES, None, 0)
 
 
 class Progress(NamedTuple):
@@ -58,7 +58,7 @@ class Progress(NamedTuple):
 
 
 class Units:
-    """The units of a fit, wherever they are, and where their q stands."""
+    """The units of a fit, wherever they are, and where their q stands: a `TasksElsewhere`."""
 
     def __init__(
         self,
@@ -67,91 +67,93 @@ class Units:
         recipes: list[Recipe],
         checkpoint: Checkpoint | None = None,
         tell: Callable[[Progress], None] | None = None,
+        far: FarTasks | None = None,
     ) -> None:
         self.executor = executor
         self.crowd = crowd
-        self.recipes = recipes
+        self.recipes = [*recipes, *(() if far is None else far.recipes)]
         self.checkpoint = checkpoint
         self.tell = tell
+        self.far = far
+        self.join = None if far is None else far.joined_by(self)
         self.fit = secrets.token_hex(8)
         everyone = len(crowd.workers)
         rows = [crowd.unit_rows(u) for u in range(len(crowd.units))]
         self.rows: list[Codes | None] = [None if len(r) == everyone else r for r in rows]
-        self.far: FarTasks | None = None
+        parts = [part for recipe in recipes for part in recipe.parts]
+        self.places = np.concatenate([each.named + each.n_before for each in parts], dtype=np.int64)
+        self.n_tasks = crowd.n_tasks - len(self.places)
         self.state = START
         self.last_number = VOTES
         self.bound: float | None = None
 
-    def ask(self, what: str, *arguments: Any) -> list[Any]:
-        """Have every unit do something, from where the fit stands; return what each says.
+    def ask(self, what: str, arguments: dict[int, tuple[Any, ...]]) -> list[Any]:
+        """Have units do something, from where the fit stands; return what each says.
 
-        An argument that is a pair of tables is cut to the rows of each unit.
+        Those that are behind are asked again, with the way to where the fit is.
         """
-        sent = [self.sent(each) for each in arguments]
-        return self.ask_each(
-            what, [tuple(self.cut(u, each) for each in sent) for u in range(len(self.recipes))]
-        )
-
-    def ask_each(self, what: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
-        """Have every unit do something, each with arguments of its own."""
-        return self._ask(self._asks(what, arguments, 0, self.state.number))
-
-    def ask_links(self, what: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
-        """Have every link unit do something with its arguments, from where the ascent stands."""
-        at = None if what == "open_links" else self.state.number
-        return self._ask(self._asks(what, arguments, len(self.recipes), at))
-
-    def _asks(
-        self, what: str, arguments: list[tuple[Any, ...]], first: int, at: int | None
-    ) -> dict[int, Ask]:
-        """Return what is asked, by unit; one that is nowhere yet may have to be made."""
         asks = {
-            u: Ask(f"{self.fit}/{u}", what, given, at)
-            for u, given in enumerate(arguments, start=first)
+            u: Ask(f"{self.fit}/{u}", what, given, self._at(u)) for u, given in arguments.items()
         }
-        if what == "load":
-            return {u: ask._replace(**self._way_back(u)) for u, ask in asks.items()}
-        if at is None:
-            return {u: ask._replace(recipe=self._way_back(u)["recipe"]) for u, ask in asks.items()}
-        return asks
-
-    def _ask(self, asks: dict[int, Ask]) -> list[Any]:
-        """Ask units; those that are behind are asked again, with the way to where the fit is."""
         found = self.executor.each(ask_unit, {u: (ask,) for u, ask in asks.items()})
         late = [u for u, each in found.items() if isinstance(each, Behind)]
         if late:
-            again = {u: (asks[u]._replace(**self._way_back(u)),) for u in late}
-            found |= self.executor.each(ask_unit, again)
+            again = {u: asks[u]._replace(recipe=self.recipes[u], tables=self._way(u)) for u in late}
+            found |= self.executor.each(ask_unit, {u: (ask,) for u, ask in again.items()})
         return [found[u] for u in sorted(asks)]
 
-    def _way_back(self, unit: int) -> dict[str, Any]:
-        """Return what brings a unit to where the fit stands, wherever it is."""
-        if unit < len(self.recipes):
-            return {"recipe": self.recipes[unit], "tables": self.cut(unit, self.state.tables)}
-        assert self.far is not None
-        at = unit - len(self.recipes)
-        way = (self.far.begins[at], self.far.tables[at]) if self.far.tables else None
-        return {"recipe": self.far.recipes[at], "tables": way}
+    def ask_parts(self, what: str, *tables: Logs) -> list[Any]:
+        """Have every unit of partitions do something, with tables in its rows."""
+        sent = [self.sent(each) for each in tables]
+        cuts = {u: tuple(self.cut(u, each) for each in sent) for u in range(len(self.rows))}
+        return self.ask(what, cuts)
 
-    def load(self) -> list[Loaded]:
-        """Load every unit."""
-        return self.ask("load")
+    def _at(self, unit: int) -> Any:
+        """Return where a unit must stand; link units begin anew in every ascent."""
+        if self.far is None or unit < len(self.rows):
+            return self.state.number
+        return self.far.n_ascents, self.state.number
+
+    def _way(self, unit: int) -> Any:
+        """Return what brings a unit to where the fit stands, wherever it is."""
+        if self.far is None or unit < len(self.rows):
+            return None if self.state.tables is None else self.cut(unit, self.state.tables)
+        return self.far.ways[unit - len(self.rows)]
+
+    def load(self) -> None:
+        """Load every unit; add up who gave how many responses."""
+        counts, given, n_votes = zip(*self.ask_parts("load"), strict=True)
+        self.counts = self.by_row(counts, len(self.crowd.classes), np.int64)
+        self.n_given = self.by_row(given, 1)[:, 0]
+        self.n_responses = sum(n_votes)
+
+    @cached_property
+    def answers(self) -> AnswerCounts:
+        """What all workers said; rows of one-class voters are not learnt, as `one_class` has it."""
+        if not one_class.is_of_rules(self.counts):
+            return AnswerCounts(self.counts, None)
+        agree, asked = self.by_row(self.ask_parts("agreement"), 2).T
+        return AnswerCounts(self.counts, one_class.rows_of_rules(self.counts, agree, asked))
+
+    def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
+        """Return a backend whose sweepers have units beside them."""
+        made: Any = ClusterBackend(kernels_for(name, n_responses, n_linked), self)
+        return made  # type: ignore[no-any-return]
 
     def sweep(self, tables: Logs) -> Swept:
         """Sweep all units; return the sums. What a checkpoint holds is not made again."""
         number = self.last_number + 1
         began = time.perf_counter()
-        digest = digest_of(tables)
-        sent = self.sent(tables)
-        kept = self._recall(number, digest)
-        sums, linked = self._sweep(number, sent) if kept is None else kept
-        if kept is None and self.checkpoint is not None:
-            self.checkpoint.keep(number, digest, sums, linked)
-        self.state = State(number, sent, digest, None if self._goes_by_file(sums.counts) else sums)
+        state = State(number, self.sent(tables), digest_of(tables))
+        own = {u: (number, self.cut(u, state.tables)) for u in range(len(self.recipes))}
+        found = self._once(SWEEP, state, lambda: self._add(self.ask("sweep", own)))
+        self.state = state
         self.last_number = number
-        if self.far is not None and linked is not None:
-            self.far.tables = self._link_tables(sent)
-            self.far.last = linked
+        sums = _swept(found)
+        if self.far is not None:
+            of_links = [own[u][1] for u in range(len(self.rows), len(own))]
+            linked = LinkSwept(_swept(found[5:]), float(found[10]), found[11])
+            self.far.swept(of_links, linked)
             sums = sums.plus(linked.swept)
         if self.tell is not None:
             lost = getattr(self.executor, "n_lost", 0)
@@ -159,87 +161,65 @@ class Units:
             self.tell(Progress(number, self.bound, seconds, self.crowd.n_responses, lost))
         return sums
 
-    def _recall(self, number: int, digest: int) -> tuple[Swept, LinkSwept | None] | None:
-        return None if self.checkpoint is None else self.checkpoint.recall(number, digest)
-
-    def _sweep(self, number: int, tables: Any) -> tuple[Swept, LinkSwept | None]:
-        own = [(number, self.cut(u, tables)) for u in range(len(self.recipes))]
-        asks = self._asks("sweep", own, 0, self.state.number)
-        if self.far is not None:
-            is_first = not self.far.tables
-            given = [
-                (number, each, begin if is_first else None)
-                for each, begin in zip(self._link_tables(tables), self.far.begins, strict=True)
-            ]
-            at = None if is_first else self.state.number
-            asks |= self._asks("sweep", given, len(own), at)
-        found = self._ask(asks)
-        sums = self._add(found[: len(own)])
-        return sums, None if self.far is None else self.far.take(found[len(own) :])
-
-    def _link_tables(self, tables: Any) -> list[LinkTables]:
-        assert self.far is not None
-        return self.far.next_tables(self._to_send(tables, None))
-
     def fetch(self, q: Floats) -> None:
         """Set the rows of q whose tasks lie in link units."""
-        if self.far is None or not self.far.tables:
+        if self.far is None or not self.far.has_swept:
             return
-        number = self.state.number
-        kept = None if self.checkpoint is None else self.checkpoint.recall_states(number)
-        if kept is None:
-            kept = self.ask_links("states", [()] * len(self.far.recipes))
-            if self.checkpoint is not None:
-                self.checkpoint.keep_states(number, kept)
-        self.far.fetched(q, kept)
+        asked = dict.fromkeys(range(len(self.rows), len(self.recipes)), ())
+        # Kept, as an ascent that goes on from here cannot be made again.
+        states = self._once(STATES, self.state, lambda: self.ask("states", asked))
+        self.far.set_rows(q, states)
 
     def sums(self) -> Swept:
-        """Return what q implies where it stands."""
-        if self.state.sums is not None:
-            return self.state.sums
-        kept = self._recall(self.state.number, self.state.digest)
-        if kept is not None:
-            return kept[0]
-        made = self._add(self.ask("tally"))  # at the start: no sweep was made yet
-        if self.checkpoint is not None:
-            self.checkpoint.keep(self.state.number, self.state.digest, made)
-        return made
+        """Return what q implies where it stands; at the start no sweep has said so."""
+        return _swept(self._once(SWEEP, self.state, lambda: self._add(self.ask_parts("tally"))))
+
+    def _once(self, what: str, state: State, make: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+        """Return what a checkpoint holds of a sweep; what it does not hold is made, and kept."""
+        if self.checkpoint is None:
+            return make()
+        kept = self.checkpoint.recall(what, state.number, state.digest)
+        if kept is None:
+            kept = make()
+            self.checkpoint.keep(what, state.number, state.digest, kept)
+        return kept
 
     def log_norm(self, tables: Logs) -> float:
         """Return the log-likelihood of the responses in all units."""
-        return float(sum(self.ask("log_norm", tables)))
+        return float(sum(self.ask_parts("log_norm", tables)))
 
     def watch(self, bound: float) -> None:
         """Take note of the bound, to tell it."""
         self.bound = bound
 
-    def by_row(self, of_units: list[Any], width: int, dtype: Any = np.float64) -> Any:
+    def by_row(self, of_units: Any, width: int, dtype: Any = np.float64) -> Any:
         """Add up what units say of their workers, (n_rows, width), in their order."""
         total = np.zeros((len(self.crowd.workers), width), dtype)
         for rows, each in zip(self.rows, of_units, strict=True):
             add_rows(total, rows, each)
         return total
 
-    def _add(self, swept: list[Swept]) -> Swept:
-        return add_swept(swept, self.rows, len(self.crowd.workers), len(self.crowd.classes))
+    def _add(self, found: list[Any]) -> Sequence[Any]:
+        """Add up what units say of a sweep, in their order; after that what link units say."""
+        n_parts = len(self.rows)
+        n_workers = len(self.crowd.workers)
+        sums = add_swept(found[:n_parts], self.rows, n_workers, len(self.crowd.classes))
+        if self.far is None or len(found) == n_parts:
+            return sums
+        linked, value, agree = self.far.add(found[n_parts:])
+        return *sums, *linked, value, agree
 
-    def cut(self, unit: int, argument: Any) -> Any:
-        """Return tables in the rows of a unit; all else as it is."""
-        return self._to_send(argument, self.rows[unit]) if _is_tables(argument) else argument
+    def cut(self, unit: int, tables: Any) -> Any:
+        """Return tables as a unit needs them: in the rows of its workers."""
+        if self.far is not None and unit >= len(self.rows):
+            return self._to_send(tables, None), self.far.log_odds_of(unit - len(self.rows))
+        return self._to_send(tables, self.rows[unit])
 
-    def sent(self, argument: Any) -> Any:
+    def sent(self, tables: Logs) -> Any:
         """Return tables without the codes that only the driver's tasks have; large ones stored."""
-        if not _is_tables(argument) or isinstance(argument[1], Stored):
-            return argument
-        log_prior, log_table = argument
+        log_prior, log_table = tables
         own = log_table[: len(self.crowd.workers) * len(self.crowd.classes)]
-        folder = self.recipes[0].folder
-        if folder is None or not self._goes_by_file(own):
-            return log_prior, own
-        return log_prior, Stored(Path(folder), own)
-
-    def _goes_by_file(self, table: Floats) -> bool:
-        return self.recipes[0].folder is not None and table.nbytes > LARGE_TABLE
+        return log_prior, own if own.nbytes <= LARGE_TABLE else Stored(self.recipes[0].work, own)
 
     def _to_send(self, tables: Any, rows: Codes | None) -> Any:
         log_prior, table = tables
@@ -249,56 +229,48 @@ class Units:
         return log_prior, rows_of(table, rows, n_classes)
 
 
-def _is_tables(argument: Any) -> bool:
-    is_pair = type(argument) is tuple and len(argument) == 2
-    return is_pair and isinstance(argument[1], np.ndarray | Stored)
+def _swept(columns: Sequence[Any]) -> Swept:
+    """Return the sums that come first in what a sweep gave."""
+    return Swept(*columns[:2], *map(float, columns[2:5]))
 
 
-class ClusterSweeper:
-    """A sweeper of the driver's own tasks and of all units together."""
+class ClusterSweeper(HostSweeper):
+    """A sweeper of the driver's own tasks and of all units together.
 
-    def __init__(self, here: HostSweeper, units: Units, own: HostSweeper | None = None) -> None:
-        self._here = here
-        self._own = own or here  # of what the driver sweeps itself
+    `own` sweeps what the driver sweeps itself: linked tasks may lie elsewhere. Units stay where
+    they are when it is closed: the next ascent goes on there.
+    """
+
+    def __init__(self, units: Units, own: HostSweeper, *here: Any) -> None:
+        super().__init__(*here)
         self._units = units
+        self._own = own
         units.state = START
-        if units.far is not None:
-            units.far.begin(here.tasks, here.q())
-
-    @property
-    def tasks(self) -> ByTask:
-        """The driver's own tasks."""
-        return self._here.tasks
 
     def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
         """Sweep the units, then the driver's own tasks."""
         others = self._units.sweep(logs)
         if not self.tasks.n_tasks:
             return others
-        return self._plus_here(others, self._own.sweep(logs, scores, counting=counting))
+        return _plus(others, self._own.sweep(logs, scores, counting=counting))
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
         """Return Σ q by code and over tasks; those chosen are the driver's own."""
-        counts, totals = self._here.tally(chosen)
+        counts, totals = super().tally(chosen)
         if chosen is not None:
             return counts, totals
-        whole = self._plus_here(self._units.sums(), Swept(counts, totals, 0.0, 0.0, 0.0))
-        return whole.counts, whole.totals
+        return _plus(self._units.sums(), Swept(counts, totals, 0.0, 0.0, 0.0))[:2]
 
     def entropy(self) -> float:
         """Return Σ H(q) over all free tasks."""
-        return self._units.sums().entropy + self._here.entropy()
+        return self._units.sums().entropy + super().entropy()
 
     def q(self) -> Floats:
         """Return q of the driver's own tasks, as link units have it where these lie there."""
-        q = self._here.q()
-        self._units.fetch(q)
-        return q
+        self._units.fetch(self._q)
+        return self._q
 
-    def close(self) -> None:
-        """Units stay where they are: the next ascent goes on there."""
-
-    def elsewhere(self) -> State:
+    def elsewhere(self) -> Any:
         """Return where q of the units stands."""
         return self._units.state
 
@@ -306,18 +278,14 @@ class ClusterSweeper:
         """Go on from there; units that stand elsewhere are brought there when they are asked."""
         self._units.state = elsewhere
 
-    def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> None:
-        """Parameters are the driver's."""
-        return
 
-    @staticmethod
-    def _plus_here(others: Swept, here: Swept) -> Swept:
-        """Add up; the driver's tasks may have codes of their own, after those of workers."""
-        more = len(here.counts) - len(others.counts)
-        if more > 0:
-            counts = np.concatenate([others.counts, np.zeros((more, others.counts.shape[1]))])
-            others = others._replace(counts=counts)
-        return others.plus(here)
+def _plus(others: Swept, here: Swept) -> Swept:
+    """Add up; the driver's tasks may have codes of their own, after those of workers."""
+    more = len(here.counts) - len(others.counts)
+    if more > 0:
+        counts = np.concatenate([others.counts, np.zeros((more, others.counts.shape[1]))])
+        others = others._replace(counts=counts)
+    return others.plus(here)
 
 
 class ClusterBackend:
@@ -333,12 +301,10 @@ class ClusterBackend:
         self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
     ) -> Sweeper:
         """Open a sweeper on the driver's own tasks and on all units."""
-        here = HostSweeper(self._inner, tasks, q, n_threads, copies)
         far = self._units.far
-        if far is None:
-            return ClusterSweeper(here, self._units)
-        own = HostSweeper(self._inner, far.without_far(tasks), q, n_threads, copies)
-        return ClusterSweeper(here, self._units, own)
+        own = tasks if far is None else far.begin(tasks, q)
+        own_sweeper = HostSweeper(self._inner, own, q, n_threads, copies)
+        return ClusterSweeper(self._units, own_sweeper, self._inner, tasks, q, n_threads, copies)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -38,13 +38,14 @@ class TableFile(NamedTuple):
 class Stored:
     """A table that the driver wrote: its file goes when nothing refers to it any more."""
 
-    def __init__(self, folder: Path, table: Floats) -> None:
-        self.path = write_table(folder, table)
+    def __init__(self, work: str, table: Floats) -> None:
+        self.path = write_table(work, table)
         weakref.finalize(self, Path(self.path).unlink, missing_ok=True)
 
 
-def write_table(folder: Path, table: Floats) -> str:
-    """Write a table; return its file."""
+def write_table(work: str, table: Floats) -> str:
+    """Write a table into the folder of work; return its file."""
+    folder = Path(work) / "tables"
     path = folder / f"table-{secrets.token_hex(8)}.npy"
     try:
         folder.mkdir(parents=True, exist_ok=True)

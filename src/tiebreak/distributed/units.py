@@ -42,6 +42,7 @@ from tiebreak.wording import first_few
 
 VOTES = 0  # the number of the state in which q is the shares of votes
 NOWHERE = -1  # a sweep was begun and not ended
+UNSURE = 0.9  # a label below it is counted as unsure
 
 
 class PartRecipe(NamedTuple):
@@ -50,16 +51,9 @@ class PartRecipe(NamedTuple):
     number: int
     path: str
     name: str  # as the caller gave it
-    classes: Ids  # of all partitions
-    n_states: int
+    n_before: int  # tasks in earlier partitions
     rows: Codes | None  # the row of each worker in the tables of the unit; None: they are the same
     named: Codes  # tasks that links or gold name: these are the driver's
-    backend: str
-    n_threads: int | None
-    scratch: str | None  # a folder for q; None: in memory
-    start: Logs | None  # tables by which q starts, in the rows of the unit; None: at the votes
-    n_before: int = 0  # tasks in earlier partitions
-    seed: int | None = None  # by which subtypes start
 
 
 class Recipe(NamedTuple):
@@ -67,7 +61,14 @@ class Recipe(NamedTuple):
 
     parts: tuple[PartRecipe, ...]
     n_rows: int  # workers of the unit
-    folder: str | None = None  # for large tables; None: they are sent
+    start: Logs | None  # tables by which q starts, in the rows of the unit; None: at the votes
+    classes: Ids  # of all partitions
+    n_states: int
+    seed: int | None  # by which subtypes start
+    backend: str
+    n_threads: int | None
+    work: str  # the folder of work, for large tables
+    is_on_disk: bool  # q lies in mapped files there, not in memory
 
     def open(self) -> Unit:
         """Load the unit."""
@@ -83,99 +84,82 @@ class Ask(NamedTuple):
     key: str
     what: str
     arguments: tuple[Any, ...]
-    at: int | None  # the number of the sweep that made q; None: wherever it is
+    at: Any  # the number of the sweep that made q
     recipe: Any = None  # of the unit, which may have to be made again
     tables: Any = None  # those of that sweep; None: of the start
 
 
-class Behind(NamedTuple):
+class Behind:
     """The unit is not there, or its q is that of another sweep."""
-
-    key: str
-
-
-class Loaded(NamedTuple):
-    """What a unit says once it is loaded."""
-
-    counts: Offsets  # (n_rows · n_classes,) responses by code
-    weights: Floats | None  # (n_rows,) by worker, where responses have weights
-    n_tasks: int  # without named ones
-    n_votes: float  # responses on these, by weight
-
-
-class NamedLabels(NamedTuple):
-    """What the driver found for the tasks that links or gold name."""
-
-    task: Codes
-    label: Codes
-    q: Floats  # (n_named, n_classes)
 
 
 class LabelWish(NamedTuple):
     """How labels are made and written."""
 
     folder: str
-    tables: Logs | None  # of the last beliefs, in the rows of the unit; None: q as it is
-    calibration: Calibration | None
-    named: dict[int, NamedLabels]  # by partition
     probabilities: bool
-    overturned: Overturned | None = None  # where gold contradicts the crowd
+    calibration: Calibration | None
+    overturned: Overturned | None  # where gold contradicts the crowd
 
 
-class Written(NamedTuple):
-    """What was written of a partition."""
+class NamedLabels(NamedTuple):
+    """What the driver found for the tasks of a partition that links or gold name."""
 
-    file: str
-    n_tasks: int
-    n_unsure: int
-    by_class: Offsets  # labels of each class
+    task: Codes
+    label: Codes
+    q: Floats  # (n_named, n_classes)
 
 
 class Part:
     """A partition in memory, or mapped into it."""
 
-    def __init__(self, recipe: PartRecipe) -> None:
+    def __init__(self, recipe: PartRecipe, unit: Recipe) -> None:
         self.recipe = recipe
-        crowd = in_classes(read_packed(recipe.path, is_checked=True), recipe.classes)
-        self.crowd = crowd
+        self.crowd = in_classes(read_packed(recipe.path, is_checked=True), unit.classes)
+        crowd = self.crowd
         role = np.full(crowd.n_tasks, FREE, dtype=np.int8)
         role[recipe.named] = POOLED
         n_codes = crowd.n_workers * crowd.n_classes
         self.tasks = layout.lay_out(
-            crowd.start, crowd.code, role, n_codes, recipe.n_states, crowd.weight
+            crowd.start, crowd.code, role, n_codes, unit.n_states, crowd.weight
         )
-        self.backend = kernels_for(recipe.backend, crowd.n_responses)
+        self.backend = kernels_for(unit.backend, crowd.n_responses)
         self.large = arrays.LARGE if self.backend is reference else 0
-        self.n_threads = recipe.n_threads or own_threads()
-        self.q = self._place(self._votes())
+        self.n_threads = unit.n_threads or own_threads()
+        self.q = self._votes(unit)
+        if unit.is_on_disk:
+            self.q = _mapped(Path(unit.work) / "q" / f"{recipe.number:05d}.f8", self.q)
         self.sweeper = HostSweeper(self.backend, self.tasks, self.q, self.n_threads)
-        if recipe.start is not None:
-            self.sweep(recipe.start)
+        if unit.start is not None:
+            self.sweep(unit.start)
 
-    def _place(self, votes: Floats) -> Floats:
-        """Return the array that q lies in: mapped from a file where there is a folder for it."""
-        if self.recipe.scratch is None:
-            return votes
-        file = Path(self.recipe.scratch) / f"q-{self.recipe.number:05d}.f8"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        mapped = np.memmap(file, dtype=np.float64, mode="w+", shape=votes.shape)
-        mapped[:] = votes
-        return np.asarray(mapped)
+    @property
+    def rows(self) -> Any:
+        """The rows of the partition's workers in tables of the unit."""
+        return slice(None) if self.recipe.rows is None else self.recipe.rows
 
-    def _votes(self) -> Floats:
+    def _votes(self, unit: Recipe) -> Floats:
         """Return where q starts: at shares of votes, which NumPy takes five sweeps for."""
-        n_classes = self.crowd.n_classes
-        shares = arrays.majority(self.tasks, n_classes, self.large)
-        n_subtypes = self.recipe.n_states // n_classes
+        shares = arrays.majority(self.tasks, self.crowd.n_classes, self.large)
+        n_subtypes = unit.n_states // self.crowd.n_classes
         if n_subtypes == 1:
             return shares
         at = self.recipe.n_before + np.arange(len(shares))
-        return vb.split_into_subtypes(shares, n_subtypes, self.recipe.seed, at)
+        return vb.split_into_subtypes(shares, n_subtypes, unit.seed, at)
 
     def count_answers(self) -> Offsets:
         """Return how often each worker gave each label, (n_workers, n_classes)."""
         by_code = arrays.count_codes(self.tasks.code, self.tasks.n_codes, self.large)
         return by_code.reshape(-1, self.crowd.n_classes)
+
+    def count_by_worker(self, answers: Offsets) -> Floats:
+        """Return the responses of each worker, by weight."""
+        crowd = self.crowd
+        if crowd.weight is None:
+            return np.asarray(answers.sum(axis=1), dtype=np.float64)
+        worker = crowd.code // crowd.n_classes
+        found = np.bincount(worker, weights=crowd.weight, minlength=crowd.n_workers)
+        return np.asarray(found, dtype=np.float64)
 
     def n_votes(self) -> float:
         """Return the responses on free tasks, by weight."""
@@ -185,12 +169,6 @@ class Part:
             return float(len(self.crowd.code) - (start[named + 1] - start[named]).sum())
         free = self.tasks.role == FREE
         return float(calibration.n_responses(self.tasks)[free].sum())
-
-    def restart(self) -> None:
-        """Put q where it starts."""
-        self.q[:] = self._votes()
-        if self.recipe.start is not None:
-            self.sweep(self.recipe.start)
 
     def sweep(self, tables: Logs) -> Swept:
         """Sweep with the tables of the unit; return sums in the codes of the partition."""
@@ -217,18 +195,16 @@ class Part:
         log_prior, log_table = opened(tables)
         return log_prior, rows_of(log_table, self.recipe.rows, self.crowd.n_classes)
 
-    def write(self, wish: LabelWish) -> Written:
-        """Write the labels of the partition, in the order of its tasks, whole or not at all."""
+    def write(self, wish: LabelWish, tables: Logs | None, named: NamedLabels) -> Offsets:
+        """Write labels in the order of tasks, whole or not at all; count the unsure, each class."""
         crowd = self.crowd
         by_class = self.q.reshape(crowd.n_tasks, crowd.n_classes, -1).sum(axis=2)
         label, _ = self.backend.likeliest(by_class)
-        if wish.calibration is not None and wish.tables is not None:
+        if wish.calibration is not None and tables is not None:
             scale = wish.calibration.scale(calibration.n_responses(self.tasks))
-            tables = self.own(wish.tables)
             by_class = calibration.probabilities_by(
-                tables, self.tasks, scale, crowd.n_classes, self.backend, self.n_threads
+                self.own(tables), self.tasks, scale, crowd.n_classes, self.backend, self.n_threads
             )
-        named = wish.named[self.recipe.number]
         by_class[named.task] = named.q
         label[named.task] = named.label
         if wish.overturned is not None:  # the driver has done so with named tasks
@@ -236,15 +212,14 @@ class Part:
             votes = vb.majority(self.tasks, crowd.n_classes)
             by_class = wish.overturned.limit(by_class, label, votes, is_here)
         labels = Labels.from_probabilities(crowd.tasks, crowd.classes, by_class, label=label)
-        file = f"labels-{self.recipe.number:05d}.parquet"
+        file = Path(wish.folder) / f"labels-{self.recipe.number:05d}.parquet"
         try:
-            files.write_labels(Path(wish.folder) / file, labels, probabilities=wish.probabilities)
+            files.write_labels(file, labels, probabilities=wish.probabilities)
         except FileError as error:
             raise FileError(f"{error} The fit is kept: go on with --resume.") from None
         assert labels.probability is not None  # made from probabilities
-        n_unsure = int((labels.probability < 0.9).sum())
-        each = np.bincount(label, minlength=crowd.n_classes)
-        return Written(file, crowd.n_tasks, n_unsure, each)
+        of_classes = np.bincount(label, minlength=crowd.n_classes)
+        return np.append((labels.probability < UNSURE).sum(), of_classes)
 
 
 class Unit:
@@ -255,42 +230,35 @@ class Unit:
         self.parts: list[Part] = []
         for each in recipe.parts:
             with naming(each.number, each.name):
-                self.parts.append(Part(each))
+                self.parts.append(Part(each, recipe))
         self.at = VOTES
 
-    def bring_to(self, number: int, tables: Logs | None) -> None:
-        """Make q what it was after a sweep, from its tables; None: at the start.
+    def bring_to(self, number: int, tables: Logs) -> None:
+        """Make q what it was after a sweep, from its tables.
 
         Sums are not needed, but are made: without them kernels take a way with other bits.
         """
         self.at = NOWHERE
         for part in self.parts:
             with naming(part.recipe.number, part.recipe.name):
-                part.restart() if tables is None else part.sweep(tables)
+                part.sweep(tables)
         self.at = number
 
-    def load(self) -> Loaded:
-        """Say who gave how many responses."""
-        n_classes = len(self.recipe.parts[0].classes)
-        counts = np.zeros((self.recipe.n_rows, n_classes), dtype=np.int64)
-        weights = np.zeros(self.recipe.n_rows)
-        n_tasks = 0
-        n_votes = 0.0
+    def load(self) -> tuple[Offsets, Floats, float]:
+        """Count answers by code, responses by worker, and those on free tasks, by weight."""
+        counts = np.zeros((self.recipe.n_rows, len(self.recipe.classes)), dtype=np.int64)
+        given = np.zeros(self.recipe.n_rows)
         for part in self.parts:
-            rows = _rows_of(part)
             answers = part.count_answers()
-            counts[rows] += answers
-            weights[rows] += _weight_by_worker(part, answers)
-            n_tasks += part.crowd.n_tasks - len(part.recipe.named)
-            n_votes += part.n_votes()
-        has_weights = any(part.tasks.weight is not None for part in self.parts)
-        return Loaded(counts.ravel(), weights if has_weights else None, n_tasks, n_votes)
+            counts[part.rows] += answers
+            given[part.rows] += part.count_by_worker(answers)
+        return counts, given, sum(part.n_votes() for part in self.parts)
 
     def agreement(self) -> Floats:
-        """Count by worker the others' responses that agree, and all of them: (2, n_rows)."""
-        found = np.zeros((2, self.recipe.n_rows))
+        """Count by worker the others' responses that agree, and all of them: (n_rows, 2)."""
+        found = np.zeros((self.recipe.n_rows, 2))
         for part in self.parts:
-            found[:, _rows_of(part)] += one_class.count_agreement(part.crowd)
+            found[part.rows] += np.stack(one_class.count_agreement(part.crowd), axis=1)
         return found
 
     def sweep(self, number: int, tables: Logs) -> Swept:
@@ -308,22 +276,21 @@ class Unit:
         """Return the log-likelihood of the responses by these tables."""
         return sum(part.log_norm(tables) for part in self.parts)
 
-    def write(self, wish: LabelWish) -> list[Written]:
-        """Write the labels of all partitions."""
-        written = []
-        for part in self.parts:
+    def write(self, wish: LabelWish, tables: Logs | None, named: list[NamedLabels]) -> Offsets:
+        """Write the labels of all partitions; count the unsure ones, and those of each class."""
+        n_written = np.zeros(1 + len(self.recipe.classes), dtype=np.int64)
+        for part, own in zip(self.parts, named, strict=True):
             with naming(part.recipe.number, part.recipe.name):
-                written.append(part.write(wish))
-        return written
+                n_written += part.write(wish, tables, own)
+        return n_written
 
     def _add(self, swept: list[Swept]) -> Swept:
-        n_classes = len(self.recipe.parts[0].classes)
+        n_classes = len(self.recipe.classes)
         rows = [each.rows for each in self.recipe.parts]
         made = add_swept(swept, rows, self.recipe.n_rows, n_classes)
-        folder = self.recipe.folder
-        if folder is None or made.counts.nbytes <= LARGE_TABLE:
+        if made.counts.nbytes <= LARGE_TABLE:
             return made
-        file: Any = TableFile(write_table(Path(folder), made.counts), None, n_classes)
+        file: Any = TableFile(write_table(self.recipe.work, made.counts), None, n_classes)
         return made._replace(counts=file)
 
 
@@ -335,38 +302,38 @@ def ask_unit(ask: Ask) -> Any:
     """Have a unit do something; it answers `Behind` where it cannot be where it should be."""
     with _LOCKS.setdefault(ask.key, Lock()):
         unit = _HELD.get(ask.key)
-        if unit is None:
+        if unit is None or unit.at != ask.at:
             if ask.recipe is None:
-                return Behind(ask.key)
-            unit = _HELD.setdefault(ask.key, ask.recipe.open())
-        if ask.at is not None and unit.at != ask.at:
-            if ask.recipe is None:
-                return Behind(ask.key)
-            unit.bring_to(ask.at, ask.tables)
+                return Behind()
+            unit = _brought(ask)
         return getattr(unit, ask.what)(*ask.arguments)
 
 
-def forget_units(fit: str) -> int:
-    """Let go of all units of a fit; return how many there were."""
-    mine = [key for key in _HELD if key.startswith(f"{fit}/")]
-    for key in mine:
+def _brought(ask: Ask) -> Any:
+    """Return a unit that stands where it should; one that should start is made anew."""
+    if ask.tables is None:
+        _HELD.pop(ask.key, None)
+    if ask.key not in _HELD:
+        _HELD[ask.key] = ask.recipe.open()
+    unit = _HELD[ask.key]
+    if ask.tables is not None:
+        unit.bring_to(ask.at, ask.tables)
+    return unit
+
+
+def forget_units(fit: str) -> None:
+    """Let go of all units of a fit."""
+    for key in [key for key in _HELD if key.startswith(f"{fit}/")]:
         _HELD.pop(key, None)
         _LOCKS.pop(key, None)
-    return len(mine)
 
 
-def _rows_of(part: Part) -> Any:
-    return slice(None) if part.recipe.rows is None else part.recipe.rows
-
-
-def _weight_by_worker(part: Part, answers: Offsets) -> Floats:
-    """Return the responses of each worker, by weight."""
-    crowd = part.crowd
-    if crowd.weight is None:
-        return np.asarray(answers.sum(axis=1), dtype=np.float64)
-    worker = crowd.code // crowd.n_classes
-    found = np.bincount(worker, weights=crowd.weight, minlength=crowd.n_workers)
-    return np.asarray(found, dtype=np.float64)
+def _mapped(file: Path, values: Floats) -> Floats:
+    """Return the values in a file that is mapped into memory."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    mapped = np.memmap(file, dtype=np.float64, mode="w+", shape=values.shape)
+    mapped[:] = values
+    return np.asarray(mapped)
 
 
 def kernels_for(backend: str, n_responses: int, n_linked: int = 0) -> Backend:

@@ -18,9 +18,9 @@ from tiebreak.inference.estimator import (
 )
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.problem import Patterns, Stopping
+from tiebreak.inference.problem import Patterns, Stopping, TasksElsewhere
 from tiebreak.inference.squarem import Climb, Parameters, Sweep
-from tiebreak.inference.stages import patterns_of
+from tiebreak.inference.stages import lay_out, patterns_of
 from tiebreak.inference.worker_models import ConfusionMatrices, require_model
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.kernels.arrays import default_threads
@@ -61,6 +61,7 @@ def maximise(
     accelerate: bool = False,
     copies: Floats | None = None,
     pool: Pool = ConfusionMatrices.pool,
+    elsewhere: TasksElsewhere | None = None,
 ) -> EmRun:
     """Alternate estimates and tasks until no q moves by `tol`.
 
@@ -68,6 +69,7 @@ def maximise(
     objective of [eq:ds-likelihood] never falls. `accelerate` lets SQUAREM extrapolate, towards a
     tolerance and with smoothing: a count of zero has no logarithm. `copies` says for how many tasks
     each row of `tasks` counts; None is one each. `pool` says which counts share a parameter.
+    `elsewhere` are tasks on other machines, which the backend sweeps too.
     """
     sweeper = backend.open(tasks, np.array(q, dtype=np.float64, order="C"), n_threads, copies)
     stopping = Stopping(tol, max_iter, accelerate)
@@ -76,6 +78,8 @@ def maximise(
     q = sweeper.q()
     sweeper.close()
     likelihoods.append(log_likelihood(tasks, q, backend, estimates, copies))
+    if elsewhere is not None:
+        likelihoods[-1] += elsewhere.log_norm(expected_logs(estimates))
     last = likelihoods[-1] + log_prior(estimates, smoothing)
     return EmRun(q, estimates, likelihoods, [*climbed.bounds, last], climbed.converged)
 
@@ -204,20 +208,33 @@ class DawidSkene(Estimator):
 
         Links cannot be used.
         """
+        self._check(links, start)
+        inputs = read_and_check_inputs(responses, None, gold)
+        crowd = inputs.responses
+        q = None if start is None else start_from_model(start, crowd, lay_out(crowd))
+        self._fit_inputs(inputs, q)
+        self._warn_unsettled(self.tol)
+        return self
+
+    def _check(self, links: Any, start: Any) -> None:
+        """Refuse what cannot be fitted."""
         refuse_links(self, links)
         require_tolerance(self.tol, self.max_iter)
         require_model(self.worker_model, tuple(POOLS))
         require_weight(self.gold_weight)
         if not (np.isfinite(self.smoothing) and self.smoothing >= 0.0):
             raise OptionError(f"smoothing must be 0 or more; got {self.smoothing!r}.")
-        inputs = read_and_check_inputs(responses, None, gold)
+
+    def _fit_inputs(self, inputs: Inputs, q: Floats | None) -> Floats:
+        """Fit from q, None: from the votes; return where q ended."""
         crowd = inputs.responses
+        there = inputs.elsewhere
         tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
-        q = None if start is None else start_from_model(start, crowd, tasks)
         patterns = patterns_of(inputs, tasks, q)
         votes = vb.majority(patterns.tasks, crowd.n_classes)
         q = votes if q is None else patterns.to_patterns(q)
-        backend = choose_backend(self.backend, len(patterns.tasks.code))
+        choose = choose_backend if there is None else there.backend
+        backend = choose(self.backend, len(patterns.tasks.code), 0)
         run = maximise(
             self._weigh_gold(patterns, inputs),
             vb.clamp(q, patterns.gold(inputs.gold_codes)),
@@ -229,21 +246,23 @@ class DawidSkene(Estimator):
             accelerate=self.accelerate,
             copies=patterns.copies,
             pool=POOLS[self.worker_model],
+            elsewhere=there,
         )
         self.class_prior_, self.confusion_ = run.estimates
         self.bounds_ = run.bounds
         self.n_iter_ = len(run.bounds) - 1
         self.converged_ = run.converged
-        self.ran_on_ = where(backend)
+        if there is None:
+            self.ran_on_ = where(backend)
         self._publish(inputs, patterns.to_tasks(run.q))
-        self._warn_unsettled(self.tol)
-        return self
+        return run.q
 
     def _weigh_gold(self, patterns: Patterns, inputs: Inputs) -> ByTask:
         """Return the tasks, with responses on known ones as heavy as `gold_weight` says."""
         n_classes = inputs.responses.n_classes
         gold = patterns.gold(inputs.gold_codes)
-        table = gold_weights.find(self.gold_weight, gold, patterns, n_classes)
+        n_given = None if inputs.elsewhere is None else inputs.elsewhere.n_given
+        table = gold_weights.find(self.gold_weight, gold, patterns, n_classes, n_given=n_given)
         if gold is None or table is None:
             return patterns.tasks
         return gold_weights.weigh_known(patterns.tasks, gold, table, n_classes)

@@ -42,8 +42,11 @@ def find(
     n_classes: int,
     *,
     has_links: bool = False,
+    n_given: npt.ArrayLike | None = None,
 ) -> Floats | None:
     """Return how often a known task counts, (n_workers, class); None: once for everyone.
+
+    `n_given` is how many responses each worker gave; None: as many as there are here.
 
     With links "auto" is once: a known label settles whole groups of tasks, which links chose and
     not chance, so that they are no sample of what a worker sees.
@@ -60,8 +63,9 @@ def find(
     n_workers = tasks.n_codes // n_classes
     if not isinstance(gold_weight, str):
         return np.full((n_workers, n_classes), float(gold_weight))
-    weight = _weight_of_each(tasks, patterns.copies)
-    n_given = np.bincount(tasks.code // n_classes, weights=weight, minlength=n_workers)
+    if n_given is None:
+        weight = _weight_of_each(tasks, patterns.copies)
+        n_given = np.bincount(tasks.code // n_classes, weights=weight, minlength=n_workers)
     return np.repeat(of_answers(gold_weight, n_given, n_classes)[:, None], n_classes, axis=1)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from tiebreak import files, link_graph
 from tiebreak.errors import GoldError, ResponseError, note
 from tiebreak.gold import Gold, GoldCodes
+from tiebreak.inference.problem import TasksElsewhere
 from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.links import CONTRADICTIONS, Links, OnContradiction
 from tiebreak.responses import Responses
@@ -28,6 +29,7 @@ class Inputs(NamedTuple):
     link_codes: LinkCodes | None  # the links to use: checked, contradictions dropped if asked
     gold_codes: GoldCodes | None
     implied: Implications | None  # what follows from the links to use and from gold
+    elsewhere: TasksElsewhere | None = None  # beside those of `responses`
 
 
 def read_and_check_inputs(

@@ -7,9 +7,10 @@ from typing import Any, Self
 from tiebreak.errors import OptionError
 from tiebreak.inference import vb
 from tiebreak.inference.estimator import Estimator, normalise, refuse_links
-from tiebreak.inference.inputs import read_and_check_inputs
+from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend, where
+from tiebreak.kernels.layout import Floats
 
 
 class MajorityVote(Estimator):
@@ -35,15 +36,25 @@ class MajorityVote(Estimator):
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Self:
         """Count votes; links cannot be used, and there is nothing to start from."""
+        self._check(links, start)
+        self._fit_inputs(read_and_check_inputs(responses, None, gold))
+        return self
+
+    def _check(self, links: Any, start: Any) -> None:
+        """Refuse what cannot be fitted."""
         refuse_links(self, links)
         if start is not None:
             raise OptionError("MajorityVote counts votes once: it needs no start. Leave it out.")
-        inputs = read_and_check_inputs(responses, None, gold)
+
+    def _fit_inputs(self, inputs: Inputs, q: None = None) -> Floats:
+        """Count the votes; return where q is. There is nothing to start from."""
         crowd = inputs.responses
+        there = inputs.elsewhere
         tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
-        q = vb.clamp(vb.majority(tasks, crowd.n_classes), inputs.gold_codes)
-        backend = choose_backend(self.backend, crowd.n_responses)
-        sweeper = backend.open(tasks, q, self.n_threads or default_threads())
+        shares = vb.clamp(vb.majority(tasks, crowd.n_classes), inputs.gold_codes)
+        choose = choose_backend if there is None else there.backend
+        backend = choose(self.backend, crowd.n_responses, 0)
+        sweeper = backend.open(tasks, shares, self.n_threads or default_threads())
         counts, totals = sweeper.tally()
         sweeper.close()
         self.class_prior_ = totals / totals.sum()
@@ -51,6 +62,7 @@ class MajorityVote(Estimator):
         self.bounds_ = []
         self.n_iter_ = 0
         self.converged_ = True
-        self.ran_on_ = where(backend)
-        self._publish(inputs, q)
-        return self
+        if there is None:
+            self.ran_on_ = where(backend)
+        self._publish(inputs, shares)
+        return shares

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.dirichlet import StatePrior
-from tiebreak.inference.worker_models import WorkerModel
+from tiebreak.inference.worker_models import AnswerCounts, WorkerModel
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Swept
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
 
@@ -50,16 +50,29 @@ class LinkModel(Protocol):
         """Return the linked tasks' part of the bound; None before joint beliefs exist."""
 
 
-class TasksElsewhere(NamedTuple):
-    """Tasks on other machines: without links, and none of them known.
-
-    Where linked tasks are swept elsewhere too, `join` returns what infers them jointly there, of
-    (links, merged tasks, gold, options): it has the methods of `ExactLinks` that a fit calls.
-    """
+class TasksElsewhere(Protocol):
+    """Tasks on other machines: without links, and none of them known."""
 
     n_tasks: int
     n_responses: float  # by weight
-    join: Callable[..., Any] | None = None
+    n_given: Floats  # (n_workers,) responses of each, by weight, on tasks here too
+    places: Offsets  # where the tasks that are here stand among all
+    # Where linked tasks are swept elsewhere too: returns what infers them jointly there, of
+    # (links, merged tasks, gold, options), with the methods of `ExactLinks` that a fit calls.
+    join: Callable[..., Any] | None
+
+    @property
+    def answers(self) -> AnswerCounts:
+        """What all workers said, on tasks here too."""
+
+    def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
+        """Return a backend whose sweeps are of these tasks too, for so many responses here."""
+
+    def log_norm(self, logs: Logs) -> float:
+        """Return the log-likelihood of the responses on these tasks."""
+
+    def watch(self, bound: float) -> None:
+        """Be told the bound after each update."""
 
 
 class Problem(NamedTuple):
@@ -80,7 +93,6 @@ class Problem(NamedTuple):
     gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
     given: ByTask | None = None  # the responses alone, where tasks hold silence too
     elsewhere: TasksElsewhere | None = None  # beside `tasks`; None: all tasks are here
-    watch_bound: Callable[[float], None] | None = None  # told the bound after each update
 
     @property
     def responses(self) -> ByTask:

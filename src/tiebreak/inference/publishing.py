@@ -14,6 +14,7 @@ from scipy.special import bdtr, rel_entr
 
 from tiebreak.errors import note
 from tiebreak.gold import GoldCodes
+from tiebreak.ids import Ids
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
@@ -206,7 +207,7 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
     else:
         mean_q = np.einsum("t,tk->k", problem.copies, by_class) / problem.copies.sum()
     votes = votes_of(crowd)
-    has_collapsed = note_collapse(crowd, votes, mean_q)
+    has_collapsed = note_collapse(crowd.n_tasks, crowd.classes, votes, mean_q)
     if not has_collapsed:
         note_missing_classes(crowd, votes, labels.label)
     note_gold(fitted, dependence)
@@ -224,7 +225,7 @@ def note_gold(fitted: Fitted, dependence: float) -> None:
     note_workers_below_chance(fitted.inputs.responses, fitted.inputs.gold_codes)
 
 
-def note_collapse(responses: Responses, votes: Offsets, mean_q: Floats) -> bool:
+def note_collapse(n_tasks: int, classes: Ids, votes: Offsets, mean_q: Floats) -> bool:
     """Say so where one class took nearly all tasks; return whether it did.
 
     Parameters
@@ -234,7 +235,7 @@ def note_collapse(responses: Responses, votes: Offsets, mean_q: Floats) -> bool:
     mean_q
         (n_classes,) mean probability of each class, as the model says.
     """
-    if responses.n_tasks < LEAST_TASKS or responses.n_classes < 2:
+    if n_tasks < LEAST_TASKS or len(classes) < 2:
         return False
     share = votes / max(votes.sum(), 1)
     gap = float(rel_entr(mean_q, np.maximum(share, 1e-12)).sum())
@@ -242,7 +243,7 @@ def note_collapse(responses: Responses, votes: Offsets, mean_q: Floats) -> bool:
     if gap <= COLLAPSED or mean_q[most] < max(share[most] + GAINED, 0.5):
         return False
     note(
-        f"Class {responses.classes[most]!r} has {share[most]:.0%} of the responses but got "
+        f"Class {classes[most]!r} has {share[most]:.0%} of the responses but got "
         f"{mean_q[most]:.0%} of the tasks: the fit may have collapsed to it. Compare with "
         "MajorityVote; a few gold labels, or links, show which is right."
     )

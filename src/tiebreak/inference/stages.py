@@ -7,7 +7,7 @@ the prior.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +74,23 @@ def _are_equal(one: Responses, other: Responses) -> bool:
     )
 
 
+def q_of_start(
+    start: Any, responses: Responses, tasks: ByTask, worker_model: str, random_state: int | None
+) -> Floats:
+    """Return q of these tasks, by states where a fitted model has the same ones, else by class."""
+    end: WarmStart | None = getattr(start, "_warm_start", None)
+    q = start.probabilities_ if end is None else end.class_q
+    if end is not None and end.is_for(responses):
+        return np.asarray(end.q if end.worker_model == worker_model else q)
+    votes = vb.majority(tasks, responses.n_classes)
+    if end is not None and end.worker_model == worker_model:
+        q = end.q
+        n_subtypes = q.shape[1] // end.responses.n_classes
+        if n_subtypes > 1:
+            votes = vb.split_into_subtypes(votes, n_subtypes, random_state)
+    return q_from(start.responses_, q, responses, votes)
+
+
 def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) -> Floats:
     """Return q of a model of other responses, by these tasks and classes, or by their states.
 
@@ -128,7 +145,8 @@ def lay_out(crowd: Responses) -> ByTask:
 
 def patterns_of(inputs: Inputs, tasks: ByTask, q: Floats | None) -> Patterns:
     """Find tasks with equal responses, which are fitted as one; linked and known ones stay."""
-    if tasks.n_tasks < response_patterns.LEAST_TASKS or tasks.weight is not None:
+    is_small = tasks.n_tasks < response_patterns.LEAST_TASKS
+    if is_small or tasks.weight is not None or inputs.elsewhere is not None:
         return Patterns(tasks)
     crowd = inputs.responses
     single = response_patterns.must_stay_single(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)

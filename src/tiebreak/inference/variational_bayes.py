@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from tiebreak.inference import dirichlet, gold_weights, publishing, silence, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.estimator import (
@@ -21,7 +19,14 @@ from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import GridPoint, Patterns
 from tiebreak.inference.publishing import Fitted
-from tiebreak.inference.stages import Start, WarmStart, lay_out, patterns_of, q_from, to_patterns
+from tiebreak.inference.stages import (
+    Start,
+    WarmStart,
+    lay_out,
+    patterns_of,
+    q_of_start,
+    to_patterns,
+)
 from tiebreak.inference.vb import Beliefs, Problem, Stopping
 from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, CrowdModel, crowd_model
 from tiebreak.kernels.arrays import default_threads
@@ -212,8 +217,21 @@ class VariationalBayes(Estimator):
         start as in a cold fit.
         """
         check_options(self)
+        inputs = self._read_inputs(responses, links, gold)
+        same = self._end_on_same(inputs, start)
+        whole = lay_out(inputs.responses) if same is None else same.tasks
+        self._keep_chosen_model(same, start)
+        is_warm = start is not None
+        fitted = self._fit_inputs(
+            inputs, whole, self._start_of_q(inputs, whole, start), same, is_warm
+        )
+        publishing.publish(self, fitted)
+        self._warn_unsettled(self.tol)
+        return self
+
+    def _read_inputs(self, responses: Any, links: Any, gold: Any) -> Inputs:
         options = self.link_options or ExactLinkOptions()
-        inputs = read_and_check_inputs(
+        return read_and_check_inputs(
             responses,
             links,
             gold,
@@ -221,16 +239,19 @@ class VariationalBayes(Estimator):
             soft_links=options.is_soft,
             may_break=options.may_break,
         )
-        same = self._end_on_same(inputs, start)
-        whole = lay_out(inputs.responses) if same is None else same.tasks
-        self._keep_chosen_model(same, start)
-        q = self._start_of_q(inputs, whole, start)
+
+    def _fit_inputs(
+        self, inputs: Inputs, whole: ByTask, q: Floats | None, end: WarmStart | None, is_warm: bool
+    ) -> Fitted:
+        """Fit from q, None: from the votes; keep where the fit ended.
+
+        `is_warm`: q is that of an earlier model, which ended at `end` if it saw these responses.
+        """
         patterns = Patterns(whole)
-        if same is None or same.has_patterns:
+        if end is None or end.has_patterns:
             patterns = patterns_of(inputs, whole, q)
         by_pattern = to_patterns(inputs, patterns)
-        problem, begin = self._begin(inputs, by_pattern, patterns, q, same)
-        is_warm = start is not None
+        problem, begin = self._begin(inputs, by_pattern, patterns, q, end)
         begin = begin._replace(is_warm=is_warm)
         is_alone = inputs.link_codes is None and inputs.gold_codes is None
         plain = stages.fit_plain(problem, begin, self._stopping, is_alone=is_alone)
@@ -239,7 +260,7 @@ class VariationalBayes(Estimator):
             problem,
             plain,
             by_pattern,
-            options,
+            self.link_options or ExactLinkOptions(),
             self._stopping,
             self._honesty,
             is_warm=is_warm,
@@ -247,9 +268,7 @@ class VariationalBayes(Estimator):
         )
         fitted = Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found)
         self._warm_start = publishing.end_of(fitted, plain.beliefs, whole, self.worker_model_)
-        publishing.publish(self, fitted)
-        self._warn_unsettled(self.tol)
-        return self
+        return fitted
 
     def _end_on_same(self, inputs: Inputs, start: Any) -> WarmStart | None:
         """Return where a fitted model ended on the very same responses; None: it saw others."""
@@ -303,18 +322,7 @@ class VariationalBayes(Estimator):
         """Return where q starts; None: at the votes."""
         crowd = inputs.responses
         if start is not None:
-            require_fitted(start)
-            end = getattr(start, "_warm_start", None)
-            q = start.probabilities_ if end is None else end.class_q
-            if end is not None and end.is_for(crowd):
-                return np.asarray(end.q if end.worker_model == self.worker_model_ else q)
-            votes = vb.majority(tasks, crowd.n_classes)
-            if end is not None and end.worker_model == self.worker_model_:
-                q = end.q
-                n_subtypes = q.shape[1] // end.responses.n_classes
-                if n_subtypes > 1:
-                    votes = vb.split_into_subtypes(votes, n_subtypes, self.random_state)
-            return q_from(start.responses_, q, crowd, votes)
+            return q_of_start(start, crowd, tasks, self.worker_model_, self.random_state)
         if not isinstance(self.init, str):
             return start_from(self.init, crowd)
         if self.init == "spectral":
@@ -327,6 +335,8 @@ class VariationalBayes(Estimator):
     def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
         """Set up plain VB: no links, nothing known."""
         crowd = inputs.responses
+        there = inputs.elsewhere
+        backend = choose_backend if there is None else there.backend
         n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
         problem = Problem(
             patterns.tasks,
@@ -336,16 +346,17 @@ class VariationalBayes(Estimator):
                 dirichlet.class_prior(self.class_prior, crowd.n_classes),
                 crowd,
                 self.trust,
+                None if there is None else there.answers,
             ),
-            choose_backend(self.backend, len(patterns.tasks.code), n_linked),
+            backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
-            gold_weight=None
-            if inputs.gold_codes is None
-            else gold_weights.find(
+            gold_weight=gold_weights.find(
                 *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
                 has_links=inputs.link_codes is not None,
+                n_given=None if there is None else there.n_given,
             ),
+            elsewhere=there,
         )
         if self.worker_model_ == COMMUNITIES and self._communities is not None:
             problem = problem._replace(workers=self._communities)

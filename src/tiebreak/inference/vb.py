@@ -67,7 +67,8 @@ def to_states(problem: Problem, q: Floats, random_state: int | None = None) -> F
     """Return q by state, where it is by class: subtypes start at random, [eq:subtype-start]."""
     if q.shape[1] == problem.n_states:
         return q
-    return split_into_subtypes(q, problem.n_states // problem.n_classes, random_state)
+    at = None if problem.elsewhere is None else problem.elsewhere.places
+    return split_into_subtypes(q, problem.n_states // problem.n_classes, random_state, at)
 
 
 def split_into_subtypes(
@@ -360,6 +361,6 @@ def bound_after_update(problem: Problem, beliefs: Beliefs, value_of_tasks: float
     of_classes = problem.states.log_evidence(beliefs.alpha)
     of_workers = problem.workers.log_evidence(beliefs.beta, problem.n_threads)
     bound = of_classes + of_workers + value_of_tasks
-    if problem.watch_bound is not None:
-        problem.watch_bound(bound)
+    if problem.elsewhere is not None:
+        problem.elsewhere.watch(bound)
     return bound

@@ -1,0 +1,78 @@
+"""Labels of new tasks that lie in partitions, by workers as a model knows them."""
+
+from __future__ import annotations
+
+import copy
+import os
+from pathlib import Path
+from typing import Any
+
+from tiebreak import files
+from tiebreak.distributed import output
+from tiebreak.distributed.executor import Executor, each_of, executor_of
+from tiebreak.distributed.fitting import DistributedFit
+from tiebreak.distributed.output import LabelFiles
+from tiebreak.distributed.partitions import look
+from tiebreak.distributed.sources import ReadOptions, Shard, find_shards
+from tiebreak.errors import NotFittedError
+from tiebreak.files.packed import read_packed
+from tiebreak.inference.estimator import Estimator
+from tiebreak.inference.kept.prediction import knowledge_of
+
+
+def predict(
+    model: Any,
+    source: Any,
+    out: str | os.PathLike[str],
+    *,
+    client: Any = None,
+    probabilities: bool = False,
+    columns: dict[str, str] | None = None,
+    repeats: Any = None,
+    executor: Executor | None = None,
+) -> LabelFiles:
+    """Label new tasks that lie in partitions, by workers as a model knows them.
+
+    See `fit` for the arguments. `model` is a fitted estimator, or what `fit` returned.
+    """
+    known = model.model if isinstance(model, DistributedFit) else model
+    if "labels_" not in vars(known):
+        raise NotFittedError(f"{type(known).__name__} knows no workers yet. Call fit first.")
+    folder = Path(os.path.realpath(out))
+    work = output.prepare(folder, resume=False, force=True)
+    shards = find_shards(source)
+    options = ReadOptions(columns, repeats)
+    how = (options, str(work / "parts"), _without_responses(known), str(folder), probabilities)
+    given = ((*each, *how) for each in enumerate(shards))
+    done = each_of(executor or executor_of(client), predict_shard, given)
+    output.finish(folder, {"tasks": sum(done), "partitions": len(shards)})
+    return LabelFiles(folder)
+
+
+def predict_shard(
+    index: int,
+    shard: Shard,
+    options: ReadOptions,
+    parts: str,
+    model: Estimator,
+    folder: str,
+    probabilities: bool,
+) -> int:
+    """Label the tasks of one partition; return how many there are."""
+    found = look(index, shard, options, parts)
+    if found is None:
+        return 0
+    labels = model.predict(read_packed(found.path, is_checked=True))
+    file = Path(folder) / f"labels-{index:05d}.parquet"
+    files.write_labels(file, labels, probabilities=probabilities)
+    return len(labels)
+
+
+def _without_responses(model: Estimator) -> Estimator:
+    """Return the model as prediction needs it: a copy for each partition shall be small."""
+    small = copy.copy(model)
+    knowledge_of(small)  # made once, and sent along
+    for name in ("_warm_start", "responses_", "probabilities_", "tasks_"):
+        vars(small).pop(name, None)
+    small.labels_ = small.labels_ if len(small.labels_) == 0 else None  # type: ignore[assignment]
+    return small
