@@ -30,8 +30,13 @@ import typer.main
 
 from tiebreak._version import __version__
 from tiebreak.cli.messages import print_message
-from tiebreak.errors import ConvergenceWarning, FileError, InputNote, TiebreakError
-from tiebreak.kernels.announce import on_first_compile
+from tiebreak.errors import (
+    ConvergenceWarning,
+    FileError,
+    InputNote,
+    TiebreakError,
+    on_first_compile,
+)
 from tiebreak.options import LINK_OPTIONS
 
 COMMANDS = (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import inference
+import tiebreak
 from tiebreak._version import __version__
 from tiebreak.errors import NotFittedError, OptionError, note
 from tiebreak.files import array_folder
@@ -157,7 +157,7 @@ def _decode(content: FolderContent) -> Estimator:
     options = {name: decoder.decode(value) for name, value in about["options"].items()}
     if about["estimator"] not in ESTIMATORS:
         raise ValueError(f"it holds a {about['estimator']}, which is none of ours")
-    model: Estimator = getattr(inference, about["estimator"])(**options)
+    model: Estimator = getattr(tiebreak, about["estimator"])(**options)
     crowd: Responses = decoder.decode(about["responses"])
     if not fits(crowd.start, crowd.code, crowd.n_tasks, crowd.n_workers, crowd.n_classes):
         raise ValueError("its responses do not fit its ids")
