@@ -5,8 +5,7 @@ from the messages it has, then sends. What goes to another part waits in the out
 is over. The plain version works in logs, an exponential and a logarithm a message and class. Here a
 node's cavity is its belief divided by the message of the receiver, which is never below
 `SMALLEST_MESSAGE`: nothing is lost to underflow, and a message costs two divisions and hardly a
-logarithm. With as many hard links as tasks, a sweep takes 1.9 to 2.0 times as long as one without
-links (docs/performance.md).
+logarithm. docs/performance.md has what a sweep takes with as many hard links as tasks.
 """
 
 from __future__ import annotations
