@@ -62,15 +62,13 @@ if TYPE_CHECKING:
         write_workers,
     )
     from tiebreak.gold import Gold
-    from tiebreak.inference import (
-        Auto,
-        DawidSkene,
-        GibbsSampler,
-        LogOpinionPool,
-        MajorityVote,
-        VariationalBayes,
-    )
+    from tiebreak.inference.auto import Auto
+    from tiebreak.inference.dawid_skene import DawidSkene
+    from tiebreak.inference.gibbs import GibbsSampler
     from tiebreak.inference.kept.model_file import load
+    from tiebreak.inference.log_opinion_pool import LogOpinionPool
+    from tiebreak.inference.majority_vote import MajorityVote
+    from tiebreak.inference.variational_bayes import VariationalBayes
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions

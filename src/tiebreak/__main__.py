@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from tiebreak.cli.app import main
 
-def main() -> None:
-    """Run the command that the arguments name."""
-    from tiebreak.cli.app import app
-
-    app(prog_name="tiebreak")
-
+__all__ = ["main"]
 
 if __name__ == "__main__":
     main()

@@ -15,7 +15,8 @@ import numpy as np
 
 from tiebreak import files, html_report, simulate
 from tiebreak.gold import Gold
-from tiebreak.inference import MajorityVote, VariationalBayes
+from tiebreak.inference.majority_vote import MajorityVote
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 

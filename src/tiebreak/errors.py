@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""What users are told: errors, as one tree, and notes.
 
     TiebreakError
     ├── InputError            a file or table is not what it should be
@@ -22,7 +22,8 @@ the way out.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 class TiebreakError(Exception):
@@ -90,3 +91,26 @@ class ConvergenceWarning(UserWarning):
 def note(message: str) -> None:
     """Report what was done with the input: the command prints it, Python warns."""
     warnings.warn(message, InputNote, stacklevel=3)
+
+
+# Kernels are compiled once a machine, which takes seconds: whoever wants to be told asks here.
+_listeners: list[Callable[[], None]] = []
+
+
+@contextmanager
+def on_first_compile(say: Callable[[], None]) -> Iterator[None]:
+    """Call `say` once, as soon as a kernel is compiled that no cache holds."""
+    _listeners.append(say)
+    try:
+        yield
+    finally:
+        if say in _listeners:
+            _listeners.remove(say)
+
+
+def tell_listeners() -> None:
+    """Tell everybody who asked, once."""
+    waiting = list(_listeners)
+    _listeners.clear()
+    for say in waiting:
+        say()

@@ -300,7 +300,7 @@ def test_a_session_that_names_unknown_tasks_is_refused(
 def test_memory_that_runs_out_is_said(
     run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tiebreak.inference import VariationalBayes
+    from tiebreak.inference.variational_bayes import VariationalBayes
 
     def fail(*_: object, **__: object) -> None:
         raise MemoryError
@@ -371,15 +371,17 @@ def test_repeats_of_a_packed_folder_are_refused(run: Run, write: Write) -> None:
 def test_a_fit_that_would_take_minutes_says_so_and_ten_are_refused(
     run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tiebreak.inference import cost
+    from tiebreak.inference import inputs
 
     write("r.csv", ROWS)
-    monkeypatch.setattr(cost, "SECONDS_PER_CELL", 60.0 / 12 / cost.SWEEPS)  # 3 workers, 2 classes
+    monkeypatch.setattr(
+        inputs, "SECONDS_PER_CELL", 60.0 / 12 / inputs.SWEEPS
+    )  # 3 workers, 2 classes
     done = run("fuse", "r.csv")
     assert done.exit_code == 0
     assert "about 1 minute" in told(done)
     assert "--worker-model" in told(done)
-    monkeypatch.setattr(cost, "SECONDS_PER_CELL", 700.0 / 12 / cost.SWEEPS)
+    monkeypatch.setattr(inputs, "SECONDS_PER_CELL", 700.0 / 12 / inputs.SWEEPS)
     done = run("fuse", "r.csv")
     assert done.exit_code == 2
     assert "--force" in told(done)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tiebreak as tb
-from tiebreak.kernels.announce import on_first_compile, tell_listeners
+from tiebreak.errors import on_first_compile, tell_listeners
 
 
 def _run(folder: Path, *arguments: str) -> str:

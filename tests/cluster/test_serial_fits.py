@@ -11,9 +11,11 @@ import pytest
 from cluster.shards import assert_same_fit, bits, cut, even
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pyarrow import fs
 
 import tiebreak as tb
-from tiebreak.errors import OptionError
+from tiebreak.distributed import sources
+from tiebreak.errors import FileError, OptionError
 
 CROWD = tb.simulate.crowd(1200, 30, 3, random_state=1)
 TRUTH = CROWD.gold.to_dict()
@@ -323,8 +325,46 @@ def test_tables_are_packed_first_and_fitted_alike(tmp_path: Path) -> None:
     for suffix in (".csv", ".csv.gz", ".jsonl"):
         tables = cut(CROWD.responses, even(1200, 3), tmp_path / suffix[1:], suffix)
         assert bits(tb.distributed.fit(f"{tables}/*{suffix}", tmp_path / "again")) == expected
-    uri = f"file://{tmp_path}/parquet/*.parquet"
-    assert bits(tb.distributed.fit(uri, tmp_path / "uri")) == expected
+    for suffix in (".parquet", ".csv", ".csv.gz", ".jsonl"):
+        uri = f"file://{tmp_path}/{suffix[1:]}/*{suffix}"
+        assert bits(tb.distributed.fit(uri, tmp_path / "uri")) == expected
+    (tmp_path / "csv" / "shard-99.csv").write_text("task,worker,label\n", encoding="utf-8")
+    with pytest.warns(tb.InputNote, match="1 shard of 4 empty: left out"):
+        made = tb.distributed.fit(f"file://{tmp_path}/csv", tmp_path / "uri")
+    assert bits(made) == expected
+
+
+def test_addresses_may_have_options_of_the_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = cut(CROWD.responses, even(1200, 2), tmp_path / "in", ".parquet")
+    expected = bits(tb.distributed.fit(tables, tmp_path / "out"))
+    given = []
+
+    def reached(uri: str) -> tuple[Any, str]:
+        given.append(uri)
+        return fs.LocalFileSystem(), uri.removeprefix("s3://").partition("?")[0]
+
+    monkeypatch.setattr(sources, "_filesystem", reached)
+    options = "?endpoint_override=127.0.0.1:9000&scheme=http"
+    for pattern in ("/*.parquet", "/shard-0?.parquet", ""):
+        uri = f"s3://{tables}{pattern}{options}"
+        assert bits(tb.distributed.fit(uri, tmp_path / "again")) == expected
+    assert all(uri.endswith(options) for uri in given)
+    with pytest.raises(FileError, match="Leave keys out of the address s3://…: it is shown"):
+        tb.distributed.fit("s3://key:secret@bucket/*.parquet", tmp_path / "again")
+
+
+def test_a_file_system_that_refuses_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Closed:
+        def get_file_info(self, _: Any) -> Any:
+            raise PermissionError("ACCESS_DENIED")
+
+    monkeypatch.setattr(sources, "_filesystem", lambda _: (Closed(), "bucket"))
+    with pytest.raises(FileError, match="s3://bucket cannot be listed: ACCESS_DENIED"):
+        tb.distributed.fit("s3://bucket", tmp_path / "out")
 
 
 REFUSED = {

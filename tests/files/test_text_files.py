@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from tiebreak import ids
 from tiebreak.errors import InputError, InputNote, OptionError, ResponseError
-from tiebreak.files import delimited, lines, read_gold, read_links, read_responses
+from tiebreak.files import delimited, json_lines, read_gold, read_links, read_responses
 from tiebreak.files.sources import as_table
 from tiebreak.responses import Responses
 
@@ -199,7 +199,7 @@ class TestTyped:
     def test_json_rows_that_are_alike_are_parsed_by_arrow_alone(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(lines, "json_objects", None)  # the slow way fails
+        monkeypatch.setattr(json_lines, "json_objects", None)  # the slow way fails
         path = _file(tmp_path, JSON_LINES + JSON_LINES.replace("t1", "t3"), "r.jsonl")
         with pytest.warns(InputNote, match="repeat a worker"):
             assert read_responses(path).n_tasks == 3

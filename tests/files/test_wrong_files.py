@@ -15,8 +15,7 @@ from pyarrow import parquet
 
 from tiebreak.errors import FileError, InputError
 from tiebreak.files import read_gold, read_responses
-from tiebreak.files.content import read_content
-from tiebreak.files.lines import CHUNK, not_text
+from tiebreak.files.content import CHUNK, not_text, read_content
 
 HEADER = "task,worker,label\n"
 

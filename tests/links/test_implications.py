@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from links.graphs import Rows, cannot_graphs, codes, graphs, labellings, that_keep
 
 import tiebreak as tb
-from tiebreak.inference import VariationalBayes
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.link_graph import DIFFERENT, OPEN, SAME, Implications, LinkCodes, close, imply, parity
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tiebreak.ask.fitting import FittedSession
 from tiebreak.ask.log import Snapshot, Subject
 from tiebreak.errors import ConvergenceWarning, InputNote, TiebreakError
-from tiebreak.inference import VariationalBayes
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.selection.offers import Offer
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from tiebreak.ask.evidence import AnsweredJob, struck_classes
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
-from tiebreak.inference import VariationalBayes
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.link_graph import OPEN
 from tiebreak.selection.adaptive import TaskState

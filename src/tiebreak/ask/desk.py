@@ -25,7 +25,7 @@ from tiebreak.ask.record import Record
 from tiebreak.ask.results import Answer, Finished, Progress, Vote
 from tiebreak.errors import OptionError, note
 from tiebreak.gold import Gold
-from tiebreak.inference import VariationalBayes
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.links import Links
 from tiebreak.selection.offers import Offer
 from tiebreak.selection.questions import (

@@ -30,7 +30,7 @@ from tiebreak.ask.log import Event, Snapshot
 from tiebreak.ask.people import SMALL_ERROR
 from tiebreak.ask.record import Record
 from tiebreak.errors import ConvergenceWarning, GoldError, InputNote, LinkError
-from tiebreak.inference import VariationalBayes
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.kernels.layout import Floats
 from tiebreak.options import ExactLinkOptions
 from tiebreak.selection.asking import own_probabilities

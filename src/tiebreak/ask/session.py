@@ -20,7 +20,7 @@ from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote
 from tiebreak.errors import OptionError
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING
-from tiebreak.inference import VariationalBayes
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.links import Links
 from tiebreak.selection.offers import Offer
 

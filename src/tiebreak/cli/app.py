@@ -30,8 +30,13 @@ import typer.main
 
 from tiebreak._version import __version__
 from tiebreak.cli.messages import print_message
-from tiebreak.errors import ConvergenceWarning, FileError, InputNote, TiebreakError
-from tiebreak.kernels.announce import on_first_compile
+from tiebreak.errors import (
+    ConvergenceWarning,
+    FileError,
+    InputNote,
+    TiebreakError,
+    on_first_compile,
+)
 from tiebreak.options import LINK_OPTIONS
 
 COMMANDS = (
@@ -159,6 +164,11 @@ def root(
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    app(prog_name="tiebreak")
 
 
 def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:

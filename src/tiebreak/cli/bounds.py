@@ -101,7 +101,7 @@ def _crowd(
         crowd, links = theory.read_assumptions(assumptions)
     else:
         from tiebreak import files
-        from tiebreak.inference import VariationalBayes
+        from tiebreak.inference.variational_bayes import VariationalBayes
 
         with working("fitting", quiet=quiet):
             model = VariationalBayes().fit(files.read_responses(responses))

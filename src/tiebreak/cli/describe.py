@@ -81,7 +81,7 @@ def _panel(given: InputTables, tell: Callable[[str], None]) -> PanelReport:
     """Fit the responses, and report on the workers by gold."""
     from tiebreak import panel
     from tiebreak.cli.judging import JUDGES
-    from tiebreak.inference import VariationalBayes
+    from tiebreak.inference.variational_bayes import VariationalBayes
 
     tell("fitting")
     model = VariationalBayes(dependence=JUDGES).fit(given.responses)

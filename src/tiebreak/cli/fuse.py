@@ -198,13 +198,13 @@ def _working_on(
     method: Method, estimator: Estimator, *, force: bool, quiet: bool
 ) -> Iterator[None]:
     """Show that something long is going on: the bar of a sampler, or else a spinner."""
-    from tiebreak.inference import cost
+    from tiebreak.inference import inputs
 
     shows_bar = method == "gibbs" and not quiet and is_terminal()
     if shows_bar:
         estimator.set_params(progress=True)
     bar_or_not = working("reading and fitting", quiet=quiet or shows_bar)
-    with bar_or_not, cost.unchecked(force=force):
+    with bar_or_not, inputs.unchecked(force=force):
         yield
 
 
@@ -212,12 +212,12 @@ def _read_and_fit(
     method: Method, estimator: Estimator, tables: FuseTables, *, force: bool
 ) -> Estimator:
     """Read the tables and fit a model to them."""
-    from tiebreak.inference import cost
+    from tiebreak.inference import inputs
 
     given = tables.read()
     if method != "mv":
         name = estimator.get_params().get("worker_model") or "confusion"
-        cost.note_or_refuse(given.responses, name, force=force)
+        inputs.note_or_refuse(given.responses, name, force=force)
     return estimator.fit(given.responses, links=given.links, gold=given.gold)
 
 

@@ -173,9 +173,9 @@ def workers_named(text: str) -> list[str] | bool:
 
 def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:
     """Make the estimator with the options that were chosen; refuse those it does not have."""
-    from tiebreak import inference
+    import tiebreak as tb
 
-    estimator: Estimator = getattr(inference, ESTIMATORS[method])()  # the others are not loaded
+    estimator: Estimator = getattr(tb, ESTIMATORS[method])()  # the others are not loaded
     known = estimator.get_params()
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if "random_state" not in known:

@@ -97,7 +97,7 @@ def with_most_useful(found: PanelReport, given: InputTables, n: int) -> PanelRep
     from dataclasses import replace
 
     from tiebreak import selection
-    from tiebreak.inference import VariationalBayes
+    from tiebreak.inference.variational_bayes import VariationalBayes
     from tiebreak.options import ExactLinkOptions
 
     if given.responses.n_classes < 2:

@@ -31,7 +31,7 @@ from tiebreak.cli.tables import (
 )
 
 if TYPE_CHECKING:
-    from tiebreak.inference import VariationalBayes
+    from tiebreak.inference.variational_bayes import VariationalBayes
     from tiebreak.options import LinkOptions
 
 
@@ -140,10 +140,11 @@ def _fit(
     force: bool,
 ) -> VariationalBayes:
     """Fit a model to the tables, unless that would take too long."""
-    from tiebreak.inference import VariationalBayes, cost
+    from tiebreak.inference import inputs
+    from tiebreak.inference.variational_bayes import VariationalBayes
 
     chosen = worker_model or "confusion"
-    cost.note_or_refuse(given.responses, chosen, force=force)
+    inputs.note_or_refuse(given.responses, chosen, force=force)
     model = VariationalBayes(
         worker_model=chosen,
         link_options=link_options,

@@ -13,19 +13,15 @@ from tiebreak.distributed.partitions import Crowd
 from tiebreak.distributed.sweeper import Units
 from tiebreak.distributed.units import kernels_for
 from tiebreak.errors import OptionError
-from tiebreak.inference import (
-    DawidSkene,
-    MajorityVote,
-    VariationalBayes,
-    publishing,
-    stages,
-    vb,
-)
+from tiebreak.inference import publishing, stages, vb
+from tiebreak.inference.dawid_skene import DawidSkene
 from tiebreak.inference.estimator import Estimator, check_options, require_fitted
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.kept.dropping import Carried
 from tiebreak.inference.kept.prediction import knowledge_of
+from tiebreak.inference.majority_vote import MajorityVote
 from tiebreak.inference.publishing import Fitted
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.worker_models import N_SUBTYPES
 from tiebreak.kernels.arrays import default_threads, softmax
 from tiebreak.kernels.layout import Swept

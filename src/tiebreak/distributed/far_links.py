@@ -25,11 +25,11 @@ from tiebreak.distributed.link_units import (
     cut_link_units,
 )
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import VariationalBayes
 from tiebreak.inference.exact_links import ascents
 from tiebreak.inference.exact_links.place import share_of_prior
 from tiebreak.inference.exact_links.plan import OPEN, LinkReport, Merged, in_large, merge
 from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.kernels.layout import FREE, POOLED, ByTask, Codes, Floats, Mask, Offsets, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import LinkCodes

@@ -27,9 +27,9 @@ from tiebreak.distributed.tables import rows_of
 from tiebreak.distributed.units import LabelWish, NamedLabels, PartRecipe, Recipe, forget_units
 from tiebreak.errors import ResponseError
 from tiebreak.gold import Gold
-from tiebreak.inference import VariationalBayes
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.labels import Labels

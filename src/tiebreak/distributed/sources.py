@@ -6,9 +6,10 @@ import contextlib
 import fnmatch
 import glob
 import gzip
+import io
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,19 +102,31 @@ def _local(path: str) -> Shard:
     return Shard(whole, False, f"{status.st_size}-{status.st_mtime_ns}")
 
 
-def _remote_shards(name: str) -> list[Shard]:
-    """List what a URI names; a star in its last part stands for any text."""
+def _remote_shards(uri: str) -> list[Shard]:
+    """List what a URI names; a star in its last part stands for any text.
+
+    What follows a question mark are options of the file system, such as `?endpoint_override=…`.
+    """
     from pyarrow import fs
 
-    scheme, _, _ = name.partition("://")
+    name, mark, options = uri.rpartition("?")
+    if "=" not in options:  # none, or a pattern with a question mark
+        name, mark, options = uri, "", ""
+    scheme, _, place = name.partition("://")
+    if "@" in place.partition("/")[0]:
+        raise FileError(
+            f"Leave keys out of the address {scheme}://…: it is shown and written down. Give them "
+            "in the environment or in the configuration of the file system."
+        )
     folder, _, pattern = name.rpartition("/")
     has_pattern = any(sign in pattern for sign in "*?[")
-    system, path = _filesystem(folder if has_pattern else name)
-    info = system.get_file_info(path)
-    if info.type == fs.FileType.File:
-        listed = [info]
-    else:
-        listed = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    system, path = _filesystem((folder if has_pattern else name) + mark + options)
+    try:
+        info = system.get_file_info(path)
+        inside = fs.FileSelector(path, allow_not_found=True)
+        listed = [info] if info.type == fs.FileType.File else system.get_file_info(inside)
+    except OSError as error:
+        raise FileError(f"{uri} cannot be listed: {error}") from None
     chosen = [
         each
         for each in listed
@@ -121,7 +134,7 @@ def _remote_shards(name: str) -> list[Shard]:
         and (fnmatch.fnmatch(each.base_name, pattern) if has_pattern else _is_table(each.base_name))
     ]
     return [
-        Shard(f"{scheme}://{each.path}", False, f"{each.size}-{each.mtime_ns}")
+        Shard(f"{scheme}://{each.path}{mark}{options}", False, f"{each.size}-{each.mtime_ns}")
         for each in sorted(chosen, key=lambda each: each.path)
     ]
 
@@ -134,7 +147,8 @@ def _open_remote(uri: str) -> Any:
     try:
         if path.endswith(".parquet"):
             return pq.read_table(path, filesystem=system)
-        return system.open_input_file(path)
+        opened = io.BufferedReader(system.open_input_file(path))
+        return gzip.open(opened) if path.endswith(".gz") else opened
     except OSError as error:
         raise FileError(f"{uri} cannot be read: {error}") from None
 
@@ -158,7 +172,9 @@ def _is_empty(table: Any) -> bool:
     if hasattr(table, "num_rows"):
         return int(table.num_rows) == 0
     if not isinstance(table, str):
-        return bool(table.size() == 0)
+        is_empty = _has_header_at_most(table)
+        table.seek(0)
+        return is_empty
     if table.endswith(".parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -169,6 +185,10 @@ def _is_empty(table: Any) -> bool:
             return False  # the reader says what is wrong with it
     opener = gzip.open if table.endswith(".gz") else open
     with opener(table, "rb") as lines:
-        filled = (line for line in lines if line.strip())
-        next(filled, None)  # the header
-        return next(filled, None) is None
+        return _has_header_at_most(lines)
+
+
+def _has_header_at_most(lines: Iterable[bytes]) -> bool:
+    filled = (line for line in lines if line.strip())
+    next(filled, None)
+    return next(filled, None) is None

@@ -1,24 +1,31 @@
-"""Content: the bytes of a file or of standard input, and what is written in them."""
+"""Content: the bytes of a file or of standard input, what is written in them, and on which line."""
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import gzip
+import io
 import mmap
 import os
 import re
 import stat
 import sys
 import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
 
 from tiebreak.errors import FileError, InputError, OptionError
+from tiebreak.wording import Source
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 STANDARD_INPUT = "standard input"
+SMALL = 16 << 20  # bytes kept for messages when a file cannot be read a second time
+CHUNK = 1 << 20
 NEAR = 0.75  # of difflib: the name of a file that may have been meant; "asking" is not "missing"
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -148,6 +155,75 @@ def checked_format(asked: str) -> Format:
         if asked.lower() == known:
             return known
     raise OptionError.unknown("format", asked, FORMATS)
+
+
+@dataclass(frozen=True, slots=True)
+class LineFinder:
+    """Callable: row (from 0) to line (from 1) of a text file; it pickles, as sources must.
+
+    The file is read again for that, as only an error asks. `find` returns the line of a row in a
+    text, or raises InputError; `n_header` is how many lines stand before the first row.
+    """
+
+    find: Callable[[io.TextIOWrapper, int], int]
+    n_header: int
+    path: Path | None = None
+    data: bytes = b""
+
+    def __call__(self, row: int) -> int:
+        """Return the line on which a row starts."""
+        try:
+            with _open(self.path, self.data) as text:
+                return self.find(text, row)
+        except (OSError, EOFError, InputError):
+            return row + 1 + self.n_header  # the file has changed since: the best guess
+
+
+def source_of(
+    content: Content, find: Callable[[io.TextIOWrapper, int], int], n_header: int
+) -> Source:
+    """Name the source of rows; lines where they can still be found, else rows."""
+    if content.path is not None:
+        return Source(content.name, LineFinder(find, n_header, path=content.path))
+    if len(content.data) <= SMALL:
+        return Source(content.name, LineFinder(find, n_header, data=bytes(content.data)))
+    return Source(content.name)
+
+
+def not_text(content: Content) -> InputError:
+    """Describe the first byte that is not UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line = 1
+    for start in range(0, len(content.data), CHUNK):
+        chunk = bytes(content.data[start : start + CHUNK])
+        pending = len(decoder.getstate()[0])
+        try:
+            decoder.decode(chunk, final=start + CHUNK >= len(content.data))
+        except UnicodeDecodeError as error:
+            at = start - pending + error.start
+            line += chunk[: max(0, error.start - pending)].count(b"\n")
+            return InputError(
+                f"{content.name}, line {line}: byte 0x{content.data[at]:02x} at offset {at:,} is "
+                "not UTF-8.\nSave the file again as UTF-8, for instance: "
+                f"iconv -f WINDOWS-1252 -t UTF-8 {content.name}"
+            )
+        line += chunk.count(b"\n")
+    return InputError(f"{content.name} is not UTF-8 text. Save it again as UTF-8.")
+
+
+def open_text(content: Content) -> io.TextIOWrapper:
+    """Read content as text, one line at a time, line ends kept."""
+    return _open(content.path, b"" if content.path else bytes(content.data))
+
+
+def _open(path: Path | None, data: bytes) -> io.TextIOWrapper:
+    raw: Any = io.BytesIO(data) if path is None else path.open("rb")
+    packed = raw.read(2) == GZIP_MAGIC
+    raw.seek(0)
+    if packed and path is not None:
+        raw.close()
+        raw = gzip.open(path)  # noqa: SIM115 - the text wrapper closes it
+    return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
 
 
 def _read_path(path: Path) -> Content:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiebreak.errors import InputError
-from tiebreak.files import lines
-from tiebreak.files.content import BYTE_ORDER_MARK, Content, Format
+from tiebreak.files.content import (
+    BYTE_ORDER_MARK,
+    Content,
+    Format,
+    not_text,
+    open_text,
+    source_of,
+)
 from tiebreak.files.table import Table
 from tiebreak.ids import Column
 
@@ -44,10 +52,45 @@ def delimited_table(content: Content, form: Format) -> Table:
     return Table(
         names=tuple(header.names),
         load=load,
-        source=lines.source_of(content, delimiter),
+        source=source_of(content, partial(line_of_record, delimiter), n_header=1),
         has_header=True,
         stream=stream if len(content.data) >= LARGE else None,
     )
+
+
+def records(
+    text: Iterator[str], delimiter: str, *, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    r"""Yield the first line and the fields of each record; blank lines are no records.
+
+    >>> list(records(iter(["a,b\n", "\n", '"x\n', 'y",z\n']), ","))
+    [(1, ['a', 'b']), (3, ['x\ny', 'z'])]
+    """
+    reader = csv.reader(text, delimiter=delimiter, strict=strict)
+    line = 1
+    try:
+        for fields in reader:
+            if fields:
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise BrokenRecord(line, str(error)) from None
+
+
+class BrokenRecord(InputError):
+    """A record whose quotes do not close; it starts on `line`."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def line_of_record(delimiter: str, text: Iterator[str], row: int) -> int:
+    """Return the line on which a row starts; the header is no row."""
+    for number, (line, _) in enumerate(records(text, delimiter)):
+        if number == row + 1:
+            return line
+    raise InputError("There is no such row.")
 
 
 def _header(content: Content, start: int, delimiters: Sequence[str]) -> tuple[Header, str]:
@@ -69,7 +112,7 @@ def _header_by(content: Content, start: int, delimiter: str) -> Header:
     try:
         names = [field.encode("latin-1").decode() for field in fields]
     except UnicodeDecodeError:
-        raise lines.not_text(content) from None
+        raise not_text(content) from None
     return Header(names, start + consumed)
 
 
@@ -84,9 +127,9 @@ def _first_record(content: Content, head: str, delimiter: str) -> tuple[list[str
             yield line
 
     try:
-        for _, fields in lines.records(counted(), delimiter):
+        for _, fields in records(counted(), delimiter):
             return fields, consumed
-    except lines.BrokenRecord as broken:
+    except BrokenRecord as broken:
         raise InputError(f"{content.name}, line {broken.line}: {UNCLOSED}.") from None
     return [], consumed
 
@@ -178,7 +221,7 @@ class Form(NamedTuple):
 def _unreadable(content: Content, header: Header, delimiter: str, error: Exception) -> InputError:
     """Say what Arrow could not read, and on which line."""
     if "UTF8" in str(error):
-        return lines.not_text(content)
+        return not_text(content)
     _refuse_broken_records(content, delimiter, len(header.names))
     return InputError(f"{content.name} cannot be read as CSV: {error}.")
 
@@ -192,11 +235,11 @@ def _has_odd_quotes(data: memoryview) -> bool:
 def _refuse_broken_records(content: Content, delimiter: str, width: int | None) -> None:
     """Raise InputError for the first row of another width, or for a quote never closed."""
     try:
-        with lines.open_text(content) as text:
-            for line, fields in lines.records(text, delimiter, strict=True):
+        with open_text(content) as text:
+            for line, fields in records(text, delimiter, strict=True):
                 if width is not None and len(fields) != width:
                     raise InputError(_ragged(content.name, line, fields, width))
-    except lines.BrokenRecord as broken:
+    except BrokenRecord as broken:
         if "unexpected end" in str(broken):
             raise InputError(
                 f"{content.name}, line {broken.line}: {UNCLOSED}, so the rows after it would be "

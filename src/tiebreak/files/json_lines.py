@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tiebreak.files import lines
-from tiebreak.files.content import BYTE_ORDER_MARK, Content, is_json_list
+from tiebreak.errors import InputError
+from tiebreak.files.content import (
+    BYTE_ORDER_MARK,
+    CHUNK,
+    Content,
+    is_json_list,
+    not_text,
+    source_of,
+)
 from tiebreak.files.json_stream import json_records
 from tiebreak.files.table import Table
 from tiebreak.ids import Column
@@ -23,7 +32,9 @@ def json_table(content: Content) -> Table:
     return Table(
         names=names,
         load=lambda positions: [columns[names[i]] for i in positions],
-        source=Source(content.name) if is_json_list(content) else lines.source_of(content, None),
+        source=Source(content.name)
+        if is_json_list(content)
+        else source_of(content, line_of_object, 0),
     )
 
 
@@ -35,6 +46,50 @@ def table_of_records(records: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """
     keys = dict.fromkeys(key for record in records for key in record)
     return {key: [record.get(key) for record in records] for key in keys}
+
+
+def json_objects(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the offset and the value of each JSON object; anything else is an error."""
+    decode = json.JSONDecoder().raw_decode
+    at = _skip_blanks(text, 0)
+    while at < len(text):
+        try:
+            value, end = decode(text, at)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"{name}, line {error.lineno}: this is not JSON: {error.msg} "
+                f"(column {error.colno}). Write one object per line: "
+                '{"task": …, "worker": …, "label": …}'
+            ) from None
+        except (RecursionError, ValueError) as error:  # nested too deeply; endless digits
+            raise InputError(f"{name}, line {line_at(text, at)}: {error}.") from None
+        if not isinstance(value, dict):
+            raise InputError(
+                f"{name}, line {line_at(text, at)}: expected a JSON object, "
+                f"got {type(value).__name__}. Write one object per line, not one list of them."
+            )
+        yield at, value
+        at = _skip_blanks(text, end)
+
+
+def line_at(text: str, offset: int) -> int:
+    """Return the line (from 1) of an offset."""
+    return text.count("\n", 0, offset) + 1
+
+
+def line_of_object(text: io.TextIOWrapper, row: int) -> int:
+    """Return the line on which an object starts."""
+    whole = text.read()
+    for number, (at, _) in enumerate(json_objects(whole, "")):
+        if number == row:
+            return line_at(whole, at)
+    raise InputError("There is no such row.")
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n":
+        at += 1
+    return at
 
 
 def _read_alike(content: Content) -> dict[str, Column] | None:
@@ -63,7 +118,7 @@ def _schema_of_first(content: Content) -> pa.Schema | None:
     import pyarrow as pa
 
     known = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-    head = bytes(content.data[: lines.CHUNK]).removeprefix(BYTE_ORDER_MARK).lstrip()
+    head = bytes(content.data[:CHUNK]).removeprefix(BYTE_ORDER_MARK).lstrip()
     try:
         first = json.loads(head.partition(b"\n")[0])
     except (ValueError, RecursionError):
@@ -77,11 +132,11 @@ def _read_each(content: Content) -> dict[str, Column]:
     try:
         text = str(content.data, "utf-8-sig")
     except UnicodeDecodeError:
-        raise lines.not_text(content) from None
+        raise not_text(content) from None
     if text.lstrip().startswith("["):
         records = list(json_records(content.data, content.name))
     else:
-        records = [record for _, record in lines.json_objects(text, content.name)]
+        records = [record for _, record in json_objects(text, content.name)]
     columns = table_of_records(records)
     return {key: _one_type(values) for key, values in columns.items()}
 

@@ -276,9 +276,8 @@ class VariationalBayes(Estimator):
             return None
         require_fitted(start)
         end: WarmStart | None = getattr(start, "_warm_start", None)
-        if end is None or not end.is_for(inputs.responses):
-            return None
-        return end if silence.are_alike(start, self) else None
+        saw_these = end is not None and end.is_for(inputs.responses)
+        return end if saw_these and silence.are_alike(start, self) else None
 
     def _keep_chosen_model(self, same: WarmStart | None, start: Any) -> None:
         """Take over what an earlier fit of the very same responses chose or learnt of workers."""
@@ -351,13 +350,15 @@ class VariationalBayes(Estimator):
             backend(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
             copies=patterns.copies,
-            gold_weight=gold_weights.find(
+            elsewhere=there,
+        )
+        if inputs.gold_codes is not None:
+            weight = gold_weights.find(
                 *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
                 has_links=inputs.link_codes is not None,
                 n_given=None if there is None else there.n_given,
-            ),
-            elsewhere=there,
-        )
+            )
+            problem = problem._replace(gold_weight=weight)
         if self.worker_model_ == COMMUNITIES and self._communities is not None:
             problem = problem._replace(workers=self._communities)
         if self.saw_all is None:

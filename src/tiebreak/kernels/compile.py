@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
-from tiebreak.kernels.announce import tell_listeners
+from tiebreak.errors import tell_listeners
 
 F = TypeVar("F", bound=Callable[..., object])
 

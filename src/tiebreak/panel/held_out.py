@@ -19,7 +19,8 @@ def blind(model: Any) -> Any:
 
     A pool, which cannot do without gold, is stood in for by the VB whose terms it weighs.
     """
-    from tiebreak.inference import LogOpinionPool, VariationalBayes
+    from tiebreak.inference.log_opinion_pool import LogOpinionPool
+    from tiebreak.inference.variational_bayes import VariationalBayes
 
     if model.gold_ is None or not len(model.gold_):
         return model

@@ -17,7 +17,9 @@ from tiebreak import datasets
 from tiebreak.errors import FileError
 from tiebreak.gold import Gold, GoldCodes
 from tiebreak.ids import Ids
-from tiebreak.inference import DawidSkene, MajorityVote, VariationalBayes
+from tiebreak.inference.dawid_skene import DawidSkene
+from tiebreak.inference.majority_vote import MajorityVote
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.kernels.layout import Offsets as Indexes
 from tiebreak.links import Links

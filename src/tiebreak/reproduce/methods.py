@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tiebreak import evaluate, link_graph
-from tiebreak.inference import VariationalBayes
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.kernels.layout import Codes
 from tiebreak.links import Links, links_from_gold
 from tiebreak.options import MeanFieldOptions

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.errors import InputError, InputNote, OptionError, TiebreakError
-from tiebreak.inference import VariationalBayes
 from tiebreak.inference.kept import model_file
 from tiebreak.inference.kept.dropping import require_keep
 from tiebreak.inference.kept.publication import publish
 from tiebreak.inference.kept.streaming import Stream, Told
+from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.responses import Responses
 from tiebreak.stream.events import Ask, Event, KnownClass, Link, Response, read_event
 from tiebreak.stream.journal import Journal

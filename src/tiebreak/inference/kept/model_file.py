@@ -5,13 +5,13 @@ Version 1. `tests/kept/` has a folder that it wrote, which every later version m
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tiebreak import inference
 from tiebreak._version import __version__
 from tiebreak.errors import NotFittedError, OptionError, note
 from tiebreak.files import array_folder
@@ -26,7 +26,13 @@ from tiebreak.responses import Responses
 
 SUFFIX = ".tbm"
 MODEL = Kind("tiebreak model", 1, "Fit it again: tiebreak fuse RESPONSES --save MODEL.tbm")
-ESTIMATORS = ("VariationalBayes", "DawidSkene", "MajorityVote", "GibbsSampler", "LogOpinionPool")
+ESTIMATORS = {  # that a file may hold, and the module of each, loaded when one is met
+    "VariationalBayes": "variational_bayes",
+    "DawidSkene": "dawid_skene",
+    "MajorityVote": "majority_vote",
+    "GibbsSampler": "gibbs",
+    "LogOpinionPool": "log_opinion_pool",
+}
 INNER = (
     "_communities",
     "_crowd_model",
@@ -155,9 +161,11 @@ def _decode(content: FolderContent) -> Estimator:
     about = content.about
     decoder = Decoder(content.arrays, content.ids)
     options = {name: decoder.decode(value) for name, value in about["options"].items()}
-    if about["estimator"] not in ESTIMATORS:
-        raise ValueError(f"it holds a {about['estimator']}, which is none of ours")
-    model: Estimator = getattr(inference, about["estimator"])(**options)
+    name = about["estimator"]
+    if name not in ESTIMATORS:
+        raise ValueError(f"it holds a {name}, which is none of ours")
+    home = importlib.import_module(f"tiebreak.inference.{ESTIMATORS[name]}")
+    model: Estimator = getattr(home, name)(**options)
     crowd: Responses = decoder.decode(about["responses"])
     if not fits(crowd.start, crowd.code, crowd.n_tasks, crowd.n_workers, crowd.n_classes):
         raise ValueError("its responses do not fit its ids")
