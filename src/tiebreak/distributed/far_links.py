@@ -100,7 +100,7 @@ class FarTasks:
     @property
     def has_swept(self) -> bool:
         """Whether the ascent has made a sweep."""
-        return self.ways[0][1] is not None
+        return bool(self.ways) and self.ways[0][1] is not None
 
     def set_rows(self, q: Floats, of_units: Sequence[Floats]) -> None:
         """Set the rows of q to what units say of their tasks."""

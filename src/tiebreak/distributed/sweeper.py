@@ -90,17 +90,25 @@ class Units:
     def ask(self, what: str, arguments: dict[int, tuple[Any, ...]]) -> list[Any]:
         """Have units do something, from where the fit stands; return what each says.
 
-        Those that are behind are asked again, with the way to where the fit is.
+        Those that are behind are asked again, with the way to where the fit is. Where they cannot
+        but be behind, they are told it at once: when they are loaded, and when an ascent begins.
         """
         asks = {
             u: Ask(f"{self.fit}/{u}", what, given, self._at(u)) for u, given in arguments.items()
         }
-        found = self.executor.each(ask_unit, {u: (ask,) for u, ask in asks.items()})
-        late = [u for u, each in found.items() if isinstance(each, Behind)]
-        if late:
-            again = {u: asks[u]._replace(recipe=self.recipes[u], tables=self._way(u)) for u in late}
-            found |= self.executor.each(ask_unit, {u: (ask,) for u, ask in again.items()})
+        is_new = self.far is not None and not self.far.has_swept
+        behind = [u for u in asks if what == "load" or (is_new and u >= len(self.rows))]
+        found: dict[int, Any] = self.executor.each(ask_unit, self._with_ways(asks, behind))
+        behind = [u for u, each in found.items() if isinstance(each, Behind)]
+        if behind:
+            again = {u: asks[u] for u in behind}
+            found |= self.executor.each(ask_unit, self._with_ways(again, behind))
         return [found[u] for u in sorted(asks)]
+
+    def _with_ways(self, asks: dict[int, Ask], behind: list[int]) -> dict[int, tuple[Ask]]:
+        """Tell units that are behind how they are made, and the way to where the fit stands."""
+        ways = {u: asks[u]._replace(recipe=self.recipes[u], tables=self._way(u)) for u in behind}
+        return {u: (ask,) for u, ask in (asks | ways).items()}
 
     def ask_parts(self, what: str, *tables: Logs) -> list[Any]:
         """Have every unit of partitions do something, with tables in its rows."""
