@@ -198,9 +198,9 @@ def test_an_interrupted_process_leaves_no_half_file(tmp_path: Path) -> None:
     """The code is 130 and what was there before is still there."""
     (tmp_path / "labels.csv").write_text("old")
     code = (
-        "import sys, tiebreak.inference as i\n"
+        "import sys, tiebreak as tb\n"
         "def stop(*a, **k): raise KeyboardInterrupt\n"
-        "i.MajorityVote.fit = stop\n"
+        "tb.MajorityVote.fit = stop\n"
         "from tiebreak.__main__ import main\n"
         "sys.argv = ['tiebreak', 'fuse', 'r.csv', '--method', 'mv', '-o', 'labels.csv']\n"
         "main()"
