@@ -299,6 +299,7 @@ def _fingerprint(
     params.pop("n_threads", None)  # bits do not depend on it
     return {
         "tiebreak": __version__,
+        "layout of the checkpoint": 2,
         "responses": [look.seal for look in crowd.looks],
         "units": [len(unit) for unit in crowd.units],
         "estimator": type(model).__name__,
