@@ -16,6 +16,15 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{ending}"
 
 
+def byte_size(n_bytes: float) -> str:
+    """Say how many bytes something takes.
+
+    >>> byte_size(300 << 20), byte_size(3 << 29)
+    ('300 MiB', '1.5 GiB')
+    """
+    return f"{n_bytes / 2**30:,.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:,.0f} MiB"
+
+
 def first_few(words: Sequence[str], most: int) -> str:
     """Join the first few words, with an ellipsis where there are more.
 

@@ -394,7 +394,7 @@ def test_a_fit_beyond_the_memory_of_the_machine_is_refused_unless_forced(
     from tiebreak.inference import inputs
 
     write("r.csv", ROWS)
-    monkeypatch.setattr(inputs, "_memory_bytes", lambda: 100)
+    monkeypatch.setattr(inputs, "memory_bytes", lambda: 100)
     done = run("fuse", "r.csv")
     assert done.exit_code == 2
     assert "GiB for confusion matrices" in told(done)

@@ -19,7 +19,6 @@ import numpy as np
 import tiebreak as tb
 from tiebreak.distributed import DistributedFit
 from tiebreak.distributed.dask_executor import DaskExecutor
-from tiebreak.distributed.partitions import tasks_of
 from tiebreak.distributed.units import Ask
 
 DRIVER = Path(__file__).parent / "driver.py"
@@ -29,7 +28,7 @@ def cut(responses: tb.Responses, edges: list[int], folder: Path, suffix: str = "
     """Write tasks between each two edges as one shard; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for i, (low, high) in enumerate(pairwise(edges)):
-        part = tasks_of(responses, np.arange(low, high))
+        part = responses.on_tasks(np.arange(low, high))
         tb.write_responses(folder / f"shard-{i:02d}{suffix}", part)
     return folder
 

@@ -209,7 +209,7 @@ def test_tables_that_the_driver_cannot_hold_are_refused_with_the_arithmetic(
 ) -> None:
     from tiebreak.distributed import fitting
 
-    monkeypatch.setattr(fitting, "_memory_bytes", lambda: 300 << 20)
+    monkeypatch.setattr(fitting, "memory_bytes", lambda: 300 << 20)
     words = r"20 workers and 2 classes make .*the driver holds 6; .*this machine has 300 MiB"
     with pytest.raises(ResponseError, match=words):
         tb.distributed.fit(shards, tmp_path / "out")

@@ -125,7 +125,7 @@ def test_few_linked_tasks_stay_with_the_driver(
 def test_tasks_that_the_driver_cannot_hold_are_refused_before_the_work(
     shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "_memory_bytes", lambda: fitting.DRIVER_BYTES + (1 << 16))
+    monkeypatch.setattr(fitting, "memory_bytes", lambda: fitting.DRIVER_BYTES + (1 << 16))
     monkeypatch.setattr(Part, "__init__", None)  # nothing is loaded
     words = r"tasks that links and gold name take .*Together .*name fewer tasks"
     with pytest.raises(ResponseError, match=words):

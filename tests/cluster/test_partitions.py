@@ -16,9 +16,9 @@ import tiebreak as tb
 from tiebreak.distributed import Serial, partitions, spread
 from tiebreak.distributed.partitions import cut_units
 from tiebreak.distributed.sources import find_shards
-from tiebreak.distributed.spread import hash_ids
 from tiebreak.errors import FileError, InputError, InputNote
 from tiebreak.ids import Ids
+from tiebreak.ids.hashing import hash_ids
 
 pytestmark = [  # told in tests of other things; tests of these notes ask for them by name
     pytest.mark.filterwarnings("ignore:The classes of .* differ:tiebreak.errors.InputNote"),

@@ -11,7 +11,6 @@ import numpy as np
 
 from tiebreak.distributed.partitions import Crowd
 from tiebreak.distributed.sweeper import Units
-from tiebreak.distributed.units import kernels_for
 from tiebreak.errors import OptionError
 from tiebreak.inference import publishing, stages, vb
 from tiebreak.inference.dawid_skene import DawidSkene
@@ -24,9 +23,9 @@ from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.worker_models import N_SUBTYPES
 from tiebreak.kernels.arrays import default_threads, softmax
+from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
-from tiebreak.labels import Labels
 from tiebreak.options import MeanFieldOptions
 
 WORKER_MODELS = ("confusion", "coin", "kinds", "communities", "subtypes", "kinds+subtypes")
@@ -74,11 +73,7 @@ def n_states(model: Estimator, crowd: Crowd) -> int:
 
 
 def start_tables(start: Any, crowd: Crowd, model: Estimator) -> Logs:
-    """Return the tables by which tasks start where a model would label them.
-
-    Workers whom it has not seen count as its prior says, classes that it does not know as the
-    least likely of those it knows.
-    """
+    """Return the tables by which tasks start where a model would label them."""
     require_fitted(start)
     knowledge = knowledge_of(start)
     is_split = n_states(model, crowd) > len(crowd.classes)
@@ -87,26 +82,16 @@ def start_tables(start: Any, crowd: Crowd, model: Estimator) -> Logs:
             "Over partitions a fit starts from a model of workers with one state a class: "
             "VariationalBayes or DawidSkene, without subtypes."
         )
-    former = len(start.classes_)
-    table = knowledge.workers.table.reshape(-1, former, former)
-    log_prior = knowledge.states.expected_log(knowledge.alpha)
-    worker = start.workers_.codes(crowd.workers)
-    label = start.classes_.codes(crowd.classes)
-    seen = np.flatnonzero(label >= 0)
-    prior = np.full(len(crowd.classes), log_prior.min())
-    prior[seen] = log_prior[label[seen]]
-    mine = np.full((len(worker), len(label), len(label)), table.min())
-    mine[np.ix_(np.arange(len(worker)), seen, seen)] = table[worker][:, label[seen]][
-        :, :, label[seen]
-    ]
-    return prior, mine.reshape(-1, len(label))
+    return knowledge.tables_for(
+        start.workers_.codes(crowd.workers), start.classes_.codes(crowd.classes)
+    )
 
 
 def fit(model: Any, inputs: Inputs, units: Units, start: Logs | None) -> Logs | None:
     """Fit an estimator; return the tables of its last beliefs, None: labels are those of q."""
     crowd = inputs.responses
     n_linked = 0 if inputs.link_codes is None else 2 * inputs.link_codes.n_links
-    kernels = kernels_for(model.backend, crowd.n_responses, n_linked)
+    kernels = choose_backend(model.backend, crowd.n_responses, n_linked, may_be_device=False)
     tasks = stages.lay_out(crowd)
     q = None if start is None else softmax(kernels.score_tasks(tasks, *start))
     fitted: Fitted | None = None
@@ -138,19 +123,3 @@ def _note_doubts(fitted: Fitted, units: Units, carried: Carried, dependence: flo
     crowd = units.crowd
     publishing.note_collapse(crowd.n_tasks, crowd.classes, votes.round().astype(np.int64), mean_q)
     publishing.note_gold(fitted, dependence)
-
-
-def without_tasks(model: Estimator, crowd: Crowd) -> Estimator:
-    """Return the model with all workers and no task: what it learnt is in its counts."""
-    empty = crowd.empty()
-    none = np.zeros((0, len(crowd.classes)))
-    model.responses_ = empty
-    model.tasks_ = empty.tasks
-    model.probabilities_ = none
-    model.labels_ = Labels.from_probabilities(empty.tasks, empty.classes, none)
-    if isinstance(model, VariationalBayes):
-        none = np.zeros((0, n_states(model, crowd)))
-        model._warm_start = model._warm_start._replace(
-            responses=empty, tasks=stages.lay_out(empty), q=none, plain_logs=None
-        )
-    return model

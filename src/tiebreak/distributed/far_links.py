@@ -160,7 +160,7 @@ class LinksElsewhere:
         for recipe in far.recipes:
             at = np.flatnonzero(np.isin(links.left, recipe.tasks))
             own = links.keep(at).among(recipe.tasks)
-            known = None if gold is None else _among(gold, recipe.tasks)
+            known = None if gold is None else gold.among(recipe.tasks)
             self.sets.append(LinkSet(far.n_sets, own, known, options))
             self.soft_at.append(soft_number[at[~hard[at]]])
         self._scores: Floats | None = None
@@ -258,13 +258,6 @@ def _open_members(merged: Merged, unit: Codes | None) -> tuple[Codes, Floats]:
     place = place[np.argsort(merged.node[place], kind="stable")]
     task, node, flip = merged.task[place], merged.node[place], merged.flip[place]
     return task, share_of_prior(task, node, flip, unit)  # type: ignore[arg-type]
-
-
-def _among(gold: GoldCodes, tasks: Codes) -> GoldCodes:
-    """Return gold of some tasks, by their places."""
-    is_here = np.isin(gold.task, tasks)
-    place = np.searchsorted(tasks, gold.task[is_here]).astype(np.int32)
-    return GoldCodes(place, gold.label[is_here])
 
 
 def cut_far_tasks(

@@ -28,13 +28,15 @@ from tiebreak.distributed.units import LabelWish, NamedLabels, PartRecipe, Recip
 from tiebreak.errors import ResponseError
 from tiebreak.gold import Gold
 from tiebreak.inference.estimator import Estimator
-from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.inputs import Inputs, memory_bytes, read_and_check_inputs
+from tiebreak.inference.kept.dropping import drop_tasks
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.responses import Responses
+from tiebreak.wording import byte_size
 
 TABLES_HELD = 6  # by the driver: beliefs of three sweeps, logs, sums, and one on the way
 DRIVER_BYTES = 300 << 20  # beside tables
@@ -172,7 +174,7 @@ def fit(
     finally:
         # An engine that knows all processes tells all.
         getattr(engine, "everywhere", operator.call)(forget_units, there.fit)
-    model = estimators.without_tasks(model, crowd)
+    drop_tasks(model, crowd.empty(), estimators.n_states(model, crowd))
     model._warn_unsettled(getattr(model, "tol", 0.0))
     output.finish(folder, _summary(model, crowd))
     return DistributedFit(model, LabelFiles(folder), there, n_written)
@@ -210,16 +212,16 @@ def _require_memory(crowd: Crowd, n_states: int, n_named: int, n_swept: int) -> 
     of_named = n_named * (NAMED_BYTES + NAMED_BYTES_A_STATE * n_states)
     of_named += NAMED_BYTES_A_RESPONSE * n_swept
     needed = DRIVER_BYTES + TABLES_HELD * table + of_named
-    limit = _memory_bytes()
+    limit = memory_bytes()
     if needed <= limit:
         return
     raise ResponseError(
-        f"{n_workers:,} workers and {n_classes:,} classes make a table of {_size(table)} "
+        f"{n_workers:,} workers and {n_classes:,} classes make a table of {byte_size(table)} "
         f"(workers · classes · states · 8 bytes), of which the driver holds {TABLES_HELD}; "
-        f"{n_named:,} tasks that links and gold name take {_size(of_named)}; all else "
-        f"{_size(DRIVER_BYTES)}. Together that is {_size(needed)}, and this machine has "
-        f"{_size(limit)}. Start the driver on a larger machine, fit fewer workers or classes at a "
-        "time, or name fewer tasks."
+        f"{n_named:,} tasks that links and gold name take {byte_size(of_named)}; all else "
+        f"{byte_size(DRIVER_BYTES)}. Together that is {byte_size(needed)}, and this machine has "
+        f"{byte_size(limit)}. Start the driver on a larger machine, fit fewer workers or classes "
+        "at a time, or name fewer tasks."
     )
 
 
@@ -334,11 +336,3 @@ def _summary(model: Estimator, crowd: Crowd) -> dict[str, Any]:
         "sweeps": model.n_iter_,
         "converged": model.converged_,
     }
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _size(n_bytes: float) -> str:
-    return f"{n_bytes / 2**30:,.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:,.0f} MiB"

@@ -10,6 +10,7 @@ that died is brought back bit by bit.
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.distributed.executor import own_threads
 from tiebreak.distributed.tables import opened
-from tiebreak.distributed.units import kernels_for
 from tiebreak.files.atomic_write import open_target
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.exact_links import ascents
@@ -25,6 +25,7 @@ from tiebreak.inference.exact_links.fit import decode
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.exact_links.plan import LinkReport, merge
 from tiebreak.kernels import layout
+from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, Codes, Floats, Mask, Roles, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.link_graph import LinkCodes
@@ -98,17 +99,15 @@ class LinkUnit:
         self.recipe = recipe
         folder = Path(recipe.folder)
         file = folder / "weight.npy"
-        whole = layout.ByTask(
-            np.load(folder / "start.npy", mmap_mode="r"),
-            np.load(folder / "code.npy", mmap_mode="r"),
-            np.empty(0, np.int8),
-            np.empty(0, np.int64),
-            recipe.n_codes,
+        whole = SimpleNamespace(
+            start=np.load(folder / "start.npy", mmap_mode="r"),
+            code=np.load(folder / "code.npy", mmap_mode="r"),
             weight=np.load(file, mmap_mode="r") if file.exists() else None,
         )
         self.start, self.code = layout.responses_on(whole, recipe.tasks)
         self.weight = layout.weights_on(whole, recipe.tasks)
-        self.backend = kernels_for(recipe.backend, len(self.code), 2 * recipe.n_links)
+        n_linked = 2 * recipe.n_links
+        self.backend = choose_backend(recipe.backend, len(self.code), n_linked, may_be_device=False)
         self.n_threads = recipe.n_threads or own_threads()
         self.exact: ExactLinks | None = None
         self.links: LinkSet | None = None

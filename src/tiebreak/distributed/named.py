@@ -13,7 +13,7 @@ import numpy as np
 
 from tiebreak import ids
 from tiebreak.distributed.executor import Executor, each_of
-from tiebreak.distributed.partitions import Crowd, in_classes, tasks_of
+from tiebreak.distributed.partitions import Crowd
 from tiebreak.files.atomic_write import open_target
 from tiebreak.files.packed import read_packed
 from tiebreak.gold import Gold
@@ -52,7 +52,7 @@ def gather_named(
     start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
     np.save(folder / "start.npy", start)
     code, weight = _together(pieces, int(start[-1]), folder)
-    tasks = _joined([each.names for each in found])
+    tasks = ids.concatenate([each.names for each in found])
     ordered = crowd.looks[0].is_class_ordered
     return [each.task for each in found], Responses(
         start, code, tasks, crowd.workers, crowd.classes, is_class_ordered=ordered, weight=weight
@@ -68,7 +68,7 @@ def write_named(path: str, names: Ids, rows: Codes, classes: Ids, out: str) -> _
     whole = read_packed(path, is_checked=True)
     found = codes_of(whole.tasks, names)
     task = np.unique(found[found >= 0]).astype(np.int32)
-    crowd = in_classes(tasks_of(whole, task), classes)
+    crowd = whole.on_tasks(task).in_classes(classes)
     code = rows[crowd.worker_of_each()] * np.int32(len(classes)) + crowd.label_of_each()
     order = np.lexsort((code, crowd.task_of_each()))
     columns: dict[str, Any] = {"code": code[order].astype(np.int32)}
@@ -120,12 +120,3 @@ def _column(folder: Path, name: str, n: int, dtype: Any) -> Any:
     if not n:
         return np.empty(0, dtype)
     return np.asarray(np.lib.format.open_memmap(folder / f"{name}.npy", "w+", dtype, (n,)))
-
-
-def _joined(columns: list[Any]) -> Ids:
-    import pyarrow as pa
-
-    if all(ids.is_arrow(column) for column in columns):
-        widest = next((c for c in columns if len(c)), columns[0])
-        return Ids(pa.concat_arrays([column.cast(widest.type) for column in columns]))
-    return Ids([name for column in columns for name in ids.as_list(column)])

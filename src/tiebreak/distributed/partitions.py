@@ -18,7 +18,6 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tiebreak import ids
 from tiebreak.distributed.executor import Executor, each_of
@@ -116,7 +115,7 @@ def look(index: int, shard: Shard, options: ReadOptions, folder: str) -> Look | 
                 crowd.workers,
                 crowd.classes,
                 crowd.is_class_ordered,
-                _span(crowd.tasks),
+                ids.span(crowd.tasks),
                 zlib.crc32((Path(path) / ABOUT).read_bytes()),
                 tuple(str(each.message) for each in caught if issubclass(each.category, InputNote)),
             )
@@ -154,19 +153,6 @@ def _load_kernels() -> Thread:
     thread = Thread(target=load)
     thread.start()
     return thread
-
-
-def _span(tasks: Ids) -> tuple[Any, Any] | None:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not ids.is_arrow(tasks.values):
-        return None
-    try:
-        found = pc.min_max(tasks.values)
-    except pa.ArrowNotImplementedError:
-        return None
-    return found["min"].as_py(), found["max"].as_py()
 
 
 def join(looks: list[Look | None], more_classes: Ids | None, n_units: int | None) -> Crowd:
@@ -209,25 +195,6 @@ def cut_units(sizes: list[int], n_units: int | None = None) -> list[range]:
         highest = len(sizes) - (wanted - unit)  # every unit gets a partition
         cuts.append(min(max(at + 1, lowest), highest))
     return [range(low, high) for low, high in zip(cuts, [*cuts[1:], len(sizes)], strict=True)]
-
-
-def in_classes(read: Responses, classes: Ids) -> Responses:
-    """Return a partition's responses in the classes of all; as they are where these are equal."""
-    if read.classes == classes:
-        return read
-    return read._with_codes(classes, classes.codes(read.classes))
-
-
-def tasks_of(crowd: Responses, task: npt.NDArray[Any]) -> Responses:
-    """Return the responses on some tasks."""
-    length = crowd.start[task + 1] - crowd.start[task]
-    end = np.cumsum(length)
-    at = np.repeat(crowd.start[task] - (end - length), length) + np.arange(int(length.sum()))
-    start = np.concatenate([[0], end]).astype(np.int64)
-    weight = None if crowd.weight is None else np.asarray(crowd.weight[at])
-    tasks = Ids(crowd.tasks.take(task))
-    code = np.asarray(crowd.code[at])
-    return Responses(start, code, tasks, crowd.workers, crowd.classes, weight=weight)
 
 
 def _join_classes(looks: list[Look], more: Ids | None) -> Ids:

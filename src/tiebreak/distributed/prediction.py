@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from tiebreak.distributed.sources import ReadOptions, Shard, find_shards
 from tiebreak.errors import NotFittedError
 from tiebreak.files.packed import read_packed
 from tiebreak.inference.estimator import Estimator
-from tiebreak.inference.kept.prediction import knowledge_of
+from tiebreak.inference.kept.prediction import ready_to_send
 
 
 def predict(
@@ -42,7 +41,7 @@ def predict(
     work = output.prepare(folder, resume=False, force=True)
     shards = find_shards(source)
     options = ReadOptions(columns, repeats)
-    how = (options, str(work / "parts"), _without_responses(known), str(folder), probabilities)
+    how = (options, str(work / "parts"), ready_to_send(known), str(folder), probabilities)
     given = ((*each, *how) for each in enumerate(shards))
     done = each_of(executor or executor_of(client), predict_shard, given)
     output.finish(folder, {"tasks": sum(done), "partitions": len(shards)})
@@ -66,13 +65,3 @@ def predict_shard(
     file = Path(folder) / f"labels-{index:05d}.parquet"
     files.write_labels(file, labels, probabilities=probabilities)
     return len(labels)
-
-
-def _without_responses(model: Estimator) -> Estimator:
-    """Return the model as prediction needs it: a copy for each partition shall be small."""
-    small = copy.copy(model)
-    knowledge_of(small)  # made once, and sent along
-    for name in ("_warm_start", "responses_", "probabilities_", "tasks_"):
-        vars(small).pop(name, None)
-    small.labels_ = small.labels_ if len(small.labels_) == 0 else None  # type: ignore[assignment]
-    return small

@@ -24,9 +24,9 @@ from tiebreak.distributed.far_links import FarTasks
 from tiebreak.distributed.link_units import LinkSwept
 from tiebreak.distributed.partitions import Crowd
 from tiebreak.distributed.tables import LARGE_TABLE, Stored, TableFile, add_rows, add_swept, rows_of
-from tiebreak.distributed.units import VOTES, Ask, Behind, Recipe, ask_unit, kernels_for
+from tiebreak.distributed.units import VOTES, Ask, Behind, Recipe, ask_unit
 from tiebreak.inference.worker_models import AnswerCounts, one_class
-from tiebreak.kernels.contract import Backend
+from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs, Sweeper
 
@@ -145,7 +145,8 @@ class Units:
 
     def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
         """Return a backend whose sweepers have units beside them."""
-        made: Any = ClusterBackend(kernels_for(name, n_responses, n_linked), self)
+        inner = choose_backend(name, n_responses, n_linked, may_be_device=False)
+        made: Any = ClusterBackend(inner, self)
         return made  # type: ignore[no-any-return]
 
     def sweep(self, tables: Logs) -> Swept:

@@ -16,7 +16,6 @@ import numpy as np
 
 from tiebreak import files
 from tiebreak.distributed.executor import own_threads
-from tiebreak.distributed.partitions import in_classes
 from tiebreak.distributed.sources import naming
 from tiebreak.distributed.tables import (
     LARGE_TABLE,
@@ -34,7 +33,7 @@ from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.overturned import Overturned
 from tiebreak.inference.worker_models import one_class
 from tiebreak.kernels import arrays, layout, reference
-from tiebreak.kernels.contract import COMPILED_LINKED, COMPILED_ROWS, Backend, choose_backend
+from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.labels import Labels
@@ -115,7 +114,7 @@ class Part:
 
     def __init__(self, recipe: PartRecipe, unit: Recipe) -> None:
         self.recipe = recipe
-        self.crowd = in_classes(read_packed(recipe.path, is_checked=True), unit.classes)
+        self.crowd = read_packed(recipe.path, is_checked=True).in_classes(unit.classes)
         crowd = self.crowd
         role = np.full(crowd.n_tasks, FREE, dtype=np.int8)
         role[recipe.named] = POOLED
@@ -123,7 +122,7 @@ class Part:
         self.tasks = layout.lay_out(
             crowd.start, crowd.code, role, n_codes, unit.n_states, crowd.weight
         )
-        self.backend = kernels_for(unit.backend, crowd.n_responses)
+        self.backend = choose_backend(unit.backend, crowd.n_responses, may_be_device=False)
         self.large = arrays.LARGE if self.backend is reference else 0
         self.n_threads = unit.n_threads or own_threads()
         self.q = self._votes(unit)
@@ -334,10 +333,3 @@ def _mapped(file: Path, values: Floats) -> Floats:
     mapped = np.memmap(file, dtype=np.float64, mode="w+", shape=values.shape)
     mapped[:] = values
     return np.asarray(mapped)
-
-
-def kernels_for(backend: str, n_responses: int, n_linked: int = 0) -> Backend:
-    """Return kernels of the processor, by the input alone: all shall give the same bits."""
-    is_large = n_responses >= COMPILED_ROWS or n_linked >= COMPILED_LINKED
-    name = ("numba" if is_large else "numpy") if backend == "auto" else backend
-    return choose_backend(name, n_responses, n_linked)

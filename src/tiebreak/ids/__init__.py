@@ -12,12 +12,14 @@ from tiebreak.ids.table import (
     Ids,
     as_list,
     composed,
+    concatenate,
     fold,
     is_arrow,
     is_missing,
     is_text,
     merge,
     sort,
+    span,
     variants,
 )
 from tiebreak.kernels.layout import Codes
@@ -32,6 +34,7 @@ __all__ = [
     "as_list",
     "coder_for",
     "composed",
+    "concatenate",
     "encode",
     "fold",
     "is_arrow",
@@ -39,5 +42,6 @@ __all__ = [
     "is_text",
     "merge",
     "sort",
+    "span",
     "variants",
 ]

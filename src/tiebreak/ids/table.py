@@ -140,6 +140,34 @@ def merge(first: Ids, others: Ids) -> Ids:
         ) from None
 
 
+def concatenate(columns: Sequence[Column]) -> Ids:
+    """Put columns of distinct ids one after the other; all of one type where all are typed.
+
+    >>> concatenate([["a"], ["b", "c"]])
+    Ids(['a', 'b', 'c'], n=3)
+    """
+    if not all(is_arrow(column) for column in columns):
+        return Ids([name for column in columns for name in as_list(column)])
+    import pyarrow as pa
+
+    like = next((column for column in columns if len(column)), columns[0])
+    return Ids(pa.concat_arrays([column.cast(like.type) for column in columns]))
+
+
+def span(names: Ids) -> tuple[Any, Any] | None:
+    """Return the first and the last id in their order; None where no typed column has one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not is_arrow(names.values):
+        return None
+    try:
+        found = pc.min_max(names.values)
+    except pa.ArrowNotImplementedError:
+        return None
+    return found["min"].as_py(), found["max"].as_py()
+
+
 def fold(name: Hashable) -> Hashable:
     """Return what a name is compared by; what is not text stays.
 

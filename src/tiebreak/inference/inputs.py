@@ -125,7 +125,7 @@ def require_memory(responses: Responses) -> None:
     """Refuse more classes than memory can hold confusions for."""
     n_classes = responses.n_classes
     needed = 8 * n_classes * (4 * responses.n_workers * n_classes + 3 * responses.n_tasks)
-    limit = _memory_bytes()
+    limit = memory_bytes()
     if needed > limit and _HAS_MEMORY_CHECK.get():
         raise ResponseError(
             f"{n_classes:,} classes and {responses.n_workers:,} workers need about "
@@ -139,7 +139,8 @@ def require_memory(responses: Responses) -> None:
         )
 
 
-def _memory_bytes() -> int:
+def memory_bytes() -> int:
+    """Return how much memory this machine has."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):  # pragma: no cover - not on this system

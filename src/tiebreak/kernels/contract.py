@@ -214,11 +214,17 @@ def sweeps_nodes(backend: Backend) -> TypeGuard[NodeBackend]:
     return hasattr(backend, "open_nodes")
 
 
-def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
-    """Return the kernels of a name; "auto" compiles only what is large enough to repay it."""
+def choose_backend(
+    name: str, n_responses: int, n_linked: int = 0, *, may_be_device: bool = True
+) -> Backend:
+    """Return the kernels of a name; "auto" compiles only what is large enough to repay it.
+
+    Where it may not be a device, "auto" goes by the input alone: every machine gives the same bits.
+    """
     if name not in BACKENDS:
         raise OptionError.unknown("backend", name, BACKENDS)
-    if name == "cuda" or (name == "auto" and n_responses >= CUDA_ROWS and _has_device()):
+    is_for_device = name == "auto" and may_be_device and n_responses >= CUDA_ROWS
+    if name == "cuda" or (is_for_device and _has_device()):
         from tiebreak.kernels import cuda
 
         cuda.device.cupy()

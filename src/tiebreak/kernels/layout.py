@@ -13,7 +13,7 @@ Three tasks, two workers, K = 2; worker 0 says 1, 0, 1 and worker 1 says 1 on th
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,22 @@ class ByCode(NamedTuple):
     task: Codes  # (n_responses,)
     edges: Offsets  # (n_shards + 1,)
     weight: Floats | None = None  # (n_responses,) in the same order; None: one each
+
+
+class SortedByTask(Protocol):
+    """Responses that lie by task: of kernels, of a crowd, or mapped from files."""
+
+    @property
+    def start(self) -> Offsets:
+        """(n_tasks + 1,) where the responses of each task begin."""
+
+    @property
+    def code(self) -> Codes:
+        """(n_responses,) worker · K + label."""
+
+    @property
+    def weight(self) -> Floats | None:
+        """(n_responses,) how often each counts; None: once."""
 
 
 class ByTask(NamedTuple):
@@ -190,24 +206,26 @@ def slice_of(tasks: ByTask, low: int, high: int, n_classes: int) -> ByTask:
     )
 
 
-def responses_on(tasks: ByTask, at: Codes) -> tuple[Offsets, Codes]:
+def responses_on(tasks: SortedByTask, at: Codes) -> tuple[Offsets, Codes]:
     """Return the responses on some tasks, and where those on each begin, in the order of `at`."""
     start = _starts_on(tasks, at)
     return start, _gather(tasks.code, tasks, at, start)
 
 
-def weights_on(tasks: ByTask, at: Codes) -> Floats | None:
+def weights_on(tasks: SortedByTask, at: Codes) -> Floats | None:
     """Return the weights of `responses_on` the same tasks; None where each response has one."""
     if tasks.weight is None:
         return None
     return _gather(tasks.weight, tasks, at, _starts_on(tasks, at))
 
 
-def _starts_on(tasks: ByTask, at: Codes) -> Offsets:
+def _starts_on(tasks: SortedByTask, at: Codes) -> Offsets:
     return np.concatenate([[0], np.cumsum(tasks.start[at + 1] - tasks.start[at])])
 
 
-def _gather(column: npt.NDArray[Any], tasks: ByTask, at: Codes, start: Offsets) -> npt.NDArray[Any]:
+def _gather(
+    column: npt.NDArray[Any], tasks: SortedByTask, at: Codes, start: Offsets
+) -> npt.NDArray[Any]:
     """Return what a column holds of the responses on some tasks; `start` is where they go."""
     out = np.empty(start[-1], dtype=column.dtype)
     for low in range(0, len(at), TASKS_AT_ONCE):  # places take more memory than responses

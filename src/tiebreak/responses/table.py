@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tiebreak import ids
 from tiebreak.errors import ResponseError
 from tiebreak.ids import Column, Ids, is_arrow
+from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import count_codes
 from tiebreak.kernels.ingest.reference import Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
@@ -213,6 +214,25 @@ class Responses:
             f"Responses({self.n_responses:,} responses, {self.n_tasks:,} tasks, "
             f"{self.n_workers:,} workers, {self.n_classes:,} classes)"
         )
+
+    def on_tasks(self, tasks: npt.NDArray[Any]) -> Responses:
+        """Return the responses on some tasks alone, in the order of these.
+
+        >>> crowd = Responses.from_rows([("a", "ann", "x"), ("b", "ann", "y"), ("b", "bob", "x")])
+        >>> crowd.on_tasks(np.array([1]))
+        Responses(2 responses, 1 tasks, 2 workers, 2 classes)
+        """
+        start, code = layout.responses_on(self, tasks)
+        weight = layout.weights_on(self, tasks)
+        names = Ids(self.tasks.take(tasks))
+        kept = replace(self, start=start, code=code, tasks=names, weight=weight)
+        return replace(kept, n_empty=0, n_repeats=0, runs=None)  # these are said of all tasks
+
+    def in_classes(self, classes: Ids) -> Responses:
+        """Return the responses in the codes of classes that have all of theirs, in some order."""
+        if self.classes == classes:
+            return self
+        return self._with_codes(classes, classes.codes(self.classes))
 
     def with_tasks(self, others: Ids) -> Responses:
         """Add tasks that nobody answered."""

@@ -20,9 +20,11 @@ from tiebreak.inference.stages import lay_out
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats
+from tiebreak.labels import Labels
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
+    from tiebreak.responses import Responses
 
 Fitted = TypeVar("Fitted", bound="Estimator")
 KEEPS = ("responses", "counts")
@@ -40,6 +42,21 @@ def require_keep(keep: str) -> None:
     """Refuse a word that says nothing of what to keep."""
     if keep not in KEEPS:
         raise OptionError.unknown("keep", keep, KEEPS)
+
+
+def drop_tasks(model: Estimator, empty: Responses, n_states: int) -> None:
+    """Let a model of counts keep no task: `empty` has its workers and classes alone."""
+    none = np.zeros((0, empty.n_classes))
+    model.responses_ = empty
+    model.tasks_ = empty.tasks
+    model.probabilities_ = none
+    model.labels_ = Labels.from_probabilities(empty.tasks, empty.classes, none)
+    warm = getattr(model, "_warm_start", None)
+    if warm is not None:
+        q = np.zeros((0, n_states))
+        vars(model)["_warm_start"] = warm._replace(
+            responses=empty, tasks=lay_out(empty), q=q, plain_logs=None
+        )
 
 
 def drop_responses(model: Fitted) -> Fitted:

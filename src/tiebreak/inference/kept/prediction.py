@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import default_threads, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask
+from tiebreak.kernels.sweeper import Logs
 from tiebreak.labels import Labels
 from tiebreak.responses import Responses
 from tiebreak.wording import counted, first_few
@@ -55,6 +57,23 @@ class Knowledge(NamedTuple):
             return problem
         heard = add_silence(tasks, self.saw, self.workers.n_classes, self.workers.n_states)
         return problem._replace(tasks=heard, given=tasks)
+
+    def tables_for(self, worker: Codes, label: Codes) -> Logs:
+        """Return the logs of class prior and table for other workers and classes, by their codes.
+
+        Workers of code −1, whom the model has not seen, count as its prior says; such classes as
+        the least likely of those it knows. States are classes.
+        """
+        n_known = self.workers.n_states
+        table = self.workers.table.reshape(-1, n_known, n_known)
+        log_prior = self.states.expected_log(self.alpha)
+        seen = np.flatnonzero(label != MISSING)
+        prior = np.full(len(label), log_prior.min())
+        prior[seen] = log_prior[label[seen]]
+        mine = np.full((len(worker), len(label), len(label)), table.min())
+        known = table[worker][:, label[seen]][:, :, label[seen]]
+        mine[np.ix_(np.arange(len(worker)), seen, seen)] = known
+        return prior, mine.reshape(-1, len(label))
 
     @property
     def beliefs(self) -> Beliefs:
@@ -129,6 +148,16 @@ def _pooled(model: Any, tasks: ByTask, knowledge: Knowledge) -> Floats:
     backend = choose_backend(model.backend, len(tasks.code))
     of_all = opinion._replace(extra=np.append(opinion.extra, 0.0))
     return softmax(terms.scores(of_all, backend) + opinion.offset)
+
+
+def ready_to_send(model: Estimator) -> Estimator:
+    """Return the model as prediction needs it, small: other processes get a copy each."""
+    small = copy.copy(model)
+    knowledge_of(small)  # made once, and sent along
+    for name in ("_warm_start", "responses_", "probabilities_", "tasks_"):
+        vars(small).pop(name, None)
+    small.labels_ = small.labels_ if len(small.labels_) == 0 else None  # type: ignore[assignment]
+    return small
 
 
 def knowledge_of(model: Estimator) -> Knowledge | None:
