@@ -92,11 +92,11 @@ class Killer(DaskExecutor):
         self._is_armed = self.number in at and not self.killed
         return super().each(task, arguments)
 
-    def _collect(self, *given: Any) -> None:
+    def _collect(self, *given: Any) -> dict[int, str]:
         if self._is_armed:
             self._is_armed = False
             self._kill()
-        super()._collect(*given)
+        return super()._collect(*given)
 
     def _kill(self) -> None:
         pids = self.client.run(os.getpid)

@@ -48,21 +48,24 @@ class DaskExecutor:
         self, task: Callable[..., Result], arguments: Mapping[int, tuple[Any, ...]]
     ) -> dict[int, Result]:
         """Call the task for every place on the worker of that place; return by place."""
-        self._settle(arguments)
+        if time.monotonic() - self._heard > LOOK_S:
+            self._heard = time.monotonic()
+            self._look()
         round_ = _Round(task, arguments)
         try:
             self._submit(round_, list(arguments))
             while round_.pending or round_.suspects:
                 if not round_.pending:
                     self._submit(round_, [round_.suspects.pop()])
-                self._collect(round_)
-                self._redo(round_, self._lost(round_))
+                self._redo(round_, self._collect(round_))
         finally:
-            self._cancel(round_, list(round_.pending))
-        for place in sorted(round_.done):
-            if isinstance(round_.done[place], Failed):
-                raise _worded(round_.done[place].error)
-        return {place: round_.done[place] for place in sorted(round_.done)}
+            for call in round_.pending:
+                call.cancel()
+        done = dict(sorted(round_.done.items()))
+        for outcome in done.values():
+            if isinstance(outcome, Failed):
+                raise _worded(outcome.error)
+        return done
 
     def everywhere(self, task: Callable[..., Any], *arguments: Any) -> None:
         """Call a task once on every worker that is there; whoever is gone needs no call."""
@@ -71,14 +74,14 @@ class DaskExecutor:
 
     def _submit(self, round_: _Round, places: list[int]) -> None:
         """Send what is asked of some places, in one message for each worker."""
-        self._rehome(places)
+        self._settle(places)
+        loop = self.client.loop.asyncio_loop
         calls: dict[str, dict[int, tuple[Any, ...]]] = {}
         for place in places:
             calls.setdefault(self._home[place], {})[place] = round_.arguments[place]
-        loop = self.client.loop.asyncio_loop
         for home, given in calls.items():
             call = asyncio.run_coroutine_threadsafe(self._call(home, round_.task, given), loop)
-            round_.pending.update(dict.fromkeys(given, call))
+            round_.pending[call] = home, list(given)
 
     async def _call(
         self, home: str, task: Callable[..., Any], given: dict[int, tuple[Any, ...]]
@@ -110,35 +113,25 @@ class DaskExecutor:
             asked.cancel()
         return self._is_near[home]
 
-    def _collect(self, round_: _Round) -> None:
-        """Wait a moment; take in what is done, and see which workers are there."""
-        wait(set(round_.pending.values()), timeout=POLL_S)
-        broken = set()
-        for place, call in list(round_.pending.items()):
-            if call.done() and place in call.result():
-                round_.done[place] = call.result()[place]
-                del round_.pending[place]
-            elif call.done():
-                broken.add(self._home[place])
+    def _collect(self, round_: _Round) -> dict[int, str]:
+        """Wait a moment; take in what is done. Return the places that wait in vain, and where."""
+        lost: dict[int, str] = {}
+        for call in wait(round_.pending, timeout=POLL_S).done:
+            home, places = round_.pending.pop(call)
+            round_.done |= call.result()
+            lost |= {place: home for place in places if place not in round_.done}
         until = time.monotonic() + LOOK_S
-        while broken & self._seen and time.monotonic() < until:
+        while self._seen.intersection(lost.values()) and time.monotonic() < until:
             self._look()  # the scheduler may hear of a death later; else the line is broken
             time.sleep(POLL_S)
         if round_.pending and time.monotonic() - self._heard > LOOK_S:
             self._look()
-
-    def _lost(self, round_: _Round) -> list[int]:
-        """Return the places that wait for an answer which will not come."""
-        return [
-            place
-            for place, call in round_.pending.items()
-            if (call.done() and place not in call.result()) or self._home[place] not in self._seen
-        ]
-
-    def _cancel(self, round_: _Round, places: list[int]) -> None:
-        """Wait for some places no longer."""
-        for place in places:
-            round_.pending.pop(place).cancel()
+        gone = [call for call, (home, _) in round_.pending.items() if home not in self._seen]
+        for call in gone:
+            home, places = round_.pending.pop(call)
+            call.cancel()
+            lost |= dict.fromkeys(places, home)
+        return lost
 
     def _look(self) -> None:
         """Ask the scheduler who is there; one that says nothing for long is lost."""
@@ -158,64 +151,55 @@ class DaskExecutor:
         self.n_lost += len(self._seen - set(info["workers"]))
         self._seen = set(info["workers"])
 
-    def _wait_for(self, n_workers: int, seconds: float) -> None:
-        """Wait for so many workers, but not longer than that."""
-        until = time.monotonic() + seconds
-        while len(self._seen) < n_workers and time.monotonic() < until:
+    def _wait_for(self, n_workers: int) -> None:
+        """Wait for so many workers, but not for long; for any at all longer."""
+        began = time.monotonic()
+        while len(self._seen) < n_workers:
+            if time.monotonic() - began > (RETURN_S if self._seen else ALONE_S):
+                break
             time.sleep(POLL_S)
             self._look()
-
-    def _wait_for_any(self) -> None:
-        self._wait_for(1, ALONE_S)
         if not self._seen:
             raise ClusterError(f"The cluster has no worker for {ALONE_S:.0f} s. {WAY_ON}")
 
-    def _settle(self, places: Mapping[int, Any]) -> None:
-        """Give each place a home; move some where workers came that have none."""
-        if time.monotonic() - self._heard > LOOK_S:
-            self._heard = time.monotonic()
-            self._look()
-        self._rehome(places)
-        load = self._load()
-        while max(load.values()) - min(load.values()) > 1:
-            fullest = max(sorted(load), key=lambda address: load[address])
-            emptiest = min(sorted(load), key=lambda address: load[address])
-            self._home[max(p for p, home in self._home.items() if home == fullest)] = emptiest
-            self.n_moved += 1
-            load = self._load()
+    def _settle(self, places: Iterable[int]) -> None:
+        """Give places without a worker to those that have fewest; a lost one may return.
 
-    def _rehome(self, places: Iterable[int]) -> None:
-        """Give places that have no worker to those that have fewest; a lost one may return."""
+        Where workers came that have none, some places move there.
+        """
         lost = sorted(place for place in places if self._home.get(place) not in self._seen)
-        if not lost:
-            return
-        self._wait_for(len(set(self._home.values())), RETURN_S)
-        self._wait_for_any()
+        if lost:
+            self._wait_for(max(1, len(set(self._home.values()))))
         for place in lost:
             self._home.pop(place, None)
         for place in lost:
-            load = self._load()
-            self._home[place] = min(sorted(load), key=lambda address: load[address])
+            self._home[place] = self._by_load()[0][1]
+        load = self._by_load()
+        while load and load[-1][0] - load[0][0] > 1:
+            of_fullest = (place for place, home in self._home.items() if home == load[-1][1])
+            self._home[max(of_fullest)] = load[0][1]
+            self.n_moved += 1
+            load = self._by_load()
 
-    def _load(self) -> dict[str, int]:
-        """Return how many places each worker has."""
+    def _by_load(self) -> list[tuple[int, str]]:
+        """Return how many places each worker has, and its address, fewest first."""
         count = Counter(self._home.values())
-        return {address: count[address] for address in self._seen}
+        return sorted((count[address], address) for address in self._seen)
 
-    def _redo(self, round_: _Round, lost: list[int]) -> None:
+    def _redo(self, round_: _Round, lost: dict[int, str]) -> None:
         """Ask lost places again, of other workers where theirs died.
 
         Those that were lost twice go one by one, so that it is found who kills.
         """
-        for place in lost:
+        for place, home in lost.items():
             round_.losses[place] += 1
-            if self._home[place] in self._seen:
-                round_.breaks[place].append(self._home[place])
+            if home in self._seen:
+                round_.breaks[place].append(home)
             if round_.losses[place] == MOST_LOSSES:
                 raise _lost_too_often(round_, place)
-        self._cancel(round_, lost)
-        round_.suspects += [place for place in lost if round_.losses[place] == MOST_LOSSES - 1]
-        self._submit(round_, [place for place in lost if place not in round_.suspects])
+        alone = [place for place in lost if round_.losses[place] == MOST_LOSSES - 1]
+        round_.suspects += alone
+        self._submit(round_, [place for place in lost if place not in alone])
 
     def _require_tiebreak(self) -> None:
         """Refuse a cluster on which tiebreak is missing somewhere, or of another version."""
@@ -228,7 +212,7 @@ class DaskExecutor:
             return str(found)
 
         self._look()
-        self._wait_for_any()
+        self._wait_for(1)
         try:
             found = {f"worker {each}": there for each, there in self.client.run(version).items()}
             found["the scheduler"] = self.client.run_on_scheduler(version)
@@ -282,7 +266,7 @@ class _Round:
     def __init__(self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]) -> None:
         self.task = task
         self.arguments = arguments
-        self.pending: dict[int, Future[dict[int, Any]]] = {}  # calls, by place; some share one
+        self.pending: dict[Future[dict[int, Any]], tuple[str, list[int]]] = {}  # of whom, of what
         self.suspects: list[int] = []  # places that wait, to be asked one by one
         self.done: dict[int, Any] = {}
         self.losses: Counter[int] = Counter()  # calls of a place without an answer
