@@ -139,7 +139,7 @@ def test_a_partition_that_kills_its_workers_is_named(shards: Path, tmp_path: Pat
             first = units.Part.__init__
 
             def load(self: Any, recipe: Any, unit: Any) -> None:
-                if recipe.number == 2:
+                if recipe.look.number == 2:
                     os.kill(os.getpid(), 9)
                 first(self, recipe, unit)
 

@@ -7,8 +7,8 @@ see `sweeper.Units`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +54,6 @@ class FarTasks:
         self.ways: list[tuple[Begin, LinkTables | None]] = []  # to where each unit stands
         self.last: LinkSwept | None = None
 
-    def joined_by(self, units: Units) -> Callable[..., LinksElsewhere]:
-        """Return what sets up joint inference in link units."""
-        return partial(LinksElsewhere, units, self)
-
     def begin(self, tasks: ByTask, q: Floats) -> ByTask:
         """Begin an ascent; return the tasks as the driver sweeps them, without those that are far.
 
@@ -71,7 +67,7 @@ class FarTasks:
         self.n_ascents += 1
         role = np.where(free, FREE, POOLED).astype(np.int8)
         self.ways = [
-            (Begin(self.n_ascents, role[at], q[at], None if links is None else links.sets[u]), None)
+            (Begin(role[at], q[at], None if links is None else links.sets[u]), None)
             for u, at in enumerate(recipe.tasks for recipe in self.recipes)
         ]
         return tasks._replace(role=np.where(free, POOLED, tasks.role).astype(np.int8))
@@ -84,9 +80,7 @@ class FarTasks:
 
     def add(self, found: list[LinkSwept]) -> LinkSwept:
         """Add up what units say of a sweep, in their order."""
-        swept = found[0].swept
-        for each in found[1:]:
-            swept = swept.plus(each.swept)
+        swept = reduce(Swept.plus, (each.swept for each in found))
         agree = np.empty(0)
         if self.links is not None and self.links.is_learnt:
             agree = self.links.by_soft_link([each.agree for each in found])

@@ -235,21 +235,12 @@ def cut_recipes(
     is_on_disk: bool = False,
 ) -> list[Recipe]:
     """Return how each unit is made."""
-    before = np.cumsum([0, *(look.n_tasks for look in crowd.looks)])
     n_classes = len(crowd.classes)
     recipes = []
     for number, unit in enumerate(crowd.units):
         rows = crowd.unit_rows(number)
         parts = tuple(
-            PartRecipe(
-                i,
-                crowd.looks[i].path,
-                crowd.looks[i].name,
-                int(before[i]),
-                _places(rows, crowd.rows[i]),
-                named[i],
-            )
-            for i in unit
+            PartRecipe(crowd.looks[i], _places(rows, crowd.rows[i]), named[i]) for i in unit
         )
         recipe = Recipe(
             parts,

@@ -65,7 +65,6 @@ class LinkSet(NamedTuple):
 class Begin(NamedTuple):
     """Where an ascent begins: of the tasks of a unit."""
 
-    ascent: int  # its number
     role: Roles  # FREE: swept alone here; others are linked, or the driver's
     q: Floats
     links: LinkSet | None
@@ -110,7 +109,7 @@ class LinkUnit:
         self.backend = choose_backend(recipe.backend, len(self.code), n_linked, may_be_device=False)
         self.n_threads = recipe.n_threads or own_threads()
         self.exact: ExactLinks | None = None
-        self.links: LinkSet | None = None
+        self.set_number: int | None = None  # of the links that `exact` infers
         self.at: tuple[int, int] | None = None  # ascent and sweep; None: nowhere
 
     def bring_to(self, at: tuple[int, int], way: tuple[Begin, LinkTables | None]) -> None:
@@ -120,7 +119,10 @@ class LinkUnit:
         self.q = np.array(begin.q)
         tasks = self._tasks(begin.role)
         self.sweeper = HostSweeper(self.backend, tasks, self.q, self.n_threads)
-        self._open_links(begin.links)
+        number = None if begin.links is None else begin.links.number
+        if number != self.set_number:
+            self.exact = None if begin.links is None else self._join(begin.links)
+            self.set_number = number
         if self.exact is not None:
             self.exact.reset()
             self.exact.gather(self.q)
@@ -129,7 +131,7 @@ class LinkUnit:
             if self.exact is not None and self.exact.remembers:
                 with np.load(self._memory(at[1])) as memory:
                     self.exact.remember(memory)
-        self.ascent = begin.ascent
+        self.ascent = at[0]
         self.at = at
 
     def sweep(self, number: int, tables: LinkTables) -> LinkSwept:
@@ -177,14 +179,6 @@ class LinkUnit:
         both = made.plus(linked)._replace(entropy=made.entropy)
         agree = np.empty(0) if log_odds is None else self.exact.agreement()
         return LinkSwept(both, linked.entropy, agree)
-
-    def _open_links(self, links: LinkSet | None) -> None:
-        """Set up joint inference, unless it is there."""
-        if links is None:
-            self.exact = None
-        elif self.exact is None or self.links is None or links.number != self.links.number:
-            self.exact = self._join(links)
-        self.links = links
 
     def _join(self, given: LinkSet) -> ExactLinks:
         recipe = self.recipe

@@ -38,6 +38,8 @@ SHOWN_NOTES = 5
 class Look(NamedTuple):
     """What is known of a partition without its responses."""
 
+    number: int  # among those that are not empty, once they are joined
+    n_before: int  # tasks in earlier partitions
     path: str  # the packed folder
     name: str  # as the caller gave it
     n_tasks: int
@@ -108,6 +110,8 @@ def look(index: int, shard: Shard, options: ReadOptions, folder: str) -> Look | 
             if path is None or crowd is None or not crowd.n_tasks:
                 return None
             return Look(
+                index,
+                0,
                 path,
                 shard.path,
                 crowd.n_tasks,
@@ -168,9 +172,14 @@ def join(looks: list[Look | None], more_classes: Ids | None, n_units: int | None
     for each in kept[1:]:
         workers = ids.merge(workers, each.workers)
     rows = [workers.codes(each.workers) for each in kept]
-    sizes = [each.n_responses for each in kept]
-    light = [each._replace(workers=Ids(()), notes=()) for each in kept]  # the driver stays small
-    return Crowd(light, workers, classes, rows, cut_units(sizes, n_units))
+    units = cut_units([each.n_responses for each in kept], n_units)
+    before = np.cumsum([0, *(each.n_tasks for each in kept)]).tolist()
+    nobody = Ids(())  # the driver stays small
+    light = [
+        each._replace(number=i, n_before=before[i], workers=nobody, notes=())
+        for i, each in enumerate(kept)
+    ]
+    return Crowd(light, workers, classes, rows, units)
 
 
 UNIT_RESPONSES = 25_000_000  # a sweep of so many takes ten times what a message costs

@@ -13,14 +13,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.distributed.checkpoint import STATES, SWEEP, Checkpoint, digest_of
 from tiebreak.distributed.executor import Executor
-from tiebreak.distributed.far_links import FarTasks
+from tiebreak.distributed.far_links import FarTasks, LinksElsewhere
 from tiebreak.distributed.link_units import LinkSwept
 from tiebreak.distributed.partitions import Crowd
 from tiebreak.distributed.tables import LARGE_TABLE, Stored, TableFile, add_rows, add_swept, rows_of
@@ -75,13 +75,14 @@ class Units:
         self.checkpoint = checkpoint
         self.tell = tell
         self.far = far
-        self.join = None if far is None else far.joined_by(self)
+        self.join: Any = None if far is None else partial(LinksElsewhere, self, far)
         self.fit = secrets.token_hex(8)
         everyone = len(crowd.workers)
         rows = [crowd.unit_rows(u) for u in range(len(crowd.units))]
         self.rows: list[Codes | None] = [None if len(r) == everyone else r for r in rows]
         parts = [part for recipe in recipes for part in recipe.parts]
-        self.places = np.concatenate([each.named + each.n_before for each in parts], dtype=np.int64)
+        places = [part.named + part.look.n_before for part in parts]
+        self.places = np.concatenate(places, dtype=np.int64)
         self.n_tasks = crowd.n_tasks - len(self.places)
         self.state = START
         self.last_number = VOTES

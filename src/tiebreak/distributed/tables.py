@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak.errors import FileError
 from tiebreak.kernels.layout import Codes, Floats, Swept
@@ -73,7 +74,7 @@ def opened(tables: tuple[Floats, Any]) -> Logs:
     return log_prior, table.load() if isinstance(table, TableFile) else table
 
 
-def add_rows(total: Floats, rows: Codes | None, part: Any) -> None:
+def add_rows(total: npt.NDArray[Any], rows: Codes | None, part: Any) -> None:
     """Add what a unit says of its workers, (n_rows, …); of a file, a few rows at a time."""
     if not isinstance(part, TableFile):
         total[slice(None) if rows is None else rows] += part.reshape(-1, *total.shape[1:])

@@ -16,10 +16,12 @@ import numpy as np
 
 from tiebreak import files
 from tiebreak.distributed.executor import own_threads
+from tiebreak.distributed.partitions import Look
 from tiebreak.distributed.sources import naming
 from tiebreak.distributed.tables import (
     LARGE_TABLE,
     TableFile,
+    add_rows,
     add_swept,
     opened,
     rows_of,
@@ -28,7 +30,7 @@ from tiebreak.distributed.tables import (
 from tiebreak.errors import FileError
 from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
-from tiebreak.inference import calibration, vb
+from tiebreak.inference import calibration, dawid_skene, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.overturned import Overturned
 from tiebreak.inference.worker_models import one_class
@@ -47,10 +49,7 @@ UNSURE = 0.9  # a label below it is counted as unsure
 class PartRecipe(NamedTuple):
     """How a partition is loaded."""
 
-    number: int
-    path: str
-    name: str  # as the caller gave it
-    n_before: int  # tasks in earlier partitions
+    look: Look
     rows: Codes | None  # the row of each worker in the tables of the unit; None: they are the same
     named: Codes  # tasks that links or gold name: these are the driver's
 
@@ -74,7 +73,8 @@ class Recipe(NamedTuple):
         return Unit(self)
 
     def __str__(self) -> str:
-        return first_few([f"partition {each.number} ({each.name})" for each in self.parts], 3)
+        looks = (part.look for part in self.parts)
+        return first_few([f"partition {each.number} ({each.name})" for each in looks], 3)
 
 
 class Ask(NamedTuple):
@@ -113,11 +113,11 @@ class Part:
     """A partition in memory, or mapped into it."""
 
     def __init__(self, recipe: PartRecipe, unit: Recipe) -> None:
-        self.recipe = recipe
-        self.crowd = read_packed(recipe.path, is_checked=True).in_classes(unit.classes)
-        crowd = self.crowd
+        self.look, self.rows, self.named = recipe
+        crowd = read_packed(self.look.path, is_checked=True).in_classes(unit.classes)
+        self.crowd = crowd
         role = np.full(crowd.n_tasks, FREE, dtype=np.int8)
-        role[recipe.named] = POOLED
+        role[self.named] = POOLED
         n_codes = crowd.n_workers * crowd.n_classes
         self.tasks = layout.lay_out(
             crowd.start, crowd.code, role, n_codes, unit.n_states, crowd.weight
@@ -127,15 +127,10 @@ class Part:
         self.n_threads = unit.n_threads or own_threads()
         self.q = self._votes(unit)
         if unit.is_on_disk:
-            self.q = _mapped(Path(unit.work) / "q" / f"{recipe.number:05d}.f8", self.q)
+            self.q = _mapped(Path(unit.work) / "q" / f"{self.look.number:05d}.f8", self.q)
         self.sweeper = HostSweeper(self.backend, self.tasks, self.q, self.n_threads)
         if unit.start is not None:
             self.sweep(unit.start)
-
-    @property
-    def rows(self) -> Any:
-        """The rows of the partition's workers in tables of the unit."""
-        return slice(None) if self.recipe.rows is None else self.recipe.rows
 
     def _votes(self, unit: Recipe) -> Floats:
         """Return where q starts: at shares of votes, which NumPy takes five sweeps for."""
@@ -143,31 +138,22 @@ class Part:
         n_subtypes = unit.n_states // self.crowd.n_classes
         if n_subtypes == 1:
             return shares
-        at = self.recipe.n_before + np.arange(len(shares))
+        at = self.look.n_before + np.arange(len(shares))
         return vb.split_into_subtypes(shares, n_subtypes, unit.seed, at)
 
-    def count_answers(self) -> Offsets:
-        """Return how often each worker gave each label, (n_workers, n_classes)."""
-        by_code = arrays.count_codes(self.tasks.code, self.tasks.n_codes, self.large)
-        return by_code.reshape(-1, self.crowd.n_classes)
-
-    def count_by_worker(self, answers: Offsets) -> Floats:
-        """Return the responses of each worker, by weight."""
+    def count(self) -> tuple[Offsets, Floats, float]:
+        """Count answers by code, responses by worker, and those on free tasks, by weight."""
         crowd = self.crowd
+        by_code = arrays.count_codes(self.tasks.code, self.tasks.n_codes, self.large)
+        answers = by_code.reshape(-1, crowd.n_classes)
         if crowd.weight is None:
-            return np.asarray(answers.sum(axis=1), dtype=np.float64)
+            n_named = (crowd.start[self.named + 1] - crowd.start[self.named]).sum()
+            given = np.asarray(answers.sum(axis=1), dtype=np.float64)
+            return answers, given, float(crowd.n_responses - n_named)
         worker = crowd.code // crowd.n_classes
-        found = np.bincount(worker, weights=crowd.weight, minlength=crowd.n_workers)
-        return np.asarray(found, dtype=np.float64)
-
-    def n_votes(self) -> float:
-        """Return the responses on free tasks, by weight."""
-        if self.crowd.weight is None:
-            start = self.crowd.start
-            named = self.recipe.named
-            return float(len(self.crowd.code) - (start[named + 1] - start[named]).sum())
-        free = self.tasks.role == FREE
-        return float(calibration.n_responses(self.tasks)[free].sum())
+        given = np.bincount(worker, crowd.weight, crowd.n_workers).astype(np.float64)
+        of_tasks = calibration.n_responses(self.tasks)
+        return answers, given, float(of_tasks[self.tasks.role == FREE].sum())
 
     def sweep(self, tables: Logs) -> Swept:
         """Sweep with the tables of the unit; return sums in the codes of the partition."""
@@ -180,19 +166,12 @@ class Part:
 
     def log_norm(self, tables: Logs) -> float:
         """Return Σ log Σ exp(score) over free tasks, and leave q as it is."""
-        log_prior, log_table = self.own(tables)
-        total = 0.0
-        for low in range(0, self.tasks.n_tasks, calibration.TASKS_AT_ONCE):
-            high = min(low + calibration.TASKS_AT_ONCE, self.tasks.n_tasks)
-            part = layout.slice_of(self.tasks, low, high, len(log_prior))
-            scores = self.backend.score_tasks(part, log_prior, log_table)[part.role == FREE]
-            total += float(np.logaddexp.reduce(scores, axis=1).sum())
-        return total
+        return dawid_skene.log_norm(self.tasks, self.own(tables), self.backend)
 
     def own(self, tables: Logs) -> Logs:
         """Return the rows of the partition's workers."""
         log_prior, log_table = opened(tables)
-        return log_prior, rows_of(log_table, self.recipe.rows, self.crowd.n_classes)
+        return log_prior, rows_of(log_table, self.rows, self.crowd.n_classes)
 
     def write(self, wish: LabelWish, tables: Logs | None, named: NamedLabels) -> Offsets:
         """Write labels in the order of tasks, whole or not at all; count the unsure, each class."""
@@ -211,7 +190,7 @@ class Part:
             votes = vb.majority(self.tasks, crowd.n_classes)
             by_class = wish.overturned.limit(by_class, label, votes, is_here)
         labels = Labels.from_probabilities(crowd.tasks, crowd.classes, by_class, label=label)
-        file = Path(wish.folder) / f"labels-{self.recipe.number:05d}.parquet"
+        file = Path(wish.folder) / f"labels-{self.look.number:05d}.parquet"
         try:
             files.write_labels(file, labels, probabilities=wish.probabilities)
         except FileError as error:
@@ -228,7 +207,7 @@ class Unit:
         self.recipe = recipe
         self.parts: list[Part] = []
         for each in recipe.parts:
-            with naming(each.number, each.name):
+            with naming(each.look.number, each.look.name):
                 self.parts.append(Part(each, recipe))
         self.at = VOTES
 
@@ -239,7 +218,7 @@ class Unit:
         """
         self.at = NOWHERE
         for part in self.parts:
-            with naming(part.recipe.number, part.recipe.name):
+            with naming(part.look.number, part.look.name):
                 part.sweep(tables)
         self.at = number
 
@@ -247,17 +226,19 @@ class Unit:
         """Count answers by code, responses by worker, and those on free tasks, by weight."""
         counts = np.zeros((self.recipe.n_rows, len(self.recipe.classes)), dtype=np.int64)
         given = np.zeros(self.recipe.n_rows)
+        n_votes = 0.0
         for part in self.parts:
-            answers = part.count_answers()
-            counts[part.rows] += answers
-            given[part.rows] += part.count_by_worker(answers)
-        return counts, given, sum(part.n_votes() for part in self.parts)
+            answers, of_workers, on_free = part.count()
+            add_rows(counts, part.rows, answers)
+            add_rows(given, part.rows, of_workers)
+            n_votes += on_free
+        return counts, given, n_votes
 
     def agreement(self) -> Floats:
         """Count by worker the others' responses that agree, and all of them: (n_rows, 2)."""
         found = np.zeros((self.recipe.n_rows, 2))
         for part in self.parts:
-            found[part.rows] += np.stack(one_class.count_agreement(part.crowd), axis=1)
+            add_rows(found, part.rows, np.stack(one_class.count_agreement(part.crowd), axis=1))
         return found
 
     def sweep(self, number: int, tables: Logs) -> Swept:
@@ -279,7 +260,7 @@ class Unit:
         """Write the labels of all partitions; count the unsure ones, and those of each class."""
         n_written = np.zeros(1 + len(self.recipe.classes), dtype=np.int64)
         for part, own in zip(self.parts, named, strict=True):
-            with naming(part.recipe.number, part.recipe.name):
+            with naming(part.look.number, part.look.name):
                 n_written += part.write(wish, tables, own)
         return n_written
 

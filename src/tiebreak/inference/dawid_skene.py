@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference import dirichlet, gold_weights, squarem, vb
+from tiebreak.inference import calibration, dirichlet, gold_weights, squarem, vb
 from tiebreak.inference.estimator import (
     Estimator,
     normalise,
@@ -23,10 +23,11 @@ from tiebreak.inference.squarem import Climb, Parameters, Sweep
 from tiebreak.inference.stages import lay_out, patterns_of
 from tiebreak.inference.worker_models import ConfusionMatrices, require_model
 from tiebreak.inference.worker_models.coin import Coins
+from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import Backend, choose_backend, where
-from tiebreak.kernels.layout import KNOWN, ByTask, Floats
-from tiebreak.kernels.sweeper import Sweeper
+from tiebreak.kernels.layout import FREE, KNOWN, ByTask, Floats
+from tiebreak.kernels.sweeper import Logs, Sweeper
 
 Pool = Callable[[Floats], Floats]  # makes counts equal that share a parameter
 POOLS: dict[str, Pool] = {"confusion": ConfusionMatrices.pool, "coin": Coins.pool}
@@ -128,6 +129,17 @@ def log_likelihood(
     of_task = np.logaddexp.reduce(score, axis=1)
     of_task[known] = score[known, q[known].argmax(axis=1)]
     return float(of_task.sum() if copies is None else of_task @ copies)
+
+
+def log_norm(tasks: ByTask, logs: Logs, backend: Backend) -> float:
+    """Return Σ log Σ exp(score) over the free tasks, with the scores of some of them at a time."""
+    total = 0.0
+    for low in range(0, tasks.n_tasks, calibration.TASKS_AT_ONCE):
+        high = min(low + calibration.TASKS_AT_ONCE, tasks.n_tasks)
+        part = layout.slice_of(tasks, low, high, len(logs[0]))
+        scores = backend.score_tasks(part, *logs)[part.role == FREE]
+        total += float(np.logaddexp.reduce(scores, axis=1).sum())
+    return total
 
 
 def expected_logs(estimates: Estimates) -> tuple[Floats, Floats]:
