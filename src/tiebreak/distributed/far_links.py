@@ -273,20 +273,11 @@ def cut_far_tasks(
         in_large(merged, links.keep(~hard), crowd.n_classes),
         unit_bytes,
     )
-    return FarTasks(
-        [
-            LinkRecipe(
-                u,
-                str(folder),
-                np.asarray(merged.task[at]),
-                crowd.n_workers * crowd.n_classes,
-                crowd.n_classes,
-                n_states,
-                int(np.isin(links.left, merged.task[at]).sum()),
-                model.backend,
-                model.n_threads,
-            )
-            for u, at in enumerate(in_units)
-        ],
-        crowd.n_tasks,
-    )
+    sizes = (crowd.n_workers * crowd.n_classes, crowd.n_classes, n_states)
+    recipes = []
+    for number, at in enumerate(in_units):
+        tasks = np.asarray(merged.task[at])
+        n_links = int(np.isin(links.left, tasks).sum())
+        where = (number, str(folder), tasks, n_links)
+        recipes.append(LinkRecipe(*where, *sizes, model.backend, model.n_threads))
+    return FarTasks(recipes, crowd.n_tasks)

@@ -236,25 +236,17 @@ def cut_recipes(
 ) -> list[Recipe]:
     """Return how each unit is made."""
     n_classes = len(crowd.classes)
+    n_states = estimators.n_states(model, crowd)
+    seed = getattr(model, "random_state", None)
+    how = (crowd.classes, n_states, seed, model.backend, model.n_threads, str(work), is_on_disk)
     recipes = []
     for number, unit in enumerate(crowd.units):
         rows = crowd.unit_rows(number)
         parts = tuple(
             PartRecipe(crowd.looks[i], _places(rows, crowd.rows[i]), named[i]) for i in unit
         )
-        recipe = Recipe(
-            parts,
-            len(rows),
-            None if start is None else (start[0], rows_of(start[1], rows, n_classes)),
-            crowd.classes,
-            estimators.n_states(model, crowd),
-            getattr(model, "random_state", None),
-            model.backend,
-            model.n_threads,
-            str(work),
-            is_on_disk,
-        )
-        recipes.append(recipe)
+        own_start = None if start is None else (start[0], rows_of(start[1], rows, n_classes))
+        recipes.append(Recipe(parts, len(rows), own_start, *how))
     return recipes
 
 

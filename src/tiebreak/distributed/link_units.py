@@ -38,10 +38,10 @@ class LinkRecipe(NamedTuple):
     number: int
     folder: str  # of the responses on all named tasks, and of messages
     tasks: Codes  # the places of the unit's tasks there, ascending
+    n_links: int
     n_codes: int
     n_classes: int
     n_states: int
-    n_links: int
     backend: str
     n_threads: int | None
 

@@ -172,7 +172,6 @@ def join_pieces(
     tasks: Ids | None = None
     pieces = list(_pieces(folder, part, n_pieces))
     has_weights = any(piece.weight is not None for piece in pieces)
-    n_dropped = sum(piece.n_repeats for piece in pieces)
     for piece in pieces:
         tasks = piece.tasks if tasks is None else ids.merge(tasks, piece.tasks)
         weight = np.ones(piece.n_responses) if piece.weight is None else np.asarray(piece.weight)
@@ -190,7 +189,7 @@ def join_pieces(
     made = Responses.from_built(built)
     name = f"part-{part:05d}.tb"
     write_packed(Path(out) / name, made)
-    return name, made.n_repeats + n_dropped
+    return name, made.n_repeats
 
 
 def _pieces(folder: str, part: int, n_pieces: int) -> Iterator[Responses]:

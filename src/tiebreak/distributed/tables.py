@@ -92,14 +92,11 @@ def add_swept(
     """Add up sweeps in their order; `rows` are those of the workers of each, None: all."""
     n_states = len(swept[0].totals)
     counts = np.zeros((n_workers, n_classes * n_states))
-    totals = swept[0].totals.copy()
     for each, at in zip(swept, rows, strict=True):
         add_rows(counts, at, each.counts)
-    for each in swept[1:]:
-        totals += each.totals
     return Swept(
         counts.reshape(-1, n_states),
-        totals,
+        np.asarray(sum(each.totals for each in swept)),
         max(each.change for each in swept),
         sum(each.entropy for each in swept),
         sum(each.log_norm for each in swept),

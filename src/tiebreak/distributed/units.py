@@ -211,16 +211,19 @@ class Unit:
                 self.parts.append(Part(each, recipe))
         self.at = VOTES
 
-    def bring_to(self, number: int, tables: Logs) -> None:
-        """Make q what it was after a sweep, from its tables.
+    def bring_to(self, number: int, tables: Logs) -> list[Swept]:
+        """Make q what it was after a sweep, from its tables; return the sums of each partition.
 
-        Sums are not needed, but are made: without them kernels take a way with other bits.
+        Where they are not needed they are made too: without them kernels take a way with other
+        bits.
         """
         self.at = NOWHERE
+        made = []
         for part in self.parts:
             with naming(part.look.number, part.look.name):
-                part.sweep(tables)
+                made.append(part.sweep(tables))
         self.at = number
+        return made
 
     def load(self) -> tuple[Offsets, Floats, float]:
         """Count answers by code, responses by worker, and those on free tasks, by weight."""
@@ -243,10 +246,7 @@ class Unit:
 
     def sweep(self, number: int, tables: Logs) -> Swept:
         """Sweep all partitions; add up in their order."""
-        self.at = NOWHERE
-        made = self._add([part.sweep(tables) for part in self.parts])
-        self.at = number
-        return made
+        return self._add(self.bring_to(number, tables))
 
     def tally(self) -> Swept:
         """Count what q implies."""
