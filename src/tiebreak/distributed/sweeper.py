@@ -23,7 +23,7 @@ from tiebreak.distributed.executor import Executor
 from tiebreak.distributed.far_links import FarTasks, LinksElsewhere
 from tiebreak.distributed.link_units import LinkSwept
 from tiebreak.distributed.partitions import Crowd
-from tiebreak.distributed.tables import LARGE_TABLE, Stored, TableFile, add_rows, add_swept, rows_of
+from tiebreak.distributed.tables import LARGE_TABLE, Stored, add_rows, add_swept, rows_of
 from tiebreak.distributed.units import VOTES, Ask, Behind, Recipe, ask_unit
 from tiebreak.inference.worker_models import AnswerCounts, one_class
 from tiebreak.kernels.contract import Backend, choose_backend
@@ -99,17 +99,14 @@ class Units:
         }
         is_new = self.far is not None and not self.far.has_swept
         behind = [u for u in asks if what == "load" or (is_new and u >= len(self.rows))]
-        found: dict[int, Any] = self.executor.each(ask_unit, self._with_ways(asks, behind))
-        behind = [u for u, each in found.items() if isinstance(each, Behind)]
-        if behind:
-            again = {u: asks[u] for u in behind}
-            found |= self.executor.each(ask_unit, self._with_ways(again, behind))
-        return [found[u] for u in sorted(asks)]
-
-    def _with_ways(self, asks: dict[int, Ask], behind: list[int]) -> dict[int, tuple[Ask]]:
-        """Tell units that are behind how they are made, and the way to where the fit stands."""
-        ways = {u: asks[u]._replace(recipe=self.recipes[u], tables=self._way(u)) for u in behind}
-        return {u: (ask,) for u, ask in (asks | ways).items()}
+        found: dict[int, Any] = {}
+        while asks:
+            for u in behind:
+                asks[u] = asks[u]._replace(recipe=self.recipes[u], tables=self._way(u))
+            found |= self.executor.each(ask_unit, {u: (ask,) for u, ask in asks.items()})
+            behind = [u for u in asks if isinstance(found[u], Behind)]
+            asks = {u: asks[u] for u in behind}
+        return [found[u] for u in sorted(arguments)]
 
     def ask_parts(self, what: str, *tables: Logs) -> list[Any]:
         """Have every unit of partitions do something, with tables in its rows."""
@@ -221,22 +218,18 @@ class Units:
 
     def cut(self, unit: int, tables: Any) -> Any:
         """Return tables as a unit needs them: in the rows of its workers."""
-        if self.far is not None and unit >= len(self.rows):
-            return self._to_send(tables, None), self.far.log_odds_of(unit - len(self.rows))
-        return self._to_send(tables, self.rows[unit])
+        log_prior, table = tables
+        n_classes = len(self.crowd.classes)
+        if self.far is None or unit < len(self.rows):
+            return log_prior, rows_of(table, self.rows[unit], n_classes)
+        log_odds = self.far.log_odds_of(unit - len(self.rows))
+        return (log_prior, rows_of(table, None, n_classes)), log_odds
 
     def sent(self, tables: Logs) -> Any:
         """Return tables without the codes that only the driver's tasks have; large ones stored."""
         log_prior, log_table = tables
         own = log_table[: len(self.crowd.workers) * len(self.crowd.classes)]
         return log_prior, own if own.nbytes <= LARGE_TABLE else Stored(self.recipes[0].work, own)
-
-    def _to_send(self, tables: Any, rows: Codes | None) -> Any:
-        log_prior, table = tables
-        n_classes = len(self.crowd.classes)
-        if isinstance(table, Stored):
-            return log_prior, TableFile(table.path, rows, n_classes)
-        return log_prior, rows_of(table, rows, n_classes)
 
 
 def _swept(columns: Sequence[Any]) -> Swept:

@@ -33,7 +33,7 @@ class TableFile(NamedTuple):
     def load(self) -> Floats:
         """Map the table, or copy the rows."""
         whole = np.asarray(np.load(self.path, mmap_mode="c"))  # kernels take no sealed tables
-        return rows_of(whole, self.rows, self.n_classes)
+        return np.asarray(rows_of(whole, self.rows, self.n_classes))
 
 
 class Stored:
@@ -60,8 +60,10 @@ def write_table(work: str, table: Floats) -> str:
     return str(path)
 
 
-def rows_of(table: Floats, rows: Codes | None, n_classes: int) -> Floats:
+def rows_of(table: Any, rows: Codes | None, n_classes: int) -> Any:
     """Return the rows of some workers of a table that lies by code; None: of all."""
+    if isinstance(table, Stored):
+        return TableFile(table.path, rows, n_classes)
     if rows is None:
         return table
     n_states = table.shape[1]
