@@ -27,7 +27,8 @@ import numpy as np
 import pyarrow as pa
 
 import tiebreak as tb
-from tiebreak.distributed.dask_executor import DaskExecutor, connected
+from tiebreak.cli.cluster import connected
+from tiebreak.distributed.dask_executor import DaskExecutor
 from tiebreak.distributed.fitting import cut_recipes
 from tiebreak.distributed.named import gather_named
 from tiebreak.distributed.partitions import look_and_join

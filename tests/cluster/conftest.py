@@ -11,7 +11,7 @@ import pytest
 @pytest.fixture(scope="session")
 def client() -> Iterator[Any]:
     """Return a client of two workers; only tests marked `dask` may ask for it."""
-    from tiebreak.distributed.dask_executor import connected
+    from tiebreak.cli.cluster import connected
 
     with connected("local:2") as client:
         yield client

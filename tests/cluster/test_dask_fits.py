@@ -54,7 +54,7 @@ def test_two_workers_give_the_bits_of_the_serial_fit(
 def test_any_number_of_workers_gives_the_same_bits(
     n_workers: int, shards: Path, expected: dict[str, str], tmp_path: Path
 ) -> None:
-    from tiebreak.distributed.dask_executor import connected
+    from tiebreak.cli.cluster import connected
 
     with connected(f"local:{n_workers}") as other:
         made = tb.distributed.fit(shards, tmp_path / "out", client=other, links=LINKS)
@@ -78,7 +78,7 @@ MOMENTS = [pytest.param(*each, marks=() if each in SHORT else (pytest.mark.long,
 def test_a_killed_worker_changes_no_bit(
     stage: str, when: str, after: int, shards: Path, expected: dict[str, str], tmp_path: Path
 ) -> None:
-    from tiebreak.distributed.dask_executor import connected
+    from tiebreak.cli.cluster import connected
 
     with connected("local:2") as other:
         killer = Killer(other, FIRST[stage] + after, when)
@@ -162,7 +162,7 @@ def test_a_line_that_breaks_again_and_again_ends_the_fit(
 def test_a_line_that_breaks_and_workers_that_die_are_told_apart(
     shards: Path, tmp_path: Path
 ) -> None:
-    from tiebreak.distributed.dask_executor import connected
+    from tiebreak.cli.cluster import connected
 
     class Unlucky(DaskExecutor):
         """Kills the worker of place 0 at its first call; the answers to later ones are lost."""
@@ -202,7 +202,7 @@ def test_security_is_that_of_dask(
     import distributed
     from distributed.security import Security
 
-    from tiebreak.distributed.dask_executor import connected
+    from tiebreak.cli.cluster import connected
 
     security = Security.temporary()
     with distributed.LocalCluster(

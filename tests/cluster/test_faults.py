@@ -126,7 +126,7 @@ def test_a_full_disk_under_the_checkpoint_is_said(
 def test_a_partition_that_kills_its_workers_is_named(shards: Path, tmp_path: Path) -> None:
     from distributed import WorkerPlugin
 
-    from tiebreak.distributed.dask_executor import connected
+    from tiebreak.cli.cluster import connected
 
     class Deadly(WorkerPlugin):
         """Lets whoever loads partition 2 be killed, as a system out of memory does."""
@@ -195,7 +195,7 @@ def test_another_version_on_a_worker_is_named(shards: Path, tmp_path: Path) -> N
 
 @pytest.mark.dask
 def test_a_cluster_that_is_not_there_is_said() -> None:
-    from tiebreak.distributed.dask_executor import connected
+    from tiebreak.cli.cluster import connected
 
     began = time.monotonic()
     words = r"No scheduler answers at tcp://127.0.0.1:9"

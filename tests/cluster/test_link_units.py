@@ -174,7 +174,7 @@ MOMENTS = [pytest.param(*each, marks=() if each in SHORT else (pytest.mark.long,
 def test_a_killed_worker_changes_no_bit(
     stage: str, when: str, after: int, shards: Path, small_units: None, tmp_path: Path
 ) -> None:
-    from tiebreak.distributed.dask_executor import connected
+    from tiebreak.cli.cluster import connected
 
     serial = tb.distributed.fit(shards, tmp_path / "serial", **STAGES[stage])
     with connected("local:2") as other:

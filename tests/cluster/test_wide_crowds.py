@@ -66,7 +66,7 @@ def test_files_change_no_bit(
 
 @pytest.mark.dask
 def test_a_killed_worker_changes_no_bit(shards: Path, expected: str, tmp_path: Path) -> None:
-    from tiebreak.distributed.dask_executor import connected
+    from tiebreak.cli.cluster import connected
 
     with connected("local:2") as other:
         killer = Killer(other, 5, "during")

@@ -12,6 +12,7 @@ import typer
 
 from tiebreak.cli.arguments import Partitions, named_columns
 from tiebreak.cli.messages import describe, is_terminal, print_message, stages, summarise
+from tiebreak.errors import ClusterError, MissingExtraError, OptionError
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
@@ -46,10 +47,51 @@ def executor_of(chosen: Partitions) -> Iterator[Executor | None]:
     if chosen.cluster is None:
         yield None
         return
-    from tiebreak.distributed.dask_executor import DaskExecutor, connected
+    from tiebreak.distributed.dask_executor import DaskExecutor
 
     with connected(chosen.cluster) as client:
         yield DaskExecutor(client)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Give a client of a cluster: tcp://host:8786, tls://…, local or local:4.
+
+    Security is Dask's own: what its settings say of TLS holds for the client as well.
+    """
+    try:
+        import distributed
+    except ImportError:
+        raise MissingExtraError.needed("distributed", "dask", "A cluster") from None
+    if address.partition(":")[0] == "local":
+        with _local(distributed, address) as cluster, distributed.Client(cluster) as client:
+            yield client
+        return
+    try:
+        client = distributed.Client(address, timeout=10)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(
+            f"No scheduler answers at {address} ({error}). Start one with: dask scheduler"
+        ) from None
+    with client:
+        yield client
+
+
+def _local(distributed: Any, address: str) -> Any:
+    from tiebreak.kernels.arrays import default_threads
+
+    _, _, number = address.partition(":")
+    if number and not (number.isdigit() and int(number)):
+        raise OptionError(f"--cluster local:N takes a number of processes; got {address!r}.")
+    return distributed.LocalCluster(
+        n_workers=int(number) if number else default_threads(),
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        memory_limit=0,  # mapped files count as memory to Dask, which would kill for them
+        silence_logs=50,
+    )
 
 
 def fuse_partitions(estimator: Estimator, chosen: Partitions, wish: FuseWish) -> None:

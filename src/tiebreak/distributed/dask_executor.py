@@ -12,13 +12,13 @@ import contextlib
 import secrets
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
 from typing import Any, NamedTuple
 
 from tiebreak._version import __version__
 from tiebreak.distributed.executor import Result, offer_threads
-from tiebreak.errors import ClusterError, MissingExtraError, OptionError, TiebreakError
+from tiebreak.errors import ClusterError, TiebreakError
 from tiebreak.wording import counted
 
 POLL_S = 0.25  # between looks at what is done
@@ -274,47 +274,6 @@ class _Round:
         self.breaks: defaultdict[int, list[str]] = defaultdict(list)
 
 
-@contextlib.contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """Give a client of a cluster: tcp://host:8786, tls://…, local or local:4.
-
-    Security is Dask's own: what its settings say of TLS holds for the client as well.
-    """
-    try:
-        import distributed
-    except ImportError:
-        raise MissingExtraError.needed("distributed", "dask", "A cluster") from None
-    if address.partition(":")[0] == "local":
-        with _local(distributed, address) as cluster, distributed.Client(cluster) as client:
-            yield client
-        return
-    try:
-        client = distributed.Client(address, timeout=10)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(
-            f"No scheduler answers at {address} ({error}). Start one with: dask scheduler"
-        ) from None
-    with client:
-        yield client
-
-
-def _local(distributed: Any, address: str) -> Any:
-    _, _, number = address.partition(":")
-    from tiebreak.kernels.arrays import default_threads
-
-    if number and not (number.isdigit() and int(number)):
-        raise OptionError(f"--cluster local:N takes a number of processes; got {address!r}.")
-    return distributed.LocalCluster(
-        n_workers=int(number) if number else default_threads(),
-        threads_per_worker=1,
-        processes=True,
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        memory_limit=0,  # mapped files count as memory to Dask, which would kill for them
-        silence_logs=50,
-    )
-
-
 def _lost_too_often(round_: _Round, place: int) -> ClusterError:
     """Say what was lost at a place again and again: workers, or the lines to them."""
     at = f"at {round_.task.__name__} of {_described(round_.arguments[place])}"
@@ -343,9 +302,6 @@ def _worded(error: BaseException) -> BaseException:
 
 def _described(arguments: tuple[Any, ...]) -> str:
     """Name the partitions that a call is about."""
-    recipe = getattr(arguments[0], "recipe", None)
-    if recipe is not None:
-        return str(recipe)
     if isinstance(arguments[0], int) and len(arguments) > 1:
         return f"partition {arguments[0]} ({getattr(arguments[1], 'path', arguments[1])})"
-    return str(getattr(arguments[0], "key", arguments[0]))
+    return str(arguments[0])

@@ -87,6 +87,9 @@ class Ask(NamedTuple):
     recipe: Any = None  # of the unit, which may have to be made again
     tables: Any = None  # those of that sweep; None: of the start
 
+    def __str__(self) -> str:
+        return self.key if self.recipe is None else str(self.recipe)
+
 
 class Behind:
     """The unit is not there, or its q is that of another sweep."""
