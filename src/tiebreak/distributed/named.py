@@ -14,6 +14,7 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.distributed.executor import Executor, each_of
 from tiebreak.distributed.partitions import Crowd
+from tiebreak.files.array_folder import new_mapped
 from tiebreak.files.atomic_write import open_target
 from tiebreak.files.packed import read_packed
 from tiebreak.gold import Gold
@@ -98,7 +99,7 @@ def codes_of(tasks: Ids, names: Ids) -> Codes:
 
 def _together(pieces: list[Path], n: int, folder: Path) -> tuple[Codes, Floats | None]:
     """Put the responses of partitions side by side, one partition after the other."""
-    code = _column(folder, "code", n, np.int32)
+    code = new_mapped(folder / "code.npy", np.int32, (n,))
     weight: Floats | None = None
     low = 0
     for piece in pieces:
@@ -107,16 +108,9 @@ def _together(pieces: list[Path], n: int, folder: Path) -> tuple[Codes, Floats |
             code[low:high] = kept["code"]
             if "weight" in kept:
                 if weight is None:
-                    weight = _column(folder, "weight", n, np.float64)
+                    weight = new_mapped(folder / "weight.npy", np.float64, (n,))
                     weight[:] = 1.0
                 weight[low:high] = kept["weight"]
         piece.unlink()
         low = high
     return code, weight
-
-
-def _column(folder: Path, name: str, n: int, dtype: Any) -> Any:
-    """Return a column that is mapped from a file; files of nothing cannot be."""
-    if not n:
-        return np.empty(0, dtype)
-    return np.asarray(np.lib.format.open_memmap(folder / f"{name}.npy", "w+", dtype, (n,)))

@@ -12,9 +12,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 import zlib
-from functools import cache
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +25,7 @@ from tiebreak.files.content import ABOUT
 from tiebreak.files.packed import read_packed, write_packed
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
-from tiebreak.kernels.contract import COMPILED_ROWS
+from tiebreak.kernels.contract import COMPILED_ROWS, load_compiled_early
 from tiebreak.kernels.layout import Codes
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
@@ -105,7 +103,7 @@ def look(index: int, shard: Shard, options: ReadOptions, folder: str) -> Look | 
         with naming(index, shard.path):
             path = shard.path if shard.is_packed else _pack(index, shard, options, folder)
             if path is not None and _is_large(Path(path)):
-                _load_kernels()
+                load_compiled_early()
             crowd = None if path is None else read_packed(path)
             if path is None or crowd is None or not crowd.n_tasks:
                 return None
@@ -143,20 +141,6 @@ def _is_large(folder: Path) -> bool:
     with contextlib.suppress(OSError):  # the reader says what is wrong with it
         return (folder / "code.npy").stat().st_size > 4 * COMPILED_ROWS
     return False
-
-
-@cache
-def _load_kernels() -> Thread:
-    """Start to load compiled code while partitions are read: that takes as long as some sweeps."""
-
-    def load() -> None:
-        from tiebreak.kernels.compiled import votes
-
-        votes.count_codes(np.zeros(1, np.int32), 1)
-
-    thread = Thread(target=load)
-    thread.start()
-    return thread
 
 
 def join(looks: list[Look | None], more_classes: Ids | None, n_units: int | None) -> Crowd:

@@ -13,7 +13,6 @@ from tiebreak.distributed.fitting import DistributedFit
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import look
 from tiebreak.distributed.sources import ReadOptions, Shard, find_shards
-from tiebreak.errors import NotFittedError
 from tiebreak.files.packed import read_packed
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.prediction import ready_to_send
@@ -35,13 +34,12 @@ def predict(
     See `fit` for the arguments. `model` is a fitted estimator, or what `fit` returned.
     """
     known = model.model if isinstance(model, DistributedFit) else model
-    if "labels_" not in vars(known):
-        raise NotFittedError(f"{type(known).__name__} knows no workers yet. Call fit first.")
+    small = ready_to_send(known)
     folder = Path(os.path.realpath(out))
     work = output.prepare(folder, resume=False, force=True)
     shards = find_shards(source)
     options = ReadOptions(columns, repeats)
-    how = (options, str(work / "parts"), ready_to_send(known), str(folder), probabilities)
+    how = (options, str(work / "parts"), small, str(folder), probabilities)
     given = ((*each, *how) for each in enumerate(shards))
     done = each_of(executor or executor_of(client), predict_shard, given)
     output.finish(folder, {"tasks": sum(done), "partitions": len(shards)})

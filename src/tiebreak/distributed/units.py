@@ -28,6 +28,7 @@ from tiebreak.distributed.tables import (
     write_table,
 )
 from tiebreak.errors import FileError
+from tiebreak.files.array_folder import new_mapped
 from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
 from tiebreak.inference import calibration, dawid_skene, vb
@@ -128,9 +129,12 @@ class Part:
         self.backend = choose_backend(unit.backend, crowd.n_responses, may_be_device=False)
         self.large = arrays.LARGE if self.backend is reference else 0
         self.n_threads = unit.n_threads or own_threads()
-        self.q = self._votes(unit)
+        votes = self._votes(unit)
+        self.q = votes
         if unit.is_on_disk:
-            self.q = _mapped(Path(unit.work) / "q" / f"{self.look.number:05d}.f8", self.q)
+            file = Path(unit.work) / "q" / f"{self.look.number:05d}.npy"
+            self.q = new_mapped(file, np.float64, votes.shape)
+            self.q[:] = votes
         self.sweeper = HostSweeper(self.backend, self.tasks, self.q, self.n_threads)
         if unit.start is not None:
             self.sweep(unit.start)
@@ -309,11 +313,3 @@ def forget_units(fit: str) -> None:
     for key in [key for key in _HELD if key.startswith(f"{fit}/")]:
         _HELD.pop(key, None)
         _LOCKS.pop(key, None)
-
-
-def _mapped(file: Path, values: Floats) -> Floats:
-    """Return the values in a file that is mapped into memory."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    mapped = np.memmap(file, dtype=np.float64, mode="w+", shape=values.shape)
-    mapped[:] = values
-    return np.asarray(mapped)

@@ -166,6 +166,17 @@ def read_array(file: Path) -> npt.NDArray[Any]:
     return np.asarray(array)  # a plain array; a large one is still on the disk
 
 
+def new_mapped(file: Path, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return an array that lies in a new file and is mapped; one of nothing cannot be, and is not.
+
+    It is whole only once whoever made it has filled it.
+    """
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return np.asarray(np.lib.format.open_memmap(file, "w+", dtype, shape))
+
+
 def _write_files(folder: Path, content: FolderContent, number: int) -> dict[str, dict[str, Any]]:
     """Write arrays and ids under names of their own; return the seal of each, by its name."""
     written: dict[str, dict[str, Any]] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from functools import cache
+from threading import Thread
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from tiebreak.errors import OptionError
@@ -237,6 +239,22 @@ def choose_backend(
     from tiebreak.kernels import reference
 
     return reference
+
+
+@cache
+def load_compiled_early() -> Thread:
+    """Start to load compiled code while something is read: that takes as long as some sweeps."""
+
+    def load() -> None:
+        import numpy as np
+
+        from tiebreak.kernels.compiled import votes
+
+        votes.count_codes(np.zeros(1, np.int32), 1)
+
+    thread = Thread(target=load)
+    thread.start()
+    return thread
 
 
 def repays_compiled_intake(n_rows: int) -> bool:

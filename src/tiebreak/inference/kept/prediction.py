@@ -83,8 +83,7 @@ class Knowledge(NamedTuple):
 
 def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     """Label the tasks of these responses, by workers as they are known."""
-    if "labels_" not in vars(model):
-        raise NotFittedError(f"{type(model).__name__} knows no workers yet. Call fit first.")
+    _require_fitted(model)
     model = _chosen(model)
     crowd = files.read_responses(responses)
     require_memory(crowd)
@@ -101,6 +100,11 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     if model.overturned_ is None:
         return found
     return limit_new(model.overturned_, crowd, found, are_linked=links is not None)
+
+
+def _require_fitted(model: Estimator) -> None:
+    if "labels_" not in vars(model):
+        raise NotFittedError(f"{type(model).__name__} knows no workers yet. Call fit first.")
 
 
 def _label_alone(
@@ -152,6 +156,7 @@ def _pooled(model: Any, tasks: ByTask, knowledge: Knowledge) -> Floats:
 
 def ready_to_send(model: Estimator) -> Estimator:
     """Return the model as prediction needs it, small: other processes get a copy each."""
+    _require_fitted(model)
     small = copy.copy(model)
     knowledge_of(small)  # made once, and sent along
     for name in ("_warm_start", "responses_", "probabilities_", "tasks_"):
