@@ -103,10 +103,12 @@ class LinkUnit:
             code=np.load(folder / "code.npy", mmap_mode="r"),
             weight=np.load(file, mmap_mode="r") if file.exists() else None,
         )
-        self.start, self.code = layout.responses_on(whole, recipe.tasks)
-        self.weight = layout.weights_on(whole, recipe.tasks)
+        start, code = layout.responses_on(whole, recipe.tasks)
+        weight = layout.weights_on(whole, recipe.tasks)
+        free = np.full(len(recipe.tasks), FREE, dtype=np.int8)
+        self.tasks = layout.lay_out(start, code, free, recipe.n_codes, recipe.n_states, weight)
         n_linked = 2 * recipe.n_links
-        self.backend = choose_backend(recipe.backend, len(self.code), n_linked, may_be_device=False)
+        self.backend = choose_backend(recipe.backend, len(code), n_linked, may_be_device=False)
         self.n_threads = recipe.n_threads or own_threads()
         self.exact: ExactLinks | None = None
         self.set_number: int | None = None  # of the links that `exact` infers
@@ -117,7 +119,7 @@ class LinkUnit:
         begin, tables = way
         self.at = None
         self.q = np.array(begin.q)
-        tasks = self._tasks(begin.role)
+        tasks = self.tasks._replace(role=begin.role)
         self.sweeper = HostSweeper(self.backend, tasks, self.q, self.n_threads)
         number = None if begin.links is None else begin.links.number
         if number != self.set_number:
@@ -186,17 +188,10 @@ class LinkUnit:
         firm = np.zeros(links.n_links, bool) if given.options.is_soft else links.is_hard
         implied = link_graph.imply(links, recipe.n_classes, firm=firm, gold=given.gold)
         log_odds, hard = ascents.expected_log_odds(links, given.options, recipe.n_classes)
-        tasks = self._tasks(np.full(len(recipe.tasks), FREE, dtype=np.int8))
         return ascents.join(
-            tasks, merge(implied), links.keep(~hard), log_odds[~hard], links, recipe.n_classes,
+            self.tasks, merge(implied), links.keep(~hard), log_odds[~hard], links, recipe.n_classes,
             recipe.n_states, self.backend, self.n_threads,
         )  # fmt: skip
-
-    def _tasks(self, role: Roles) -> layout.ByTask:
-        recipe = self.recipe
-        return layout.lay_out(
-            self.start, self.code, role, recipe.n_codes, recipe.n_states, self.weight
-        )
 
     def _memory(self, number: int) -> Path:
         return Path(self.recipe.folder) / f"messages-{self.recipe.number:05d}-{number:05d}.npz"
