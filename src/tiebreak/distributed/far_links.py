@@ -52,7 +52,7 @@ class FarTasks:
         self.is_there = self.is_far  # in this ascent: known tasks are the driver's
         self.links: LinksElsewhere | None = None  # of the ascent that begins, or began
         self.ways: list[tuple[Begin, LinkTables | None]] = []  # to where each unit stands
-        self.last: LinkSwept | None = None
+        self.last: LinkSwept | None = None  # sweep of this ascent, of all units
 
     def begin(self, tasks: ByTask, q: Floats) -> ByTask:
         """Begin an ascent; return the tasks as the driver sweeps them, without those that are far.
@@ -64,6 +64,7 @@ class FarTasks:
         self.is_there = free | linked
         links = self.links if linked.any() else None
         self.links = links
+        self.last = None
         self.n_ascents += 1
         role = np.where(free, FREE, POOLED).astype(np.int8)
         self.ways = [
@@ -90,11 +91,6 @@ class FarTasks:
         """Take note of a sweep: what units were told, and what they found together."""
         self.ways = [(begin, own) for (begin, _), own in zip(self.ways, tables, strict=True)]
         self.last = found
-
-    @property
-    def has_swept(self) -> bool:
-        """Whether the ascent has made a sweep."""
-        return bool(self.ways) and self.ways[0][1] is not None
 
     def set_rows(self, q: Floats, of_units: Sequence[Floats]) -> None:
         """Set the rows of q to what units say of their tasks."""

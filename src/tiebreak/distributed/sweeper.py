@@ -97,7 +97,7 @@ class Units:
         asks = {
             u: Ask(f"{self.fit}/{u}", what, given, self._at(u)) for u, given in arguments.items()
         }
-        is_new = self.far is not None and not self.far.has_swept
+        is_new = self.far is not None and self.far.last is None
         behind = [u for u in asks if what == "load" or (is_new and u >= len(self.rows))]
         found: dict[int, Any] = {}
         while asks:
@@ -170,7 +170,7 @@ class Units:
 
     def fetch(self, q: Floats) -> None:
         """Set the rows of q whose tasks lie in link units."""
-        if self.far is None or not self.far.has_swept:
+        if self.far is None or self.far.last is None:
             return
         asked = dict.fromkeys(range(len(self.rows), len(self.recipes)), ())
         # Kept, as an ascent that goes on from here cannot be made again.
