@@ -58,3 +58,25 @@ def test_taking_gives_back_what_was_given() -> None:
     assert found.take(np.array([2, 0])) == [("y", 2), 1]
     assert found[1:] == ["x", ("y", 2)]
     assert "x" in found
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ([pa.array(["a"]), pa.array(["b"], pa.large_string())], ["a", "b"]),
+        ([pa.array([], pa.null()), pa.array([7], pa.int32())], [7]),
+        ([pa.array(["a"]), [("b", 1)]], ["a", ("b", 1)]),
+    ],
+)
+def test_columns_are_put_one_after_the_other(columns: list[Any], expected: list[Any]) -> None:
+    found = ids.concatenate(columns)
+    assert list(found) == expected
+    assert ids.is_arrow(found.values) == all(map(ids.is_arrow, columns))
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(pa.array(["b", "a", "c"]), ("a", "c")), (pa.array([3, 1]), (1, 3)), (("b", "a"), None)],
+)
+def test_the_span_of_ids_is_known_where_they_have_an_order(names: Any, expected: Any) -> None:
+    assert ids.span(Ids(names)) == expected

@@ -249,7 +249,7 @@ def test_kernels_load_while_large_shards_are_looked_at(
 ) -> None:
     cut(tb.simulate.crowd(60, 5, random_state=0).responses, even(60, 2), tmp_path / "in")
     begun: list[str] = []
-    monkeypatch.setattr(partitions, "_load_kernels", lambda: begun.append("now"))
+    monkeypatch.setattr(partitions, "load_compiled_early", lambda: begun.append("now"))
     tb.distributed.fit(tmp_path / "in", tmp_path / "small")
     assert not begun
     monkeypatch.setattr(partitions, "COMPILED_ROWS", 10)

@@ -56,10 +56,7 @@ def test_the_fit_is_that_of_one_machine(shards: Path, tmp_path: Path) -> None:
 def test_files_change_no_bit(
     shards: Path, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tiebreak.distributed import sweeper, units
-
-    monkeypatch.setattr(sweeper, "LARGE_TABLE", 1 << 40)
-    monkeypatch.setattr(units, "LARGE_TABLE", 1 << 40)
+    monkeypatch.setattr(tables, "LARGE_TABLE", 1 << 40)
     made = tb.distributed.fit(shards, tmp_path / "out", estimator=FEW, gold=GOLD)
     assert bits(made) == expected
 

@@ -23,7 +23,7 @@ from tiebreak.distributed.executor import Executor
 from tiebreak.distributed.far_links import FarTasks, LinksElsewhere
 from tiebreak.distributed.link_units import LinkSwept
 from tiebreak.distributed.partitions import Crowd
-from tiebreak.distributed.tables import LARGE_TABLE, Stored, add_rows, add_swept, rows_of
+from tiebreak.distributed.tables import add_rows, add_swept, rows_of, to_store
 from tiebreak.distributed.units import VOTES, Ask, Behind, Recipe, ask_unit
 from tiebreak.inference.worker_models import AnswerCounts, one_class
 from tiebreak.kernels.contract import Backend, choose_backend
@@ -229,7 +229,7 @@ class Units:
         """Return tables without the codes that only the driver's tasks have; large ones stored."""
         log_prior, log_table = tables
         own = log_table[: len(self.crowd.workers) * len(self.crowd.classes)]
-        return log_prior, own if own.nbytes <= LARGE_TABLE else Stored(self.recipes[0].work, own)
+        return log_prior, to_store(self.recipes[0].work, own)
 
 
 def _swept(columns: Sequence[Any]) -> Swept:

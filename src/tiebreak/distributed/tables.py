@@ -60,6 +60,18 @@ def write_table(work: str, table: Floats) -> str:
     return str(path)
 
 
+def to_store(work: str, table: Floats) -> Any:
+    """Return a table as the driver keeps and sends it; a large one lies in a file while it does."""
+    return Stored(work, table) if table.nbytes > LARGE_TABLE else table
+
+
+def to_answer(work: str, table: Floats) -> Any:
+    """Return a table as a unit answers; a large one is in a file, for the driver to remove."""
+    if table.nbytes <= LARGE_TABLE:
+        return table
+    return TableFile(write_table(work, table), None, 0)
+
+
 def rows_of(table: Any, rows: Codes | None, n_classes: int) -> Any:
     """Return the rows of some workers of a table that lies by code; None: of all."""
     if isinstance(table, Stored):

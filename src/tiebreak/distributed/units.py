@@ -18,15 +18,7 @@ from tiebreak import files
 from tiebreak.distributed.executor import own_threads
 from tiebreak.distributed.partitions import Look
 from tiebreak.distributed.sources import naming
-from tiebreak.distributed.tables import (
-    LARGE_TABLE,
-    TableFile,
-    add_rows,
-    add_swept,
-    opened,
-    rows_of,
-    write_table,
-)
+from tiebreak.distributed.tables import add_rows, add_swept, opened, rows_of, to_answer
 from tiebreak.errors import FileError
 from tiebreak.files.array_folder import new_mapped
 from tiebreak.files.packed import read_packed
@@ -275,10 +267,7 @@ class Unit:
         n_classes = len(self.recipe.classes)
         rows = [each.rows for each in self.recipe.parts]
         made = add_swept(swept, rows, self.recipe.n_rows, n_classes)
-        if made.counts.nbytes <= LARGE_TABLE:
-            return made
-        file: Any = TableFile(write_table(self.recipe.work, made.counts), None, n_classes)
-        return made._replace(counts=file)
+        return made._replace(counts=to_answer(self.recipe.work, made.counts))
 
 
 _HELD: dict[str, Any] = {}  # the units of this process, by key
