@@ -207,9 +207,12 @@ class Estimator:
         return as_html(title, (), ()) + self.labels_._repr_html_()
 
     def __getattr__(self, name: str) -> Any:
-        if name.endswith("_") and not name.startswith("_"):
+        is_result = name.endswith("_") and not name.startswith("_")
+        if is_result and "labels_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__} has no {name} yet. Call fit first.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        # Python adds the name that may have been meant: labels_ for label_.
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=self)
 
     def _publish(
         self, inputs: Inputs, q: Floats, label: Codes | None = None, top: Floats | None = None
