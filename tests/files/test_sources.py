@@ -314,3 +314,14 @@ for form in ("csv", "tsv", "jsonl", "parquet"):
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_a_wide_table_is_told_how_it_is_read() -> None:
+    wide = {"task": ["a", "b"], "ann": ["x", "y"], "bob": ["x", "x"]}
+    with pytest.raises(ResponseError, match=r"wide=True \(--wide\)"):
+        read_responses(wide)
+    with pytest.warns(InputNote, match="read 4 cells of 2 workers, kept 4"):
+        assert read_responses(wide, wide=True).n_workers == 2
+    with pytest.raises(ResponseError) as caught:
+        read_responses({"task": ["a"], "worker": ["ann"], "answr": ["x"]})
+    assert "wide" not in str(caught.value)
