@@ -110,7 +110,8 @@ def _edges(inputs: Inputs, error: float | None) -> tuple[Codes, Codes, Floats]:
         nothing = np.empty(0, dtype=np.int32)
         return nothing, nothing, np.empty(0)
     merged = merge(inputs.implied)
-    log_odds, hard = log_odds_of(links, error, merged_classes(inputs))
+    n_classes = max(inputs.responses.n_classes, 2)  # with one there is nothing to draw
+    log_odds, hard = log_odds_of(links, error, n_classes)
     soft = links.keep(~hard)
     left, right, opposite = merged.ends(soft)
     signed = np.where(opposite, -log_odds[~hard], log_odds[~hard])
@@ -120,11 +121,6 @@ def _edges(inputs: Inputs, error: float | None) -> tuple[Codes, Codes, Floats]:
         np.concatenate([merged.right_node, right[apart]]).astype(np.int32),
         np.concatenate([np.full(len(merged.left_node), -np.inf), signed[apart]]),
     )
-
-
-def merged_classes(inputs: Inputs) -> int:
-    """Return the number of classes, at least two: with one there is nothing to draw."""
-    return max(inputs.responses.n_classes, 2)
 
 
 def _pays_prior(links: LinkCodes | None, node: Codes, known: Codes) -> Mask:
