@@ -192,15 +192,8 @@ def n_responses(tasks: ByTask, at: Codes | None = None) -> Floats:
     """Return the number of responses of each task, by weight, or of those listed."""
     if tasks.weight is None and at is not None:
         return (tasks.start[at + 1] - tasks.start[at]).astype(np.float64)
-    counted = _of_each_task(tasks)
+    counted = layout.total_weights(tasks.start, tasks.weight)
     return counted if at is None else counted[at]
-
-
-def _of_each_task(tasks: ByTask) -> Floats:
-    if tasks.weight is None:
-        return np.diff(tasks.start).astype(np.float64)
-    sums = np.concatenate([[0.0], np.cumsum(tasks.weight)])
-    return np.asarray(np.diff(sums[tasks.start]))
 
 
 def mean_responses(problem: Problem) -> float:

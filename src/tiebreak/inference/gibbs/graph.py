@@ -141,7 +141,6 @@ def _nodes(crowd: Responses, node: Codes, flip: Codes, n_nodes: int, pays: Mask)
     """Gather the items of each node: responses, and draws from the class prior."""
     task = crowd.task_of_each()
     payer = np.flatnonzero(pays)
-    weight = np.ones(len(task)) if crowd.weight is None else crowd.weight
     of_node = np.concatenate([node[task], node[payer]])
     code = np.concatenate([crowd.code, np.full(len(payer), PRIOR)])
     order = np.lexsort((code, of_node))
@@ -156,7 +155,7 @@ def _nodes(crowd: Responses, node: Codes, flip: Codes, n_nodes: int, pays: Mask)
         np.concatenate([[0], np.cumsum(np.bincount(of_node, minlength=n_nodes))]),
         code,
         np.concatenate([flip[task], flip[payer]])[order].astype(np.int8),
-        np.concatenate([weight, np.ones(len(payer))])[order],
+        np.concatenate([crowd.weight_of_each(), np.ones(len(payer))])[order],
         in_turn,
     )
 
