@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration, held_out, response_patterns, vb
 from tiebreak.inference.calibration import Calibration, Honesty
@@ -91,6 +92,17 @@ def q_of_start(
         if n_subtypes > 1:
             votes = vb.split_into_subtypes(votes, n_subtypes, random_state)
     return q_from(start.responses_, q, responses, votes)
+
+
+def q_of_init(init: Any, responses: Responses) -> Floats:
+    """Check probabilities given as `init`, where q starts: (n_tasks, n_classes), rows sum to 1."""
+    q = np.array(init, dtype=np.float64, order="C")
+    shape = responses.n_tasks, responses.n_classes
+    if q.shape != shape:
+        raise OptionError(f"init must have shape {shape}, tasks by classes; got {q.shape}.")
+    if not (np.isfinite(q).all() and (q >= 0).all() and np.allclose(q.sum(axis=1), 1, atol=1e-6)):
+        raise OptionError("init must hold probabilities: each row non-negative with sum 1.")
+    return q
 
 
 def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) -> Floats:
