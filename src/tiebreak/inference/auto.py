@@ -37,9 +37,7 @@ from tiebreak.inference.comparison import (
 from tiebreak.inference.estimator import (
     BayesEstimator,
     Estimator,
-    require_dependence,
     require_exact_links,
-    require_tolerance,
 )
 from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.exact_links import from_scores
@@ -54,7 +52,7 @@ from tiebreak.inference.vb import Problem
 from tiebreak.inference.worker_models import PLAIN
 from tiebreak.kernels.layout import Floats
 from tiebreak.links import OnContradiction
-from tiebreak.options import ExactLinkOptions, LinkOptions
+from tiebreak.options import ExactLinkOptions, LinkOptions, check_common
 from tiebreak.wording import counted
 
 TRIAL = 1e-4  # tolerance of fits that are only compared
@@ -148,8 +146,7 @@ class Auto(BayesEstimator):
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Self:
         """Compare on gold, then fit all methods; `start` serves where it is VB alone."""
-        require_tolerance(self.tol, self.max_iter)
-        require_dependence(self.dependence)
+        check_common(self.get_params())
         require_weight(self.gold_weight)
         options = require_exact_links(self.link_options, type(self).__name__)
         inputs = self._read_inputs(responses, links, gold)

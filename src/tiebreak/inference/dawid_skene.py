@@ -7,13 +7,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tiebreak.errors import OptionError
 from tiebreak.inference import dirichlet, gold_weights, squarem, vb
 from tiebreak.inference.estimator import (
     Estimator,
     normalise,
     refuse_links,
-    require_tolerance,
     start_from_model,
 )
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
@@ -27,6 +25,7 @@ from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import Backend, choose_backend, where
 from tiebreak.kernels.layout import KNOWN, ByTask, Floats
 from tiebreak.kernels.sweeper import Sweeper
+from tiebreak.options import check_common
 
 Pool = Callable[[Floats], Floats]  # makes counts equal that share a parameter
 POOLS: dict[str, Pool] = {"confusion": ConfusionMatrices.pool, "coin": Coins.pool}
@@ -215,11 +214,9 @@ class DawidSkene(Estimator):
     def _check(self, links: Any, start: Any) -> None:
         """Refuse what cannot be fitted."""
         refuse_links(self, links)
-        require_tolerance(self.tol, self.max_iter)
+        check_common(self.get_params())
         require_model(self.worker_model, tuple(POOLS))
         require_weight(self.gold_weight)
-        if not (np.isfinite(self.smoothing) and self.smoothing >= 0.0):
-            raise OptionError(f"smoothing must be 0 or more; got {self.smoothing!r}.")
 
     def _fit_inputs(self, inputs: Inputs, q: Floats | None) -> Floats:
         """Fit from q, None: from the votes; return where q ended."""
