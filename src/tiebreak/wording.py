@@ -25,6 +25,15 @@ def byte_size(n_bytes: float) -> str:
     return f"{n_bytes / 2**30:,.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:,.0f} MiB"
 
 
+def agreeing(n: int, verb: str) -> str:
+    """Return a verb as it stands after so many things.
+
+    >>> agreeing(1, "are"), agreeing(1, "repeat"), agreeing(2, "have")
+    ('is', 'repeats', 'have')
+    """
+    return {"are": "is", "have": "has"}.get(verb, f"{verb}s") if n == 1 else verb
+
+
 def first_few(words: Sequence[str], most: int) -> str:
     """Join the first few words, with an ellipsis where there are more.
 

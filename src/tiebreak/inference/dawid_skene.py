@@ -7,13 +7,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tiebreak.errors import OptionError
 from tiebreak.inference import calibration, dirichlet, gold_weights, squarem, vb
 from tiebreak.inference.estimator import (
     Estimator,
     normalise,
     refuse_links,
-    require_tolerance,
     start_from_model,
 )
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
@@ -28,6 +26,7 @@ from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import Backend, choose_backend, where
 from tiebreak.kernels.layout import FREE, KNOWN, ByTask, Floats
 from tiebreak.kernels.sweeper import Logs, Sweeper
+from tiebreak.options import check_common
 
 Pool = Callable[[Floats], Floats]  # makes counts equal that share a parameter
 POOLS: dict[str, Pool] = {"confusion": ConfusionMatrices.pool, "coin": Coins.pool}
@@ -45,7 +44,6 @@ class EmRun(NamedTuple):
 
     q: Floats
     estimates: Estimates
-    log_likelihoods: list[float]  # where each sweep started, also wasted ones
     bounds: list[float]
     converged: bool
 
@@ -74,35 +72,32 @@ def maximise(
     """
     sweeper = backend.open(tasks, np.array(q, dtype=np.float64, order="C"), n_threads, copies)
     stopping = Stopping(tol, max_iter, accelerate)
-    climbed, likelihoods = climb(sweeper, smoothing, stopping, pool)
+    climbed = climb(sweeper, smoothing, stopping, pool)
     estimates = Estimates(*climbed.implied)
     q = sweeper.q()
     sweeper.close()
-    likelihoods.append(log_likelihood(tasks, q, backend, estimates, copies))
+    likelihood = log_likelihood(tasks, q, backend, estimates, copies)
     if elsewhere is not None:
-        likelihoods[-1] += elsewhere.log_norm(expected_logs(estimates))
-    last = likelihoods[-1] + log_prior(estimates, smoothing)
-    return EmRun(q, estimates, likelihoods, [*climbed.bounds, last], climbed.converged)
+        likelihood += elsewhere.log_norm(expected_logs(estimates))
+    last = likelihood + log_prior(estimates, smoothing)
+    return EmRun(q, estimates, [*climbed.bounds, last], climbed.converged)
 
 
 def climb(
     sweeper: Sweeper, smoothing: float, stopping: Stopping, pool: Pool = ConfusionMatrices.pool
-) -> tuple[Climb, list[float]]:
-    """Sweep to the end; return also the log-likelihood where each sweep started."""
-    likelihoods: list[float] = []
+) -> Climb:
+    """Sweep to the end."""
 
     def sweep(at: Parameters) -> Sweep:
         estimates = _normalised(*at)
         swept = sweeper.sweep(expected_logs(estimates))
-        likelihoods.append(swept.log_norm)
         bound = swept.log_norm + log_prior(estimates, smoothing)
         return Sweep(estimate(swept.counts, swept.totals, smoothing, pool), bound, swept.change)
 
     tol, max_iter, accelerate = stopping
     may_extrapolate = accelerate and tol > 0.0 and smoothing > 0.0
     start = estimate(*sweeper.tally(), smoothing, pool)
-    climbed = squarem.climb(sweep, start, tol=tol, max_iter=max_iter, extrapolate=may_extrapolate)
-    return climbed, likelihoods
+    return squarem.climb(sweep, start, tol=tol, max_iter=max_iter, extrapolate=may_extrapolate)
 
 
 def estimate(
@@ -231,11 +226,9 @@ class DawidSkene(Estimator):
     def _check(self, links: Any, start: Any) -> None:
         """Refuse what cannot be fitted."""
         refuse_links(self, links)
-        require_tolerance(self.tol, self.max_iter)
+        check_common(self.get_params())
         require_model(self.worker_model, tuple(POOLS))
         require_weight(self.gold_weight)
-        if not (np.isfinite(self.smoothing) and self.smoothing >= 0.0):
-            raise OptionError(f"smoothing must be 0 or more; got {self.smoothing!r}.")
 
     def _fit_inputs(self, inputs: Inputs, q: Floats | None) -> Floats:
         """Fit from q, None: from the votes; return where q ended."""

@@ -19,16 +19,27 @@ from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.gold_weights import AUTO, require_weight
-from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust, class_prior
+from tiebreak.inference.gold_weights import require_weight
+from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.problem import Patterns, Problem, Stopping
 from tiebreak.inference.silence import require_workers
 from tiebreak.inference.stages import q_from
-from tiebreak.inference.worker_models import require_model
+from tiebreak.inference.worker_models import crowd_model, require_model
+from tiebreak.kernels.arrays import default_threads
+from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.link_graph import violated
-from tiebreak.links import Links
-from tiebreak.options import PROCESSOR, ExactLinkOptions, LinkOptions, MeanFieldOptions
+from tiebreak.links import Links, OnContradiction
+from tiebreak.options import (
+    PROCESSOR,
+    ExactLinkOptions,
+    LinkOptions,
+    MeanFieldOptions,
+    check_common,
+    require_word,
+)
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
@@ -43,16 +54,6 @@ if TYPE_CHECKING:
 
 INITS = ("majority", "spectral")
 CALIBRATIONS = ("auto", "votes", "none")
-
-RENAMED = {  # arguments of earlier versions, and what to write now
-    "link_inference": "link_options=tb.ExactLinkOptions() or tb.MeanFieldOptions()",
-    "link_error": "link_options=tb.ExactLinkOptions(error=…)",
-    "link_error_prior": "link_options=tb.ExactLinkOptions(error_prior=…)",
-    "decode": "link_options=tb.ExactLinkOptions(decode=…)",
-    "link_strength": "link_options=tb.MeanFieldOptions(strength=…)",
-    "schedule": "link_options=tb.MeanFieldOptions(schedule=…)",
-    "closure": "link_options=tb.MeanFieldOptions(closure=…)",
-}
 
 
 class Estimator:
@@ -75,6 +76,8 @@ class Estimator:
     responses_: Responses
     links_: Links | None
     gold_: Gold | None
+    link_options: LinkOptions | None = None
+    on_contradiction: OnContradiction = "error"
     supports_adaptive_selection = False  # whether workers are modelled well enough to ask by that
 
     ran_on_: str = PROCESSOR
@@ -86,7 +89,8 @@ class Estimator:
     @property
     def link_error(self) -> float | str | None:
         """How often links without weight are wrong, as the options say; None: never."""
-        return None
+        options = self.link_options
+        return options.error if isinstance(options, ExactLinkOptions) else None
 
     @property
     def _heeds_gold(self) -> bool:
@@ -207,9 +211,24 @@ class Estimator:
         return as_html(title, (), ()) + self.labels_._repr_html_()
 
     def __getattr__(self, name: str) -> Any:
-        if name.endswith("_") and not name.startswith("_"):
+        is_result = name.endswith("_") and not name.startswith("_")
+        if is_result and "labels_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__} has no {name} yet. Call fit first.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        # Python adds the name that may have been meant: labels_ for label_.
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=self)
+
+    def _read_inputs(self, responses: Any, links: Any, gold: Any) -> Inputs:
+        """Read and check what is to be fitted, as the options of links say."""
+        options = self.link_options or ExactLinkOptions()
+        return read_and_check_inputs(
+            responses,
+            links,
+            gold,
+            on_contradiction=self.on_contradiction,
+            soft_links=options.is_soft,
+            may_break=options.may_break,
+        )
 
     def _publish(
         self, inputs: Inputs, q: Floats, label: Codes | None = None, top: Floats | None = None
@@ -226,8 +245,11 @@ class Estimator:
                 label = given
                 top = None
         self._carried = None
-        self.responses_, self.links_, self.gold_ = responses, inputs.links, inputs.gold
-        self.tasks_, self.workers_ = responses.tasks, responses.workers
+        self.responses_ = responses
+        self.links_ = inputs.links
+        self.gold_ = inputs.gold
+        self.tasks_ = responses.tasks
+        self.workers_ = responses.workers
         self.classes_ = responses.classes
         self.probabilities_ = q
         self.labels_ = Labels.from_probabilities(
@@ -235,9 +257,9 @@ class Estimator:
         )
         self.violations_ = None
         if inputs.links is not None:
-            given, broken = inputs.given_codes, np.empty(0, dtype=np.int64)
-            if given is not None:
-                broken = given.row[violated(self.labels_.label, given)]
+            broken = np.empty(0, dtype=np.int64)
+            if inputs.given_codes is not None:
+                broken = inputs.given_codes.row[violated(self.labels_.label, inputs.given_codes)]
             self.violations_ = inputs.links.select(broken)
 
     def _warn_unsettled(self, tol: float) -> None:
@@ -251,23 +273,43 @@ class Estimator:
             )
 
 
-def require_tolerance(tol: float, max_iter: int) -> None:
-    """Check the two numbers that end an ascent."""
-    if not (np.isfinite(tol) and tol >= 0.0):
-        raise OptionError(f"tol must be 0 or more; got {tol!r}.")
-    if max_iter < 1:
-        raise OptionError(f"max_iter must be 1 or more; got {max_iter!r}.")
+class BayesEstimator(Estimator):
+    """Base of the estimators that begin with plain VB: what their common options set up."""
 
+    class_prior: ClassPriorOption
+    confusion_prior: ConfusionPrior
+    trust: Trust | None
+    tol: float
+    max_iter: int
+    accelerate: bool
+    backend: str
+    n_threads: int | None
 
-def start_from(given: Any, responses: Responses) -> Floats:
-    """Check probabilities given as a start: (n_tasks, n_classes), rows sum to 1."""
-    q = np.array(given, dtype=np.float64, order="C")
-    shape = responses.n_tasks, responses.n_classes
-    if q.shape != shape:
-        raise OptionError(f"init must have shape {shape}, tasks by classes; got {q.shape}.")
-    if not (np.isfinite(q).all() and (q >= 0).all() and np.allclose(q.sum(axis=1), 1, atol=1e-6)):
-        raise OptionError("init must hold probabilities: each row non-negative with sum 1.")
-    return q
+    @property
+    def _stopping(self) -> Stopping:
+        return Stopping(self.tol, self.max_iter, self.accelerate)
+
+    def _plain_problem(self, worker_model: str, patterns: Patterns, inputs: Inputs) -> Problem:
+        """Set up plain VB: no links, nothing known."""
+        crowd = inputs.responses
+        there = inputs.elsewhere
+        choose = choose_backend if there is None else there.backend
+        n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
+        return Problem(
+            patterns.tasks,
+            *crowd_model(
+                worker_model,
+                self.confusion_prior,
+                class_prior(self.class_prior, crowd.n_classes),
+                crowd,
+                self.trust,
+                None if there is None else there.answers,
+            ),
+            choose(self.backend, len(patterns.tasks.code), n_linked),
+            self.n_threads or default_threads(),
+            copies=patterns.copies,
+            elsewhere=there,
+        )
 
 
 def _same(value: object, default: object) -> bool:
@@ -313,23 +355,15 @@ def require_fitted(start: Any) -> None:
         raise NotFittedError("start is a model that was not fitted yet. Call its fit first.")
 
 
-def refuse_renamed(options: dict[str, Any]) -> None:
-    """Refuse arguments of earlier versions with what to write now."""
-    for name in options:
-        if name in RENAMED:
-            raise OptionError(f"{name} is now part of the options of links: {RENAMED[name]}.")
-
-
 def check_options(model: VariationalBayes) -> None:
     """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
-    require_tolerance(model.tol, model.max_iter)
+    check_common(model.get_params())
     require_model(model.worker_model)
-    if model.gold_weight != AUTO:
-        require_weight(model.gold_weight)
+    require_weight(model.gold_weight)
     if model.saw_all is not None:
         require_workers(model.saw_all)
-    if isinstance(model.init, str) and model.init not in INITS:
-        raise OptionError.unknown("init", model.init, (*INITS, "an array of probabilities"))
+    if isinstance(model.init, str):
+        require_word("init", model.init, INITS, "an array of probabilities")
     if isinstance(model.init, Estimator):
         raise OptionError("To go on from a fitted model, write fit(…, start=model), not init=.")
     if not isinstance(model.link_options, LinkOptions | None):
@@ -339,20 +373,11 @@ def check_options(model: VariationalBayes) -> None:
         )
     if isinstance(model.calibrate, bool):
         note(f"calibrate={model.calibrate} is now calibrate={model._honesty.mode!r}.")
-    elif model.calibrate not in CALIBRATIONS:
-        raise OptionError.unknown("calibrate", model.calibrate, CALIBRATIONS)
-    require_dependence(model.dependence)
+    else:
+        require_word("calibrate", model.calibrate, CALIBRATIONS)
     if isinstance(model.link_options, MeanFieldOptions) and "subtypes" in model.worker_model:
         raise OptionError(
             f"worker_model={model.worker_model!r} needs exact links: tb.ExactLinkOptions()."
-        )
-
-
-def require_dependence(dependence: float) -> None:
-    """Refuse a share of errors in common that is no share."""
-    if not 0.0 <= dependence <= 1.0:
-        raise OptionError(
-            f"dependence, the share of errors in common, lies between 0 and 1; got {dependence!r}."
         )
 
 

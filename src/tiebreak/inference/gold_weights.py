@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.problem import Patterns
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Floats
+from tiebreak.options import require_number, require_word
 
 AUTO = "auto"
 SHARED = 0.04  # ρ of guesses; chosen on draws 0 to 5 of gold, see docs/juries-results.md
@@ -29,10 +29,10 @@ GoldWeight = str | float
 def require_weight(gold_weight: GoldWeight) -> None:
     """Refuse a weight of gold that is neither "auto" nor a positive number."""
     if isinstance(gold_weight, str):
-        if gold_weight != AUTO:
-            raise OptionError.unknown("gold_weight", gold_weight, (AUTO, "a number"))
-    elif not (np.isfinite(gold_weight) and gold_weight > 0.0):
-        raise OptionError(f"gold_weight must be 'auto' or a number above 0; got {gold_weight!r}.")
+        require_word("gold_weight", gold_weight, (AUTO,), "a number")
+    else:
+        words = "'auto' or a number above 0"
+        require_number("gold_weight", gold_weight, words, above=0.0)
 
 
 def find(
@@ -87,7 +87,7 @@ def weigh_known(tasks: ByTask, gold: GoldCodes, table: Floats, n_states: int) ->
     label[gold.task] = gold.label
     of_each = np.repeat(label, np.diff(tasks.start))
     known = np.flatnonzero(of_each >= 0)
-    weight = np.ones(len(tasks.code)) if tasks.weight is None else tasks.weight.copy()
+    weight = np.array(layout.weights_or_ones(tasks.weight, len(tasks.code)))
     row = np.minimum(tasks.code[known] // n_classes, len(table) - 1)
     weight[known] *= table[row, of_each[known]]
     return layout.lay_out(tasks.start, tasks.code, tasks.role, tasks.n_codes, n_states, weight)

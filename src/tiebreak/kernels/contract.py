@@ -8,11 +8,10 @@ from functools import cache
 from threading import Thread
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
-from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.network import Cliques, Forest, Network, Parts
 from tiebreak.kernels.sweeper import Logs, Sweeper, SweepKernels
-from tiebreak.options import PROCESSOR
+from tiebreak.options import PROCESSOR, require_word
 
 if TYPE_CHECKING:
     from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
@@ -223,8 +222,7 @@ def choose_backend(
 
     Where it may not be a device, "auto" goes by the input alone: every machine gives the same bits.
     """
-    if name not in BACKENDS:
-        raise OptionError.unknown("backend", name, BACKENDS)
+    require_word("backend", name, BACKENDS)
     is_for_device = name == "auto" and may_be_device and n_responses >= CUDA_ROWS
     if name == "cuda" or (is_for_device and _has_device()):
         from tiebreak.kernels import cuda
@@ -272,8 +270,7 @@ def choose_draw_backend(name: str, n_draws: int) -> DrawBackend:
 
     Apart from the others, so that who never samples never compiles them.
     """
-    if name not in DRAW_BACKENDS:
-        raise OptionError.unknown("backend", name, DRAW_BACKENDS)
+    require_word("backend", name, DRAW_BACKENDS)
     if name == "numba" or (name == "auto" and n_draws >= COMPILED_DRAWS):
         from tiebreak.kernels.compiled import gibbs as compiled
 

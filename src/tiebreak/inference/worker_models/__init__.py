@@ -29,6 +29,7 @@ from tiebreak.inference.dirichlet import (
     Trust,
 )
 from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.options import require_word
 from tiebreak.responses import Responses
 
 if TYPE_CHECKING:
@@ -245,8 +246,7 @@ NAMES = (*MODELS, AUTO)
 
 def require_model(name: str, allowed: tuple[str, ...] = NAMES) -> None:
     """Refuse a name that no worker model has."""
-    if name not in allowed:
-        raise OptionError.unknown("worker_model", name, allowed)
+    require_word("worker_model", name, allowed)
 
 
 def crowd_model(
