@@ -26,8 +26,8 @@ from tiebreak.distributed.link_units import (
 )
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.exact_links import ascents
-from tiebreak.inference.exact_links.place import share_of_prior
-from tiebreak.inference.exact_links.plan import OPEN, LinkReport, Merged, in_large, merge
+from tiebreak.inference.exact_links.place import open_members, share_of_prior
+from tiebreak.inference.exact_links.plan import LinkReport, Merged, in_large, merge
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.kernels.layout import FREE, POOLED, ByTask, Codes, Floats, Mask, Offsets, Swept
@@ -141,7 +141,9 @@ class LinksElsewhere:
         has_subtypes = far.recipes[0].n_states > self.n_classes  # there copies count each
         self.unit = None if has_subtypes else ascents.units_of_copies(links, len(far.is_far))
         self.pool = self
-        self.task, self.pays = _open_members(merged, self.unit)
+        task, node, flip = open_members(merged, np.arange(len(merged.node_class), dtype=np.int32))
+        self.task = task
+        self.pays = share_of_prior(task, node, flip, self.unit)
         self.q = np.empty((0, self.n_classes))  # of open tasks, once all is done
         self.last_value: float | None = None
         self.sets: list[LinkSet] = []
@@ -240,14 +242,6 @@ class LinksElsewhere:
         for recipe, part in zip(self._far.recipes, parts, strict=True):
             found[recipe.tasks] = part
         return found[self.task]
-
-
-def _open_members(merged: Merged, unit: Codes | None) -> tuple[Codes, Floats]:
-    """Return the open linked tasks by node, and how much of its prior each pays."""
-    place = np.flatnonzero(merged.node_class[merged.node] == OPEN)
-    place = place[np.argsort(merged.node[place], kind="stable")]
-    task, node, flip = merged.task[place], merged.node[place], merged.flip[place]
-    return task, share_of_prior(task, node, flip, unit)  # type: ignore[arg-type]
 
 
 def cut_far_tasks(

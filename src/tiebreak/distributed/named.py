@@ -6,6 +6,7 @@ all of that, in the order of partitions and of tasks in them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,10 +55,8 @@ def gather_named(
     np.save(folder / "start.npy", start)
     code, weight = _together(pieces, int(start[-1]), folder)
     tasks = ids.concatenate([each.names for each in found])
-    ordered = crowd.looks[0].is_class_ordered
-    return [each.task for each in found], Responses(
-        start, code, tasks, crowd.workers, crowd.classes, is_class_ordered=ordered, weight=weight
-    )
+    gathered = replace(crowd.empty(), start=start, code=code, tasks=tasks, weight=weight)
+    return [each.task for each in found], gathered
 
 
 def write_named(path: str, names: Ids, rows: Codes, classes: Ids, out: str) -> _Named:

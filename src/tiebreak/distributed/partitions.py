@@ -12,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import warnings
 import zlib
+from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,11 +77,9 @@ class Crowd(NamedTuple):
 
     def empty(self) -> Responses:
         """Return responses with all workers and classes, and no task."""
-        first = self.looks[0]
-        nobody = Ids(read_packed(first.path, is_checked=True).tasks.values[:0])
-        nothing = (np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), nobody)
-        ordered = first.is_class_ordered
-        return Responses(*nothing, self.workers, self.classes, is_class_ordered=ordered)
+        first = read_packed(self.looks[0].path, is_checked=True)
+        nothing = first.on_tasks(np.zeros(0, dtype=np.int32))
+        return replace(nothing, workers=self.workers, classes=self.classes, weight=None)
 
 
 def look_and_join(
@@ -152,9 +152,7 @@ def join(looks: list[Look | None], more_classes: Ids | None, n_units: int | None
     for each in kept:
         _require_type(each, kept[0])
     classes = _join_classes(kept, more_classes)
-    workers = kept[0].workers
-    for each in kept[1:]:
-        workers = ids.merge(workers, each.workers)
+    workers = reduce(ids.merge, (each.workers for each in kept))
     rows = [workers.codes(each.workers) for each in kept]
     units = cut_units([each.n_responses for each in kept], n_units)
     before = np.cumsum([0, *(each.n_tasks for each in kept)]).tolist()
@@ -192,9 +190,7 @@ def cut_units(sizes: list[int], n_units: int | None = None) -> list[range]:
 
 def _join_classes(looks: list[Look], more: Ids | None) -> Ids:
     first = looks[0]
-    classes = first.classes
-    for each in looks[1:]:
-        classes = ids.merge(classes, each.classes)
+    classes = reduce(ids.merge, (each.classes for each in looks))
     differ = [each for each in looks if each.classes != first.classes]
     if differ:
         note(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import warnings
-from collections.abc import Iterator
+from functools import reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from tiebreak.files.atomic_write import open_folder
 from tiebreak.files.packed import read_packed, write_packed
 from tiebreak.ids import Ids
 from tiebreak.ids.hashing import Hashes, hash_ids
+from tiebreak.kernels.layout import weights_or_ones
 from tiebreak.responses import Builder, Responses
 from tiebreak.wording import counted
 
@@ -168,21 +169,21 @@ def join_pieces(
     part: int, n_pieces: int, classes: Ids, folder: str, out: str
 ) -> tuple[str, int] | None:
     """Build a new partition from its pieces, in their order; None where there are none."""
+    paths = (_piece(folder, part, index) for index in range(n_pieces))
+    pieces = [read_packed(path, is_checked=True) for path in paths if path.exists()]
+    if not pieces:
+        return None
     builder = Builder("last")
-    tasks: Ids | None = None
-    pieces = list(_pieces(folder, part, n_pieces))
     has_weights = any(piece.weight is not None for piece in pieces)
     for piece in pieces:
-        tasks = piece.tasks if tasks is None else ids.merge(tasks, piece.tasks)
-        weight = np.ones(piece.n_responses) if piece.weight is None else np.asarray(piece.weight)
+        weight = np.asarray(weights_or_ones(piece.weight, piece.n_responses))
         builder.add(
             piece.tasks.take(piece.task_of_each()),
             piece.workers.take(piece.worker_of_each()),
             piece.classes.take(piece.label_of_each()),
             weight=weight if has_weights else None,
         )
-    if tasks is None:
-        return None
+    tasks = reduce(ids.merge, (piece.tasks for piece in pieces))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputNote)  # told once, of all
         built = builder.finish(tasks=tasks.values, classes=classes.values)
@@ -190,13 +191,6 @@ def join_pieces(
     name = f"part-{part:05d}.tb"
     write_packed(Path(out) / name, made)
     return name, made.n_repeats
-
-
-def _pieces(folder: str, part: int, n_pieces: int) -> Iterator[Responses]:
-    for index in range(n_pieces):
-        piece = _piece(folder, part, index)
-        if piece.exists():
-            yield read_packed(piece, is_checked=True)
 
 
 def _piece(folder: str, part: int, index: int) -> Path:

@@ -274,13 +274,16 @@ def _members(merged: Merged, plan: Plan) -> tuple[TaskCodes, PoolCodes, Codes]:
     is_open = merged.node_class == OPEN
     pool_node = plan.visit + plan.n_free
     pool_node[is_open & (plan.visit == NO_VISIT)] = np.arange(plan.n_free)
-    place = np.flatnonzero(is_open[merged.node])
-    place = place[np.argsort(pool_node[merged.node[place]], kind="stable")]
-    return (
-        TaskCodes(merged.task[place]),
-        PoolCodes(pool_node[merged.node[place]]),
-        merged.flip[place],
-    )
+    return open_members(merged, pool_node)
+
+
+def open_members(merged: Merged, number: Codes) -> tuple[TaskCodes, PoolCodes, Codes]:
+    """Return task, node and flip of the members of open nodes; node n is number[n], sorted so."""
+    place = np.flatnonzero(merged.node_class[merged.node] == OPEN)
+    node = number[merged.node[place]]
+    order = np.argsort(node, kind="stable")
+    place = place[order]
+    return TaskCodes(merged.task[place]), PoolCodes(node[order]), merged.flip[place]
 
 
 def _is_first(node: PoolCodes) -> Mask:
