@@ -184,6 +184,34 @@ def test_a_line_that_breaks_and_workers_that_die_are_told_apart(
             tb.distributed.fit(shards, tmp_path / "out", executor=Unlucky(other))
 
 
+class Unreadable:
+    """What no worker can read."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, ("what it is not",)
+
+
+def test_a_message_that_a_worker_cannot_read_is_said(client: Any) -> None:
+    words = r"A worker failed: ValueError: invalid literal for int.* 'what it is not'"
+    with pytest.raises(ClusterError, match=words):
+        DaskExecutor(client).each(print, {0: (Unreadable(),)})
+
+
+def test_a_worker_that_closes_is_as_good_as_lost() -> None:
+    """Between the loss of its scheduler and its end a worker answers, and can do nothing more."""
+    from tiebreak.cli.cluster import connected
+
+    def close(dask_worker: Any) -> None:
+        dask_worker.executors["default"].shutdown()
+
+    with connected("local:2") as other:
+        executor = DaskExecutor(other)
+        assert executor.each(abs, {0: (-1,), 1: (-2,)}) == {0: 1, 1: 2}
+        other.run(close)
+        with pytest.raises(ClusterError, match=r"The connection to tcp.* broke 3 times at abs of"):
+            executor.each(abs, {0: (-1,), 1: (-2,)})
+
+
 @pytest.mark.parametrize("estimator", [tb.DawidSkene(), tb.MajorityVote()])
 def test_other_estimators_have_the_bits_of_the_serial_fit(
     estimator: Any, shards: Path, client: Any, tmp_path: Path

@@ -87,6 +87,7 @@ class DaskExecutor:
         self, home: str, task: Callable[..., Any], given: dict[int, tuple[Any, ...]]
     ) -> dict[int, Any]:
         """Have a worker do some calls; of one that is lost nothing comes back."""
+        from distributed.core import clean_exception
         from distributed.protocol.pickle import dumps
 
         message = {"function": dumps(do_calls), "args": dumps((task, given)), "wait": True}
@@ -101,7 +102,8 @@ class DaskExecutor:
             is_cut_off = self.client.status != "running"
             return {} if is_cut_off else dict.fromkeys(given, Failed(error))
         if answer["status"] != "OK":  # there was no call: what a task raises is in the result
-            return dict.fromkeys(given, Failed(answer["exception"]))
+            _, error, _ = clean_exception(**answer)
+            return dict.fromkeys(given, Failed(error))
         return dict(answer["result"])
 
     async def _reaches(self, home: str) -> bool:
@@ -248,7 +250,10 @@ async def do_calls(
     offer_threads(dask_worker.state.nthreads)
     pool = dask_worker.executors["default"]
     loop = asyncio.get_running_loop()
-    made = [loop.run_in_executor(pool, _outcome, task, given) for given in arguments.values()]
+    try:
+        made = [loop.run_in_executor(pool, _outcome, task, given) for given in arguments.values()]
+    except RuntimeError:  # its threads are gone: the worker is closing, and as good as lost
+        return {}
     return dict(zip(arguments, await asyncio.gather(*made), strict=True))
 
 
