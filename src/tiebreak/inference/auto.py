@@ -1,4 +1,4 @@
-"""Auto: methods pooled by how well they foretell gold."""
+"""Auto: methods pooled by how well they predict gold."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from tiebreak.inference.comparison import (
     MV,
     POOL,
     VB,
-    Foretell,
     Member,
     Plain,
+    Predictor,
 )
 from tiebreak.inference.estimator import (
     BayesEstimator,
@@ -64,7 +64,7 @@ MOST_FOR_MODELS = 2_000_000  # responses: with more, other worker models are not
 class Auto(BayesEstimator):
     """Let gold weigh methods: VB with gold, another worker model, the pool, the best worker, votes.
 
-    Each foretells folds of gold from the others. The better it does, the more it counts in the
+    Each predicts folds of gold from the others. The better it does, the more it counts in the
     probabilities, which are a logarithmic pool of all [eq:stack]; VB with gold and the pool count
     most until gold says otherwise. Each is then fitted with all gold, and links join what they say.
     `members_` says what each scored and counts. Without gold, or with fewer than ten labels or one
@@ -178,7 +178,7 @@ class Auto(BayesEstimator):
 
     def _methods(
         self, plain: Plain, other: tuple[str, Plain] | None, gold: GoldCodes
-    ) -> dict[str, Foretell]:
+    ) -> dict[str, Predictor]:
         """Return what is compared."""
         terms = opinion_weights.make_terms(plain.problem, plain.run.beliefs, self.dependence)
         plain = self._with_weight(plain, gold)
@@ -196,8 +196,8 @@ class Auto(BayesEstimator):
             members[name] = comparison.by_vb(self._with_weight(of_model, gold), trial, honesty)
         return members
 
-    def _weigh(self, members: dict[str, Foretell], gold: GoldCodes) -> None:
-        """Foretell gold by each member, and say how much it counts."""
+    def _weigh(self, members: dict[str, Predictor], gold: GoldCodes) -> None:
+        """Predict gold by each member, and say how much it counts."""
         self.members_ = tuple(comparison.compare(members, gold, self.random_state))
         self.chosen_ = max(self.members_, key=lambda each: each.weight).name
 
@@ -220,7 +220,7 @@ class Auto(BayesEstimator):
         return found._replace(q=calibration.probabilities(problem, found.run.beliefs, scale))
 
     def _pooled_scores(
-        self, members: dict[str, Foretell], of_vb: Fit, gold: GoldCodes, n_tasks: int
+        self, members: dict[str, Predictor], of_vb: Fit, gold: GoldCodes, n_tasks: int
     ) -> Floats:
         """Return log p of all tasks by the pool of methods, (n_tasks, n_classes)."""
         everything = np.arange(n_tasks, dtype=np.int32)

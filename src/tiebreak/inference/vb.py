@@ -137,7 +137,7 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     if problem.n_states == problem.n_classes:
         role = roles(tasks.n_tasks, gold, None)
         return problem._replace(tasks=tasks._replace(role=role))
-    from tiebreak.inference.worker_models.around import KnownClasses
+    from tiebreak.inference.worker_models.wrapper import KnownClasses
 
     start, code, weight = layout.with_more_codes(
         tasks.start, tasks.code, tasks.weight, gold.task, tasks.n_codes + gold.label

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiebreak.inference.worker_models.around import AroundModel
+from tiebreak.inference.worker_models.wrapper import ModelWrapper
 from tiebreak.kernels.layout import Floats
 
 
 @dataclass(frozen=True)
-class KeptEvidence(AroundModel):
+class KeptEvidence(ModelWrapper):
     """A `WorkerModel` around another, with one more code for each row of scores.
 
     Nothing is learnt from these codes: what they stand for is among the counts already.

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiebreak.inference import dirichlet
-from tiebreak.inference.worker_models.around import AroundModel
+from tiebreak.inference.worker_models.wrapper import ModelWrapper
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 
@@ -33,7 +33,7 @@ EVEN = 1.0  # pseudo-counts of speaking and of silence: any chance is as likely 
 
 
 @dataclass(frozen=True)
-class SawAll(AroundModel):
+class SawAll(ModelWrapper):
     """A `WorkerModel` around another, with codes "w spoke" of some workers, and "seen" at the end.
 
     Parameters are a row a worker: those of the model inside, one after the other, and then the

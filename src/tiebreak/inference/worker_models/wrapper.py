@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AroundModel:
+class ModelWrapper:
     """A `WorkerModel` that does what the one inside does, until a method says otherwise."""
 
     inner: WorkerModel
@@ -60,7 +60,7 @@ class AroundModel:
 
 
 @dataclass(frozen=True)
-class KnownClasses(AroundModel):
+class KnownClasses(ModelWrapper):
     """A `WorkerModel` around another, with K more codes: "the class is k", never wrong.
 
     Their rows of the log table are 0 for the states of class k and −∞ for all others. Nothing is
