@@ -21,8 +21,8 @@ from tiebreak.inference.kept.open_tasks import ResponseChains
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.inference.worker_models import CrowdModel, WorkerModel
 from tiebreak.inference.worker_models.carried import CarriedStates, CarriedWorkers
-from tiebreak.inference.worker_models.evidence import KeptEvidence
 from tiebreak.inference.worker_models.selected import select_workers
+from tiebreak.inference.worker_models.wrapper import KeptEvidence
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import Backend
