@@ -32,7 +32,7 @@ from tiebreak.inference.silence import refuse_silence
 from tiebreak.inference.vb import Stopping
 from tiebreak.inference.worker_models import CrowdModel
 from tiebreak.kernels.contract import Backend, choose_backend
-from tiebreak.kernels.layout import Codes, Offsets
+from tiebreak.kernels.layout import Codes, Offsets, total_weights
 from tiebreak.labels import Label
 from tiebreak.links.check import check
 from tiebreak.options import ExactLinkOptions
@@ -308,13 +308,10 @@ class Stream:
         gold = self._gold(slots)
         implied = None if links is None else imply(links, gold, len(self.classes))
         evidence = self.tasks.evidence
-        own = np.diff(chains.start).astype(np.float64)
-        if chains.weight is not None:
-            own = np.diff(np.concatenate([[0.0], np.cumsum(chains.weight)])[chains.start])
         return StreamBatch(
             chains,
             self.counted[slots],
-            own + self.tasks.n_dropped.now[slots],
+            total_weights(chains.start, chains.weight) + self.tasks.n_dropped.now[slots],
             self.tasks.q.now[slots],
             None if evidence is None else evidence.now[slots],
             gold,
