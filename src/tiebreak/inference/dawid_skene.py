@@ -14,7 +14,7 @@ from tiebreak.inference.estimator import (
     refuse_links,
     start_from_model,
 )
-from tiebreak.inference.gold_weights import GoldWeight, require_weight
+from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Stopping, TasksElsewhere
 from tiebreak.inference.squarem import Climb, Parameters, Sweep
@@ -25,7 +25,7 @@ from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import Backend, choose_backend, where
 from tiebreak.kernels.layout import KNOWN, ByTask, Floats
 from tiebreak.kernels.sweeper import Sweeper
-from tiebreak.options import check_common
+from tiebreak.options import AUTO, check_common
 
 Pool = Callable[[Floats], Floats]  # makes counts equal that share a parameter
 POOLS: dict[str, Pool] = {"confusion": ConfusionMatrices.pool, "coin": Coins.pool}
@@ -180,7 +180,7 @@ class DawidSkene(Estimator):
         *,
         smoothing: float = 0.01,
         worker_model: str = "confusion",
-        gold_weight: GoldWeight = gold_weights.AUTO,
+        gold_weight: GoldWeight = AUTO,
         tol: float = 1e-6,
         max_iter: int = 500,
         accelerate: bool = True,
@@ -216,7 +216,6 @@ class DawidSkene(Estimator):
         refuse_links(self, links)
         check_common(self.get_params())
         require_model(self.worker_model, tuple(POOLS))
-        require_weight(self.gold_weight)
 
     def _fit_inputs(self, inputs: Inputs, q: Floats | None) -> Floats:
         """Fit from q, None: from the votes; return where q ended."""
