@@ -32,6 +32,7 @@ def write() -> None:
         ("jury", _jury),
         ("judges", _judges),
         ("asking", _asking),
+        ("against", _against),
     ):
         path = RESULTS / f"{name}.json"
         if path.exists():
@@ -264,6 +265,28 @@ side by side. Mixed: 20 questions, labels and links together, chosen (the median
 |---|---|---|---|---|---|---|
 {rows}
 """
+
+
+def _against(result: dict[str, Any]) -> str:
+    rows = "\n".join(
+        f"| {row['what']} | {median(row['earlier']):.2f} ({_listed(row['earlier'])}) | "
+        f"{median(row['now']):.2f} ({_listed(row['now'])}) | {row['change']:+.0%} |"
+        for row in result["rows"]
+    )
+    return f"""## Beside earlier code
+
+The ratios above by the code of commit {result["earlier_commit"]} and by today's, each with its own
+benchmarks, in turn, {result["rounds"]} rounds: medians, and every round in brackets. Better is more
+where crowd-kit is divided by tiebreak, less elsewhere. `python -m benchmarks.against` makes this.
+
+| ratio | earlier | now | better by |
+|---|---|---|---|
+{rows}
+"""
+
+
+def _listed(ratios: list[float]) -> str:
+    return ", ".join(f"{ratio:.4g}" for ratio in ratios)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
-"""Count the modules of tiebreak that two small runs enter.
+"""Count the modules of tiebreak that three small runs enter.
 
-    python tools/trace_modules.py            both runs, each in a fresh process
+    python tools/trace_modules.py            all runs, each in a fresh process
     python tools/trace_modules.py --list     with the modules, and what of each ran
 
-The runs are `tiebreak fuse` on a ten-row file with links, and a fit of the same rows in memory with
-exact links. A module is entered when one of its functions is called, or when it is imported in the
-run and has a class. The second number leaves out the classes: only modules with a call.
+The runs are `tiebreak fuse` on a ten-row file with links; a fit of the same rows with exact links,
+responses and links in memory; and that fit with the links in a file, which it reads itself: so the
+review ran it. A module is entered when one of its functions is called, or when it is imported in
+the run and has a class. The second number leaves out the classes: only modules with a call.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import inspect
 import io
@@ -21,6 +23,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import NamedTuple
 
 import tiebreak
 
@@ -94,26 +97,48 @@ def write_rows(path: Path, header: tuple[str, ...], rows: list[tuple[str, str, s
     path.write_text("".join(",".join(row) + "\n" for row in (header, *rows)), encoding="utf-8")
 
 
-def fit_exact_links() -> None:
+def fit_in_memory() -> Callable[[], object]:
     """Fit rows in memory with links that always hold."""
-    responses = tiebreak.Responses.from_rows(RESPONSES)
     links = tiebreak.Links.from_rows(LINKS)
-    tiebreak.VariationalBayes(link_options=tiebreak.ExactLinkOptions()).fit(responses, links=links)
+    return fit_with(links)
 
 
-RUNS = {"fuse": fuse_ten_rows, "fit": fit_exact_links}
-AT_THE_REVIEW = {"fuse": "75, goal 55", "fit": "44, goal 32"}
+def fit_with_a_file() -> Callable[[], object]:
+    """Fit rows in memory with links in a file."""
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name, "links.csv")
+    write_rows(path, ("left", "right", "link"), LINKS)
+    atexit.register(folder.cleanup)
+    return fit_with(path)
+
+
+def fit_with(links: object) -> Callable[[], object]:
+    """Return a fit; what a caller has made or loaded already is no part of it."""
+    responses = tiebreak.Responses.from_rows(RESPONSES)
+    model = tiebreak.VariationalBayes(link_options=tiebreak.ExactLinkOptions())
+    return lambda: model.fit(responses, links=links)
+
+
+class Run(NamedTuple):
+    """What is traced, and how many modules it entered in the code that was reviewed."""
+
+    ready: Callable[[], Callable[[], object]]
+    before: str
+
+
+RUNS = {
+    "fuse": Run(lambda: fuse_ten_rows, "75, goal 55"),
+    "fit": Run(fit_in_memory, "36"),
+    "fit-file": Run(fit_with_a_file, "44, goal 32"),
+}
 
 
 def report(name: str, *, listed: bool) -> None:
     """Make one run, and print how many modules it entered."""
-    # What a caller has loaded already is no part of the fit.
-    if name == "fit":
-        _ = tiebreak.Responses, tiebreak.Links, tiebreak.VariationalBayes
-    codes = codes_entered(RUNS[name])
+    codes = codes_entered(RUNS[name].ready())
     called = {code for code in codes if is_function(code)}
     print(
-        f"{name}: {len(modules_of(codes))} modules (at the review {AT_THE_REVIEW[name]}), "
+        f"{name}: {len(modules_of(codes))} modules (at the review {RUNS[name].before}), "
         f"{len(modules_of(called))} with a call, {len(called)} functions",
         flush=True,
     )
@@ -124,7 +149,7 @@ def report(name: str, *, listed: bool) -> None:
 
 
 def main() -> None:
-    """Make the run that is named, or both, each in a process of its own."""
+    """Make the run that is named, or all, each in a process of its own."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("run", nargs="?", choices=tuple(RUNS))
     options.add_argument("--list", action="store_true", help="print the modules too")

@@ -37,14 +37,12 @@ from tiebreak.inference.comparison import (
 from tiebreak.inference.estimator import (
     BayesEstimator,
     Estimator,
-    require_dependence,
     require_exact_links,
-    require_tolerance,
 )
 from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.exact_links import from_scores
 from tiebreak.inference.exact_links.from_scores import ClassScores
-from tiebreak.inference.gold_weights import GoldWeight, require_weight
+from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.log_opinion_pool import LogOpinionPool
 from tiebreak.inference.problem import Fit, Patterns
@@ -54,7 +52,7 @@ from tiebreak.inference.vb import Problem
 from tiebreak.inference.worker_models import PLAIN
 from tiebreak.kernels.layout import Floats
 from tiebreak.links import OnContradiction
-from tiebreak.options import ExactLinkOptions, LinkOptions
+from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, check_common
 from tiebreak.wording import counted
 
 TRIAL = 1e-4  # tolerance of fits that are only compared
@@ -119,7 +117,7 @@ class Auto(BayesEstimator):
         class_prior: dirichlet.ClassPriorOption = 1.0,
         confusion_prior: dirichlet.ConfusionPrior = "diagonal",
         trust: dirichlet.Trust | None = None,
-        gold_weight: GoldWeight = gold_weights.AUTO,
+        gold_weight: GoldWeight = AUTO,
         dependence: float = DEPENDENCE,
         link_options: LinkOptions | None = None,
         on_contradiction: OnContradiction = "error",
@@ -148,9 +146,7 @@ class Auto(BayesEstimator):
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Self:
         """Compare on gold, then fit all methods; `start` serves where it is VB alone."""
-        require_tolerance(self.tol, self.max_iter)
-        require_dependence(self.dependence)
-        require_weight(self.gold_weight)
+        check_common(self.get_params())
         options = require_exact_links(self.link_options, type(self).__name__)
         inputs = self._read_inputs(responses, links, gold)
         self.members_ = ()

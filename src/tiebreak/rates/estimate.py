@@ -14,10 +14,12 @@ from tiebreak.errors import InputError, OptionError, note
 from tiebreak.frames import as_plain
 from tiebreak.inference.estimator import require_fitted
 from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.options import require_number
 from tiebreak.panel.held_out import blind
 from tiebreak.panel.table import known_codes
 from tiebreak.rates import arrays
 from tiebreak.rates.arrays import KnownSample, RateEstimate
+from tiebreak.wording import counted
 
 ALL = "all"
 LEVEL = 0.9
@@ -138,8 +140,7 @@ def estimate(
     True
     """
     require_fitted(model)
-    if not 0.0 < level < 1.0:
-        raise OptionError(f"level must be between 0 and 1; got {level}.")
+    require_number("level", level, "between 0 and 1, both excluded", above=0.0, below=1.0)
     unseen = blind(model)
     known = model.gold_ if gold is None else gold
     task, truth = known_codes(known, unseen.tasks_, unseen.classes_)
@@ -251,7 +252,8 @@ def _members(systems: Any, tasks: Any) -> dict[str, Mask]:
         )
     away = int(np.count_nonzero(code < 0))
     if away:
-        note(f"{away:,} tasks of systems are not among the responses; they are left out.")
+        tasks = f"{counted(away, 'task')} of systems"
+        note(f"{tasks} not among the responses: left out.")
     names = np.array(list(by_task.values()), dtype=object)
     for name in sorted(set(names[code >= 0])):
         if name == ALL:

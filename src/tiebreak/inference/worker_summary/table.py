@@ -24,6 +24,7 @@ from tiebreak.inference.worker_summary.linear_response import TaskUnits
 from tiebreak.inference.worker_summary.refine import Votes
 from tiebreak.inference.worker_summary.verdicts import Skill, chance_of, verdicts
 from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.options import require_number
 from tiebreak.responses import Responses
 
 LEVEL = 0.9
@@ -134,8 +135,7 @@ def workers_table(model: Any, *, level: float = LEVEL) -> WorkersTable:
     >>> bool((table.accuracy_low < table.accuracy_high).all()), len(table)
     (True, 5)
     """
-    if not 0.0 < level < 1.0:
-        raise OptionError(f"level lies between 0 and 1, both excluded; got {level!r}.")
+    require_number("level", level, "between 0 and 1, both excluded", above=0.0, below=1.0)
     accuracy, confusion = intervals(model, level)
     crowd = model.responses_
     prior = model.class_prior_
