@@ -20,6 +20,7 @@ SCHEDULES = ("in-turn", "parallel", "damped")
 DECODINGS = ("joint", "marginal")
 LEARN = "learn"  # error rates that are found, not stated
 
+AUTO = "auto"  # worker model, weight of gold: as the data say
 CONTRADICTIONS = ("error", "drop")
 LEAST_COUNTS = {"max_iter": 1, "n_chains": 1, "n_draws": 1, "n_warmup": 0}
 
@@ -72,6 +73,8 @@ def check_common(options: Mapping[str, Any]) -> None:
         elif name == "dependence":
             share = "between 0 and 1: the share of errors in common"
             require_number(name, value, share, least=0.0, most=1.0)
+        elif name == "gold_weight" and not (isinstance(value, str) and value == AUTO):
+            require_number(name, value, "'auto' or a number above 0", above=0.0)
         elif name in ("accelerate", "progress") and not isinstance(value, bool):
             raise OptionError(f"{name} must be True or False; got {value!r}.")
         elif name == "on_contradiction":

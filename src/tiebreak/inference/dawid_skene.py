@@ -14,9 +14,10 @@ from tiebreak.inference.estimator import (
     refuse_links,
     start_from_model,
 )
-from tiebreak.inference.gold_weights import GoldWeight, require_weight
+from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Stopping, TasksElsewhere
+from tiebreak.inference.publishing import note_few_responses
 from tiebreak.inference.squarem import Climb, Parameters, Sweep
 from tiebreak.inference.stages import lay_out, patterns_of
 from tiebreak.inference.worker_models import ConfusionMatrices, require_model
@@ -26,7 +27,7 @@ from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import Backend, choose_backend, where
 from tiebreak.kernels.layout import FREE, KNOWN, ByTask, Floats
 from tiebreak.kernels.sweeper import Logs, Sweeper
-from tiebreak.options import check_common
+from tiebreak.options import AUTO, check_common
 
 Pool = Callable[[Floats], Floats]  # makes counts equal that share a parameter
 POOLS: dict[str, Pool] = {"confusion": ConfusionMatrices.pool, "coin": Coins.pool}
@@ -192,7 +193,7 @@ class DawidSkene(Estimator):
         *,
         smoothing: float = 0.01,
         worker_model: str = "confusion",
-        gold_weight: GoldWeight = gold_weights.AUTO,
+        gold_weight: GoldWeight = AUTO,
         tol: float = 1e-6,
         max_iter: int = 500,
         accelerate: bool = True,
@@ -220,6 +221,7 @@ class DawidSkene(Estimator):
         crowd = inputs.responses
         q = None if start is None else start_from_model(start, crowd, lay_out(crowd))
         self._fit_inputs(inputs, q)
+        note_few_responses(inputs, crowd.n_tasks, crowd.n_responses)
         self._warn_unsettled(self.tol)
         return self
 
@@ -228,7 +230,6 @@ class DawidSkene(Estimator):
         refuse_links(self, links)
         check_common(self.get_params())
         require_model(self.worker_model, tuple(POOLS))
-        require_weight(self.gold_weight)
 
     def _fit_inputs(self, inputs: Inputs, q: Floats | None) -> Floats:
         """Fit from q, None: from the votes; return where q ended."""

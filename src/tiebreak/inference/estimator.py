@@ -20,7 +20,6 @@ from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust, class_prior
-from tiebreak.inference.gold_weights import require_weight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Problem, Stopping
 from tiebreak.inference.silence import require_workers
@@ -359,7 +358,6 @@ def check_options(model: VariationalBayes) -> None:
     """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
     check_common(model.get_params())
     require_model(model.worker_model)
-    require_weight(model.gold_weight)
     if model.saw_all is not None:
         require_workers(model.saw_all)
     if isinstance(model.init, str):

@@ -18,21 +18,11 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference.problem import Patterns
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Floats
-from tiebreak.options import require_number, require_word
+from tiebreak.options import AUTO
 
-AUTO = "auto"
 SHARED = 0.04  # ρ of guesses; chosen on draws 0 to 5 of gold, see docs/juries-results.md
 
 GoldWeight = str | float
-
-
-def require_weight(gold_weight: GoldWeight) -> None:
-    """Refuse a weight of gold that is neither "auto" nor a positive number."""
-    if isinstance(gold_weight, str):
-        require_word("gold_weight", gold_weight, (AUTO,), "a number")
-    else:
-        words = "'auto' or a number above 0"
-        require_number("gold_weight", gold_weight, words, above=0.0)
 
 
 def find(

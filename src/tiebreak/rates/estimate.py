@@ -233,7 +233,7 @@ def _differences(
             b = found.get((right, method))
             if a is None or b is None:
                 continue
-            low, high = np.nan, np.nan
+            low = high = np.nan
             if len(a.draws) and len(b.draws):
                 low, high = np.percentile(a.draws - b.draws, [tail, 100.0 - tail]).tolist()
             rows.append(Difference(left, right, label, method, a.value - b.value, low, high))

@@ -29,7 +29,7 @@ from tiebreak.inference.dirichlet import (
     Trust,
 )
 from tiebreak.kernels.layout import Floats, Mask, Offsets
-from tiebreak.options import require_word
+from tiebreak.options import AUTO, require_word
 from tiebreak.responses import Responses
 
 if TYPE_CHECKING:
@@ -240,7 +240,6 @@ MODELS: dict[str, Maker] = {
 
 PLAIN = "confusion"
 COMMUNITIES = "communities"
-AUTO = "auto"  # one of the others, chosen by `model_choice`
 NAMES = (*MODELS, AUTO)
 
 
