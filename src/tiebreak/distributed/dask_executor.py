@@ -102,8 +102,8 @@ class DaskExecutor:
             is_cut_off = self.client.status != "running"
             return {} if is_cut_off else dict.fromkeys(given, Failed(error))
         if answer["status"] != "OK":  # there was no call: what a task raises is in the result
-            _, error, _ = clean_exception(**answer)
-            return dict.fromkeys(given, Failed(error))
+            _, raised, _ = clean_exception(**answer)
+            return dict.fromkeys(given, Failed(raised))
         return dict(answer["result"])
 
     async def _reaches(self, home: str) -> bool:
