@@ -240,7 +240,7 @@ class DaskExecutor:
 class Failed(NamedTuple):
     """What a task raised."""
 
-    error: BaseException
+    error: BaseException | None
 
 
 async def do_calls(
@@ -298,7 +298,7 @@ def _lost_too_often(round_: _Round, place: int) -> ClusterError:
     )
 
 
-def _worded(error: BaseException) -> BaseException:
+def _worded(error: BaseException | None) -> BaseException:
     """Return an error that a user can do something with."""
     if isinstance(error, TiebreakError | MemoryError):
         return error
