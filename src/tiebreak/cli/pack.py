@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,9 +43,11 @@ def pack(
 
 def _name_for(responses: list[str]) -> str:
     """Name the packed folder after the one file or folder that was given."""
+    from tiebreak.files.sources import names_several
+
     path = Path(responses[0])
     if responses == [STANDARD]:
         raise typer.BadParameter("Responses from stdin need a name: -o FOLDER.tb.")
-    if len(responses) > 1 or not os.path.lexists(path):
+    if len(responses) > 1 or (names_several(responses[0]) and not path.is_dir()):
         raise typer.BadParameter("Several files need a name together: -o FOLDER.tb.")
     return str(path.with_suffix(SUFFIX))

@@ -73,8 +73,10 @@ def find_files(source: Any) -> list[TableFile]:
     A name with a scheme, such as s3://bucket/shards/*.parquet, is read with pyarrow's file systems.
     """
     given = source if isinstance(source, list | tuple) else [source]
-    hint = "" if given == [source] else " A list of texts names files; rows are tuples."
-    found = [file for each in given for file in _files_of(os.fspath(each), hint)]
+    names = [os.fspath(each) for each in given]
+    is_perhaps_a_row = len(names) > 1 and not any(Path(name).suffix for name in names)
+    hint = " A list of texts names files; rows are tuples." if is_perhaps_a_row else ""
+    found = [file for name in names for file in _files_of(name, hint)]
     paths = (_real(file.path) for file in found)
     twice = [path for path, n in Counter(paths).items() if n > 1]
     if twice:
