@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tiebreak.errors import InputError, note
 from tiebreak.files.columns import EXTRAS, PREFIX, existing, positions_of, squashed
@@ -24,12 +24,9 @@ from tiebreak.files.table import Table
 from tiebreak.ids import Column, as_list, is_arrow, is_text
 from tiebreak.wording import Source
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 MOST_OPEN = 100  # files held open; a process may have 256 on some systems
 LARGE = 1 << 24  # bytes of all files: Parquet of so many has the rows from which one is streamed
-NO_IDS = frozenset(name for names in EXTRAS.values() for name in names)  # numbers, text or not
+NO_IDS = frozenset(name for names in EXTRAS.values() for name in names)  # text or numbers alike
 KINDS = {str: "text", bool: "true or false", int: "numbers", float: "numbers"}
 
 
@@ -42,11 +39,11 @@ class FileFinder:
 
     def __call__(self, row: int) -> int:
         """Return the row within its file."""
-        return row - self.starts[self.file_of(row)]
+        return row - self.starts[bisect_right(self.starts, row) - 1]
 
-    def file_of(self, row: int) -> int:
-        """Return the number of the file in which a row stands."""
-        return bisect_right(self.starts, row) - 1
+    def source_of(self, row: int) -> Source:
+        """Return the file in which a row stands."""
+        return self.sources[bisect_right(self.starts, row) - 1]
 
 
 class ChainedSource(Source):
@@ -56,33 +53,29 @@ class ChainedSource(Source):
 
     def where(self, row: int) -> str:
         """Name the place of a row, counted from 0."""
-        if isinstance(self.line_of, FileFinder):
-            return self.line_of.sources[self.line_of.file_of(row)].where(self.line_of(row))
-        return super().where(row)
+        source, row = self._split(row)
+        return source.where(row)
 
     def origin(self, row: int) -> tuple[str, int]:
-        """Return the file in which a row stands, and its row there."""
-        if isinstance(self.line_of, FileFinder):
-            return self.line_of.sources[self.line_of.file_of(row)].name, self.line_of(row)
-        return super().origin(row)
+        """Return the file of a row, and its row there, counted from 0."""
+        source, row = self._split(row)
+        return source.name, row
+
+    def _split(self, row: int) -> tuple[Source, int]:
+        if not isinstance(self.line_of, FileFinder):
+            raise TypeError("A chained source needs a FileFinder.")
+        return self.line_of.source_of(row), self.line_of(row)
 
 
-def chained_table(
-    files: TableFiles, open_table: Callable[[Content], Table], *, hold: bool = False
-) -> Table:
-    """Make one table of several files, each opened by `open_table`; empty ones are left out.
-
-    `hold`: tables are kept in memory as they are opened, as it takes long to make them.
-    """
-    most_open = MOST_OPEN if files.size < LARGE else 1
-    chain = Chain(files, open_table, None if hold else most_open)
-    is_large = chain.has_streams or files.size >= LARGE
+def chained_table(files: TableFiles, open_table: Callable[[Content], Table]) -> Table:
+    """Make one table of several files, each opened by `open_table`; empty ones are left out."""
+    chain = Chain(files, open_table)
     return Table(
         tuple(chain.owners),
         chain.load,
         ChainedSource(files.name, chain.finder),
         has_header=chain.has_header,
-        stream=chain.stream if is_large and not hold else None,
+        stream=chain.stream if chain.is_large else None,
         order_of=chain.order_of,
     )
 
@@ -90,22 +83,20 @@ def chained_table(
 class Chain:
     """The tables of several files; of large ones one is open at a time."""
 
-    def __init__(
-        self, files: TableFiles, open_table: Callable[[Content], Table], most_open: int | None
-    ) -> None:
+    def __init__(self, files: TableFiles, open_table: Callable[[Content], Table]) -> None:
         self.owners: dict[str, str] = {}  # of each column: the first file that has it
         self.finder = FileFinder()
         self.has_header = False
-        self.has_streams = False
+        self.is_large = files.size >= LARGE
         self._files = files
         self._open_table = open_table
-        self._most_open = most_open
+        self._most_open = 1 if self.is_large else MOST_OPEN
         self._paths: list[str] = []
         self._opened: dict[str, Table] = {}
         for path, content in contents(files):
-            self._look_at(path, self._keep(path, content))
+            self._look_at(path, self._open(path, content))
 
-    def _keep(self, path: str, content: Content) -> Table:
+    def _open(self, path: str, content: Content) -> Table:
         """Open a table; those open before are closed where there are too many."""
         if len(self._opened) == self._most_open:
             self._opened.clear()
@@ -118,49 +109,39 @@ class Chain:
         content = open_one(self._files, path)
         if content is None:
             raise InputError(f"{path} was emptied while it was read. Read the files again.")
-        return self._keep(path, content)
+        return self._open(path, content)
 
     def _look_at(self, path: str, table: Table) -> None:
         self._paths.append(path)
         self.finder.sources.append(table.source)
         self.has_header |= table.has_header
-        self.has_streams |= table.stream is not None
+        self.is_large |= table.stream is not None
         known = Table(tuple(self.owners), table.load)
-        for name in table.names:
-            if not positions_of(known, name):
-                self.owners[name] = path
+        new = (name for name in table.names if not positions_of(known, name))
+        self.owners |= dict.fromkeys(new, path)
 
     def order_of(self, position: int) -> list[Any] | None:
         """Return the ordered categories of a column, where all files have the same."""
         name = list(self.owners)[position]
-        first: list[Any] | None = None
-        for path in self._paths:
-            table = self._table_of(path)
-            order = table.category_order(self._position(table, name))
-            if path == self._paths[0]:
-                first = order
-            if first is None:
-                return None
-            if order != first:
-                note(
-                    f"{path} has not the ordered categories of {self._paths[0]} in column "
-                    f"{name!r}: classes are sorted."
-                )
-                return None
-        return first
+        tables = map(self._table_of, self._paths)
+        orders = (table.category_order(self._position(table, name)) for table in tables)
+        first = next(orders)
+        if first is None or all(order == first for order in orders):
+            return first
+        note(f"The files order the categories of {name!r} otherwise: classes are sorted.")
+        return None
 
     def load(self, positions: Sequence[int]) -> list[Column]:
         """Read columns of all files at once."""
-        pieces = zip(*self._pieces(positions), strict=True)
-        return [joined_column(list(column)) for column in pieces]
+        return [*map(joined_column, zip(*self.stream(positions), strict=True))]
 
     def stream(self, positions: Sequence[int]) -> Iterator[Sequence[Column]]:
-        """Read columns piece by piece, each of the type of its first piece.
+        """Read columns piece by piece, each piece as the first one that has a value.
 
-        Pieces wait until every column has a value, which tells its type.
+        Pieces wait until every column has one, which tells its type.
         """
         first: list[Column | None] = [None] * len(positions)
-        waiting: list[list[Column]] = []
+        waiting: list[Sequence[Column]] = []
         for columns in self._pieces(positions):
             waiting.append(columns)
             for i, column in enumerate(columns):
@@ -171,20 +152,19 @@ class Chain:
                 waiting = []
         yield from waiting  # a column without any value
 
-    def _pieces(self, positions: Sequence[int]) -> Iterator[list[Column]]:
+    def _pieces(self, positions: Sequence[int]) -> Iterator[Sequence[Column]]:
         names = [list(self.owners)[i] for i in positions]
         seen: dict[str, tuple[str, str]] = {}  # by column: what it holds, and where
         n_rows = 0
         self.finder.starts.clear()
         for path in self._paths:
             table = self._table_of(path)
-            at = [self._position(table, name) for name in names]
             self.finder.starts.append(n_rows)
-            for columns in table.batches(at):
-                n_rows += len(columns[0])
+            for columns in table.batches([self._position(table, name) for name in names]):
                 for name, column in zip(names, columns, strict=True):
                     _refuse_other_kind(name, column, path, seen)
-                yield list(columns)
+                n_rows += len(columns[0])
+                yield columns
 
     def _position(self, table: Table, name: str) -> int:
         found = positions_of(table, name)
@@ -216,56 +196,40 @@ def kind_of(column: Column) -> str | None:
     kind = getattr(column.type, "value_type", column.type)  # of a dictionary: its values
     if is_text(kind):
         return "text"
-    if pa.types.is_boolean(kind):
-        return "true or false"
-    return "numbers" if _is_number(kind) else str(kind)
-
-
-def joined_column(pieces: Sequence[Column]) -> Column:
-    """Join pieces of a column; whole numbers beside fractions become fractions."""
-    if not all(is_arrow(piece) for piece in pieces):
-        return [value for piece in pieces for value in as_list(piece)]
-    import pyarrow as pa
-
-    known = {kind_of(piece) for piece in pieces} - {None}
-    tables = [
-        pa.table([pa.nulls(len(piece)) if kind_of(piece) is None else piece], ["column"])
-        for piece in pieces
-    ]
-    if len(known) > 1:  # no ids: text and numbers are both read as numbers, or as text
-        tables = [table.cast(pa.schema({"column": pa.string()})) for table in tables]
-    try:
-        return pa.concat_tables(tables, promote_options="permissive").column(0)
-    except pa.ArrowException as error:
-        raise InputError(
-            f"The files hold a column of types that cannot be joined: {error}."
-        ) from None
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    if any(test(kind) for test in numbers):
+        return "numbers"
+    return KINDS[bool] if pa.types.is_boolean(kind) else str(kind)
 
 
 def typed_like(column: Column, first: Column) -> Column:
-    """Give a piece of a column the type that the first one has; what has no ids may have others."""
+    """Give a piece of a column the type of another; it stays where its values do not allow that."""
     if not is_arrow(first):
         return as_list(column)
     import pyarrow as pa
 
+    if kind_of(column) == kind_of(first) == "text":
+        return column  # whose coder takes any type of text
     kind = getattr(first.type, "value_type", first.type)
     if pa.types.is_integer(kind) and kind != pa.uint64():
         kind = pa.int64()  # which holds what the next file may have
-    if not is_arrow(column):
-        return pa.array(column, kind)
-    if kind_of(column) is None:
-        return pa.nulls(len(column), kind)
-    if is_text(kind) or not _is_number(kind) or not _is_number(column.type):
+    try:
+        return column.cast(kind) if is_arrow(column) else pa.array(column, kind)
+    except (pa.ArrowException, OverflowError):
         return column
-    is_fraction = pa.types.is_floating(column.type) and pa.types.is_integer(kind)
-    return column if is_fraction else column.cast(kind)
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def joined_column(pieces: Sequence[Column]) -> Column:
+    """Join pieces of a column; whole numbers beside fractions become fractions."""
+    if not all(map(is_arrow, pieces)):
+        return [value for piece in pieces for value in as_list(piece)]
     import pyarrow as pa
 
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    return any(test(kind) for test in tests)
+    tables = [pa.table([piece], ["column"]) for piece in pieces]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive").column(0)
+    except pa.ArrowException:  # numbers beside text that is none: whoever reads it says so
+        return [value for piece in pieces for value in as_list(piece)]
 
 
 def _refuse_other_kind(

@@ -141,7 +141,6 @@ def open_own(source: Any) -> Any:
     Such a file is no tool's, so that no format need be asked. Any other file is returned open, as
     standard input can be read once only; what is no file stays as it is.
     """
-    source = resolved(source)
     if is_file(source):
         source = read_content(source)
     if isinstance(source, Content) and own_columns(source):

@@ -257,7 +257,7 @@ def _import_wide(source: Any, options: ImportOptions, row_names: Sequence[str]) 
         def melt(content: Content) -> Table:
             return _import_wide(content, options, row_names).table
 
-        return Imported(chained_table(source, melt, hold=True), {})
+        return Imported(chained_table(source, melt), {})
     return wide.from_table(as_table(source, row_names, len(row_names)), options.columns)
 
 
