@@ -13,7 +13,7 @@ from tiebreak import ids
 from tiebreak.errors import GoldError, note
 from tiebreak.ids import MISSING, Column, Ids, fold
 from tiebreak.kernels.layout import Codes, Offsets
-from tiebreak.wording import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source, agreeing, counted
 
 
 class GoldCodes(NamedTuple):
@@ -61,7 +61,9 @@ class Gold:
             place = source.where(int(without_task[0]))
             raise GoldError(f"A row has no task id ({place}). Fill it in or remove the row.")
         if not known.all():
-            note(f"{np.count_nonzero(~known):,} rows of gold have an empty label: not known.")
+            n = int(np.count_nonzero(~known))
+            rows_of_gold = f"{counted(n, 'row')} of gold {agreeing(n, 'have')}"
+            note(f"{rows_of_gold} an empty label: not known.")
         rows = np.flatnonzero(known)
         first = _one_label_each(task_code[rows], label_code[rows], rows, (tasks, classes), source)
         kept = rows[first]
@@ -107,9 +109,11 @@ class Gold:
                 f"{self.tasks[int(g)]!r} ({self.source.where(int(self.row[g]))})"
                 for g in unknown[:3]
             )
+            n = len(unknown)
             raise GoldError(
-                f"{len(unknown):,} tasks of gold are not among the responses: {shown}.\n"
-                "Correct these ids, remove the rows, or list tasks without responses with tasks=."
+                f"{counted(n, 'task')} of gold {agreeing(n, 'are')} not among the responses: "
+                f"{shown}.\nCorrect these ids, remove the rows, or list tasks without responses "
+                "with tasks=."
             )
         return GoldCodes(code, classes.codes(self.classes)[self.label])
 

@@ -144,6 +144,23 @@ LINK_OPTIONS: dict[str, type[LinkOptions]] = {
     "mean-field": MeanFieldOptions,
 }
 
+RENAMED = {  # arguments of earlier versions, and what to write now
+    "link_inference": "link_options=tb.ExactLinkOptions() or tb.MeanFieldOptions()",
+    "link_error": "link_options=tb.ExactLinkOptions(error=…)",
+    "link_error_prior": "link_options=tb.ExactLinkOptions(error_prior=…)",
+    "decode": "link_options=tb.ExactLinkOptions(decode=…)",
+    "link_strength": "link_options=tb.MeanFieldOptions(strength=…)",
+    "schedule": "link_options=tb.MeanFieldOptions(schedule=…)",
+    "closure": "link_options=tb.MeanFieldOptions(closure=…)",
+}
+
+
+def refuse_renamed(options: dict[str, Any]) -> None:
+    """Refuse arguments of earlier versions with what to write now."""
+    for name in options:
+        if name in RENAMED:
+            raise OptionError(f"{name} is now part of the options of links: {RENAMED[name]}.")
+
 
 def _require_word(options: ExactLinkOptions, name: str) -> None:
     """Refuse a word that the option does not take."""

@@ -16,6 +16,15 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{ending}"
 
 
+def agreeing(n: int, verb: str) -> str:
+    """Return a verb as it stands after so many things.
+
+    >>> agreeing(1, "are"), agreeing(1, "repeat"), agreeing(2, "have")
+    ('is', 'repeats', 'have')
+    """
+    return {"are": "is", "have": "has"}.get(verb, f"{verb}s") if n == 1 else verb
+
+
 def first_few(words: Sequence[str], most: int) -> str:
     """Join the first few words, with an ellipsis where there are more.
 

@@ -299,8 +299,8 @@ def test_texts_come_from_tables_too(tmp_path: Path) -> None:
     with pytest.warns(InputNote) as notes:
         session = Session(":memory:", VOTES, texts=tmp_path / "texts.csv")
     assert [str(each.message) for each in notes] == [
-        "1 texts are given twice: the last one of each counts.",
-        "1 texts are of tasks without responses ('zz'): not used.",
+        "1 text is given twice: the last one of each counts.",
+        "1 text of tasks without responses ('zz'): not used.",
         "3 tasks of 4 have no text: their ids are shown.",
     ]
     with session:
@@ -313,7 +313,7 @@ def test_only_some_tasks_are_asked_about(open_session: Open, truth: Truth) -> No
     given = answer_truly(open_session(among=some), truth)
     assert given
     assert all(pair(a) <= set(some) for a in given)
-    with pytest.raises(InputError, match=r"1 tasks to ask among.*'zz'"):
+    with pytest.raises(InputError, match=r"1 task to ask about.*'zz'"):
         open_session(among=["zz"])
 
 

@@ -30,12 +30,12 @@ WRONG = {
     "unknown task in links": Wrong(
         {"l.csv": "left,right,link\na,b,must\na,zz,must\n"},
         "r.csv --links l.csv",
-        r"1 tasks of links are not among the responses: 'zz' \(l\.csv, line 3\)\.\n.*--tasks",
+        r"1 task of links is not among the responses: 'zz' \(l\.csv, line 3\)\.\n.*--tasks",
     ),
     "unknown task in gold": Wrong(
         {"g.csv": "task,label\na,x\nzz,y\n"},
         "r.csv --gold g.csv",
-        r"1 tasks of gold are not among the responses: 'zz' \(g\.csv, line 3\)\.\n.*--tasks",
+        r"1 task of gold is not among the responses: 'zz' \(g\.csv, line 3\)\.\n.*--tasks",
     ),
     "task known twice": Wrong(
         {"g.csv": "task,label\na,x\na,y\n"}, "r.csv --gold g.csv", r"'a' is known twice.*line 3"
@@ -56,7 +56,7 @@ WRONG = {
     "weight zero": Wrong(
         {"l.csv": "left,right,link,weight\na,b,must,0\n"},
         "r.csv --links l.csv",
-        r"1 weights are not finite numbers above 0: '0' \(l\.csv, line 2\)",
+        r"1 weight is not a finite number above 0: '0' \(l\.csv, line 2\)",
     ),
     "weights negative, infinite and no numbers": Wrong(
         {"l.csv": "left,right,link,weight\na,b,must,-1\na,c,must,inf\nb,c,must,much\n"},
@@ -74,7 +74,7 @@ WRONG = {
     "no worker in a row": Wrong(
         {"r.csv": "task,worker,label\na,u,x\nb,,y\n"},
         "r.csv",
-        r"have no worker id \(r\.csv, line 3\)"
+        r"has no worker id \(r\.csv, line 3\)"
     ),
     "header missing": Wrong(
         {"r.csv": "a,u,x\nb,u,y\n"}, "r.csv", r"header is missing.*'a,u,x'\.\nAdd task,worker,label"
@@ -233,7 +233,7 @@ def test_empty_labels_are_no_answers_and_counted(run: Run, write: Write) -> None
 
 def test_labels_that_are_not_numbers_in_a_table_are_no_answers() -> None:
     table = {"task": ["a", "a", "b"], "worker": ["u", "v", "u"], "label": [1.0, float("nan"), 2.0]}
-    with pytest.warns(InputNote, match="1 rows have an empty label"):
+    with pytest.warns(InputNote, match="1 row has an empty label"):
         labels = tb.MajorityVote().fit(table).labels_
     assert labels.best() == {"a": 1.0, "b": 2.0}
 

@@ -60,7 +60,7 @@ def test_json_has_the_same_for_programs(run: Run) -> None:
     assert found["agreement"]["tasks"] == 2
     low, high = found["agreement"]["alpha_interval"]
     assert low <= found["agreement"]["alpha"] <= high
-    assert any("repeat a worker" in note for note in found["notes"])
+    assert any("repeats a worker" in note for note in found["notes"])
 
 
 def test_ordered_classes_have_an_ordinal_alpha(run: Run, write: Write) -> None:

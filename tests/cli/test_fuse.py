@@ -240,7 +240,7 @@ def test_quiet_says_nothing(run: Run, write: Write) -> None:
     assert quiet.exit_code == 0
     assert quiet.stderr == ""
     assert quiet.stdout == loud.stdout
-    for said in ("'item' as task", "empty label", "repeat a worker"):
+    for said in ("'item' as task", "empty label", "repeats a worker"):
         assert said in loud.stderr
 
 

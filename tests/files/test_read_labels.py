@@ -57,13 +57,13 @@ def test_classes_take_the_type_of_the_labels(make: Any, label: Any, other: Any) 
     ("text", "message"),
     [
         ("task,label\na,x\na,y\n", r"task 'a' has two labels \(.*line 2; .*line 3\)"),
-        ("task,label\na,x\nb,\n", r"1 rows have no label \(.*line 3\)"),
-        ("task,label\na,x\n,y\n", r"1 rows have no task \(.*line 3\)"),
-        ("task,label,probability\na,x,1.5\n", r"values of probability .* '1.5' \(.*line 2\)"),
-        ("task,label,probability\na,x,\n", r"values of probability .* nothing \(.*line 2\)"),
-        ("task,label,probability\na,x,sure\n", r"values of probability .* 'sure'"),
+        ("task,label\na,x\nb,\n", r"1 row has no label \(.*line 3\)"),
+        ("task,label\na,x\n,y\n", r"1 row has no task \(.*line 3\)"),
+        ("task,label,probability\na,x,1.5\n", r"value of probability .* '1.5' \(.*line 2\)"),
+        ("task,label,probability\na,x,\n", r"value of probability .* nothing \(.*line 2\)"),
+        ("task,label,probability\na,x,sure\n", r"value of probability .* 'sure'"),
         ("task,label,probability_y\na,x,0.5\n", "label 'x' has no column probability_x"),
-        ("task,label,probability_x\na,x,-1\n", "values of probability_x are not between 0 and 1"),
+        ("task,label,probability_x\na,x,-1\n", "value of probability_x is not between 0 and 1"),
     ],
 )
 def test_labels_that_make_no_sense_are_refused(tmp_path: Path, text: str, message: str) -> None:

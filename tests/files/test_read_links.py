@@ -79,7 +79,7 @@ def test_any_other_word_is_an_error_with_its_line(tmp_path: Path, word: str) -> 
 
 @pytest.mark.parametrize("words", [[1, 0], [None, 1], [float("nan"), 1]])
 def test_other_values_are_errors_too(words: list[Any]) -> None:
-    with pytest.raises(LinkError, match="1 links are neither must nor cannot"):
+    with pytest.raises(LinkError, match="1 link is neither must nor cannot"):
         read_links(_links(words))
 
 
@@ -116,7 +116,7 @@ def test_a_wrong_weight_is_named_by_its_line(tmp_path: Path, weight: str) -> Non
     with pytest.raises(LinkError) as caught:
         read_links(_file(tmp_path, text))
     expected = (
-        f"1 weights are not finite numbers above 0: {weight!r} ({tmp_path}/links.csv, line 4)."
+        f"1 weight is not a finite number above 0: {weight!r} ({tmp_path}/links.csv, line 4)."
     )
     assert expected in str(caught.value)
 

@@ -146,7 +146,7 @@ def test_missing_labels_are_counted_whatever_stands_for_them(
     column: Any, expected: list[Any]
 ) -> None:
     table = {"task": ["a", "b", "c"], "worker": ["w", "w", "w"], "label": column}
-    with pytest.warns(InputNote, match="1 rows have an empty label"):
+    with pytest.warns(InputNote, match="1 row has an empty label"):
         responses = read_responses(table)
     assert list(responses.classes) == expected
     assert responses.n_empty == 1
@@ -279,7 +279,7 @@ class TestTasks:
             read_responses(frame, tasks=["t9"])
 
     def test_a_missing_task_is_refused(self) -> None:
-        with pytest.raises(InputError, match="1 rows have no task"):
+        with pytest.raises(InputError, match="1 row has no task"):
             read_tasks(["a", None])
 
     def test_a_generator_of_tasks_is_read_once(self) -> None:
@@ -313,3 +313,14 @@ for form in ("csv", "tsv", "jsonl", "parquet"):
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_a_wide_table_is_told_how_it_is_read() -> None:
+    wide = {"task": ["a", "b"], "ann": ["x", "y"], "bob": ["x", "x"]}
+    with pytest.raises(ResponseError, match=r"wide=True \(--wide\)"):
+        read_responses(wide)
+    with pytest.warns(InputNote, match="read 4 cells of 2 workers, kept 4"):
+        assert read_responses(wide, wide=True).n_workers == 2
+    with pytest.raises(ResponseError) as caught:
+        read_responses({"task": ["a"], "worker": ["ann"], "answr": ["x"]})
+    assert "wide" not in str(caught.value)

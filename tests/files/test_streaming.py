@@ -149,7 +149,7 @@ class TestCsv:
             (b"a,b\n", r"r.csv, line 102: expected 3 columns, got 2"),
             (b"a,b,\xff\n", r"r.csv, line 102: byte 0xff at offset .* is not UTF-8"),
             (b'a,b,"c\n', r"r.csv, line 102: a quote is opened that is never closed"),
-            (b",b,c\n", r"1 rows have no task id \(.*r.csv, line 102\)"),
+            (b",b,c\n", r"1 row has no task id \(.*r.csv, line 102\)"),
         ],
     )
     def test_what_is_wrong_in_a_later_piece_is_told_with_its_line(

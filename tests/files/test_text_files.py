@@ -124,7 +124,7 @@ class TestFields:
     @pytest.mark.parametrize("nothing", ["", '""'])
     def test_an_empty_label_is_no_answer(self, tmp_path: Path, nothing: str) -> None:
         path = _file(tmp_path, HEADER + f"a,w,{nothing}\nb,w,x\n")
-        with pytest.warns(InputNote, match="1 rows have an empty label"):
+        with pytest.warns(InputNote, match="1 row has an empty label"):
             responses = read_responses(path)
         assert list(responses.tasks) == ["a", "b"]
         assert rows_of(responses) == [("b", "w", "x")]
@@ -178,7 +178,7 @@ class TestTyped:
             '{"task": "b", "worker": "w", "label": "x", "extra": 5}\n'
             '{"task": 3, "worker": null, "label": "x", "worker": "v"}\n'
         )
-        with pytest.warns(InputNote, match="1 rows have an empty label"):
+        with pytest.warns(InputNote, match="1 row has an empty label"):
             responses = read_responses(_file(tmp_path, lines, "r.jsonl"))
         assert list(responses.tasks) == ["a", "b", 3]
         assert rows_of(responses) == [("b", "w", "x"), (3, "v", "x")]
@@ -206,7 +206,7 @@ class TestTyped:
 
     def test_json_numbers_may_be_huge_or_nan(self, tmp_path: Path) -> None:
         lines = f'{{"task": 1, "label": 1.5}}\n{{"task": {10**30}, "label": NaN}}\n'
-        with pytest.warns(InputNote, match="1 rows of gold"):
+        with pytest.warns(InputNote, match="1 row of gold"):
             gold = read_gold(_file(tmp_path, lines, "g.jsonl"))
         assert gold.to_dict() == {1: 1.5}
 

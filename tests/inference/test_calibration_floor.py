@@ -11,6 +11,7 @@ import tiebreak as tb
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Evidence
+from tiebreak.kernels import reference
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats
 
@@ -33,7 +34,7 @@ def _loss_over_best(n_classes: int, seed: int) -> float:
     known = np.arange(N_KNOWN, dtype=np.int32)
     n_responses = np.full(1_000, RESPONSES)
     evidence = Evidence(None, np.empty(0), GoldCodes(known, truth[known]))
-    found = calibration.fit(scores[known], n_responses[known], evidence, 0.5)
+    found = calibration.fit(scores[known], n_responses[known], evidence, 0.5, reference)
     best = min(_loss(scores, truth, np.full(1_000, s)) for s in np.geomspace(1e-3, 0.1, 200))
     return _loss(scores, truth, found.scale(n_responses)) / best
 

@@ -307,3 +307,14 @@ def test_calibration_leaves_labels_alone() -> None:
     sure = tb.VariationalBayes(calibrate="none").fit(crowd.responses)
     assert (honest.labels_.label == sure.labels_.label).all()
     assert honest.probabilities_.max(axis=1).mean() < sure.probabilities_.max(axis=1).mean()
+
+
+def test_an_unknown_result_of_a_fitted_model_is_not_said_to_come_with_a_fit() -> None:
+    model = tb.VariationalBayes()
+    with pytest.raises(tb.NotFittedError, match="Call fit first"):
+        _ = model.label_
+    model.fit([("a", "ann", "cat"), ("a", "bob", "dog")])
+    with pytest.raises(AttributeError, match="no attribute 'label_'") as caught:
+        _ = model.label_
+    assert not isinstance(caught.value, tb.NotFittedError)
+    assert (caught.value.name, caught.value.obj) == ("label_", model)  # so that Python says labels_

@@ -52,18 +52,21 @@ def test_dawid_skene(name: str, backend: Any) -> None:
     given, expected = vector(name)
     tasks = problem(given["dataset"]).tasks
     n_classes = crowd(given["dataset"]).n_classes
+    votes = vb.majority(tasks, n_classes)
     run = dawid_skene.maximise(
-        tasks,
-        vb.majority(tasks, n_classes),
-        backend,
-        smoothing=given["smooth"],
-        tol=0.0,
-        max_iter=given["n_iter"],
+        tasks, votes, backend, smoothing=given["smooth"], tol=0.0, max_iter=given["n_iter"]
     )
     close(run.q, expected["q"])
     close(run.estimates.class_prior, expected["pi"])
     close(run.estimates.confusion, expected["gamma"])
-    close(np.array(run.log_likelihoods), expected["loglik"])
+    for n_iter, likelihood in enumerate(expected["loglik"][1:], start=1):
+        at = dawid_skene.maximise(
+            tasks, votes, backend, smoothing=given["smooth"], tol=0.0, max_iter=n_iter
+        )
+        close(dawid_skene.log_likelihood(tasks, at.q, backend, at.estimates), likelihood)
+        assert at.bounds == run.bounds[:n_iter] + at.bounds[-1:]
+    if given["smooth"] == 0.0:
+        close(np.array(run.bounds), expected["loglik"])
 
 
 @BACKENDS

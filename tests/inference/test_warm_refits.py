@@ -110,6 +110,33 @@ def test_a_refit_may_have_other_priors() -> None:
     assert warm.bounds_ == pytest.approx(array.bounds_)
 
 
+@pytest.mark.parametrize("given", ["links", "gold", "both"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        *(("confusion", "coin"), ("coin", "confusion"), ("subtypes", "coin")),
+        *(("confusion", "subtypes"), ("confusion", "kinds")),
+    ],
+)
+def test_a_refit_may_have_another_worker_model(first: str, second: str, given: str) -> None:
+    """What plain VB believed of workers belongs to its own model of them."""
+    made = crowd(3, n_tasks=150)
+    known = dict(list(made.gold.to_dict().items())[:9])
+    inputs = {
+        "links": {"links": links_of(made, 12)},
+        "gold": {"gold": known},
+        "both": {"links": links_of(made, 12), "gold": known},
+    }[given]
+    options: dict[str, Any] = {"tol": 1e-9, "max_iter": 3000}
+    start = tb.VariationalBayes(worker_model=first, **options).fit(made.responses)
+    warm = tb.VariationalBayes(worker_model=second, **options)
+    warm.fit(made.responses, **inputs, start=start)
+    assert warm.worker_model_ == second
+    if "subtypes" not in second:  # subtypes are many modes
+        cold = tb.VariationalBayes(worker_model=second, **options).fit(made.responses, **inputs)
+        assert_same(warm, cold)
+
+
 def test_what_was_counted_is_not_taken_for_that_of_other_votes() -> None:
     made = crowd(3)
     links = links_of(made, 200)  # so many that they are not inferred before the first sweep

@@ -76,7 +76,7 @@ def test_a_link_without_a_task_is_refused_with_its_line() -> None:
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.inf, -math.inf, "much", True])
 def test_a_weight_that_is_not_above_zero_is_refused_with_its_line(wrong: Any) -> None:
-    with pytest.raises(LinkError, match=r"1 weights .*\(links.csv, line 3\)"):
+    with pytest.raises(LinkError, match=r"1 weight .*\(links.csv, line 3\)"):
         Links.from_columns("ab", "bc", [True, True], [1.0, wrong], source=FILE)
 
 
@@ -135,7 +135,7 @@ def test_lines_survive_a_selection() -> None:
     last = links.select(np.array([False, False, True]))
     assert last.pairs() == [("c", "x", "cannot")]
     assert repr(last) == "Links(0 must, 1 cannot, 2 tasks)"
-    with pytest.raises(LinkError, match=r"1 tasks .* 'x' \(links.csv, line 4\)"):
+    with pytest.raises(LinkError, match=r"1 task .* 'x' \(links.csv, line 4\)"):
         last.on(Ids("abc"))
     assert links.select(np.array([0, 1])).on(Ids("abc")).n_links == 2
 
@@ -146,7 +146,7 @@ def test_a_task_linked_to_itself_is_dropped_or_refused() -> None:
         codes = links.on(Ids("abc"))
     assert codes.row.tolist() == [0, 3, 2]
     wrong = Links.from_columns("abc", "bbc", [True, False, False], source=FILE)
-    message = r"2 tasks are cannot-linked to themselves: 'b' \(links.csv, line 3\); 'c'"
+    message = r"2 cannot-links join a task to itself: 'b' \(links.csv, line 3\); 'c'"
     with pytest.raises(LinkError, match=message):
         wrong.on(Ids("abc"))
 

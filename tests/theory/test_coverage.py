@@ -94,7 +94,7 @@ def random_links(truth: np.ndarray, n: int, rng: np.random.Generator) -> LinkCod
 def run_vb(
     crowd: theory.Assumptions, seed: int, n_links: int = 0, strength: float = 0.0
 ) -> Iterator[tuple[list[Errors], theory.LinkedTasks | None]]:
-    """Start from hard majority votes, as the assumptions ask for a good start, and watch."""
+    """Start from hard majority votes, as the assumptions ask for a good start."""
     rng = np.random.default_rng(seed)
     truth, answers = draw_data(crowd, rng)
     start = np.eye(crowd.n_classes)[answers.sum(axis=1).argmax(axis=1)]
@@ -111,13 +111,9 @@ def run_vb(
         )
     check_start(crowd, truth, start, vb.implied_beliefs(problem, start))
     seen: list[Errors] = []
-    vb.ascend(
-        problem,
-        start,
-        tol=0.0,
-        max_iter=N_SWEEPS,
-        watch=lambda q, beliefs: seen.append(errors_of(crowd, truth, q, beliefs, linked)),
-    )
+    for n_sweeps in range(1, N_SWEEPS + 1):
+        run = vb.ascend(problem, start, tol=0.0, max_iter=n_sweeps)
+        seen.append(errors_of(crowd, truth, run.q, run.beliefs, linked))
     yield seen, kinds
 
 

@@ -104,38 +104,40 @@ def _is_used(job: Job, event: Event, label: Mapping[int, int]) -> bool:
 
 def _denied(
     job: Job, answers: Sequence[Event], weighed: Weighed, label: Mapping[int, int]
-) -> list[Statement]:
+) -> list[Denial]:
     """Return the classes that tasks are not of, as far as that is believed.
 
     Of a task of which all classes were denied, the likeliest one is left.
     """
     place = {task: at for at, task in enumerate(weighed.task.tolist())}
-    found: dict[tuple[int, int], Statement] = {}
-    for event in answers:
-        left = job.code[event.left or ""]
-        if event.kind == "no":
-            state = Statement(event, left, job.class_code[event.label or ""])
-        elif event.kind == "different":
-            right = job.code[event.right or ""]
-            if (left in label) == (right in label):
-                continue
-            task, example = (left, right) if right in label else (right, left)
-            state = Statement(event, task, label[example])
-        else:
-            continue
-        is_believed = weighed.r[place[state.task], state.label] < 0.5
-        if is_believed and state.task not in label:
-            found.setdefault((state.task, state.label), state)
+    found: dict[tuple[int, int], Denial] = {}
+    for each in _denials(job, answers, label):
+        is_believed = weighed.r[place[each.task], each.label] < 0.5
+        if is_believed and each.task not in label:
+            found.setdefault((each.task, each.label), each)
     n_denied = Counter(task for task, _ in found)
     return [
-        state
-        for (task, denied), state in found.items()
+        each
+        for (task, denied), each in found.items()
         if n_denied[task] < job.responses.n_classes
         or denied != int(weighed.r[place[task]].argmax())
     ]
 
 
-class Statement(NamedTuple):
+def _denials(job: Job, answers: Sequence[Event], label: Mapping[int, int]) -> Iterator[Denial]:
+    """Yield each "no", and each "different" of two tasks of which one has a known class."""
+    for event in answers:
+        left = job.code[event.left or ""]
+        if event.kind == "no":
+            yield Denial(event, left, job.class_code[event.label or ""])
+        elif event.kind == "different":
+            right = job.code[event.right or ""]
+            if (left in label) != (right in label):
+                task, example = (left, right) if right in label else (right, left)
+                yield Denial(event, task, label[example])
+
+
+class Denial(NamedTuple):
     """That a task is not of a class, in codes, and who said so."""
 
     event: Event
@@ -248,7 +250,7 @@ def _links(
     job: Job,
     answers: Sequence[Event],
     label: Mapping[int, int],
-    denied: Sequence[Statement] = (),
+    denied: Sequence[Denial] = (),
 ) -> Links | None:
     """Return the links that were given, those that were answered, and what was denied."""
     said = answered_links(job, answers, label, denied)
@@ -261,7 +263,7 @@ def answered_links(
     job: Job,
     answers: Sequence[Event],
     label: Mapping[int, int],
-    denied: Sequence[Statement] = (),
+    denied: Sequence[Denial] = (),
 ) -> Links:
     """Return answers as links; each says who gave it.
 
@@ -277,11 +279,11 @@ def answered_links(
         if event.is_link:
             ends.append((left, job.code[event.right or ""], event.kind == "same", event.who))
         elif event.kind == "no" and job.responses.n_classes > 2:
-            denied = [*denied, Statement(event, left, job.class_code[event.label or ""])]
-    for state in denied:
-        other = example.get(state.label)
-        if other is not None and state.task not in label:
-            ends.append((state.task, other, False, state.event.who))
+            denied = [*denied, Denial(event, left, job.class_code[event.label or ""])]
+    for each in denied:
+        other = example.get(each.label)
+        if other is not None and each.task not in label:
+            ends.append((each.task, other, False, each.event.who))
     return _as_links(job, ends)
 
 

@@ -19,7 +19,7 @@ from tiebreak.ids import MISSING, Ids
 from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.links import Links
 from tiebreak.responses import Responses
-from tiebreak.wording import counted, first_few
+from tiebreak.wording import agreeing, counted, first_few
 
 SHOWN = 3  # tasks and classes named in a message
 
@@ -176,7 +176,8 @@ def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
     found, unknown = by_code(source if is_mapping else files.read_texts(source), tasks)
     if unknown:
         shown = ", ".join(map(repr, unknown[:SHOWN]))
-        note(f"{len(unknown):,} texts are of tasks without responses ({shown}): not used.")
+        texts_of = f"{counted(len(unknown), 'text')} of tasks without responses"
+        note(f"{texts_of} ({shown}): not used.")
     n_without = len(tasks) - len(found)
     if n_without:
         note(f"{counted(n_without, 'task')} of {len(tasks):,} have no text: their ids are shown.")
@@ -216,10 +217,11 @@ def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:
     codes = tasks.codes(wanted)
     unknown = np.flatnonzero(codes == MISSING)
     if len(unknown):
+        n = len(unknown)
         shown = ", ".join(repr(wanted[int(at)]) for at in unknown[:SHOWN])
         raise InputError(
-            f"{len(unknown):,} tasks to ask among are not among the responses: {shown}. "
-            "Correct or remove them."
+            f"{counted(n, 'task')} to ask about {agreeing(n, 'are')} not among the responses: "
+            f"{shown}. Correct or remove them."
         )
     return tuple(tasks[int(code)] for code in codes)
 

@@ -74,8 +74,9 @@ COMPILING = "compiling, once: some seconds (tiebreak warm does it ahead)"
 # Arguments that messages speak of; common words count only where "=" follows.
 ARGUMENT = re.compile(
     r"\b(?:(?P<word>tasks|repeats)(?==)"
-    r"|(?P<kind>ExactLinkOptions|MeanFieldOptions)\.(?P<field>\w+)"
-    r"|(?P<name>max_iter|on_contradiction|link_error|worker_model))\b"
+    r"|(?:link_options=)?(?:tb\.)?(?P<kind>ExactLinkOptions|MeanFieldOptions)"
+    r"(?:\.(?P<field>\w+)|\((?P<set>\w+)=(?P<to>[^)]+)\))"
+    r"|(?P<name>max_iter|on_contradiction|worker_model))(?!\w)"
     r"(?:=(?![\w'\"]))?"
 )
 
@@ -234,6 +235,8 @@ def as_cli_options(message: str) -> str:
 
     >>> as_cli_options("List them with tasks=, or choose repeats='last'; raise max_iter.")
     "List them with --tasks, or choose --repeats='last'; raise --max-iter."
+    >>> as_cli_options("Try link_options=tb.ExactLinkOptions(error=0.02), or weights.")
+    'Try --link-error=0.02, or weights.'
     """
     return ARGUMENT.sub(_as_option, message)
 
@@ -241,10 +244,12 @@ def as_cli_options(message: str) -> str:
 def _as_option(found: re.Match[str]) -> str:
     if found["kind"] is None:
         return "--" + (found["word"] or found["name"]).replace("_", "-")
+    value = "" if found["to"] is None else f"={found['to']}"
     for kind in LINK_OPTIONS.values():
         for each in fields(kind):
-            if kind.__name__ == found["kind"] and each.name == found["field"]:
-                return str(each.metadata.get("flag", found[0]))
+            is_meant = each.name in (found["field"], found["set"])
+            if kind.__name__ == found["kind"] and is_meant and "flag" in each.metadata:
+                return str(each.metadata["flag"]) + value
     return found[0]
 
 

@@ -189,10 +189,9 @@ def check_files(
 
     read = [name for each in reads if each for name in _names_of(each)]
     write = [f for f in writes if f]
-    if read.count(STANDARD) > 1:
-        raise OptionError("Only one file can be '-', the standard input. Name the others.")
-    if write.count(STANDARD) > 1:
-        raise OptionError("Only one file can be '-', the standard output. Name the others.")
+    for names, stream in ((read, "input"), (write, "output")):
+        if names.count(STANDARD) > 1:
+            raise OptionError(f"Only one file can be '-', the standard {stream}. Name the others.")
     taken = {_real(name): name for name in read if name != STANDARD}
     for name in write:
         if name == STANDARD:
@@ -202,10 +201,7 @@ def check_files(
             raise OptionError(f"{name} is read or written by this command already. Name another.")
         if are_tables:
             refuse_unwritable_name(name)
-        if path.is_dir():
-            raise FileError(f"{name} is a folder. Name a file in it, such as {name}/labels.csv.")
-        if not path.parent.is_dir():
-            raise FileError(f"{name} cannot be written: there is no folder {path.parent.name!r}.")
+        _require_place(name, path)
         taken[path] = name
 
 
@@ -220,6 +216,14 @@ def _names_of(given: str | list[str]) -> list[str]:
     from tiebreak.files.shards import find_files
 
     return [file.path for file in find_files(here)]
+
+
+def _require_place(name: str, path: Path) -> None:
+    """Refuse a folder, and a file without a folder to be in."""
+    if path.is_dir():
+        raise FileError(f"{name} is a folder. Name a file in it, such as {name}/labels.csv.")
+    if not path.parent.is_dir():
+        raise FileError(f"{name} cannot be written: there is no folder {path.parent.name!r}.")
 
 
 def refuse_model_name(name: str | None) -> None:

@@ -10,6 +10,7 @@ import typer
 from tiebreak.cli.arguments import STANDARD, Quiet, check_files, named_columns, one_or_all
 from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.tables import Columns, takes_import_options
+from tiebreak.wording import counted
 
 
 @takes_import_options
@@ -56,4 +57,4 @@ def convert(
     if not quiet:
         written = [name for name in (out, gold_out, texts_out) if name and name != STANDARD]
         names = f": wrote {', '.join(written)}" if written else ""
-        print_message(f"{read.n_rows:,} rows{names}")
+        print_message(f"{counted(read.n_rows, 'row')}{names}")

@@ -8,6 +8,7 @@ import typer
 
 from tiebreak.cli.arguments import STANDARD, Quiet, check_files
 from tiebreak.cli.messages import print_message, working
+from tiebreak.wording import counted
 
 
 def export(
@@ -54,7 +55,7 @@ def export(
         shown = exports.Shown(question, field)
         exports.write_export(out, read, to, texts=_texts(texts), shown=shown)
     if not quiet and out != STANDARD:
-        print_message(f"{len(read):,} labels for {to}: wrote {out}")
+        print_message(f"{counted(len(read), 'label')} for {to}: wrote {out}")
 
 
 def _doubtful(labels: Any, below: float) -> Any:

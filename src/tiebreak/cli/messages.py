@@ -109,40 +109,55 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
 def describe(summary: dict[str, Any]) -> str:
     """Put the summary into a few lines."""
     n = summary
+    unsure = f"{n['labels_below_0.9']:,} of {counted(n['tasks'], 'label')}"
+    lines = [
+        _inputs_line(n),
+        *_sweeps_lines(n),
+        *_methods_lines(n),
+        *_links_lines(n),
+        f"{unsure} below probability {SURE}",
+    ]
+    return "\n".join(lines)
+
+
+def _inputs_line(n: dict[str, Any]) -> str:
     parts = [counted(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
     parts.append(counted(n["classes"], "class"))
     if n["links"]:
         parts.append(counted(n["links"], "link"))
     if n["gold"]:
         parts.append(f"{n['gold']:,} gold")
-    lines = [", ".join(parts)]
+    return ", ".join(parts)
+
+
+def _sweeps_lines(n: dict[str, Any]) -> Iterator[str]:
     if "r_hat" in n:
         mixed = "chains have mixed" if n["converged"] else "chains have not mixed"
-        lines.append(f"{mixed}: R-hat {n['r_hat']:.3f} after {counted(n['sweeps'], 'sweep')}")
+        yield f"{mixed}: R-hat {n['r_hat']:.3f} after {counted(n['sweeps'], 'sweep')}"
     elif n["sweeps"]:
         settled = "settled" if n["converged"] else "not settled"
         place = "" if n["ran_on"] == PROCESSOR else f" on {n['ran_on']}"
-        lines.append(f"{settled} after {counted(n['sweeps'], 'sweep')}{place}")
+        yield f"{settled} after {counted(n['sweeps'], 'sweep')}{place}"
+
+
+def _methods_lines(n: dict[str, Any]) -> Iterator[str]:
     if n["models_tried"]:
-        others = [
-            f"{name} {count:,}"
-            for name, count in n["models_tried"].items()
-            if name != n["worker_model"]
-        ]
+        tried = n["models_tried"].items()
+        others = [f"{name} {count:,}" for name, count in tried if name != n["worker_model"]]
         found = f"worker model: {n['worker_model']}"
-        lines.append(f"{found}; labels that others would change: {', '.join(others)}")
+        yield f"{found}; labels that others would change: {', '.join(others)}"
     if n["members"]:
-        lines.append(describe_members(n["members"], n["gold"]))
+        yield describe_members(n["members"], n["gold"])
+
+
+def _links_lines(n: dict[str, Any]) -> Iterator[str]:
     if n["links"]:
-        lines.append(f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken")
+        yield f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken"
     if n["links_doubtful"] is not None:
-        lines.append(f"{counted(n['links_doubtful'], 'link')} more likely wrong than right")
+        yield f"{counted(n['links_doubtful'], 'link')} more likely wrong than right"
     if n["link_components"] and n["link_components"]["large"]:
         n_large = counted(n["link_components"]["large"], "component")
-        lines.append(f"{n_large} of linked tasks too loopy to be exact: approximate")
-    unsure = f"{n['labels_below_0.9']:,} of {counted(n['tasks'], 'label')}"
-    lines.append(f"{unsure} below probability {SURE}")
-    return "\n".join(lines)
+        yield f"{n_large} of linked tasks too loopy to be exact: approximate"
 
 
 def _tried(found: Any) -> dict[str, int] | None:

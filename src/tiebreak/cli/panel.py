@@ -24,6 +24,7 @@ from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:
     from tiebreak.cli.tables import InputTables
+    from tiebreak.inference.estimator import Estimator
     from tiebreak.panel import PanelReport
 
 
@@ -57,31 +58,29 @@ def panel(
     require_both(by, accepts)
     priced = read_prices("--prices", prices)
     from tiebreak import files
-    from tiebreak import panel as room
+    from tiebreak.panel import report
 
     judged = judging.fit(responses, systems=by, quiet=quiet)
     with working("looking at the judges", quiet=quiet):
-        found = room.report(
+        found = report(
             judged.model,
             prices=priced,
             systems=judged.given.systems,
             accepts=accepts,
             n_to_label=n_sample,
         )
-        drawn = room.sample(judged.model, n_sample) if sample else None
-        command = None
-        if not found.n_known and not sample:
+        drawn = sample_columns(judged.model, n_sample) if sample else {}
+        names_tasks = not found.n_known and not sample
+        if names_tasks:
             found = with_most_useful(found, judged.given, n_sample)
-            if judging.reads_plainly:
-                command = select_command(responses, judging.columns, n_sample)
     with files.together():
-        if sample and drawn is not None:
-            tasks = [judged.model.tasks_[int(i)] for i in drawn.task]
-            files.write_table(sample, {"task": tasks, "probability": drawn.probability})
+        if sample:
+            files.write_table(sample, drawn)
         if matrix:
             files.write_table(matrix, matrix_columns(found))
     typer.echo(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else str(found))
-    if command is not None and not as_json:
+    if names_tasks and judging.reads_plainly and not as_json:
+        command = select_command(responses, judging.columns, n_sample)
         typer.echo(f"These tasks as a table: {command}")
         typer.echo(
             "They are where the panel is most in doubt. For rates and accuracies that hold for all "
@@ -90,6 +89,15 @@ def panel(
     written = [name for name in (sample, matrix) if name]
     if written and not quiet:
         print_message(f"wrote {', '.join(written)}")
+
+
+def sample_columns(model: Estimator, n: int) -> dict[str, Any]:
+    """Draw tasks to label; return them as columns, each with the chance that it had."""
+    from tiebreak.panel import sample
+
+    drawn = sample(model, n)
+    tasks = [model.tasks_[int(i)] for i in drawn.task]
+    return {"task": tasks, "probability": drawn.probability}
 
 
 def with_most_useful(found: PanelReport, given: InputTables, n: int) -> PanelReport:

@@ -67,6 +67,8 @@ def serve(
     server = _server_room()
     from tiebreak.page.contents import Contents
     from tiebreak.page.guard import Rules
+    from tiebreak.page.room import Room
+    from tiebreak.page.tokens import Tokens
 
     is_local = server.check_binding(host, token)
     with stages(quiet=quiet) as tell:
@@ -79,7 +81,7 @@ def serve(
         listening = server.bind(host, port)
         _start(desk, tell)
     with desk:
-        room = server.new_room(desk, token, contents)
+        room = Room(desk, Tokens(token), contents)
         _announce(server.address(listening, host), room.tokens.token, token, is_local=is_local)
         if open_browser:
             webbrowser.open(f"{server.address(listening, host)}/?token={room.tokens.token}")

@@ -257,7 +257,6 @@ def _open_with_responses(
     other tables. A plain table shares with them.
     """
     from tiebreak import files
-    from tiebreak.files.columns import RESPONSES
     from tiebreak.files.content import is_packed
     from tiebreak.files.sources import open_own, resolved
     from tiebreak.files.table import Table
@@ -269,6 +268,19 @@ def _open_with_responses(
     if is_packed(source) or isinstance(source, Table):
         opened = files.open_tables({"responses": source, **others}, named)
         return opened.pop("responses"), opened
+    return _import_with_others(source, named, others, form, choices)
+
+
+def _import_with_others(
+    source: Any,
+    named: dict[str, str],
+    others: dict[str, str | None],
+    form: str | None,
+    choices: FormatOptions,
+) -> tuple[OpenTable, dict[str, OpenTable]]:
+    """Open responses that a format may have to read, and the other tables."""
+    from tiebreak import files
+    from tiebreak.files.columns import RESPONSES
     from tiebreak.files.formats import import_options, import_table, locate
 
     located = locate(source, form)

@@ -14,7 +14,7 @@ from tiebreak.decisions.cross_fit import cross_fit_of, known_tasks
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.frames import as_frame, as_html, as_text
 from tiebreak.ids import Column, Ids
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Offsets, total_weights
 from tiebreak.wording import counted
 
 SHOWN = 10  # rows
@@ -215,8 +215,7 @@ def _dearest(abstain_rate: float | None, label: Codes, least: Floats) -> float:
 def _n_responses(model: Any) -> Floats:
     """Return the number of responses of each task, by weight, those that were dropped too."""
     crowd = model.responses_
-    weight = np.ones(len(crowd.code)) if crowd.weight is None else crowd.weight
-    n = np.diff(np.concatenate([[0.0], np.cumsum(weight)])[crowd.start])
+    n = total_weights(crowd.start, crowd.weight)
     carried = getattr(model, "_carried", None)
     return n if carried is None else np.asarray(n + carried.n_dropped)
 

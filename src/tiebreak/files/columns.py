@@ -287,8 +287,15 @@ def _explain_missing(
     return (
         f"{table.title} has no column for {' and '.join(missing)} ({schema.what} need "
         f"{', '.join(schema.needed)}). {existing(table)}{hint}\n"
-        f"Rename it, or name it with {_override(guess)}."
+        f"Rename it, or name it with {_override(guess)}.{_wide_hint(table, missing)}"
     )
+
+
+def _wide_hint(table: Table, missing: list[str]) -> str:
+    """Say how a table of tasks is read in which each other column may be a worker."""
+    if missing != ["worker", "label"] or len(table.names) < 3:
+        return ""
+    return "\nIf each other column is a worker, read the table with wide=True (--wide)."
 
 
 def existing(table: Table) -> str:

@@ -14,7 +14,7 @@ from tiebreak.ids import MISSING, Column, Ids, is_arrow
 from tiebreak.ids.numbers import as_numbers, offenders
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.responses import sorted_classes
-from tiebreak.wording import Source
+from tiebreak.wording import Source, agreeing, counted
 
 SUM_TOLERANCE = 1e-3  # files keep three digits or more
 
@@ -59,7 +59,7 @@ def refuse_odd_sums(probabilities: Floats, table: Table) -> None:
     if len(rows):
         first = int(rows[0])
         raise InputError(
-            f"{table.title}: the class probabilities of {len(rows):,} rows do not sum to 1 "
+            f"{table.title}: class probabilities of {counted(len(rows), 'row')} do not sum to 1 "
             f"({table.source.where(first)}: {sums[first]:.6g}). Correct them, or remove all "
             f"{PREFIX}… columns."
         )
@@ -69,9 +69,10 @@ def as_probabilities(name: str, column: Column, source: Source) -> Floats:
     """Return probabilities as numbers; what is missing or outside 0 to 1 is refused."""
     numbers, _ = as_numbers(column)
     rows = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
-    if len(rows):
+    n = len(rows)
+    if n:
         raise InputError(
-            f"{len(rows):,} values of {name} are not between 0 and 1: "
+            f"{counted(n, 'value')} of {name} {agreeing(n, 'are')} not between 0 and 1: "
             f"{offenders(rows, column, source)}. Correct them, or remove the column."
         )
     return numbers

@@ -39,6 +39,7 @@ from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Labels
 from tiebreak.links import Links, Sampling, as_must, as_said
 from tiebreak.responses import Repeats, Responses
+from tiebreak.wording import agreeing, counted
 
 if TYPE_CHECKING:
     from tiebreak.files.formats import FormatOptions
@@ -350,9 +351,10 @@ def _complete(what: str, column: Column, table: Table) -> tuple[Codes, Ids]:
     """Encode a column in which no value may be missing."""
     codes, found = ids.encode(column)
     rows = np.flatnonzero(codes == MISSING)
-    if len(rows):
+    n = len(rows)
+    if n:
         raise InputError(
-            f"{table.title}: {len(rows):,} rows have no {what} "
+            f"{table.title}: {counted(n, 'row')} {agreeing(n, 'have')} no {what} "
             f"({table.source.where(int(rows[0]))}). Fill it in or remove the row."
         )
     return codes, found

@@ -27,6 +27,7 @@ from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.layout import Codes
 from tiebreak.responses import Responses, sorted_classes
 from tiebreak.responses.weighing import Extras, weigh
+from tiebreak.wording import agreeing, counted
 
 EVEN = 1e-9
 WHO = Schema("soft votes", RESPONSES.error, (TASK, WORKER))
@@ -62,9 +63,10 @@ def _ids(table: Table, what: str, position: int) -> tuple[Codes, Ids]:
     (column,) = stripped(table, table.read([position]))
     codes, names = ids.encode(column)
     missing: Any = np.flatnonzero(codes == MISSING)
-    if len(missing):
+    n = len(missing)
+    if n:
         raise InputError(
-            f"{table.title}: {len(missing):,} rows have no {what} "
+            f"{table.title}: {counted(n, 'row')} {agreeing(n, 'have')} no {what} "
             f"({table.source.where(int(missing[0]))}). Fill it in or remove the row."
         )
     return codes, names

@@ -9,6 +9,7 @@ from tiebreak.errors import InputError, note
 from tiebreak.files.columns import CLASS_TEXTS, CONTENTS, TEXTS, Schema
 from tiebreak.files.sources import ColumnNames, load_table
 from tiebreak.ids import as_list
+from tiebreak.wording import agreeing, counted
 
 
 def read_texts(source: Any, *, columns: ColumnNames | None = None) -> dict[Hashable, str]:
@@ -68,5 +69,6 @@ def _texts_of(
     given = [(key, str(text)) for key, text in rows if text is not None]
     texts = dict(given)
     if len(texts) < len(given):
-        note(f"{len(given) - len(texts):,} texts are given twice: the last one of each counts.")
+        n = len(given) - len(texts)
+        note(f"{counted(n, 'text')} {agreeing(n, 'are')} given twice: the last one of each counts.")
     return texts

@@ -94,12 +94,12 @@ def agreement_of(responses: Responses) -> AgreementReport | None:
     return agreement.report(responses, n_resamples=N_RESAMPLES)
 
 
-def sampled(model: Estimator, most: int = MOST_SAMPLED) -> Estimator:
-    """Return the model as it is on so many tasks, drawn at random; itself, where there are less."""
+def sampled(model: Estimator) -> Estimator:
+    """Return the model on `MOST_SAMPLED` tasks, drawn at random; itself, where there are less."""
     n_tasks = len(model.tasks_)
-    if n_tasks <= most:
+    if n_tasks <= MOST_SAMPLED:
         return model
-    chosen = np.random.default_rng(0).choice(n_tasks, most, replace=False)
+    chosen = np.random.default_rng(0).choice(n_tasks, MOST_SAMPLED, replace=False)
     return restricted(model, np.sort(chosen))
 
 

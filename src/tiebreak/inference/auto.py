@@ -35,6 +35,7 @@ from tiebreak.inference.comparison import (
     Plain,
 )
 from tiebreak.inference.estimator import (
+    BayesEstimator,
     Estimator,
     require_dependence,
     require_exact_links,
@@ -44,15 +45,13 @@ from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.exact_links import from_scores
 from tiebreak.inference.exact_links.from_scores import ClassScores
 from tiebreak.inference.gold_weights import GoldWeight, require_weight
-from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.log_opinion_pool import LogOpinionPool
 from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.variational_bayes import VariationalBayes
-from tiebreak.inference.vb import Problem, Stopping
-from tiebreak.inference.worker_models import PLAIN, crowd_model
-from tiebreak.kernels.arrays import default_threads
-from tiebreak.kernels.contract import choose_backend
+from tiebreak.inference.vb import Problem
+from tiebreak.inference.worker_models import PLAIN
 from tiebreak.kernels.layout import Floats
 from tiebreak.links import OnContradiction
 from tiebreak.options import ExactLinkOptions, LinkOptions
@@ -62,7 +61,7 @@ TRIAL = 1e-4  # tolerance of fits that are only compared
 MOST_FOR_MODELS = 2_000_000  # responses: with more, other worker models are not tried
 
 
-class Auto(Estimator):
+class Auto(BayesEstimator):
     """Let gold weigh methods: VB with gold, another worker model, the pool, the best worker, votes.
 
     Each foretells folds of gold from the others. The better it does, the more it counts in the
@@ -145,12 +144,6 @@ class Auto(Estimator):
         self.n_threads = n_threads
         self.random_state = random_state
 
-    @property
-    def link_error(self) -> float | str | None:
-        """How often links without weight are wrong, as the options say; None: never."""
-        options = self.link_options
-        return options.error if isinstance(options, ExactLinkOptions) else None
-
     def fit(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Self:
@@ -159,14 +152,7 @@ class Auto(Estimator):
         require_dependence(self.dependence)
         require_weight(self.gold_weight)
         options = require_exact_links(self.link_options, type(self).__name__)
-        inputs = read_and_check_inputs(
-            responses,
-            links,
-            gold,
-            on_contradiction=self.on_contradiction,
-            soft_links=options.is_soft,
-            may_break=options.may_break,
-        )
+        inputs = self._read_inputs(responses, links, gold)
         self.members_ = ()
         self.best_worker_ = None
         self.chosen_ = VB
@@ -260,7 +246,7 @@ class Auto(Estimator):
             return None
 
         def problem_of(name: str) -> Problem:
-            return self._problem(patterns, inputs, name)
+            return self._plain_problem(name, patterns, inputs)
 
         found = model_choice.choose(
             problem_of,
@@ -277,25 +263,9 @@ class Auto(Estimator):
         return found.worker_model, Plain(problem, vb.ascend(problem, found.q, **short._asdict()))
 
     def _plain(self, patterns: Patterns, inputs: Inputs, name: str) -> Plain:
-        problem = self._problem(patterns, inputs, name)
+        problem = self._plain_problem(name, patterns, inputs)
         q = vb.majority(problem.tasks, problem.n_classes)
         return Plain(problem, vb.ascend(problem, q, **self._stopping._asdict()))
-
-    def _problem(self, patterns: Patterns, inputs: Inputs, name: str) -> Problem:
-        crowd = inputs.responses
-        of_class = dirichlet.class_prior(self.class_prior, crowd.n_classes)
-        n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
-        return Problem(
-            patterns.tasks,
-            *crowd_model(name, self.confusion_prior, of_class, crowd, self.trust),
-            choose_backend(self.backend, len(patterns.tasks.code), n_linked),
-            self.n_threads or default_threads(),
-            copies=patterns.copies,
-        )
-
-    @property
-    def _stopping(self) -> Stopping:
-        return Stopping(self.tol, self.max_iter, self.accelerate)
 
     def _fit_model(self, name: str, inputs: Inputs, start: Any) -> Estimator:
         """Fit the estimator of a method to all there is."""

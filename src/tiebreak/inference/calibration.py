@@ -18,8 +18,8 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import vb
 from tiebreak.inference.nelder_mead import Point, minimise
 from tiebreak.inference.vb import Beliefs, Problem
-from tiebreak.kernels import layout, reference
-from tiebreak.kernels.arrays import for_each, softmax
+from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import by_class, for_each, softmax
 from tiebreak.kernels.contract import SweepBackend
 from tiebreak.kernels.layout import ByTask, CalibrationData, Codes, Floats
 from tiebreak.kernels.sweeper import Logs
@@ -109,7 +109,7 @@ def fit(
     n_responses: Floats,
     evidence: Evidence,
     dependence: float,
-    backend: SweepBackend = reference,
+    backend: SweepBackend,
 ) -> Calibration:
     """Return ρ and t that make probabilities fit links and gold best: [eq:calibration].
 
@@ -192,15 +192,8 @@ def n_responses(tasks: ByTask, at: Codes | None = None) -> Floats:
     """Return the number of responses of each task, by weight, or of those listed."""
     if tasks.weight is None and at is not None:
         return (tasks.start[at + 1] - tasks.start[at]).astype(np.float64)
-    counted = _of_each_task(tasks)
+    counted = layout.total_weights(tasks.start, tasks.weight)
     return counted if at is None else counted[at]
-
-
-def _of_each_task(tasks: ByTask) -> Floats:
-    if tasks.weight is None:
-        return np.diff(tasks.start).astype(np.float64)
-    sums = np.concatenate([[0.0], np.cumsum(tasks.weight)])
-    return np.asarray(np.diff(sums[tasks.start]))
 
 
 def mean_responses(problem: Problem) -> float:
@@ -217,7 +210,7 @@ def class_scores_of(
     """Return the class scores of some tasks, (n, n_classes); `logs` as in `scaled_scores`."""
     logs = vb.expected_logs(problem, beliefs) if logs is None else logs
     part = layout.part_of(problem.tasks, tasks, problem.n_states)
-    return vb.class_scores(problem, problem.backend.score_tasks(part, *logs))
+    return by_class(problem.backend.score_tasks(part, *logs), problem.n_classes)
 
 
 def scaled_scores(
@@ -291,7 +284,7 @@ def probabilities_by(
         low = piece * TASKS_AT_ONCE
         high = min(low + TASKS_AT_ONCE, tasks.n_tasks)
         part = layout.slice_of(tasks, low, high, len(logs[0]))
-        scores = vb.by_class(backend.score_tasks(part, *logs), n_classes)
+        scores = by_class(backend.score_tasks(part, *logs), n_classes)
         q[low:high] = softmax(scores, scale[low:high])
 
     for_each(work, -(-tasks.n_tasks // TASKS_AT_ONCE), n_threads)

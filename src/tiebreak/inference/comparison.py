@@ -21,6 +21,7 @@ from tiebreak.inference.folds import deal
 from tiebreak.inference.likely_best import LikelyBest
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats
 
 N_FOLDS = 5
@@ -165,7 +166,8 @@ def vote_scores(plain: Plain, known: GoldCodes, dependence: float) -> Floats:
     scores = opinion_weights.VOTE * (votes - votes.mean(axis=1, keepdims=True))
     places = np.arange(len(known.task), dtype=np.int32)
     evidence = Evidence(None, np.empty(0), GoldCodes(places, known.label))
-    found = calibration.fit(scores[known.task], counted[known.task], evidence, dependence)
+    backend = choose_backend("numpy", len(known.task))  # a few known tasks: nothing is compiled
+    found = calibration.fit(scores[known.task], counted[known.task], evidence, dependence, backend)
     return np.asarray(found.scale(counted)[:, None] * scores)
 
 

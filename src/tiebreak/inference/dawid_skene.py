@@ -44,7 +44,6 @@ class EmRun(NamedTuple):
 
     q: Floats
     estimates: Estimates
-    log_likelihoods: list[float]  # where each sweep started, also wasted ones
     bounds: list[float]
     converged: bool
 
@@ -73,35 +72,32 @@ def maximise(
     """
     sweeper = backend.open(tasks, np.array(q, dtype=np.float64, order="C"), n_threads, copies)
     stopping = Stopping(tol, max_iter, accelerate)
-    climbed, likelihoods = climb(sweeper, smoothing, stopping, pool)
+    climbed = climb(sweeper, smoothing, stopping, pool)
     estimates = Estimates(*climbed.implied)
     q = sweeper.q()
     sweeper.close()
-    likelihoods.append(log_likelihood(tasks, q, backend, estimates, copies))
+    likelihood = log_likelihood(tasks, q, backend, estimates, copies)
     if elsewhere is not None:
-        likelihoods[-1] += elsewhere.log_norm(expected_logs(estimates))
-    last = likelihoods[-1] + log_prior(estimates, smoothing)
-    return EmRun(q, estimates, likelihoods, [*climbed.bounds, last], climbed.converged)
+        likelihood += elsewhere.log_norm(expected_logs(estimates))
+    last = likelihood + log_prior(estimates, smoothing)
+    return EmRun(q, estimates, [*climbed.bounds, last], climbed.converged)
 
 
 def climb(
     sweeper: Sweeper, smoothing: float, stopping: Stopping, pool: Pool = ConfusionMatrices.pool
-) -> tuple[Climb, list[float]]:
-    """Sweep to the end; return also the log-likelihood where each sweep started."""
-    likelihoods: list[float] = []
+) -> Climb:
+    """Sweep to the end."""
 
     def sweep(at: Parameters) -> Sweep:
         estimates = _normalised(*at)
         swept = sweeper.sweep(expected_logs(estimates))
-        likelihoods.append(swept.log_norm)
         bound = swept.log_norm + log_prior(estimates, smoothing)
         return Sweep(estimate(swept.counts, swept.totals, smoothing, pool), bound, swept.change)
 
     tol, max_iter, accelerate = stopping
     may_extrapolate = accelerate and tol > 0.0 and smoothing > 0.0
     start = estimate(*sweeper.tally(), smoothing, pool)
-    climbed = squarem.climb(sweep, start, tol=tol, max_iter=max_iter, extrapolate=may_extrapolate)
-    return climbed, likelihoods
+    return squarem.climb(sweep, start, tol=tol, max_iter=max_iter, extrapolate=may_extrapolate)
 
 
 def estimate(

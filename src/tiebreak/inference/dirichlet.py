@@ -246,8 +246,8 @@ class ClassPrior(NamedTuple):
         return expected_log(parameters)
 
     def expected_log_of_class(self, parameters: Floats) -> Floats:
-        """Return E[log π], (n_classes,)."""
-        return expected_log(parameters)
+        """Return the same: every class is one state."""
+        return self.expected_log(parameters)
 
     def log_evidence(self, parameters: Floats) -> float:
         """Return log B(α) − log B(α₀), as in [eq:bound-after-update]."""
@@ -258,31 +258,15 @@ class ClassPrior(NamedTuple):
         return mean(parameters)
 
 
-class KnownShares(NamedTuple):
+class KnownShares(ClassPrior):
     """Every class is one state, and the share of each is known: the mean of the prior.
 
     For crowds whose responses do not tell how common classes are: [eq:one-class].
     """
 
-    prior: Floats  # (n_classes,)
-
-    @property
-    def n_classes(self) -> int:
-        """How many classes there are."""
-        return len(self.prior)
-
-    @property
-    def class_of(self) -> Codes:
-        """The class of each state."""
-        return np.arange(len(self.prior), dtype=np.int32)
-
     def expected_log(self, parameters: Floats) -> Floats:
         """Return log π."""
         return np.asarray(np.log(self.prior / self.prior.sum()))
-
-    def expected_log_of_class(self, parameters: Floats) -> Floats:
-        """Return log π."""
-        return self.expected_log(parameters)
 
     def log_evidence(self, parameters: Floats) -> float:
         """Return Σ_k N_k log π_k."""

@@ -19,15 +19,19 @@ from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust, class_prior
 from tiebreak.inference.gold_weights import AUTO, require_weight
-from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.problem import Patterns, Problem, Stopping
 from tiebreak.inference.silence import require_workers
 from tiebreak.inference.stages import q_from
-from tiebreak.inference.worker_models import require_model
+from tiebreak.inference.worker_models import crowd_model, require_model
+from tiebreak.kernels.arrays import default_threads
+from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.link_graph import violated
-from tiebreak.links import Links
+from tiebreak.links import Links, OnContradiction
 from tiebreak.options import PROCESSOR, ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
@@ -43,16 +47,6 @@ if TYPE_CHECKING:
 
 INITS = ("majority", "spectral")
 CALIBRATIONS = ("auto", "votes", "none")
-
-RENAMED = {  # arguments of earlier versions, and what to write now
-    "link_inference": "link_options=tb.ExactLinkOptions() or tb.MeanFieldOptions()",
-    "link_error": "link_options=tb.ExactLinkOptions(error=…)",
-    "link_error_prior": "link_options=tb.ExactLinkOptions(error_prior=…)",
-    "decode": "link_options=tb.ExactLinkOptions(decode=…)",
-    "link_strength": "link_options=tb.MeanFieldOptions(strength=…)",
-    "schedule": "link_options=tb.MeanFieldOptions(schedule=…)",
-    "closure": "link_options=tb.MeanFieldOptions(closure=…)",
-}
 
 
 class Estimator:
@@ -75,6 +69,8 @@ class Estimator:
     responses_: Responses
     links_: Links | None
     gold_: Gold | None
+    link_options: LinkOptions | None = None
+    on_contradiction: OnContradiction = "error"
     supports_adaptive_selection = False  # whether workers are modelled well enough to ask by that
 
     ran_on_: str = PROCESSOR
@@ -86,7 +82,8 @@ class Estimator:
     @property
     def link_error(self) -> float | str | None:
         """How often links without weight are wrong, as the options say; None: never."""
-        return None
+        options = self.link_options
+        return options.error if isinstance(options, ExactLinkOptions) else None
 
     @property
     def _heeds_gold(self) -> bool:
@@ -207,9 +204,24 @@ class Estimator:
         return as_html(title, (), ()) + self.labels_._repr_html_()
 
     def __getattr__(self, name: str) -> Any:
-        if name.endswith("_") and not name.startswith("_"):
+        is_result = name.endswith("_") and not name.startswith("_")
+        if is_result and "labels_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__} has no {name} yet. Call fit first.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        # Python adds the name that may have been meant: labels_ for label_.
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=self)
+
+    def _read_inputs(self, responses: Any, links: Any, gold: Any) -> Inputs:
+        """Read and check what is to be fitted, as the options of links say."""
+        options = self.link_options or ExactLinkOptions()
+        return read_and_check_inputs(
+            responses,
+            links,
+            gold,
+            on_contradiction=self.on_contradiction,
+            soft_links=options.is_soft,
+            may_break=options.may_break,
+        )
 
     def _publish(
         self, inputs: Inputs, q: Floats, label: Codes | None = None, top: Floats | None = None
@@ -226,8 +238,11 @@ class Estimator:
                 label = given
                 top = None
         self._carried = None
-        self.responses_, self.links_, self.gold_ = responses, inputs.links, inputs.gold
-        self.tasks_, self.workers_ = responses.tasks, responses.workers
+        self.responses_ = responses
+        self.links_ = inputs.links
+        self.gold_ = inputs.gold
+        self.tasks_ = responses.tasks
+        self.workers_ = responses.workers
         self.classes_ = responses.classes
         self.probabilities_ = q
         self.labels_ = Labels.from_probabilities(
@@ -235,9 +250,9 @@ class Estimator:
         )
         self.violations_ = None
         if inputs.links is not None:
-            given, broken = inputs.given_codes, np.empty(0, dtype=np.int64)
-            if given is not None:
-                broken = given.row[violated(self.labels_.label, given)]
+            broken = np.empty(0, dtype=np.int64)
+            if inputs.given_codes is not None:
+                broken = inputs.given_codes.row[violated(self.labels_.label, inputs.given_codes)]
             self.violations_ = inputs.links.select(broken)
 
     def _warn_unsettled(self, tol: float) -> None:
@@ -251,23 +266,51 @@ class Estimator:
             )
 
 
+class BayesEstimator(Estimator):
+    """Base of the estimators that begin with plain VB: what their common options set up."""
+
+    class_prior: ClassPriorOption
+    confusion_prior: ConfusionPrior
+    trust: Trust | None
+    tol: float
+    max_iter: int
+    accelerate: bool
+    backend: str
+    n_threads: int | None
+
+    @property
+    def _stopping(self) -> Stopping:
+        return Stopping(self.tol, self.max_iter, self.accelerate)
+
+    def _plain_problem(self, worker_model: str, patterns: Patterns, inputs: Inputs) -> Problem:
+        """Set up plain VB: no links, nothing known."""
+        crowd = inputs.responses
+        there = inputs.elsewhere
+        choose = choose_backend if there is None else there.backend
+        n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
+        return Problem(
+            patterns.tasks,
+            *crowd_model(
+                worker_model,
+                self.confusion_prior,
+                class_prior(self.class_prior, crowd.n_classes),
+                crowd,
+                self.trust,
+                None if there is None else there.answers,
+            ),
+            choose(self.backend, len(patterns.tasks.code), n_linked),
+            self.n_threads or default_threads(),
+            copies=patterns.copies,
+            elsewhere=there,
+        )
+
+
 def require_tolerance(tol: float, max_iter: int) -> None:
     """Check the two numbers that end an ascent."""
     if not (np.isfinite(tol) and tol >= 0.0):
         raise OptionError(f"tol must be 0 or more; got {tol!r}.")
     if max_iter < 1:
         raise OptionError(f"max_iter must be 1 or more; got {max_iter!r}.")
-
-
-def start_from(given: Any, responses: Responses) -> Floats:
-    """Check probabilities given as a start: (n_tasks, n_classes), rows sum to 1."""
-    q = np.array(given, dtype=np.float64, order="C")
-    shape = responses.n_tasks, responses.n_classes
-    if q.shape != shape:
-        raise OptionError(f"init must have shape {shape}, tasks by classes; got {q.shape}.")
-    if not (np.isfinite(q).all() and (q >= 0).all() and np.allclose(q.sum(axis=1), 1, atol=1e-6)):
-        raise OptionError("init must hold probabilities: each row non-negative with sum 1.")
-    return q
 
 
 def _same(value: object, default: object) -> bool:
@@ -311,13 +354,6 @@ def require_fitted(start: Any) -> None:
         )
     if "probabilities_" not in vars(start):
         raise NotFittedError("start is a model that was not fitted yet. Call its fit first.")
-
-
-def refuse_renamed(options: dict[str, Any]) -> None:
-    """Refuse arguments of earlier versions with what to write now."""
-    for name in options:
-        if name in RENAMED:
-            raise OptionError(f"{name} is now part of the options of links: {RENAMED[name]}.")
 
 
 def check_options(model: VariationalBayes) -> None:

@@ -87,7 +87,7 @@ def weigh_known(tasks: ByTask, gold: GoldCodes, table: Floats, n_states: int) ->
     label[gold.task] = gold.label
     of_each = np.repeat(label, np.diff(tasks.start))
     known = np.flatnonzero(of_each >= 0)
-    weight = np.ones(len(tasks.code)) if tasks.weight is None else tasks.weight.copy()
+    weight = np.array(layout.weights_or_ones(tasks.weight, len(tasks.code)))
     row = np.minimum(tasks.code[known] // n_classes, len(table) - 1)
     weight[known] *= table[row, of_each[known]]
     return layout.lay_out(tasks.start, tasks.code, tasks.role, tasks.n_codes, n_states, weight)

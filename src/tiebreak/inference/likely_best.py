@@ -19,7 +19,15 @@ from scipy.special import betainc, betaincinv
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.best_worker import WEIGHT_OF_OTHERS
-from tiebreak.kernels.layout import ByTask, Codes, Floats, part_of, responses_on, weights_on
+from tiebreak.kernels.layout import (
+    ByTask,
+    Codes,
+    Floats,
+    part_of,
+    responses_on,
+    weights_on,
+    weights_or_ones,
+)
 
 N_BINS = 64  # of accuracies
 N_BEST = 8  # workers: bins are narrow where their accuracies lie
@@ -39,8 +47,7 @@ class LikelyBest(NamedTuple):
         """Count right and wrong answers to known tasks, each worker drawn to the mean of all."""
         n_workers = tasks.n_codes // n_classes
         start, code = responses_on(tasks, gold.task)
-        weight = weights_on(tasks, gold.task)
-        weight = np.ones(len(code)) if weight is None else weight
+        weight = weights_or_ones(weights_on(tasks, gold.task), len(code))
         is_right = code % n_classes == np.repeat(gold.label, np.diff(start))
         worker = code // n_classes
         right = np.bincount(worker, weights=weight * is_right, minlength=n_workers)

@@ -12,7 +12,7 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import dirichlet, opinion_weights, publishing, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE
 from tiebreak.inference.estimator import (
-    Estimator,
+    BayesEstimator,
     require_dependence,
     require_exact_links,
     require_tolerance,
@@ -21,21 +21,19 @@ from tiebreak.inference.estimator import (
 from tiebreak.inference.exact_links import from_scores
 from tiebreak.inference.exact_links.from_scores import ClassScores
 from tiebreak.inference.exact_links.plan import LinkReport
-from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.opinion_weights import INTERVAL, LEAST_TO_CHOOSE, Opinion, Terms
-from tiebreak.inference.problem import Fit, Patterns
+from tiebreak.inference.problem import Fit
 from tiebreak.inference.publishing import Fitted
-from tiebreak.inference.vb import Problem, Run, Stopping
-from tiebreak.inference.worker_models import crowd_model
-from tiebreak.kernels.arrays import default_threads
-from tiebreak.kernels.contract import choose_backend
+from tiebreak.inference.vb import Problem, Run
+from tiebreak.inference.worker_models import PLAIN
 from tiebreak.kernels.layout import Floats
 from tiebreak.links import OnContradiction
 from tiebreak.options import ExactLinkOptions, LinkOptions
 from tiebreak.wording import counted
 
 
-class LogOpinionPool(Estimator):
+class LogOpinionPool(BayesEstimator):
     """Weigh workers by gold: for LLM judges and others who err together.
 
     Plain VB says what responses mean; how much that counts, and how much each worker's own word
@@ -119,12 +117,6 @@ class LogOpinionPool(Estimator):
         self.n_threads = n_threads
         self.random_state = random_state
 
-    @property
-    def link_error(self) -> float | str | None:
-        """How often links without weight are wrong, as the options say; None: never."""
-        options = self.link_options
-        return options.error if isinstance(options, ExactLinkOptions) else None
-
     def fit(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Self:
@@ -132,21 +124,14 @@ class LogOpinionPool(Estimator):
         require_tolerance(self.tol, self.max_iter)
         require_dependence(self.dependence)
         options = require_exact_links(self.link_options, type(self).__name__)
-        inputs = read_and_check_inputs(
-            responses,
-            links,
-            gold,
-            on_contradiction=self.on_contradiction,
-            soft_links=options.is_soft,
-            may_break=options.may_break,
-        )
+        inputs = self._read_inputs(responses, links, gold)
         _require_gold(inputs)
         _note_little_gold(inputs)
         whole = stages.lay_out(inputs.responses)
         q = None if start is None else start_from_model(start, inputs.responses, whole)
         patterns = stages.patterns_of(inputs, whole, q)
         by_pattern = stages.to_patterns(inputs, patterns)
-        problem = self._problem(patterns, inputs)
+        problem = self._plain_problem(PLAIN, patterns, inputs)
         q = vb.majority(problem.tasks, problem.n_classes) if q is None else patterns.to_patterns(q)
         run = vb.ascend(problem, q, **self._stopping._asdict())
         terms = opinion_weights.make_terms(problem, run.beliefs, self.dependence)
@@ -157,19 +142,6 @@ class LogOpinionPool(Estimator):
         self._publish_fit(fitted)
         self._warn_unsettled(self.tol)
         return self
-
-    def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
-        """Set up plain VB: no links, nothing known."""
-        crowd = inputs.responses
-        n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
-        of_class = dirichlet.class_prior(self.class_prior, crowd.n_classes)
-        return Problem(
-            patterns.tasks,
-            *crowd_model("confusion", self.confusion_prior, of_class, crowd, self.trust),
-            choose_backend(self.backend, len(patterns.tasks.code), n_linked),
-            self.n_threads or default_threads(),
-            copies=patterns.copies,
-        )
 
     def _infer(
         self,
@@ -188,10 +160,6 @@ class LogOpinionPool(Estimator):
             return from_scores.infer_alone(run, scores, gold)
         given = (links, implied, gold, options, self._stopping)
         return from_scores.infer_linked(problem, run, scores, *given)
-
-    @property
-    def _stopping(self) -> Stopping:
-        return Stopping(self.tol, self.max_iter, self.accelerate)
 
     def _publish_weights(self, terms: Terms, opinion: Opinion) -> None:
         scale = terms.scale_of_workers()

@@ -16,7 +16,7 @@ from tiebreak.errors import note
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.vb import Problem, Run, Stopping
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.layout import Floats, weights_or_ones
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
@@ -98,7 +98,7 @@ def most_confused(problem: Problem, run: Run) -> tuple[int, int]:
     n_classes = problem.n_classes
     given = problem.responses
     q = vb.class_probabilities(problem, run.q)
-    weight = np.ones(len(given.code)) if given.weight is None else given.weight
+    weight = weights_or_ones(given.weight, len(given.code))
     of_each = np.repeat(np.arange(given.n_tasks), np.diff(given.start))
     if problem.copies is not None:
         weight = weight * problem.copies[of_each]

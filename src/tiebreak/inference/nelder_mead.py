@@ -14,6 +14,7 @@ from typing import NamedTuple
 FIRST_STEP = 0.05  # of a number, to the next corner of the first simplex
 FIRST_STEP_FROM_ZERO = 0.00025
 CALLS_A_NUMBER = 200
+NEAR = 1e-4  # of the best corner, in each number and in its cost: scipy's tolerances
 
 Point = tuple[float, ...]
 
@@ -25,17 +26,11 @@ class Corner(NamedTuple):
     x: Point
 
 
-def minimise(
-    cost: Callable[[Point], float],
-    start: Sequence[float],
-    *,
-    x_tol: float = 1e-4,
-    cost_tol: float = 1e-4,
-) -> Point:
+def minimise(cost: Callable[[Point], float], start: Sequence[float]) -> Point:
     """Return where the cost is least, near the start.
 
-    It ends when no corner of the simplex is farther than `x_tol` from the best one in any number,
-    nor costs more than it by `cost_tol`; or after 200 calls a number.
+    It ends when all corners of the simplex are `NEAR` the best one, or after `CALLS_A_NUMBER` calls
+    for each number.
 
     >>> [round(x, 3) for x in minimise(lambda x: (x[0] - 3.0) ** 2 + x[1] ** 2, (1.0, 1.0))]
     [3.0, 0.0]
@@ -43,7 +38,7 @@ def minimise(
     counted = _Counted(cost, CALLS_A_NUMBER * len(start))
     corners = sorted((Corner(counted(x), x) for x in _first_simplex(start)), key=_cost_of)
     try:
-        while not _has_settled(corners, x_tol, cost_tol):
+        while not _has_settled(corners):
             _step(counted, corners)
             corners.sort(key=_cost_of)
     except _OutOfCalls:
@@ -81,11 +76,11 @@ def _first_simplex(start: Sequence[float]) -> list[Point]:
     return points
 
 
-def _has_settled(corners: Sequence[Corner], x_tol: float, cost_tol: float) -> bool:
+def _has_settled(corners: Sequence[Corner]) -> bool:
     best = corners[0]
     return all(
-        abs(corner.cost - best.cost) <= cost_tol
-        and all(abs(a - b) <= x_tol for a, b in zip(corner.x, best.x, strict=True))
+        abs(corner.cost - best.cost) <= NEAR
+        and all(abs(a - b) <= NEAR for a, b in zip(corner.x, best.x, strict=True))
         for corner in corners[1:]
     )
 

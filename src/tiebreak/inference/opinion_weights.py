@@ -31,7 +31,16 @@ from tiebreak.inference.folds import deal
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, part_of, responses_on, weights_on
+from tiebreak.kernels.layout import (
+    ByTask,
+    Codes,
+    Floats,
+    Mask,
+    part_of,
+    responses_on,
+    weights_on,
+    weights_or_ones,
+)
 
 VOTE = 1.5  # log-odds of one vote before gold weighs it: right four times of five, or so
 RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # tried for v, strongest first
@@ -213,15 +222,14 @@ def _lay_out(terms: Terms, gold: GoldCodes) -> _Known:
 
     n_classes = terms.n_classes
     start, code = responses_on(terms.tasks, gold.task)
-    weight = weights_on(terms.tasks, gold.task)
+    weight = weights_or_ones(weights_on(terms.tasks, gold.task), len(code))
     place = np.repeat(np.arange(len(gold.task)), np.diff(start))
     worker, column = np.unique(code // n_classes, return_inverse=True)
-    of_each = np.ones((len(code), 1)) if weight is None else weight[:, None]
     rows = place[:, None] * n_classes + np.arange(n_classes)
     shape = (len(gold.task) * n_classes, len(worker))
     cells = (rows.ravel(), np.repeat(column, n_classes))
-    apart = sparse.csr_array(((of_each * terms.votes()[code]).ravel(), cells), shape=shape)
-    values = (of_each * terms.table[code]).ravel()
+    apart = sparse.csr_array(((weight[:, None] * terms.votes()[code]).ravel(), cells), shape=shape)
+    values = (weight[:, None] * terms.table[code]).ravel()
     base = np.bincount(rows.ravel(), weights=values, minlength=shape[0])
     base *= np.repeat(terms.scale[gold.task], n_classes)
     offsets = sparse.csr_array(np.tile(np.eye(n_classes), (len(gold.task), 1)))

@@ -185,7 +185,6 @@ class Run(NamedTuple):
     bounds: list[float]
     n_sweeps: int
     converged: bool
-    cycled: bool = False  # q alternates between two states (simultaneous updates only)
     elsewhere: Any = None  # where q of tasks on other machines stands; None: at the votes
 
 

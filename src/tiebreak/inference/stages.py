@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration, held_out, response_patterns, vb
 from tiebreak.inference.calibration import Calibration, Honesty
@@ -37,6 +38,10 @@ class WarmStart(NamedTuple):
     has_patterns: bool  # whether equal response patterns were worth finding
     plain_logs: Logs | None = None  # what plain VB expects, where a fit has asked
 
+    def knows(self, worker_model: str) -> bool:
+        """Whether plain VB was run, with this model of workers."""
+        return self.plain is not None and self.worker_model == worker_model
+
     def plain_beliefs(self) -> PlainBeliefs:
         """Return what plain VB believed, with what it expects where that is kept."""
         assert self.plain is not None  # it was run
@@ -56,11 +61,9 @@ class WarmStart(NamedTuple):
         """Whether these are the very same responses."""
         return self.responses is responses or _are_equal(self.responses, responses)
 
-    def implied(self, problem: Problem, worker_model: str) -> Beliefs:
+    def implied(self, problem: Problem) -> Beliefs:
         """Return the beliefs that q implies, under priors that may be others now."""
-        if worker_model == self.worker_model:
-            return vb.prior_plus(problem, self.added)
-        return vb.implied_beliefs(problem, self.q)
+        return vb.prior_plus(problem, self.added)
 
 
 def _are_equal(one: Responses, other: Responses) -> bool:
@@ -89,6 +92,17 @@ def q_of_start(
         if n_subtypes > 1:
             votes = vb.split_into_subtypes(votes, n_subtypes, random_state)
     return q_from(start.responses_, q, responses, votes)
+
+
+def q_of_init(init: Any, responses: Responses) -> Floats:
+    """Check probabilities given as `init`, where q starts: (n_tasks, n_classes), rows sum to 1."""
+    q = np.array(init, dtype=np.float64, order="C")
+    shape = responses.n_tasks, responses.n_classes
+    if q.shape != shape:
+        raise OptionError(f"init must have shape {shape}, tasks by classes; got {q.shape}.")
+    if not (np.isfinite(q).all() and (q >= 0).all() and np.allclose(q.sum(axis=1), 1, atol=1e-6)):
+        raise OptionError("init must hold probabilities: each row non-negative with sum 1.")
+    return q
 
 
 def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) -> Floats:
@@ -166,18 +180,19 @@ def fit_plain(problem: Problem, start: Start, stopping: Stopping, *, is_alone: b
     """Fit plain VB.
 
     Probabilities given as `init` are taken as they are where links or gold follow, and so is the
-    end of an earlier model, with what plain VB believed there where it saw these responses.
+    end of an earlier model, with what plain VB believed there where it saw these responses and has
+    the same worker model.
     """
     q = start.q
     warm = start.warm
-    if start.is_given and not is_alone and warm is not None and warm.plain is not None:
-        implied = warm.implied(problem, start.worker_model)
+    if start.is_given and not is_alone and warm is not None and warm.knows(start.worker_model):
+        implied = warm.implied(problem)
         return PlainFit(Run(q, implied, [], 0, converged=True), warm.plain_beliefs())
     if start.is_given and not is_alone and not start.is_warm:
         implied = vb.implied_beliefs(problem, q)
         return PlainFit(Run(q, implied, [], 0, converged=True), PlainBeliefs(*implied))
     run = vb.ascend(problem, q, **stopping._asdict())
-    if start.is_given and not is_alone:  # a model of other responses: its q, plain VB from there
+    if start.is_given and not is_alone:  # a model of others: its q, plain VB from there
         implied = vb.implied_beliefs(problem, q)
         return PlainFit(Run(q, implied, [], 0, converged=True), PlainBeliefs(*run.beliefs))
     return PlainFit(run, PlainBeliefs(*run.beliefs))

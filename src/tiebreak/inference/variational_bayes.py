@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 from tiebreak.inference import dirichlet, gold_weights, publishing, silence, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.estimator import (
-    Estimator,
+    BayesEstimator,
     check_options,
-    refuse_renamed,
     require_fitted,
-    start_from,
 )
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.gold_weights import GoldWeight
-from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import GridPoint, Patterns
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.stages import (
@@ -24,16 +22,15 @@ from tiebreak.inference.stages import (
     WarmStart,
     lay_out,
     patterns_of,
+    q_of_init,
     q_of_start,
     to_patterns,
 )
-from tiebreak.inference.vb import Beliefs, Problem, Stopping
-from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, CrowdModel, crowd_model
-from tiebreak.kernels.arrays import default_threads
-from tiebreak.kernels.contract import choose_backend
+from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, CrowdModel
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.links import OnContradiction
-from tiebreak.options import ExactLinkOptions, LinkOptions
+from tiebreak.options import ExactLinkOptions, LinkOptions, refuse_renamed
 
 if TYPE_CHECKING:
     from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
     from tiebreak.inference.worker_models.kinds import Kinds
 
 
-class VariationalBayes(Estimator):
+class VariationalBayes(BayesEstimator):
     """Infer true labels from noisy responses, links between tasks and known labels.
 
     Every worker has a confusion matrix with a Dirichlet prior; links pull the classes of two
@@ -202,12 +199,6 @@ class VariationalBayes(Estimator):
         refuse_renamed(params)
         return super().set_params(**params)
 
-    @property
-    def link_error(self) -> float | str | None:
-        """How often links without weight are wrong, as the options say; None: never."""
-        options = self.link_options
-        return options.error if isinstance(options, ExactLinkOptions) else None
-
     def fit(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Self:
@@ -228,17 +219,6 @@ class VariationalBayes(Estimator):
         publishing.publish(self, fitted)
         self._warn_unsettled(self.tol)
         return self
-
-    def _read_inputs(self, responses: Any, links: Any, gold: Any) -> Inputs:
-        options = self.link_options or ExactLinkOptions()
-        return read_and_check_inputs(
-            responses,
-            links,
-            gold,
-            on_contradiction=self.on_contradiction,
-            soft_links=options.is_soft,
-            may_break=options.may_break,
-        )
 
     def _fit_inputs(
         self, inputs: Inputs, whole: ByTask, q: Floats | None, end: WarmStart | None, is_warm: bool
@@ -323,7 +303,7 @@ class VariationalBayes(Estimator):
         if start is not None:
             return q_of_start(start, crowd, tasks, self.worker_model_, self.random_state)
         if not isinstance(self.init, str):
-            return start_from(self.init, crowd)
+            return q_of_init(self.init, crowd)
         if self.init == "spectral":
             from tiebreak.inference import spectral
 
@@ -332,26 +312,11 @@ class VariationalBayes(Estimator):
         return None
 
     def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
-        """Set up plain VB: no links, nothing known."""
+        """Set up plain VB, with what known tasks count and who saw all of them."""
         crowd = inputs.responses
         there = inputs.elsewhere
-        backend = choose_backend if there is None else there.backend
-        n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
-        problem = Problem(
-            patterns.tasks,
-            *crowd_model(
-                PLAIN if self.worker_model_ == AUTO else self.worker_model_,
-                self.confusion_prior,
-                dirichlet.class_prior(self.class_prior, crowd.n_classes),
-                crowd,
-                self.trust,
-                None if there is None else there.answers,
-            ),
-            backend(self.backend, len(patterns.tasks.code), n_linked),
-            self.n_threads or default_threads(),
-            copies=patterns.copies,
-            elsewhere=there,
-        )
+        name = PLAIN if self.worker_model_ == AUTO else self.worker_model_
+        problem = self._plain_problem(name, patterns, inputs)
         if inputs.gold_codes is not None:
             weight = gold_weights.find(
                 *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
@@ -387,10 +352,6 @@ class VariationalBayes(Estimator):
         self.worker_model_ = found.worker_model
         self.models_tried_ = found.tried
         return found.q
-
-    @property
-    def _stopping(self) -> Stopping:
-        return Stopping(self.tol, self.max_iter, self.accelerate)
 
     @property
     def _honesty(self) -> Honesty:

@@ -24,7 +24,6 @@ from tiebreak.inference.problem import Stopping as Stopping
 from tiebreak.inference.squarem import Parameters, Sweep
 from tiebreak.inference.worker_models import ConfusionMatrices
 from tiebreak.kernels import layout
-from tiebreak.kernels.arrays import by_class as by_class
 from tiebreak.kernels.arrays import majority as majority
 from tiebreak.kernels.layout import (
     FREE,
@@ -227,7 +226,6 @@ def ascend(
     *,
     tol: float = 1e-6,
     max_iter: int = 500,
-    watch: Callable[[Floats, Beliefs], None] | None = None,
     accelerate: bool = False,
     implied: Beliefs | None = None,
     first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
@@ -236,12 +234,11 @@ def ascend(
 ) -> Run:
     """Climb the bound by turns: tasks, then beliefs; stop when no q moves by `tol`.
 
-    `watch` is called with q and the beliefs after each sweep. Where simultaneous updates of
-    linked tasks swap between two states, the run stops there and says so (`cycled`).
+    Where simultaneous updates of linked tasks swap between two states, the run stops there.
     `implied` is what q implies, where that is known; `first` is a step before the first sweep, and
     returns the beliefs after it.
-    `accelerate` lets SQUAREM extrapolate where that is safe: towards a tolerance, without a watch
-    and without links whose model remembers more than beliefs. `elsewhere` says where tasks on
+    `accelerate` lets SQUAREM extrapolate where that is safe: towards a tolerance, and without links
+    whose model remembers more than beliefs. `elsewhere` says where tasks on
     other machines start, as a run left them; None: at the votes. `may_overwrite`: nobody else needs
     this q, so that it is not copied first.
     """
@@ -253,12 +250,12 @@ def ascend(
     if first is not None:
         beliefs = first(sweeper, beliefs)
     remembers = problem.links is not None and problem.links.remembers
-    step = None if watch is not None else _step_elsewhere(problem, sweeper)
-    if step is not None or (accelerate and tol > 0.0 and not remembers and watch is None):
+    step = _step_elsewhere(problem, sweeper)
+    if step is not None or (accelerate and tol > 0.0 and not remembers):
         stopping = Stopping(tol, max_iter, accelerate)
         run = _ascend_by_squarem(problem, sweeper, beliefs, stopping, step)
     else:
-        run = _ascend_plainly(problem, sweeper, beliefs, tol, max_iter, watch)
+        run = _ascend_plainly(problem, sweeper, beliefs, tol, max_iter)
     run = run._replace(bounds=bounds + run.bounds, elsewhere=sweeper.elsewhere())
     sweeper.close()
     return run
@@ -272,12 +269,7 @@ def _step_elsewhere(problem: Problem, sweeper: Sweeper) -> DirichletStep | None:
 
 
 def _ascend_plainly(
-    problem: Problem,
-    sweeper: Sweeper,
-    beliefs: Beliefs,
-    tol: float,
-    max_iter: int,
-    watch: Callable[[Floats, Beliefs], None] | None,
+    problem: Problem, sweeper: Sweeper, beliefs: Beliefs, tol: float, max_iter: int
 ) -> Run:
     may_cycle = problem.links is not None and problem.links.may_cycle
     bounds: list[float] = []
@@ -288,12 +280,10 @@ def _ascend_plainly(
         swept = update_tasks(problem, sweeper, beliefs)
         beliefs = update_beliefs(problem, swept.counts, swept.totals)
         bounds.append(bound_after_update(problem, beliefs, swept.entropy))
-        if watch is not None:
-            watch(sweeper.q(), beliefs)
         if swept.change < tol:
             return Run(sweeper.q(), beliefs, bounds, len(bounds), converged=True)
         if len(before) == 2 and np.abs(sweeper.q() - before[0]).max() < tol:
-            return Run(sweeper.q(), beliefs, bounds, len(bounds), converged=False, cycled=True)
+            return Run(sweeper.q(), beliefs, bounds, len(bounds), converged=False)
     return Run(sweeper.q(), beliefs, bounds, max_iter, converged=False)
 
 
@@ -340,11 +330,6 @@ def confusion(problem: Problem, beliefs: Beliefs) -> Floats:
     return np.asarray(
         weighed.reshape(n_workers, problem.n_classes, -1, problem.n_classes).sum(axis=2)
     )
-
-
-def class_scores(problem: Problem, scores: Floats) -> Floats:
-    """Return the score of each class: the log of the sum over its states, exponentiated."""
-    return by_class(scores, problem.n_classes)
 
 
 def value_of_tasks(problem: Problem, sweeper: Sweeper) -> float | None:

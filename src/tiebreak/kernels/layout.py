@@ -203,6 +203,23 @@ def weights_on(tasks: ByTask, at: Codes) -> Floats | None:
     return _gather(tasks.weight, tasks, at, _starts_on(tasks, at))
 
 
+def weights_or_ones(weight: Floats | None, n_responses: int) -> Floats:
+    """Return the weights of so many responses: 1 each, where they have none."""
+    return np.ones(n_responses) if weight is None else weight
+
+
+def total_weights(start: Offsets, weight: Floats | None) -> Floats:
+    """Return the number of responses of each task, by weight, (n_tasks,).
+
+    >>> total_weights(np.array([0, 2, 3]), np.array([0.5, 1.0, 2.0])).tolist()
+    [1.5, 2.0]
+    """
+    if weight is None:
+        return np.diff(start).astype(np.float64)
+    sums = np.concatenate([[0.0], np.cumsum(weight)])
+    return np.asarray(np.diff(sums[start]))
+
+
 def _starts_on(tasks: ByTask, at: Codes) -> Offsets:
     return np.concatenate([[0], np.cumsum(tasks.start[at + 1] - tasks.start[at])])
 

@@ -18,7 +18,10 @@ from tiebreak.links.table import CONTRADICTIONS, Links, OnContradiction
 SIGNS = {True: "=", False: "≠"}
 SHOWN_ENDS = 4  # tasks shown at either end of a long chain
 SHOWN_PLACES = 6
-SOFT = "or allow wrong links with link_error=0.02 or weights: soft links may contradict each other"
+SOFT = (
+    "or allow wrong links with link_options=tb.ExactLinkOptions(error=0.02) or weights: soft links "
+    "may contradict each other"
+)
 
 
 class Checked(NamedTuple):

@@ -20,7 +20,7 @@ from tiebreak.errors import LinkError, OptionError, note
 from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.ids.numbers import as_numbers, offenders
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.wording import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source, agreeing, counted
 
 DUPLICATE_WORDS = frozenset({"duplicate", "duplicates", "copy"})
 PAIR_WORDS = frozenset({"same", "different"})  # answers about a pair
@@ -114,7 +114,7 @@ def as_must(column: Column, source: Source = NOWHERE) -> Mask:
     rows = np.flatnonzero(np.isin(codes, [MISSING, *unknown]))
     if len(rows):
         raise LinkError(
-            f"{len(rows):,} links are neither must nor cannot: "
+            f"{counted(len(rows), 'link')} {agreeing(len(rows), 'are')} neither must nor cannot: "
             f"{offenders(rows, column, source)}.\n{ALLOWED}"
         )
     translated = [
@@ -191,9 +191,10 @@ def as_weights(column: Column, source: Source = NOWHERE) -> Floats | None:
         column = _by_row(column)
     weights, is_given = as_numbers(column)
     rows = np.flatnonzero(is_given & ~((weights > 0) & np.isfinite(weights)))
-    if len(rows):
+    n = len(rows)
+    if n:
         raise LinkError(
-            f"{len(rows):,} weights are not finite numbers above 0: "
+            f"{counted(n, 'weight')} {agreeing(n, 'are')} not a finite number above 0: "
             f"{offenders(rows, column, source)}.\n"
             "A weight is the log-odds that the link is right; must or cannot gives its sign. "
             "Leave it empty for a link that holds for sure."
@@ -212,8 +213,9 @@ def _refuse_missing_ids(side: str, codes: Codes, source: Source) -> None:
     missing = np.flatnonzero(codes == MISSING)
     if len(missing):
         places = "; ".join(source.where(int(row)) for row in missing[:3])
+        n = len(missing)
         raise LinkError(
-            f"{len(missing):,} links have no task id on the {side} ({places}). "
+            f"{counted(n, 'link')} {agreeing(n, 'have')} no task id on the {side} ({places}). "
             "Fill in the task or remove the row."
         )
 

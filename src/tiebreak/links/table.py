@@ -32,7 +32,7 @@ from tiebreak.links.columns import (
     show_sources,
     show_weights,
 )
-from tiebreak.wording import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source, agreeing, counted
 
 if TYPE_CHECKING:
     from tiebreak.links.closed import ClosedLinks
@@ -304,9 +304,11 @@ class Links:
             f"{self.tasks[int(task[at])]!r} ({self.where(int(end[at]) // 2)})"
             for at in np.sort(first)[:3]
         )
+        n = len(first)
         raise LinkError(
-            f"{len(first):,} tasks of links are not among the responses: {shown}.\n"
-            "Correct these ids, remove the rows, or list tasks without responses with tasks=."
+            f"{counted(n, 'task')} of links {agreeing(n, 'are')} not among the responses: "
+            f"{shown}.\nCorrect these ids, remove the rows, or list tasks without responses with "
+            "tasks=."
         )
 
     def _refuse_unlike_itself(self, itself: Mask) -> None:
@@ -315,8 +317,9 @@ class Links:
             shown = "; ".join(
                 f"{self.tasks[int(self.left[at])]!r} ({self.where(int(at))})" for at in wrong[:3]
             )
+            n = len(wrong)
             raise LinkError(
-                f"{len(wrong):,} tasks are cannot-linked to themselves: {shown}. "
+                f"{counted(n, 'cannot-link')} {agreeing(n, 'join')} a task to itself: {shown}. "
                 "Correct or remove these rows."
             )
 

@@ -33,6 +33,7 @@ from tiebreak.page.guard import COOKIE, Guard, Rules
 from tiebreak.page.room import Room, Screen
 from tiebreak.page.tokens import MOST_NAME, Visitor, clean_name
 from tiebreak.page.watching import Wanted
+from tiebreak.wording import counted
 
 STATIC = {
     "htmx.min.js": "text/javascript",
@@ -225,7 +226,7 @@ class Pages:
             return HTMLResponse(ask_view.will_change(since, ask_view.SLOW_POLL))
         n_changed = sum(point.n_changed for point in history[since:])
         part = ask_view.changed(n_changed)
-        return HTMLResponse(join([part, layout.say(f"{n_changed:,} labels changed.")]))
+        return HTMLResponse(join([part, layout.say(f"{counted(n_changed, 'label')} changed.")]))
 
     async def media(self, request: Request, visitor: Visitor) -> Response:
         """Send a picture or a sound from below the folder of media."""

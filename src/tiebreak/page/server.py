@@ -6,18 +6,16 @@ import asyncio
 import ipaddress
 import socket
 import sys
-from typing import Any
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tiebreak.ask import Desk
 from tiebreak.errors import OptionError
 from tiebreak.page.guard import Rules
 from tiebreak.page.room import Room
 from tiebreak.page.routes import make_app
-from tiebreak.page.tokens import SHORTEST, Tokens
+from tiebreak.page.tokens import SHORTEST
 
 HEADERS_WITHIN = 10.0  # seconds until the head of a request must be there
 MOST_CONNECTIONS = 1_000  # at once; more are told to come back
@@ -117,11 +115,6 @@ def run(room: Room, rules: Rules, listening: socket.socket) -> None:
         h11_max_incomplete_event_size=16 * 1024,
     )
     uvicorn.Server(config).run(sockets=[listening])
-
-
-def new_room(desk: Desk, token: str | None, contents: Any) -> Room:
-    """Return a room with its tokens."""
-    return Room(desk, Tokens(token), contents)
 
 
 def _is_loopback(host: str) -> bool:

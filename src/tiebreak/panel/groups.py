@@ -40,7 +40,7 @@ def share_discount(
         )
     names = [groups.get(worker, f"\0{j}") for j, worker in enumerate(responses.workers)]
     _, group = np.unique(np.array(names, dtype=object).astype(str), return_inverse=True)
-    weight = np.ones(responses.n_responses) if responses.weight is None else responses.weight
+    weight = responses.weight_of_each()
     key = responses.task_of_each().astype(np.int64) * (int(group.max()) + 1)
     key = key + group[responses.worker_of_each()]
     total = np.bincount(key, weights=weight)[key]

@@ -45,24 +45,22 @@ def _no_gold(report: PanelReport) -> list[str]:
 
 def _judges(report: PanelReport) -> list[str]:
     judges = report.judges[:MAX_SHOWN]
-    head = ["judge"]
-    columns: list[list[str]] = [[str(each.worker) for each in judges]]
+    columns = {"judge": [str(each.worker) for each in judges]}
     if report.n_known:
-        head += ["accuracy", "95 %", "known"]
-        columns.append([_number(each.accuracy) for each in judges])
-        columns.append([f"{_number(a)} to {_number(b)}" for a, b in (e.interval for e in judges)])
-        columns.append([f"{each.n_known:,}" for each in judges])
-    for name, title in (
-        ("self_agreement", "agrees with itself"),
-        ("flip_rate", "flips with order"),
-        ("first_preference", "prefers first"),
-        ("group", "group"),
+        columns["accuracy"] = [_number(each.accuracy) for each in judges]
+        ends = [map(_number, each.interval) for each in judges]
+        columns["95 %"] = [" to ".join(each) for each in ends]
+        columns["known"] = [f"{each.n_known:,}" for each in judges]
+    for title, values in (
+        ("agrees with itself", [each.self_agreement for each in judges]),
+        ("flips with order", [each.flip_rate for each in judges]),
+        ("prefers first", [each.first_preference for each in judges]),
     ):
-        values = [getattr(each, name) for each in judges]
-        if any(value is not None and value == value for value in values):
-            head.append(title)
-            columns.append([v or "–" if name == "group" else _number(v) for v in values])
-    lines = aligned([head, *zip(*columns, strict=True)], to_right=True)
+        if any(value == value for value in values):
+            columns[title] = list(map(_number, values))
+    if any(each.group is not None for each in judges):
+        columns["group"] = [each.group or "–" for each in judges]
+    lines = aligned([list(columns), *zip(*columns.values(), strict=True)], to_right=True)
     more = len(report.judges) - len(judges)
     return [*lines, f"… and {more:,} more"] if more > 0 else lines
 

@@ -18,6 +18,7 @@ from tiebreak.panel.held_out import blind
 from tiebreak.panel.table import known_codes
 from tiebreak.rates import arrays
 from tiebreak.rates.arrays import KnownSample, RateEstimate
+from tiebreak.wording import counted
 
 ALL = "all"
 LEVEL = 0.9
@@ -251,7 +252,8 @@ def _members(systems: Any, tasks: Any) -> dict[str, Mask]:
         )
     away = int(np.count_nonzero(code < 0))
     if away:
-        note(f"{away:,} tasks of systems are not among the responses; they are left out.")
+        tasks = f"{counted(away, 'task')} of systems"
+        note(f"{tasks} not among the responses: left out.")
     names = np.array(list(by_task.values()), dtype=object)
     for name in sorted(set(names[code >= 0])):
         if name == ALL:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from itertools import product
 from typing import TYPE_CHECKING
 
 from tiebreak.wording import aligned
@@ -21,27 +23,31 @@ def as_text(rates: RateTable) -> str:
     labels = list(dict.fromkeys(rate.label for rate in rates.rates))
     found = {(rate.system, rate.label, rate.method): rate for rate in rates.rates}
     labels.sort(key=lambda label: -found[systems[0], label, "judges"].rate)
-    methods = [m for m in ORDER if m in METHODS and any(m == rate.method for rate in rates.rates)]
+    used = {rate.method for rate in rates.rates}
+    methods = [method for method in ORDER if method in METHODS and method in used]
+    shown = labels[:MAX_CLASSES]
     rows = [["system", "class", "tasks", "known", *methods]]
-    for system in systems:
-        for label in labels[:MAX_CLASSES]:
-            first = found[system, label, "judges"]
-            cells = [_cell(found.get((system, label, method))) for method in methods]
-            rows.append([system, str(label), f"{first.n_tasks:,}", f"{first.n_known:,}", *cells])
+    for system, label in product(systems, shown):
+        first = found[system, label, "judges"]
+        cells = [_cell(found.get((system, label, method))) for method in methods]
+        rows.append([system, str(label), f"{first.n_tasks:,}", f"{first.n_known:,}", *cells])
     lines = aligned(rows)
-    hidden = len(labels) - MAX_CLASSES
-    if hidden > 0:
-        lines.append(f"… and {hidden:,} more classes")
-    shown = set(labels[:MAX_CLASSES])
-    steps = [d for d in rates.differences if d.method == "ppi" and d.label in shown]
-    if steps:
-        lines.append("")
-        table = [["difference", "class", "ppi"]]
-        table += [[f"{d.left} − {d.right}", str(d.label), _signed(d)] for d in steps]
-        lines += aligned(table)
+    if len(labels) > len(shown):
+        lines.append(f"… and {len(labels) - len(shown):,} more classes")
+    lines += _differences(rates, shown)
     if "ppi" in methods:
         lines.append(f"Intervals of {rates.level:.0%}; quote ppi.")
     return "\n".join(lines)
+
+
+def _differences(rates: RateTable, labels: list[Hashable]) -> list[str]:
+    """Lay out how systems differ, after an empty line; nothing where there is one."""
+    rows = [
+        [f"{each.left} − {each.right}", str(each.label), _signed(each)]
+        for each in rates.differences
+        if each.method == "ppi" and each.label in labels
+    ]
+    return ["", *aligned([["difference", "class", "ppi"], *rows])] if rows else []
 
 
 def _cell(rate: Rate | None) -> str:

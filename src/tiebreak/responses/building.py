@@ -16,7 +16,7 @@ from tiebreak.kernels.ingest import reference
 from tiebreak.kernels.ingest.reference import Arranged, Part
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses.weights import arrange_weighted, check_length
-from tiebreak.wording import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source, agreeing, counted
 
 Repeats = Literal["last", "count", "error", "vote", "runs"]
 REPEATS: tuple[Repeats, ...] = ("last", "count", "error", "vote", "runs")
@@ -126,7 +126,9 @@ class Builder:
             )
         class_names, new_label = sorted_classes(class_names)
         if self._n_empty:
-            note(f"{self._n_empty:,} rows have an empty label: no answer, not counted.")
+            n = self._n_empty
+            rows = f"{counted(n, 'row')} {agreeing(n, 'have')}"
+            note(f"{rows} an empty label: no answer, not counted.")
         arranged, weight = self._arrange(len(task_names), len(worker_names), new_label)
         built = Built(
             arranged.start,
@@ -191,8 +193,8 @@ class Builder:
                 shown = self._rows_without_id[what][:SHOWN]
                 places = "; ".join(self._source.where(row) for row in shown)
                 raise ResponseError(
-                    f"{n:,} rows have no {what} id ({places}). Fill in the {what} or remove "
-                    "the row."
+                    f"{counted(n, 'row')} {agreeing(n, 'have')} no {what} id ({places}). "
+                    f"Fill in the {what} or remove the row."
                 )
 
 
@@ -243,15 +245,16 @@ def _vote(built: Built) -> Built:
 
 def _report_repeats(built: Built, repeats: Repeats) -> None:
     n = built.n_repeats
+    found = f"{counted(n, 'response')} {agreeing(n, 'repeat')} a worker on a task"
     if repeats == "error":
         task, worker = _first_repeat(built)
         raise ResponseError(
-            f"{n:,} responses repeat a worker on a task; the first is worker "
+            f"{found}; the first is worker "
             f"{built.workers[worker]!r} on task {built.tasks[task]!r}.\n"
             "Remove them, or choose repeats='last' or repeats='count'."
         )
-    counted = "each counts as one more" if repeats == "count" else "the last one counts"
-    note(f"{n:,} responses repeat a worker on a task; {counted}.")
+    which = "each counts as one more" if repeats == "count" else "the last one counts"
+    note(f"{found}; {which}.")
 
 
 def _first_repeat(built: Built) -> tuple[int, int]:

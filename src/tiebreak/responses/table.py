@@ -14,7 +14,7 @@ from tiebreak.errors import ResponseError
 from tiebreak.ids import Column, Ids, is_arrow
 from tiebreak.kernels.arrays import count_codes
 from tiebreak.kernels.ingest.reference import Part
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Offsets, weights_or_ones
 from tiebreak.responses.building import (
     INT32_END,
     Builder,
@@ -195,6 +195,10 @@ class Responses:
     def label_of_each(self) -> Codes:
         """Make the column of labels, (n_responses,): one code per response."""
         return _read_only((self.code % self.n_classes).astype(np.int32, copy=False))
+
+    def weight_of_each(self) -> Floats:
+        """Return the weight of each response, (n_responses,): 1, where none was given."""
+        return weights_or_ones(self.weight, self.n_responses)
 
     def of(self, task: int) -> tuple[Codes, Codes]:
         """Return the workers and the labels of one task's responses, in codes.

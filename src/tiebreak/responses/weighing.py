@@ -23,6 +23,7 @@ from tiebreak.responses import confidence as stated
 from tiebreak.responses import position, runs
 from tiebreak.responses.runs import Runs
 from tiebreak.responses.table import Responses
+from tiebreak.wording import agreeing, counted
 
 EQUAL = 1e-9  # weights that differ by less, as a share, are a tie
 TOLD = 0.05  # confidence that changes weights by less is not mentioned
@@ -242,7 +243,8 @@ def first_classes(orders: Sequence[str], classes: Ids) -> list[int | None]:
 
 def _tell(responses: Responses, found: Runs, term: Mask) -> None:
     if responses.n_repeats:
-        words = f"{responses.n_repeats:,} responses repeat a worker on a task"
+        n = responses.n_repeats
+        words = f"{counted(n, 'response')} {agreeing(n, 'repeat')} a worker on a task"
         parts = []
         if any(row.n_repeated for row in found.workers):
             parts.append(f"runs err together by {found.run_correlation:.2f}")

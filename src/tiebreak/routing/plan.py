@@ -212,7 +212,7 @@ def _given(responses: Responses, prices: Mapping[int, float]) -> dict[int, Float
     """Return the weight of what each judge has said on each task."""
     worker = responses.worker_of_each()
     task = responses.task_of_each()
-    weight = np.ones(len(task)) if responses.weight is None else responses.weight
+    weight = responses.weight_of_each()
     found = {}
     for j in prices:
         mine = worker == j

@@ -156,7 +156,7 @@ def test_what_was_read_kept_and_dropped_is_said(data: Path) -> None:
 
 
 def test_known_labels_in_a_file_are_gold(data: Path) -> None:
-    with pytest.warns(tb.InputNote, match="1 tasks have a known label"):
+    with pytest.warns(tb.InputNote, match="1 task has a known label"):
         assert tb.read_gold(data / "label-studio.json").to_dict() == {4: "pos"}
     with pytest.warns(tb.InputNote):
         assert tb.read_gold(data / "toloka.tsv").to_dict() == {"t4": "pos"}

@@ -176,7 +176,7 @@ class TestWide:
     def test_two_rows_of_one_task_are_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "w.csv"
         path.write_text("task,ann\na,x\na,y\n")
-        with pytest.raises(tb.InputError, match="1 rows repeat a task"):
+        with pytest.raises(tb.InputError, match="1 row repeats a task"):
             read(path, wide=True)
 
 

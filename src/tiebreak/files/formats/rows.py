@@ -20,7 +20,7 @@ from tiebreak.files.formats.protocol import (
 )
 from tiebreak.files.table import Table
 from tiebreak.ids import Column, composed
-from tiebreak.wording import Source
+from tiebreak.wording import Source, agreeing, counted
 
 ONE_CLASS = (
     "tiebreak takes one class per answer. --multi-label (multi_label=True) makes one yes/no task "
@@ -202,13 +202,14 @@ class Rows:
         n_kept = len(self.task)
         n_read = n_kept + self.dropped.total()
         n_empty = sum(label is None for label in self.label)
-        parts = [f"read {n_read:,} answers, kept {n_kept - n_empty:,}"]
+        parts = [f"read {counted(n_read, 'answer')}, kept {n_kept - n_empty:,}"]
         if n_empty:
             parts.append(f"{n_empty:,} without an answer")
         parts += [f"dropped {n:,} {reason}" for reason, n in self.dropped.items()]
         parts += [f"left out {n:,} of {kind}" for kind, n in self.other_questions.items()]
         if self.known:
-            parts.append(f"{len(self.known):,} tasks have a known label")
+            n = len(self.known)
+            parts.append(f"{counted(n, 'task')} {agreeing(n, 'have')} a known label")
         asked = self.options.question
         others = [q for q in self.questions if q != asked]
         if asked is not None and others:

@@ -19,6 +19,7 @@ from tiebreak.files.formats.protocol import Imported
 from tiebreak.files.formats.rows import RecordFinder, RecordSource, table_of
 from tiebreak.files.table import Table
 from tiebreak.ids import as_list
+from tiebreak.wording import agreeing, counted
 
 
 def from_array(source: np.ndarray[Any, Any]) -> Imported:
@@ -66,8 +67,9 @@ def _melted(tasks: list[Any], by_worker: Mapping[str, list[Any]], name: str, nou
     repeated = len(tasks) - len(set(tasks))
     if repeated:
         raise InputError(
-            f"{name}: {repeated:,} rows repeat a task, but a wide table has one row per task. "
-            "Name the column of tasks with columns={'task': …} (--columns task=…)."
+            f"{name}: {counted(repeated, 'row')} {agreeing(repeated, 'repeat')} a task, but a wide "
+            "table has one row per task. Name the column of tasks with columns={'task': …} "
+            "(--columns task=…)."
         )
     rows = [
         (i, worker, _whole(values[i]))
@@ -76,10 +78,8 @@ def _melted(tasks: list[Any], by_worker: Mapping[str, list[Any]], name: str, nou
         if not _is_gap(values[i])
     ]
     n_cells = len(tasks) * len(by_worker)
-    note(
-        f"{name} (wide): read {n_cells:,} cells of {len(by_worker):,} workers, kept {len(rows):,}; "
-        f"{n_cells - len(rows):,} are empty."
-    )
+    cells = f"{counted(n_cells, 'cell')} of {counted(len(by_worker), 'worker')}"
+    note(f"{name} (wide): read {cells}, kept {len(rows):,}; {n_cells - len(rows):,} empty.")
     columns = {
         "task": [tasks[i] for i, _, _ in rows],
         "worker": [worker for _, worker, _ in rows],

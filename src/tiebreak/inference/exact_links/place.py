@@ -323,6 +323,5 @@ def _weights(tasks: ByTask, task: TaskCodes, more: Floats) -> Floats | None:
     if weight is None and (of_prior == 1.0).all():
         return None
     start, code = layout.responses_on(tasks, task)
-    if weight is None:
-        weight = np.ones(len(code))
+    weight = layout.weights_or_ones(weight, len(code))
     return np.insert(weight, start[1:][more != 0.0], of_prior)

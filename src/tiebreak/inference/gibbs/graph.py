@@ -110,7 +110,8 @@ def _edges(inputs: Inputs, error: float | None) -> tuple[Codes, Codes, Floats]:
         nothing = np.empty(0, dtype=np.int32)
         return nothing, nothing, np.empty(0)
     merged = merge(inputs.implied)
-    log_odds, hard = log_odds_of(links, error, merged_classes(inputs))
+    n_classes = max(inputs.responses.n_classes, 2)  # with one there is nothing to draw
+    log_odds, hard = log_odds_of(links, error, n_classes)
     soft = links.keep(~hard)
     left, right, opposite = merged.ends(soft)
     signed = np.where(opposite, -log_odds[~hard], log_odds[~hard])
@@ -120,11 +121,6 @@ def _edges(inputs: Inputs, error: float | None) -> tuple[Codes, Codes, Floats]:
         np.concatenate([merged.right_node, right[apart]]).astype(np.int32),
         np.concatenate([np.full(len(merged.left_node), -np.inf), signed[apart]]),
     )
-
-
-def merged_classes(inputs: Inputs) -> int:
-    """Return the number of classes, at least two: with one there is nothing to draw."""
-    return max(inputs.responses.n_classes, 2)
 
 
 def _pays_prior(links: LinkCodes | None, node: Codes, known: Codes) -> Mask:
@@ -145,7 +141,6 @@ def _nodes(crowd: Responses, node: Codes, flip: Codes, n_nodes: int, pays: Mask)
     """Gather the items of each node: responses, and draws from the class prior."""
     task = crowd.task_of_each()
     payer = np.flatnonzero(pays)
-    weight = np.ones(len(task)) if crowd.weight is None else crowd.weight
     of_node = np.concatenate([node[task], node[payer]])
     code = np.concatenate([crowd.code, np.full(len(payer), PRIOR)])
     order = np.lexsort((code, of_node))
@@ -160,7 +155,7 @@ def _nodes(crowd: Responses, node: Codes, flip: Codes, n_nodes: int, pays: Mask)
         np.concatenate([[0], np.cumsum(np.bincount(of_node, minlength=n_nodes))]),
         code,
         np.concatenate([flip[task], flip[payer]])[order].astype(np.int8),
-        np.concatenate([weight, np.ones(len(payer))])[order],
+        np.concatenate([crowd.weight_of_each(), np.ones(len(payer))])[order],
         in_turn,
     )
 

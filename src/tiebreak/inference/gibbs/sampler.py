@@ -15,7 +15,7 @@ from tiebreak.inference.estimator import Estimator, start_from_model
 from tiebreak.inference.gibbs import chains, mixing
 from tiebreak.inference.gibbs.chains import Chain, DrawPriors, PosteriorMoments
 from tiebreak.inference.gibbs.graph import DrawGraph, draw_graph
-from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.inputs import Inputs
 from tiebreak.kernels.contract import choose_draw_backend
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.link_graph import violated
@@ -91,23 +91,12 @@ class GibbsSampler(Estimator):
         self.progress = progress
         self.random_state = random_state
 
-    @property
-    def link_error(self) -> float | str | None:
-        """How often links without weight are wrong, as the options say; None: never."""
-        return None if self.link_options is None else self.link_options.error
-
     def fit(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Self:
         """Draw; chains begin at draws from the votes, or from the end of a fitted model."""
         error = self._checked_error()
-        inputs = read_and_check_inputs(
-            responses,
-            links,
-            gold,
-            on_contradiction=self.on_contradiction,
-            soft_links=error is not None,
-        )
+        inputs = self._read_inputs(responses, links, gold)
         seeds = np.random.SeedSequence(self.random_state or 0).spawn(self.n_chains + 1)
         graph = draw_graph(inputs, error, np.random.default_rng(seeds[0]))
         found = self._run_chains(inputs, graph, self._start_of(inputs, start), seeds[1:])

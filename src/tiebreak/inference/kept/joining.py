@@ -161,6 +161,4 @@ def _said_again(task: Codes, code: Codes, new: NewResponses, n_classes: int) -> 
 def _weights(old: Responses, new: Responses) -> tuple[Floats, Floats] | None:
     if old.weight is None and new.weight is None:
         return None
-    first = np.ones(old.n_responses) if old.weight is None else old.weight
-    second = np.ones(new.n_responses) if new.weight is None else new.weight
-    return first, second
+    return old.weight_of_each(), new.weight_of_each()

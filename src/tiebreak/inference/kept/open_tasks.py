@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Offsets, weights_or_ones
 
 NONE = -1
 GONE = -1  # the code of a response that a later one has replaced
@@ -143,7 +143,7 @@ class OpenTasks:
             self.weight = GrowingArray(np.float64, 1.0)
             self.weight.grow(first)
         if self.weight is not None:
-            self.weight.extend(np.ones(len(code)) if weight is None else weight)
+            self.weight.extend(weights_or_ones(weight, len(code)))
 
     def chains(self, slots: Codes) -> ResponseChains:
         """Return the responses of these slots, the last one of each first."""

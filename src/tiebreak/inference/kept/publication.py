@@ -11,7 +11,6 @@ import numpy as np
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
-from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.inference.kept.batches import StreamCounts
 from tiebreak.inference.kept.dropping import Carried
 from tiebreak.inference.kept.open_tasks import GrowingArray
@@ -70,15 +69,7 @@ def _take_evidence(stream: Stream, model: VariationalBayes) -> None:
 def _take_links(stream: Stream, model: VariationalBayes) -> None:
     links = model.links_
     assert links is not None
-    options = model.link_options
-    inputs = read_and_check_inputs(
-        model.responses_,
-        links,
-        model.gold_,
-        on_contradiction=model.on_contradiction,
-        soft_links=options is not None and options.is_soft,
-        may_break=options is not None and options.may_break,
-    )
+    inputs = model._read_inputs(model.responses_, links, model.gold_)
     if inputs.link_codes is None:
         return
     rows = links.select(np.unique(inputs.link_codes.row))

@@ -85,11 +85,6 @@ class SawAll(AroundModel):
         """Return the expected confusion matrices of answers, (worker, state, answer)."""
         return self.inner.confusion(self.of_inner(parameters))
 
-    def speaks(self, parameters: Floats) -> Floats:
-        """Return how likely each worker is to speak in each state, (n_workers, n_states)."""
-        mean = dirichlet.mean(self._of_silence(parameters), axis=1)[:, SPOKE]
-        return np.where(self.saw[:, None], mean, np.nan)
-
     def of_inner(self, parameters: Floats) -> Floats:
         """Return the parameters of the model inside."""
         inner = parameters[:, : -2 * self.n_states]

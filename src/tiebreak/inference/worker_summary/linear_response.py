@@ -25,6 +25,7 @@ TOGETHER = 200  # cells solved together: 100 to 400 cover alike among 300 worker
 LEAST_PULL = 0.01  # of M C on its diagonal: below, a cell is moved by itself alone
 OPEN_TASKS = 20_000  # tasks whose covariance is added up: the least certain
 DENSE = 1_000_000  # products up to which matrices are plain arrays
+POWER_STEPS = 20  # to the largest eigenvalue
 LARGEST = 0.97  # eigenvalue of M C; 1 is where nothing holds a parameter in place
 
 
@@ -200,11 +201,11 @@ def _covariance(entries: _Entries, chosen: Offsets, open_of_cell: Floats) -> Flo
     return np.asarray(covariance * scale[:, None] * scale[None, :])
 
 
-def _largest_eigenvalue(feedback: Floats, response: Floats, n_steps: int = 20) -> float:
+def _largest_eigenvalue(feedback: Floats, response: Floats) -> float:
     """Return the largest eigenvalue of C M, by power steps and Rayleigh's quotient under M."""
     vector = np.ones(len(feedback)) + np.arange(len(feedback)) % 7 / 10.0
     found = 0.0
-    for _ in range(n_steps):
+    for _ in range(POWER_STEPS):
         moved = feedback @ vector
         pulled = response @ vector
         below = float(vector @ pulled)

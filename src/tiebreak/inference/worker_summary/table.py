@@ -183,8 +183,7 @@ def _fitted_cells(model: Any) -> _Fitted:
     if "responses_" not in vars(model):
         raise NotFittedError(f"{type(model).__name__} was not fitted yet. Call fit first.")
     crowd = model.responses_
-    weight = np.ones(crowd.n_responses) if crowd.weight is None else crowd.weight
-    votes = Votes(crowd.task_of_each(), crowd.code, np.asarray(weight))
+    votes = Votes(crowd.task_of_each(), crowd.code, crowd.weight_of_each())
     units, moves = _units_of(model)
     if "_warm_start" in vars(model):
         warm = model._warm_start
@@ -332,7 +331,7 @@ def _agreement(crowd: Responses, label: Any) -> Floats:
     """Return how often each worker gives the label of the model; nan without responses."""
     worker = crowd.worker_of_each()
     agrees = crowd.label_of_each() == label[crowd.task_of_each()]
-    weight = np.ones(len(worker)) if crowd.weight is None else crowd.weight
+    weight = crowd.weight_of_each()
     total = np.bincount(worker, weight, minlength=crowd.n_workers)
     same = np.bincount(worker, weight * agrees, minlength=crowd.n_workers)
     return np.asarray(np.divide(same, total, out=np.full(len(total), np.nan), where=total > 0.0))

@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from tiebreak.kernels.arrays import entropy, softmax
-from tiebreak.kernels.layout import FREE, KNOWN, ByTask, CalibrationData, Codes, Floats, Mask, Swept
+from tiebreak.kernels.layout import (
+    FREE,
+    KNOWN,
+    ByTask,
+    CalibrationData,
+    Codes,
+    Floats,
+    Mask,
+    Swept,
+    weights_or_ones,
+)
 
 MANY_CLASSES = 32  # from here on, a product of matrices is faster than a sum by class
 
@@ -126,7 +136,7 @@ def _responses_matrix(tasks: ByTask) -> Any:
     """
     from scipy import sparse
 
-    weight = np.ones(len(tasks.code)) if tasks.weight is None else tasks.weight
+    weight = weights_or_ones(tasks.weight, len(tasks.code))
     return sparse.csr_array((weight, tasks.code, tasks.start), shape=(tasks.n_tasks, tasks.n_codes))
 
 
