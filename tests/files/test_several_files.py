@@ -179,6 +179,8 @@ def test_a_list_a_pattern_a_folder_an_address_and_an_iterator_name_the_same(
     assert outcome(["p2.csv", "p1.csv"]) == outcome([("b", "bob", "y"), ("a", "ann", "x")])
     assert outcome(f"file://{folder}/p1.csv") == outcome([("a", "ann", "x")])
     assert outcome(["p1.csv"]) == outcome([("a", "ann", "x")])
+    Path("p1.csv.gz").write_bytes(gzip.compress(Path("p1.csv").read_bytes()))
+    assert outcome(f"file://{folder}/p1.csv.gz") == outcome([("a", "ann", "x")])
 
 
 def test_a_file_that_is_called_as_a_pattern_is_that_file(tmp_path: Path) -> None:
@@ -281,7 +283,7 @@ def test_messages_name_the_file_and_the_line(
     for name, text in bad.items():
         write(tmp_path, {"p1.csv": good, name: text, "p3.csv": good})
         line = 3 if name == "p2.csv" else 2
-        words = rf"rows have no task id \(.*{name}, line {line}\)"
+        words = rf"1 row has no task id \(.*{name}, line {line}\)"
         told = "p1.csv and 2 other files: column 'weight' says"
         with pytest.warns(InputNote, match=told), pytest.raises(tb.ResponseError, match=words):
             tb.read_responses([tmp_path / "p1.csv", tmp_path / name, tmp_path / "p3.csv"])

@@ -129,7 +129,7 @@ def read_remote(address: str, *, allow_empty: bool = False) -> Content:
     system, path = _filesystem(address)
     try:
         with system.open_input_file(path) as file:
-            data = memoryview(file.read_buffer())
+            data = memoryview(file.read_buffer()).cast("B")  # of Arrow they are signed
     except OSError as error:
         raise FileError(f"{address} cannot be read: {error}") from None
     return plain_content(Content(address, data), allow_empty=allow_empty)
