@@ -113,11 +113,12 @@ def names_several(source: Any) -> bool:
     """
     if isinstance(source, list | tuple):
         return bool(source) and all(isinstance(each, str | os.PathLike) for each in source)
-    if not isinstance(source, str | os.PathLike) or is_packed(source):
+    if not isinstance(source, str | os.PathLike):
         return False
     name = os.fspath(source)
-    has_sign = any(sign in name for sign in PATTERN_SIGNS)
-    return "://" in name or Path(name).is_dir() or (has_sign and not os.path.lexists(name))
+    if "://" in name or Path(name).is_dir():
+        return not is_packed(name)
+    return any(sign in name for sign in PATTERN_SIGNS) and not os.path.lexists(name)
 
 
 def resolved(source: Any) -> Any:
