@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import tiebreak as tb
+from tiebreak import files
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
@@ -109,6 +110,10 @@ def test_labels_are_those_of_shards_out_of_core(run: Run, parts: Any, folder: Pa
         label, probability = rows[each["task"]]
         assert each["label"] == label
         assert each["probability"] == pytest.approx(probability, rel=1e-12)
+    scores = [
+        run("evaluate", labels, "gold.csv", "-q").stdout for labels in ("shards", "labels.csv")
+    ]
+    assert scores[0] == scores[1] != ""
     again = run("predict", "m.tbm", *PARTS, "--out-of-core", "-o", "more", "-q")
     assert again.exit_code == 2  # there is no m.tbm
     assert run("fuse", *PARTS, "-o", "l.csv", "--save", "m.tbm").exit_code == 0
@@ -122,6 +127,20 @@ def test_update_takes_several_after_the_model(run: Run, parts: Any, folder: Path
     assert run("update", "m.tbm", "p[23].csv", "-o", "again.csv").exit_code == 0
     assert (folder / "all.csv").read_text() == (folder / "again.csv").read_text()
     assert len(tb.load(folder / "both.tbm").tasks_) == 30
+
+
+@pytest.mark.parametrize("command", ["fuse", "describe"])
+def test_where_memory_runs_out_the_way_out_is_named(
+    command: str, run: Run, parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(files, "read_export", refuse)
+    done = run(command, *PARTS)
+    assert done.exit_code == 2
+    assert "the memory of this machine ran out." in done.stderr
+    assert ("--out-of-core" in done.stderr) is (command == "fuse")  # which describe has not
 
 
 def test_pack_names_a_folder_after_a_folder_but_not_after_several_files(

@@ -406,7 +406,8 @@ def test_ordered_categories_stay_in_order_where_all_files_agree(tmp_path: Path) 
 
 def test_spaces_around_ids_are_left_out_once_in_all_files(tmp_path: Path) -> None:
     write(tmp_path, {"p1.csv": HEADER + "a,ann,x\n", "p2.csv": HEADER + "a ,bob, x\n"})
-    with pytest.warns(InputNote, match="p1.csv and 1 other file: spaces around"):
+    write(tmp_path, {"p3.jsonl": '{"task": "a", "worker": "cy", "label": "x"}'})
+    with pytest.warns(InputNote, match="p1.csv and 2 other files: spaces around"):
         found = tb.read_responses(tmp_path)
     assert (found.n_tasks, found.n_classes) == (1, 1)
 

@@ -11,7 +11,7 @@ import fnmatch
 import glob
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -169,13 +169,17 @@ def _tables_in(folder: Path) -> list[str]:
         inside = sorted(each.name for each in folder.iterdir())
     except OSError as error:
         raise FileError(f"The folder {folder} cannot be read: {error.strerror}.") from None
-    names = [name for name in inside if not name.startswith((".", "_"))]
+    names = _shown(inside)
     tables = _tables_of(names)
     tables += [n for n in names if n not in tables and is_packed(folder / n)]
     if not tables:
         held = f"it holds {first_few(inside, SHOWN)}" if inside else "it is empty"
         raise FileError(f"{folder} holds no tables (.csv, .parquet, .jsonl …): {held}.")
     return [str(folder / name) for name in sorted(tables)]
+
+
+def _shown(names: Iterable[str]) -> list[str]:
+    return [name for name in names if not name.startswith((".", "_"))]
 
 
 def _tables_of(names: Sequence[str]) -> list[str]:
@@ -205,44 +209,49 @@ def _remote_files(address: str) -> list[TableFile]:
 
     What follows a question mark are options of the file system, such as `?endpoint_override=…`.
     """
-    from pyarrow import fs
-
     name, mark, options = address.rpartition("?")
     if "=" not in options:  # none, or a pattern with a question mark
         name, mark, options = address, "", ""
+    _refuse_keys(name)
+    folder, _, pattern = name.rpartition("/")
+    has_pattern = any(sign in pattern for sign in PATTERN_SIGNS)
+    start = folder if has_pattern else name
+    system, path = _filesystem(start + mark + options)
+    found = {each.base_name: each for each in _listed(system, path, address)}
+    chosen = fnmatch.filter(found, pattern) if has_pattern else _tables_of(_shown(found))
+    if not has_pattern and [each.path for each in found.values()] == [path]:
+        chosen = list(found)
+    if not chosen:
+        what = f"no file that fits {pattern}" if has_pattern else "no table"
+        raise FileError(f"{address} holds {what}. Check the address.")
+    before = start.removesuffix(path) if start.endswith(path) else name.partition("://")[0] + "://"
+    infos = [found[each] for each in sorted(chosen)]
+    return [
+        TableFile(f"{before}{i.path}{mark}{options}", i.size, f"{i.size}-{i.mtime_ns}")
+        for i in infos
+    ]
+
+
+def _refuse_keys(name: str) -> None:
     scheme, _, place = name.partition("://")
     if "@" in place.partition("/")[0]:
         raise FileError(
             f"Leave keys out of the address {scheme}://…: it is shown and written down. Give them "
             "in the environment or in the configuration of the file system."
         )
-    folder, _, pattern = name.rpartition("/")
-    has_pattern = any(sign in pattern for sign in PATTERN_SIGNS)
-    start = folder if has_pattern else name
-    system, path = _filesystem(start + mark + options)
+
+
+def _listed(system: Any, path: str, address: str) -> list[Any]:
+    """Return what is known of the file of a path, or of the files in that folder."""
+    from pyarrow import fs
+
     try:
         info = system.get_file_info(path)
         inside = fs.FileSelector(path, allow_not_found=True)
         listed = [info] if info.type == fs.FileType.File else system.get_file_info(inside)
     except OSError as error:
         raise FileError(f"{address} cannot be listed: {error}") from None
-    files = {each.base_name: each for each in listed if each.type == fs.FileType.File}
-    shown = [each for each in files if not each.startswith((".", "_"))]
-    chosen = fnmatch.filter(files, pattern) if has_pattern else _tables_of(shown)
-    if info.type == fs.FileType.File:
-        chosen = list(files)
-    if not chosen:
-        what = f"no file that fits {pattern}" if has_pattern else "no table"
-        raise FileError(f"{address} holds {what}. Check the address.")
-    before = start.removesuffix(path) if start.endswith(path) else f"{scheme}://"
-    return [
-        TableFile(
-            f"{before}{files[each].path}{mark}{options}",
-            files[each].size,
-            f"{files[each].size}-{files[each].mtime_ns}",
-        )
-        for each in sorted(chosen)
-    ]
+    return [each for each in listed if each.type == fs.FileType.File]
 
 
 def _filesystem(address: str) -> tuple[Any, str]:
