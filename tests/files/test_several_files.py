@@ -635,3 +635,18 @@ def test_what_lies_elsewhere_is_fetched_once(
     (tmp_path / "p2.csv").unlink()
     with pytest.raises(tb.ResponseError, match=r"\(s3://.*p1\.csv\?endpoint.*, line 2\)"):
         tb.read_responses(f"s3://{tmp_path}/p*.csv?endpoint_override=127.0.0.1:9000")
+
+
+def test_the_host_of_an_address_stays_in_the_names_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"p1.csv": HEADER + "a,u,x\n", "p2.csv": HEADER + "b,u,x\n"})
+
+    def reached(address: str) -> tuple[Any, str]:
+        return fs.LocalFileSystem(), address.removeprefix("hdfs://node:8020")
+
+    monkeypatch.setattr(shards, "_filesystem", reached)
+    for address in (f"hdfs://node:8020{tmp_path}", f"hdfs://node:8020{tmp_path}/p*.csv"):
+        found = [file.path for file in shards.find_files(address)]
+        assert found == [f"hdfs://node:8020{tmp_path}/p{i}.csv" for i in (1, 2)]
+        assert tb.read_responses(address).n_tasks == 2
