@@ -73,6 +73,26 @@ def test_every_protocol_and_line_on_the_map_exists() -> None:
         assert hasattr(module, name), f"{path}.py has no {name}"
 
 
+def test_every_name_on_the_map_stands_in_the_code() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    code = "\n".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
+    words = set(re.findall(r"\w+", code))
+    handed_over = re.findall(r"\[([A-Z]\w+(?:, [A-Z]\w+)*)\](?!\()", text)
+    named = {name for group in handed_over for name in group.split(", ")}
+    named |= {name.rpartition(".")[2] for name in re.findall(r"`([A-Za-z_.]+)`", text)}
+    assert len(named) > 80
+    assert sorted(named - words) == []
+
+
+def test_the_table_of_rooms_has_every_room() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = text.partition("## The house")[2].partition("## How a change is made")[0]
+    first_cells = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    named = {name.split("/")[0] for cell in first_cells for name in re.findall(r"`([\w/]+)`", cell)}
+    there = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith(("_", "py."))}
+    assert named == there
+
+
 # The three sets of tests
 
 

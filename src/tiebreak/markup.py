@@ -80,6 +80,25 @@ def tag(name: str, /, *children: Child, **attributes: object) -> Markup:
     return Markup(f"<{name}{said}>{join(children)}</{name}>")
 
 
+def html_document(head: Markup, body: Markup) -> str:
+    """Make a whole page of its two parts.
+
+    >>> html_document(tag("head"), tag("body", "Hello")).split()[:3]
+    ['<!DOCTYPE', 'html>', '<html']
+    """
+    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def figure_list(figures: Iterable[tuple[str, str]]) -> Markup:
+    """Make a list of figures, each above what it counts.
+
+    >>> figure_list([("7", "labels")])
+    '<dl class="tiles"><div><dt>labels</dt><dd>7</dd></div></dl>'
+    """
+    items = [tag("div", tag("dt", what), tag("dd", value)) for value, what in figures]
+    return tag("dl", *items, class_="tiles")
+
+
 def section(title: Child, key: str, /, *children: Child, **attributes: object) -> Markup:
     """Make a section that is named by its heading, whose id is `key`.
 

@@ -1,14 +1,17 @@
-"""Options of links: what belongs to exact links, and what to mean-field ones.
+"""Options: what they may be, and those of links, exact or mean-field.
 
-Each class holds what its way of inferring links can be told, refuses what contradicts itself, and
-says in its metadata how the command line spells each option: an option is added here, and nowhere
-else. The command line builds its help from this module, so that it imports nothing heavy.
+Options that several estimators have are checked by their names, in `check_common`. Each class of
+options of links holds what its way of inferring links can be told, refuses what contradicts itself,
+and says in its metadata how the command line spells each option: an option is added here, and
+nowhere else. The command line builds its help from this module, so that it imports nothing heavy.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 from tiebreak.errors import OptionError
@@ -17,7 +20,80 @@ SCHEDULES = ("in-turn", "parallel", "damped")
 DECODINGS = ("joint", "marginal")
 LEARN = "learn"  # error rates that are found, not stated
 
+AUTO = "auto"  # worker model, weight of gold: as the data say
+CONTRADICTIONS = ("error", "drop")
+LEAST_COUNTS = {"max_iter": 1, "n_chains": 1, "n_draws": 1, "n_warmup": 0}
+
 PROCESSOR = "processor"  # where a fit ran, if not on a device
+
+
+def require_number(
+    name: str,
+    value: Any,
+    words: str,
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> None:
+    """Refuse what is no finite number in these bounds; `words` say so.
+
+    >>> require_number("tol", None, "0 or more", least=0.0)
+    Traceback (most recent call last):
+    tiebreak.errors.OptionError: tol must be 0 or more; got None.
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not (least <= value <= most and above < value < below):
+        raise OptionError(f"{name} must be {words}; got {value!r}.")
+
+
+def require_count(name: str, value: Any, least: int) -> None:
+    """Refuse what is no whole number from `least` on."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or int(value) < least:
+        raise OptionError(f"{name} must be {least} or more, a whole number; got {value!r}.")
+
+
+def require_word(name: str, value: Any, words: Sequence[str], *more: str) -> None:
+    """Refuse what is none of some words; `more` says what else the option takes."""
+    if not (isinstance(value, str) and value in words):
+        raise OptionError.unknown(name, value, (*words, *more))
+
+
+def check_common(options: Mapping[str, Any]) -> None:
+    """Refuse values of the options that estimators have in common; others are passed over."""
+    for name, value in options.items():
+        if name in LEAST_COUNTS:
+            require_count(name, value, LEAST_COUNTS[name])
+        elif name in ("n_threads", "random_state") and value is not None:
+            require_count(name, value, 1 if name == "n_threads" else 0)
+        elif name in ("tol", "smoothing"):
+            require_number(name, value, "0 or more", least=0.0)
+        elif name == "dependence":
+            share = "between 0 and 1: the share of errors in common"
+            require_number(name, value, share, least=0.0, most=1.0)
+        elif name == "gold_weight" and not (isinstance(value, str) and value == AUTO):
+            require_number(name, value, "'auto' or a number above 0", above=0.0)
+        elif name in ("accelerate", "progress") and not isinstance(value, bool):
+            raise OptionError(f"{name} must be True or False; got {value!r}.")
+        elif name == "on_contradiction":
+            require_word(name, value, CONTRADICTIONS)
+        elif name == "trust" and not isinstance(value, Mapping | None):
+            raise OptionError(
+                "trust is a mapping of workers to numbers of right answers, such as {'ann': 50}; "
+                f"got {value!r}."
+            )
+
+
+def as_floats(name: str, given: Any) -> Any:
+    """Return numbers as an array; refuse what is none."""
+    import numpy as np
+
+    try:
+        return np.array(given, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise OptionError(f"{name} must be made of numbers; got {given!r}.") from None
 
 
 def option(
@@ -68,7 +144,8 @@ class ExactLinkOptions:
     may_break = False  # no labelling breaks a hard link
 
     def __post_init__(self) -> None:
-        _require_word(self, "decode")
+        if self.decode is not None:
+            require_word("ExactLinkOptions.decode", self.decode, DECODINGS)
         if isinstance(self.error, str):
             if self.error != LEARN:
                 gone = " 'auto' and 'asked' are gone: 'learn' does their work."
@@ -76,16 +153,14 @@ class ExactLinkOptions:
                     f"ExactLinkOptions.error must be a number, 'learn' or None; got {self.error!r}."
                     f"{gone if self.error in ('auto', 'asked') else ''}"
                 )
-        elif self.error is not None and not 0.0 < self.error < 0.5:
-            raise OptionError(
-                "ExactLinkOptions.error must lie between 0 and 0.5, both excluded; "
-                f"got {self.error!r}."
-            )
-        wrong, right = self.error_prior
-        if not (0.0 < wrong < right < math.inf):
+        elif self.error is not None:
+            name = "ExactLinkOptions.error"
+            words = "a number between 0 and 0.5, both excluded, 'learn' or None"
+            require_number(name, self.error, words, above=0.0, below=0.5)
+        if not _is_error_prior(self.error_prior):
             raise OptionError(
                 "ExactLinkOptions.error_prior must be (wrong, right) with 0 < wrong < right; "
-                f"got {(wrong, right)}."
+                f"got {self.error_prior!r}."
             )
 
     @property
@@ -124,18 +199,20 @@ class MeanFieldOptions:
     is_soft = False
 
     def __post_init__(self) -> None:
-        if self.schedule not in SCHEDULES:
-            raise OptionError.unknown("MeanFieldOptions.schedule", self.schedule, SCHEDULES)
+        require_word("MeanFieldOptions.schedule", self.schedule, SCHEDULES)
+        if not isinstance(self.closure, bool):
+            raise OptionError(
+                f"MeanFieldOptions.closure must be True or False; got {self.closure!r}."
+            )
         strength = self.strength
         if isinstance(strength, str):
             if strength != "grid":
                 raise OptionError(
                     f"MeanFieldOptions.strength must be a number or 'grid'; got {strength!r}."
                 )
-        elif strength is not None and not (math.isfinite(strength) and strength >= 0.0):
-            raise OptionError(
-                f"MeanFieldOptions.strength must be 0 or more and finite; got {strength!r}."
-            )
+        elif strength is not None:
+            words = "0 or more and finite, 'grid' or None"
+            require_number("MeanFieldOptions.strength", strength, words, least=0.0)
 
 
 LinkOptions = ExactLinkOptions | MeanFieldOptions
@@ -162,9 +239,9 @@ def refuse_renamed(options: dict[str, Any]) -> None:
             raise OptionError(f"{name} is now part of the options of links: {RENAMED[name]}.")
 
 
-def _require_word(options: ExactLinkOptions, name: str) -> None:
-    """Refuse a word that the option does not take."""
-    metadata = next(each.metadata for each in fields(options) if each.name == name)
-    value = getattr(options, name)
-    if value is not None and value not in metadata["words"]:
-        raise OptionError.unknown(f"ExactLinkOptions.{name}", value, metadata["words"])
+def _is_error_prior(given: Any) -> bool:
+    """Say whether this is a pair of numbers with 0 < wrong < right."""
+    is_pair = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if not is_pair or len(given) != 2 or not all(isinstance(each, Real) for each in given):
+        return False
+    return bool(0.0 < given[0] < given[1] < math.inf)

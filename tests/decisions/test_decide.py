@@ -434,7 +434,7 @@ def test_a_kept_model_promises_the_same_and_one_of_counts_by_scales(tmp_path: Pa
 
 
 def test_a_level_that_is_none_is_refused_and_nothing_decided_has_no_accuracy() -> None:
-    with pytest.raises(tb.OptionError, match="level lies between 0 and 1"):
+    with pytest.raises(tb.OptionError, match="level must be between 0 and 1"):
         MODEL.decide().estimate_accuracy(1.0)
     nothing = MODEL.decide(np.column_stack([COSTS, np.zeros(3)])).estimate_accuracy()
     assert np.isnan(nothing.expected)

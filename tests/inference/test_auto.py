@@ -76,8 +76,8 @@ def test_the_probabilities_are_the_log_pool_of_the_methods_by_their_weights() ->
     pool = tb.LogOpinionPool().fit(rows, gold=known)
     for name, alone in (("vb", vb), ("pool", pool), ("both", None)):
 
-        def weigh(foretold: Any, *_: Any, name: str = name) -> Any:
-            weights = np.zeros(len(foretold))
+        def weigh(predicted: Any, *_: Any, name: str = name) -> Any:
+            weights = np.zeros(len(predicted))
             weights[:2] = {"vb": (1.0, 0.0), "pool": (0.0, 1.0), "both": (0.5, 0.5)}[name]
             return weights
 

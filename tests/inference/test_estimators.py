@@ -153,7 +153,7 @@ def test_unsettled_fits_warn_unless_their_length_was_asked_for() -> None:
         ({"link_error": 0.1}, "link_options=tb.ExactLinkOptions\\(error=…\\)"),
         ({"link_strength": 3.0}, "link_options=tb.MeanFieldOptions\\(strength=…\\)"),
         ({"calibrate": "some"}, "calibrate must be one of"),
-        ({"dependence": 1.5}, "lies between 0 and 1"),
+        ({"dependence": 1.5}, "dependence must be between 0 and 1"),
         (
             {"worker_model": "subtypes", "link_options": tb.MeanFieldOptions()},
             "needs exact links",

@@ -13,7 +13,7 @@ from tiebreak.ids import Ids
 from tiebreak.inference.worker_models import MODELS
 from tiebreak.inference.worker_summary import linear_response
 from tiebreak.inference.worker_summary.cells import dirichlet_cells
-from tiebreak.inference.worker_summary.linear_response import Units
+from tiebreak.inference.worker_summary.linear_response import TaskUnits
 from tiebreak.inference.worker_summary.refine import Votes, count_cells, refine
 from tiebreak.inference.worker_summary.verdicts import Skill, chance_of, verdicts
 
@@ -82,7 +82,7 @@ def small_crowd() -> tuple[tb.Responses, Any, Any, Any, Any]:
 
 def test_the_linear_response_is_that_of_plain_loops() -> None:
     crowd, cells, votes, q, counts = small_crowd()
-    units = Units(np.arange(12, dtype=np.int32), np.zeros(12, dtype=np.int32))
+    units = TaskUnits(np.arange(12, dtype=np.int32), np.zeros(12, dtype=np.int32))
     found = linear_response.respond(cells, votes, units, q, counts)
     n_cells = len(counts)
     covariance = np.zeros((n_cells, n_cells))
@@ -123,7 +123,7 @@ def _added(cells: Any, codes: Any, k: int) -> Any:
 def test_a_cell_alone_is_less_wide_than_with_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """What others do to a cell comes on top; the variance given the classes is the least."""
     _, cells, votes, q, counts = small_crowd()
-    units = Units(np.arange(12, dtype=np.int32), np.zeros(12, dtype=np.int32))
+    units = TaskUnits(np.arange(12, dtype=np.int32), np.zeros(12, dtype=np.int32))
     full = linear_response.respond(cells, votes, units, q, counts).variance()
     monkeypatch.setattr(linear_response, "TOGETHER", 0)
     alone = linear_response.respond(cells, votes, units, q, counts)
@@ -139,7 +139,7 @@ def test_tasks_that_links_make_one_are_as_one_task(flipped: bool) -> None:
     unit = np.tile(np.arange(n_half, dtype=np.int32), 2)
     flip = np.repeat(np.array([0, int(flipped)], dtype=np.int32), n_half)
     q = np.concatenate([q[:n_half], q[:n_half, ::-1] if flipped else q[:n_half]])
-    found = linear_response._entries(cells, votes, Units(unit, flip), q)
+    found = linear_response._entries(cells, votes, TaskUnits(unit, flip), q)
     code = votes.code.copy()
     if flipped:  # the other answer to a task of the other class, with its cells exchanged
         turned = found.column[: 2 * len(code)].reshape(-1, 2)
@@ -148,8 +148,8 @@ def test_tasks_that_links_make_one_are_as_one_task(flipped: bool) -> None:
         assert (turned[~is_second, 0] % 2 == 0).all()
         return
     merged = Votes(votes.task % n_half, code, votes.weight)
-    alone = Units(np.arange(n_half, dtype=np.int32), np.zeros(n_half, dtype=np.int32))
-    one = linear_response.respond(cells, votes, Units(unit, flip), q, counts)
+    alone = TaskUnits(np.arange(n_half, dtype=np.int32), np.zeros(n_half, dtype=np.int32))
+    one = linear_response.respond(cells, votes, TaskUnits(unit, flip), q, counts)
     other = linear_response.respond(cells, merged, alone, q[:n_half], counts)
     assert np.allclose(one.variance(), other.variance())
 

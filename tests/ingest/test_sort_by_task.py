@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiebreak.kernels.ingest import reference, sort_by_task
-from tiebreak.kernels.ingest.reference import Part
+from tiebreak.kernels.ingest.reference import ResponseRows
 
 rows = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 2)), max_size=60)
 
 
 def parts_of(
     given_rows: list[tuple[int, int, int]], cuts: list[int], worker: type, label: type
-) -> list[Part]:
+) -> list[ResponseRows]:
     table = np.array(given_rows, dtype=np.int32).reshape(-1, 3)
     return [
-        Part(piece[:, 0].copy(), piece[:, 1].astype(worker), piece[:, 2].astype(label))
+        ResponseRows(piece[:, 0].copy(), piece[:, 1].astype(worker), piece[:, 2].astype(label))
         for piece in np.split(table, sorted(min(cut, len(table)) for cut in cuts))
     ]
 
@@ -66,8 +66,8 @@ def test_a_task_with_many_responses_is_sorted_too(keep_last: bool) -> None:
     rng = np.random.default_rng(0)
     columns = [rng.integers(0, n, 5000, dtype=np.int32) for n in (3, 900, 4)]
     same = np.arange(4, dtype=np.int32)
-    plain = reference.arrange([Part(*columns)], 3, same, keep_last=keep_last)
-    fast = sort_by_task.arrange([Part(*columns)], 3, same, keep_last=keep_last)
+    plain = reference.arrange([ResponseRows(*columns)], 3, same, keep_last=keep_last)
+    fast = sort_by_task.arrange([ResponseRows(*columns)], 3, same, keep_last=keep_last)
     assert plain.n_repeats > 0
     assert np.array_equal(fast.start, plain.start)
     assert np.array_equal(fast.code, plain.code)
@@ -85,6 +85,6 @@ def test_rows_are_ordered_as_by_two_keys(
 
 def test_codes_beyond_32_bits_are_kept_whole() -> None:
     worker = np.array([0, 3_000], dtype=np.int32)
-    part = Part(np.zeros(2, np.int32), worker, np.array([0, 999_999], np.int32))
+    part = ResponseRows(np.zeros(2, np.int32), worker, np.array([0, 999_999], np.int32))
     code = reference.arrange([part], 1, np.arange(1_000_000, dtype=np.int32), keep_last=True).code
     assert code.tolist() == [0, 3_000_999_999]

@@ -16,7 +16,7 @@ from kept.crowds import crowd, shuffled
 
 import tiebreak as tb
 from tiebreak.errors import FileError, InputError, OptionError
-from tiebreak.stream.events import Ask, KnownClass, Link, Response, read_event
+from tiebreak.stream.events import KnownClass, LabelRequest, Link, Response, read_event
 from tiebreak.stream.journal import Journal
 from tiebreak.stream.service import Service, Settings
 
@@ -60,7 +60,7 @@ class Run:
 
 
 def test_events_are_read() -> None:
-    assert read_event(b'{"seq": 1, "ask": "a"}') == Ask(1, "a")
+    assert read_event(b'{"seq": 1, "ask": "a"}') == LabelRequest(1, "a")
     assert read_event(b'{"seq": 2, "task": "a", "gold": "x"}') == KnownClass(2, "a", "x")
     assert read_event(b'{"seq": 3, "task": 7, "worker": 1, "label": true}') == Response(
         3, 7, 1, True

@@ -158,12 +158,12 @@ class Background:
         record = self._desk.record
         n_wanted = AHEAD + EACH * len(self._people)
         with self._desk.lock:
-            told = record.log.told()
+            answered = record.log.answered()
         n = n_wanted
         while True:
             offers = self._desk.offers_by(fit, n)
             chosen = [Chosen(self._desk.subject(offer), offer) for offer in offers]
-            n_new = sum(each.subject not in told for each in chosen)
+            n_new = sum(each.subject not in answered for each in chosen)
             if n_new >= n_wanted or len(offers) < n or n >= MOST_AHEAD:
                 break
             n *= 4

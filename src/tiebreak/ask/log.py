@@ -122,8 +122,8 @@ class Log:
     answers: dict[int, Event] = field(default_factory=dict)  # in force, by id, in their order
     skips: dict[int, Event] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)  # answers that stand although they contradict
-    # How often each subject was told, by person and by anyone: many people ask for it often.
-    _n_told: dict[str | None, Counter[Subject]] = field(
+    # How often each subject was answered, by person and by anyone: many people ask for it often.
+    _n_answered: dict[str | None, Counter[Subject]] = field(
         default_factory=lambda: defaultdict(Counter), repr=False, compare=False
     )
 
@@ -149,13 +149,13 @@ class Log:
         """Return what a fit made now knows."""
         return Snapshot(self.last, tuple(self.evidence()))
 
-    def told(self, who: str | None = None) -> set[Subject]:
+    def answered(self, who: str | None = None) -> set[Subject]:
         """Return what was answered by this person, or by anyone."""
-        return set(self._n_told[who]) if who in self._n_told else set()
+        return set(self._n_answered[who]) if who in self._n_answered else set()
 
-    def has_told(self, subject: Subject, who: str) -> bool:
+    def has_answered(self, subject: Subject, who: str) -> bool:
         """Say whether this person answered it."""
-        return who in self._n_told and subject in self._n_told[who]
+        return who in self._n_answered and subject in self._n_answered[who]
 
     def unsure_to(self, who: str) -> set[Subject]:
         """Return that of which this person could not tell."""
@@ -177,10 +177,10 @@ class Log:
         if event is None or not event.is_evidence:
             return
         for who in (None, event.who):
-            told = self._n_told[who]
-            told[event.subject] += by
-            if not told[event.subject]:
-                del told[event.subject]
+            counted = self._n_answered[who]
+            counted[event.subject] += by
+            if not counted[event.subject]:
+                del counted[event.subject]
 
     def get(self, id: int) -> Event | None:
         """Return an answer or skip that is in force."""

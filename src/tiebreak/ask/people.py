@@ -95,13 +95,13 @@ class CrowdSaid(NamedTuple):
     """What the crowd says of the tasks that answers name."""
 
     own: Floats  # (n, n_classes) by the responses of each task alone, scaled
-    is_told: Mask  # (n,) whose class was given from the start
+    is_given: Mask  # (n,) whose class was given from the start
     heard: Floats  # (n,) how much of it other tasks hear, along links
 
     def with_reserve(self, reserve: float) -> Floats:
         """Return probabilities of which a share is spread over all classes."""
         spread = (1.0 - reserve) * self.own + reserve / self.own.shape[1]
-        return np.where(self.is_told[:, None], self.own, spread)
+        return np.where(self.is_given[:, None], self.own, spread)
 
     def learnt_reserve(self, r: Floats, reserve: float) -> float:
         """Return how often the crowd told nothing, by what is believed of the tasks now.
@@ -109,7 +109,7 @@ class CrowdSaid(NamedTuple):
         Of a task of class k it told nothing with probability (λ / K) / ((1 − λ) p(k) + λ / K).
         """
         share = reserve / self.own.shape[1] / np.maximum(self.with_reserve(reserve), LEAST)
-        vain = (r * share).sum(axis=1)[~self.is_told]
+        vain = (r * share).sum(axis=1)[~self.is_given]
         return float((STANDING * RESERVE + vain.sum()) / (STANDING + len(vain)))
 
 

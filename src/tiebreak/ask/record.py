@@ -28,7 +28,7 @@ class Person(NamedTuple):
     run: str
 
     @classmethod
-    def sits_down(cls, who: str) -> Person:
+    def with_new_run(cls, who: str) -> Person:
         """Begin a sitting."""
         return cls(who, secrets.token_hex(8))
 
@@ -86,8 +86,8 @@ class Record:
         """
         with self.storage.leasing():
             self.catch_up()
-            barred = self.log.told(by.who if may_follow else None) | self.log.unsure_to(by.who)
-            barred |= {subject for subject in self.log.told() if subject[0] == "same"}
+            barred = self.log.answered(by.who if may_follow else None) | self.log.unsure_to(by.who)
+            barred |= {subject for subject in self.log.answered() if subject[0] == "same"}
             barred |= self.storage.leased(by.run)
             for question in questions:
                 subject = self.subject(question)
@@ -236,7 +236,7 @@ class Record:
             if found is None or (found.kind, found.label) != said:
                 raise OptionError("This question was answered before. Undo that, and ask again.")
             return found
-        if event.is_evidence and not self.log.has_told(event.subject, event.who):
+        if event.is_evidence and not self.log.has_answered(event.subject, event.who):
             return None
         twins = (
             each

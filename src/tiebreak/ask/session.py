@@ -81,7 +81,7 @@ class Session:
         self, path: str | os.PathLike[str], responses: Any, *, who: str = "me", **options: Any
     ) -> None:
         _require_name(who)
-        self._sit_down(Desk(path, responses, **options), who, owns_desk=True)
+        self._begin(Desk(path, responses, **options), who, owns_desk=True)
 
     @classmethod
     def at(cls, desk: Desk, who: str, run: str | None = None) -> Self:
@@ -91,16 +91,16 @@ class Session:
         """
         _require_name(who)
         session = cls.__new__(cls)
-        session._sit_down(desk, who, owns_desk=False)
+        session._begin(desk, who, owns_desk=False)
         if run is not None:
             session._by = Person(who, run)
         return session
 
-    def _sit_down(self, desk: Desk, who: str, *, owns_desk: bool) -> None:
+    def _begin(self, desk: Desk, who: str, *, owns_desk: bool) -> None:
         self._desk = desk
         self._job: Job = desk.job
         self._record: Record = desk.record
-        self._by = Person.sits_down(who)
+        self._by = Person.with_new_run(who)
         self._owns_desk = owns_desk
         self._queue: deque[Question] = deque()
         self._open: Question | None = None
@@ -307,8 +307,8 @@ class Session:
 
     def _first_of_chosen(self, background: Background) -> Question | None:
         is_soft = self.progress().is_soft
-        told = self._record.log.told(self.who if is_soft else None)
-        barred = self._record.declined(self._by) | told
+        answered = self._record.log.answered(self.who if is_soft else None)
+        barred = self._record.declined(self._by) | answered
         free = [each for each in background.chosen if each.subject not in barred]
         worth = [each for each in free if self._is_worth_asking(each.offer)]
         self._is_worth_too_little = len(worth) < len(free)
@@ -343,7 +343,7 @@ class Session:
         declined = self._record.declined(self._by)
         n_more = len(declined)
         if self._desk.last_fit().is_soft:  # what this person said already may come up again
-            n_more += len(self._record.log.told(self.who))
+            n_more += len(self._record.log.answered(self.who))
         offers = self._desk.offers(self.who, batch + n_more)
         if self.progress().finished is not None:
             return

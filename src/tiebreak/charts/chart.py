@@ -13,7 +13,7 @@ from pathlib import Path
 from tiebreak.charts.table import Row, table
 from tiebreak.errors import OptionError
 from tiebreak.files.atomic_write import open_target
-from tiebreak.markup import Child, Markup, join, tag
+from tiebreak.markup import Child, Markup, html_document, join, tag
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 NARROW = 440.0  # charts that are wider keep a least width on a phone, and are scrolled there
@@ -99,7 +99,7 @@ class Chart:
             tag("style", stylesheet()),
         )
         body = tag("body", tag("main", self.html()), class_="tb-notebook")
-        return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+        return html_document(head, body)
 
 
 @cache

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from tiebreak.cli.messages import working
 from tiebreak.errors import OptionError
+from tiebreak.wording import aligned
 
 if TYPE_CHECKING:
     from tiebreak.theory import Assumptions, Bounds, CrowdPlan, LinkedTasks
@@ -136,9 +137,12 @@ def as_json_text(report: BoundsReport) -> str:
 def as_text(report: BoundsReport) -> str:
     """Write the report as tables and plain sentences."""
     found = report.bounds
-    parts = [aligned(list(_iteration_rows(found))), aligned(list(_ingredient_rows(found)))]
-    parts.append("\n".join(_sentences(report)))
-    return "\n\n".join(parts)
+    parts = [
+        aligned(list(_iteration_rows(found)), to_right=True),
+        aligned(list(_ingredient_rows(found)), to_right=True),
+        _sentences(report),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts)
 
 
 def _iteration_rows(found: Bounds) -> Iterator[list[str]]:
@@ -189,18 +193,3 @@ def _sentences(report: BoundsReport) -> Iterator[str]:
         )
     if report.plan is not None:
         yield report.plan.verdict
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Lay rows out in columns: the first to the left, the others to the right.
-
-    >>> print(aligned([["name", "n"], ["a", "10"]]))
-    name   n
-    a     10
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-        for row in rows
-    )
-    return "\n".join("  ".join(line) for line in lines)

@@ -62,7 +62,7 @@ def fuse(
         Method,
         typer.Option(
             help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote, gibbs: sampling, "
-            "pool: workers weighed by gold, auto: what foretells gold best."
+            "pool: workers weighed by gold, auto: what predicts gold best."
         ),
     ] = "vb",
     out: Annotated[

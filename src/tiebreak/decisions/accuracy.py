@@ -21,9 +21,9 @@ from scipy.stats import beta
 
 from tiebreak.decisions.costs import CostMatrix
 from tiebreak.decisions.cross_fit import CrossFit
-from tiebreak.errors import OptionError
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.options import require_number
 
 N_SCALES = 12  # of ρ, and as many of t: quantiles of each, equally probable
 MOST_TASKS = 5_000  # more say the same of the scales
@@ -126,8 +126,7 @@ class _Spread(NamedTuple):
 
 def estimate_accuracy(stated: Stated, level: float) -> AccuracyEstimate:
     """Return the accuracy of what was decided: [eq:promise], and with gold [eq:promise-known]."""
-    if not 0.0 < level < 1.0:
-        raise OptionError(f"level lies between 0 and 1; got {level!r}.")
+    require_number("level", level, "between 0 and 1, both excluded", above=0.0, below=1.0)
     decided = np.flatnonzero(stated.label >= 0)
     if not len(decided):
         return AccuracyEstimate(np.nan, np.nan, np.nan, level, np.nan)

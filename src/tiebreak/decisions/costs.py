@@ -15,6 +15,7 @@ from tiebreak.files.table import Table
 from tiebreak.ids import Ids, is_missing
 from tiebreak.ids.numbers import as_numbers
 from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.options import as_floats
 
 NO_LABEL = ("abstain", "ask")  # decisions that are no class: leave it open, send it to somebody
 TRUTH = "truth"
@@ -68,7 +69,7 @@ def read_cost_matrix(source: Any, classes: Ids) -> CostMatrix:
     is_frame = hasattr(source, "columns") or hasattr(source, "column_names")
     if is_frame or isinstance(source, str | os.PathLike | Mapping):
         return _from_table(as_table(source, (TRUTH,), 1), classes)
-    return _from_array(np.asarray(source, dtype=np.float64), classes)
+    return _from_array(as_floats("The cost matrix", source), classes)
 
 
 def _from_array(cost: Floats, classes: Ids) -> CostMatrix:

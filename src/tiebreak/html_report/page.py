@@ -10,7 +10,7 @@ from tiebreak import charts
 from tiebreak.charts import percent
 from tiebreak.html_report.sections import SECTIONS
 from tiebreak.html_report.subject import SIGNS, Sentence
-from tiebreak.markup import Markup, join, section, tag
+from tiebreak.markup import Markup, figure_list, html_document, join, section, tag
 from tiebreak.wording import counted
 
 GENERATOR = "tiebreak"
@@ -44,7 +44,7 @@ def render(found: dict[str, Any]) -> str:
         tag("main", _top(found, sections), *shown, id="report"),
         _footer(found),
     )
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+    return html_document(head, body)
 
 
 @cache
@@ -113,8 +113,7 @@ def _tiles(found: dict[str, Any]) -> Markup:
     links = sections["links"]
     if links is not None:
         tiles.append((f"{links['n_broken']:,}", f"of {links['n_links']:,} links broken"))
-    items = [tag("div", tag("dt", what), tag("dd", value)) for value, what in tiles]
-    return tag("dl", *items, class_="tiles")
+    return figure_list(tiles)
 
 
 def _footer(found: dict[str, Any]) -> Markup:

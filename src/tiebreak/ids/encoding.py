@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.ids.table import MISSING, Column, Ids, is_arrow, is_missing, is_text
+from tiebreak.ids.table import MISSING, Column, Ids, is_arrow, is_missing, is_text, to_arrow
 from tiebreak.kernels.contract import repays_compiled_intake
 from tiebreak.kernels.layout import Codes, Mask
 
@@ -91,8 +91,7 @@ class _ArrowCoder:
             column = column.cast(pa.string())
         # The names so far come first, so that they keep their codes.
         known = [] if self._names is None else [self._names]
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        joined = pa.chunked_array([*known, *chunks], column.type).combine_chunks()
+        joined = pa.chunked_array([*known, *_chunks(column)], column.type).combine_chunks()
         encoded = joined.dictionary_encode()
         self._names = encoded.dictionary
         codes: Codes = encoded.indices.fill_null(MISSING).to_numpy()[len(known and known[0]) :]
@@ -135,7 +134,7 @@ class _TextCoder:
         used = np.flatnonzero(first[:-1] < len(indices))
         used = used[np.argsort(first[used])]
         new = np.full(len(first), MISSING, dtype=np.int32)
-        new[used] = self._add_text(batch.dictionary.take(_arrow(used)))
+        new[used] = self._add_text(batch.dictionary.take(to_arrow(used)))
         return new[indices]
 
     def _add_text(self, batch: pa.Array) -> Codes:
@@ -191,18 +190,17 @@ def _taken(new: Codes, indices: pa.Array) -> Codes:
     return np.append(new, np.int32(MISSING)).take(np.asarray(indices.fill_null(MISSING)))
 
 
-def _arrow(numbers: npt.NDArray[np.int64]) -> pa.Array:
+def _chunks(column: Any) -> list[pa.Array]:
     import pyarrow as pa
 
-    return pa.array(numbers)
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _batches(column: Any) -> list[pa.Array]:
     """Cut a column into pieces of at most BATCH rows, at least one."""
     import pyarrow as pa
 
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    cut = [c.slice(at, BATCH) for c in chunks for at in range(0, len(c), BATCH)]
+    cut = [c.slice(at, BATCH) for c in _chunks(column) for at in range(0, len(c), BATCH)]
     return cut or [pa.array([], column.type)]
 
 

@@ -99,7 +99,7 @@ class Ids(Sequence[Hashable]):
     def take(self, codes: npt.NDArray[Any]) -> Column:
         """Return the column of names for codes: an Arrow array or a list."""
         if is_arrow(self.values):
-            return self.values.take(_as_arrow(codes))
+            return self.values.take(to_arrow(codes))
         return [self.values[i] for i in codes.tolist()]
 
 
@@ -198,7 +198,8 @@ def _is_str(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _as_arrow(codes: npt.NDArray[Any]) -> pa.Array:
+def to_arrow(codes: npt.NDArray[Any]) -> pa.Array:
+    """Return numbers as an Arrow array."""
     import pyarrow as pa
 
     return pa.array(codes)

@@ -1,4 +1,4 @@
-"""Auto: methods pooled by how well they foretell gold."""
+"""Auto: methods pooled by how well they predict gold."""
 
 from __future__ import annotations
 
@@ -30,21 +30,19 @@ from tiebreak.inference.comparison import (
     MV,
     POOL,
     VB,
-    Foretell,
     Member,
     Plain,
+    Predictor,
 )
 from tiebreak.inference.estimator import (
     BayesEstimator,
     Estimator,
-    require_dependence,
     require_exact_links,
-    require_tolerance,
 )
 from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.exact_links import from_scores
 from tiebreak.inference.exact_links.from_scores import ClassScores
-from tiebreak.inference.gold_weights import GoldWeight, require_weight
+from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.log_opinion_pool import LogOpinionPool
 from tiebreak.inference.problem import Fit, Patterns
@@ -54,7 +52,7 @@ from tiebreak.inference.vb import Problem
 from tiebreak.inference.worker_models import PLAIN
 from tiebreak.kernels.layout import Floats
 from tiebreak.links import OnContradiction
-from tiebreak.options import ExactLinkOptions, LinkOptions
+from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, check_common
 from tiebreak.wording import counted
 
 TRIAL = 1e-4  # tolerance of fits that are only compared
@@ -64,7 +62,7 @@ MOST_FOR_MODELS = 2_000_000  # responses: with more, other worker models are not
 class Auto(BayesEstimator):
     """Let gold weigh methods: VB with gold, another worker model, the pool, the best worker, votes.
 
-    Each foretells folds of gold from the others. The better it does, the more it counts in the
+    Each predicts folds of gold from the others. The better it does, the more it counts in the
     probabilities, which are a logarithmic pool of all [eq:stack]; VB with gold and the pool count
     most until gold says otherwise. Each is then fitted with all gold, and links join what they say.
     `members_` says what each scored and counts. Without gold, or with fewer than ten labels or one
@@ -119,7 +117,7 @@ class Auto(BayesEstimator):
         class_prior: dirichlet.ClassPriorOption = 1.0,
         confusion_prior: dirichlet.ConfusionPrior = "diagonal",
         trust: dirichlet.Trust | None = None,
-        gold_weight: GoldWeight = gold_weights.AUTO,
+        gold_weight: GoldWeight = AUTO,
         dependence: float = DEPENDENCE,
         link_options: LinkOptions | None = None,
         on_contradiction: OnContradiction = "error",
@@ -148,9 +146,7 @@ class Auto(BayesEstimator):
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Self:
         """Compare on gold, then fit all methods; `start` serves where it is VB alone."""
-        require_tolerance(self.tol, self.max_iter)
-        require_dependence(self.dependence)
-        require_weight(self.gold_weight)
+        check_common(self.get_params())
         options = require_exact_links(self.link_options, type(self).__name__)
         inputs = self._read_inputs(responses, links, gold)
         self.members_ = ()
@@ -178,7 +174,7 @@ class Auto(BayesEstimator):
 
     def _methods(
         self, plain: Plain, other: tuple[str, Plain] | None, gold: GoldCodes
-    ) -> dict[str, Foretell]:
+    ) -> dict[str, Predictor]:
         """Return what is compared."""
         terms = opinion_weights.make_terms(plain.problem, plain.run.beliefs, self.dependence)
         plain = self._with_weight(plain, gold)
@@ -196,8 +192,8 @@ class Auto(BayesEstimator):
             members[name] = comparison.by_vb(self._with_weight(of_model, gold), trial, honesty)
         return members
 
-    def _weigh(self, members: dict[str, Foretell], gold: GoldCodes) -> None:
-        """Foretell gold by each member, and say how much it counts."""
+    def _weigh(self, members: dict[str, Predictor], gold: GoldCodes) -> None:
+        """Predict gold by each member, and say how much it counts."""
         self.members_ = tuple(comparison.compare(members, gold, self.random_state))
         self.chosen_ = max(self.members_, key=lambda each: each.weight).name
 
@@ -220,7 +216,7 @@ class Auto(BayesEstimator):
         return found._replace(q=calibration.probabilities(problem, found.run.beliefs, scale))
 
     def _pooled_scores(
-        self, members: dict[str, Foretell], of_vb: Fit, gold: GoldCodes, n_tasks: int
+        self, members: dict[str, Predictor], of_vb: Fit, gold: GoldCodes, n_tasks: int
     ) -> Floats:
         """Return log p of all tasks by the pool of methods, (n_tasks, n_classes)."""
         everything = np.arange(n_tasks, dtype=np.int32)

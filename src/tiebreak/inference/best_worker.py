@@ -39,7 +39,7 @@ class BestWorker(NamedTuple):
         if len(has_some):
             of_each = rank[tasks.code // n_classes]
             first = np.minimum.reduceat(of_each, tasks.start[has_some])
-            task = np.repeat(np.arange(tasks.n_tasks), np.diff(tasks.start))
+            task = tasks.task_of_each()
             best = np.full(tasks.n_tasks, -1, dtype=np.int64)
             best[has_some] = first
             heard = np.flatnonzero(of_each == best[task])

@@ -1,6 +1,6 @@
 """Comparing methods by cross-validation on gold: what each would have said of held-out tasks.
 
-Every member sees the responses and four fifths of gold, and foretells the rest: majority vote, VB
+Every member sees the responses and four fifths of gold, and predicts the rest: majority vote, VB
 with gold, the worker model that fits the responses best, the log opinion pool, the best worker
 alone, and the best worker (as far as gold shows who that is) with the crowd behind.
 The better it does, the more it counts: see `stacking`.
@@ -65,35 +65,35 @@ class Plain(NamedTuple):
         return self.problem.states.mean(self.run.beliefs.alpha)
 
 
-Foretell = Callable[[GoldCodes, Codes], Floats]  # known tasks, asked tasks: probabilities
+Predictor = Callable[[GoldCodes, Codes], Floats]  # known tasks, asked tasks: probabilities
 
 
 def compare(
-    members: dict[str, Foretell], gold: GoldCodes, random_state: int | None
+    members: dict[str, Predictor], gold: GoldCodes, random_state: int | None
 ) -> list[Member]:
-    """Foretell each fold of gold from the others, by every member, and weigh the members."""
+    """Predict each fold of gold from the others, by every member, and weigh the members."""
     fold = deal(gold.label, N_FOLDS, random_state)
-    foretold = {name: _foretold(each, gold, fold) for name, each in members.items()}
+    predicted = {name: _predictions(each, gold, fold) for name, each in members.items()}
     prior = np.array([COUNTS.get(name, COUNT_OF_OTHERS) for name in members])
-    stacked = np.stack(list(foretold.values()))
+    stacked = np.stack(list(predicted.values()))
     weights = stacking.weigh(stacked, gold.label, prior, random_state).tolist()
     most = max(weights)
-    of_vb = _log_losses(foretold[VB], gold.label)
+    of_vb = _log_losses(predicted[VB], gold.label)
     return [
-        _member(name, foretold[name], gold.label, of_vb)._replace(
+        _member(name, predicted[name], gold.label, of_vb)._replace(
             weight=weight, is_chosen=weight == most
         )
         for name, weight in zip(members, weights, strict=True)
     ]
 
 
-def _foretold(foretell: Foretell, gold: GoldCodes, fold: Codes) -> Floats:
+def _predictions(predict: Predictor, gold: GoldCodes, fold: Codes) -> Floats:
     """Return what a member says of each fold of gold, (n_known, n_classes), from the others."""
     parts = []
     for number in np.unique(fold):
         asked = fold == number
         known = GoldCodes(gold.task[~asked], gold.label[~asked])
-        parts.append(foretell(known, gold.task[asked]))
+        parts.append(predict(known, gold.task[asked]))
     by_fold = np.concatenate(parts)
     found = np.empty_like(by_fold)
     found[np.argsort(fold, kind="stable")] = by_fold
@@ -127,35 +127,35 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 # The members
 
 
-def by_vb(plain: Plain, stopping: Stopping, honesty: Honesty) -> Foretell:
+def by_vb(plain: Plain, stopping: Stopping, honesty: Honesty) -> Predictor:
     """VB with gold, from where plain VB ended."""
 
-    def foretell(known: GoldCodes, asked: Codes) -> Floats:
+    def predict(known: GoldCodes, asked: Codes) -> Floats:
         run = plain.run
         found = stages.fit_gold(plain.problem, run, run.beliefs, known, stopping, honesty)
         return found.q[asked]
 
-    return foretell
+    return predict
 
 
-def by_pool(plain: Plain, terms: opinion_weights.Terms, random_state: int | None) -> Foretell:
+def by_pool(plain: Plain, terms: opinion_weights.Terms, random_state: int | None) -> Predictor:
     """The log opinion pool."""
 
-    def foretell(known: GoldCodes, asked: Codes) -> Floats:
+    def predict(known: GoldCodes, asked: Codes) -> Floats:
         opinion = opinion_weights.learn(terms, known, random_state)
         some = terms.of_tasks(asked)
         return softmax(some.scores(opinion, plain.problem.backend) + opinion.offset)
 
-    return foretell
+    return predict
 
 
-def by_votes(plain: Plain, dependence: float) -> Foretell:
+def by_votes(plain: Plain, dependence: float) -> Predictor:
     """Majority vote, whose shares gold calibrates."""
 
-    def foretell(known: GoldCodes, asked: Codes) -> Floats:
+    def predict(known: GoldCodes, asked: Codes) -> Floats:
         return softmax(vote_scores(plain, known, dependence)[asked])
 
-    return foretell
+    return predict
 
 
 def vote_scores(plain: Plain, known: GoldCodes, dependence: float) -> Floats:
@@ -171,17 +171,17 @@ def vote_scores(plain: Plain, known: GoldCodes, dependence: float) -> Floats:
     return np.asarray(found.scale(counted)[:, None] * scores)
 
 
-def by_best_worker(plain: Plain) -> Foretell:
+def by_best_worker(plain: Plain) -> Predictor:
     """The worker who is right most often on gold; where silent, the next best."""
 
-    def foretell(known: GoldCodes, asked: Codes) -> Floats:
+    def predict(known: GoldCodes, asked: Codes) -> Floats:
         best = BestWorker.of(plain.problem.tasks, plain.shares, known)
         return softmax(best.scores()[asked])
 
-    return foretell
+    return predict
 
 
-def by_best_and_crowd(plain: Plain, terms: opinion_weights.Terms) -> Foretell:
+def by_best_and_crowd(plain: Plain, terms: opinion_weights.Terms) -> Predictor:
     """The likely best worker and honest VB, each with a weight that gold says: [eq:likely-best].
 
     One worker's word alone says nothing of the classes that it rules out; the crowd does.
@@ -189,7 +189,7 @@ def by_best_and_crowd(plain: Plain, terms: opinion_weights.Terms) -> Foretell:
     together = terms.together(plain.problem.backend)
     log_shares = np.log(plain.shares)
 
-    def foretell(known: GoldCodes, asked: Codes) -> Floats:
+    def predict(known: GoldCodes, asked: Codes) -> Floats:
         tasks = plain.problem.tasks
         best = LikelyBest.of(tasks, len(log_shares), known)
 
@@ -201,4 +201,4 @@ def by_best_and_crowd(plain: Plain, terms: opinion_weights.Terms) -> Foretell:
         weights, offset = opinion_weights.weigh_opinions(terms, opinions(known.task), known)
         return softmax(opinions(asked) @ weights + offset)
 
-    return foretell
+    return predict

@@ -7,16 +7,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tiebreak.errors import OptionError
 from tiebreak.inference import dirichlet, gold_weights, squarem, vb
 from tiebreak.inference.estimator import (
     Estimator,
     normalise,
     refuse_links,
-    require_tolerance,
     start_from_model,
 )
-from tiebreak.inference.gold_weights import GoldWeight, require_weight
+from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Stopping, TasksElsewhere
 from tiebreak.inference.squarem import Climb, Parameters, Sweep
@@ -27,6 +25,7 @@ from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import Backend, choose_backend, where
 from tiebreak.kernels.layout import KNOWN, ByTask, Floats
 from tiebreak.kernels.sweeper import Sweeper
+from tiebreak.options import AUTO, check_common
 
 Pool = Callable[[Floats], Floats]  # makes counts equal that share a parameter
 POOLS: dict[str, Pool] = {"confusion": ConfusionMatrices.pool, "coin": Coins.pool}
@@ -181,7 +180,7 @@ class DawidSkene(Estimator):
         *,
         smoothing: float = 0.01,
         worker_model: str = "confusion",
-        gold_weight: GoldWeight = gold_weights.AUTO,
+        gold_weight: GoldWeight = AUTO,
         tol: float = 1e-6,
         max_iter: int = 500,
         accelerate: bool = True,
@@ -215,11 +214,8 @@ class DawidSkene(Estimator):
     def _check(self, links: Any, start: Any) -> None:
         """Refuse what cannot be fitted."""
         refuse_links(self, links)
-        require_tolerance(self.tol, self.max_iter)
+        check_common(self.get_params())
         require_model(self.worker_model, tuple(POOLS))
-        require_weight(self.gold_weight)
-        if not (np.isfinite(self.smoothing) and self.smoothing >= 0.0):
-            raise OptionError(f"smoothing must be 0 or more; got {self.smoothing!r}.")
 
     def _fit_inputs(self, inputs: Inputs, q: Floats | None) -> Floats:
         """Fit from q, None: from the votes; return where q ended."""

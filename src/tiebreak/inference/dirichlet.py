@@ -17,6 +17,7 @@ from tiebreak.errors import OptionError
 from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.options import as_floats, require_number
 
 PIECE = 8_192  # numbers that a thread takes at a time,
 PIECES = 16  # in so many pieces at most
@@ -108,7 +109,7 @@ def class_prior(given: ClassPriorOption, n_classes: int) -> Floats:
     >>> class_prior(1.0, 3).tolist()
     [1.0, 1.0, 1.0]
     """
-    values = np.asarray(given, dtype=np.float64)
+    values = as_floats("class_prior", given)
     if values.shape not in ((), (n_classes,)):
         raise OptionError(
             f"class_prior must be one number or {n_classes} numbers, one a class in the order of "
@@ -136,7 +137,7 @@ def confusion_prior(given: ConfusionPrior, workers: Ids, n_classes: int) -> Floa
         return _right_wrong(*words[given], n_classes)
     if isinstance(given, Mapping):
         return _by_worker(given, workers, n_classes)
-    values = np.asarray(given, dtype=np.float64)
+    values = as_floats("confusion_prior", given)
     _require_positive("confusion_prior", values)
     if values.shape == (2,):
         return _right_wrong(float(values[0]), float(values[1]), n_classes)
@@ -163,7 +164,7 @@ def _by_worker(given: Mapping[Any, npt.ArrayLike], workers: Ids, n_classes: int)
     for name, w, value in zip(given, codes, given.values(), strict=True):
         if w == MISSING:
             raise OptionError(f"confusion_prior names worker {name!r}, who gave no response.")
-        counts = np.asarray(value, dtype=np.float64)
+        counts = as_floats(f"confusion_prior of worker {name!r}", value)
         if counts.shape != (n_classes, n_classes):
             raise OptionError(
                 f"confusion_prior of worker {name!r} must have shape ({n_classes}, {n_classes}) "
@@ -185,10 +186,8 @@ def trusted_answers(trust: Trust, workers: Ids, n_classes: int) -> Floats:
     for name, w, value in zip(trust, workers.codes(list(trust)), trust.values(), strict=True):
         if w == MISSING:
             raise OptionError(f"trust names worker {name!r}, who gave no response.")
-        if not (np.isfinite(value) and value >= 0.0):
-            raise OptionError(
-                f"trust in worker {name!r} is a number of right answers, 0 or more; got {value!r}."
-            )
+        words = "a number of right answers, 0 or more"
+        require_number(f"trust in worker {name!r}", value, words, least=0.0)
         table[w, diagonal, diagonal] = value
     return table
 

@@ -20,7 +20,6 @@ from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust, class_prior
-from tiebreak.inference.gold_weights import AUTO, require_weight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Problem, Stopping
 from tiebreak.inference.silence import require_workers
@@ -32,7 +31,14 @@ from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.link_graph import violated
 from tiebreak.links import Links, OnContradiction
-from tiebreak.options import PROCESSOR, ExactLinkOptions, LinkOptions, MeanFieldOptions
+from tiebreak.options import (
+    PROCESSOR,
+    ExactLinkOptions,
+    LinkOptions,
+    MeanFieldOptions,
+    check_common,
+    require_word,
+)
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
@@ -305,14 +311,6 @@ class BayesEstimator(Estimator):
         )
 
 
-def require_tolerance(tol: float, max_iter: int) -> None:
-    """Check the two numbers that end an ascent."""
-    if not (np.isfinite(tol) and tol >= 0.0):
-        raise OptionError(f"tol must be 0 or more; got {tol!r}.")
-    if max_iter < 1:
-        raise OptionError(f"max_iter must be 1 or more; got {max_iter!r}.")
-
-
 def _same(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
 
@@ -358,14 +356,12 @@ def require_fitted(start: Any) -> None:
 
 def check_options(model: VariationalBayes) -> None:
     """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
-    require_tolerance(model.tol, model.max_iter)
+    check_common(model.get_params())
     require_model(model.worker_model)
-    if model.gold_weight != AUTO:
-        require_weight(model.gold_weight)
     if model.saw_all is not None:
         require_workers(model.saw_all)
-    if isinstance(model.init, str) and model.init not in INITS:
-        raise OptionError.unknown("init", model.init, (*INITS, "an array of probabilities"))
+    if isinstance(model.init, str):
+        require_word("init", model.init, INITS, "an array of probabilities")
     if isinstance(model.init, Estimator):
         raise OptionError("To go on from a fitted model, write fit(…, start=model), not init=.")
     if not isinstance(model.link_options, LinkOptions | None):
@@ -375,20 +371,11 @@ def check_options(model: VariationalBayes) -> None:
         )
     if isinstance(model.calibrate, bool):
         note(f"calibrate={model.calibrate} is now calibrate={model._honesty.mode!r}.")
-    elif model.calibrate not in CALIBRATIONS:
-        raise OptionError.unknown("calibrate", model.calibrate, CALIBRATIONS)
-    require_dependence(model.dependence)
+    else:
+        require_word("calibrate", model.calibrate, CALIBRATIONS)
     if isinstance(model.link_options, MeanFieldOptions) and "subtypes" in model.worker_model:
         raise OptionError(
             f"worker_model={model.worker_model!r} needs exact links: tb.ExactLinkOptions()."
-        )
-
-
-def require_dependence(dependence: float) -> None:
-    """Refuse a share of errors in common that is no share."""
-    if not 0.0 <= dependence <= 1.0:
-        raise OptionError(
-            f"dependence, the share of errors in common, lies between 0 and 1; got {dependence!r}."
         )
 
 

@@ -14,25 +14,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.errors import OptionError
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.problem import Patterns
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Floats
+from tiebreak.options import AUTO
 
-AUTO = "auto"
 SHARED = 0.04  # ρ of guesses; chosen on draws 0 to 5 of gold, see docs/juries-results.md
 
 GoldWeight = str | float
-
-
-def require_weight(gold_weight: GoldWeight) -> None:
-    """Refuse a weight of gold that is neither "auto" nor a positive number."""
-    if isinstance(gold_weight, str):
-        if gold_weight != AUTO:
-            raise OptionError.unknown("gold_weight", gold_weight, (AUTO, "a number"))
-    elif not (np.isfinite(gold_weight) and gold_weight > 0.0):
-        raise OptionError(f"gold_weight must be 'auto' or a number above 0; got {gold_weight!r}.")
 
 
 def find(

@@ -18,7 +18,8 @@ from tiebreak.errors import GoldError, OptionError, ResponseError, note
 from tiebreak.gold import Gold, GoldCodes
 from tiebreak.inference.problem import TasksElsewhere
 from tiebreak.link_graph import Implications, LinkCodes
-from tiebreak.links import CONTRADICTIONS, Links, OnContradiction
+from tiebreak.links import Links, OnContradiction
+from tiebreak.options import CONTRADICTIONS
 from tiebreak.responses import Responses
 
 

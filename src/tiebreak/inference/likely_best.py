@@ -113,7 +113,7 @@ def _turns(tasks: ByTask, worker: Codes) -> Floats:
     """Return 1 / the number of runs that the worker of each response has on the task."""
     if tasks.weight is None:
         return np.ones(len(worker))
-    task = np.repeat(np.arange(tasks.n_tasks), np.diff(tasks.start))
+    task = tasks.task_of_each()
     _, own, runs = np.unique(
         task * np.int64(tasks.n_codes) + worker, return_inverse=True, return_counts=True
     )
@@ -122,7 +122,7 @@ def _turns(tasks: ByTask, worker: Codes) -> Floats:
 
 def _words(tasks: ByTask, heard: Floats, accuracy: Floats, shares: Floats) -> Floats:
     n_classes = len(shares)
-    task = np.repeat(np.arange(tasks.n_tasks), np.diff(tasks.start))
+    task = tasks.task_of_each()
     label = tasks.code % n_classes
     right = accuracy[tasks.code // n_classes]
     other = (1.0 - right) / np.maximum(1.0 - shares[label], LEAST)

@@ -13,9 +13,7 @@ from tiebreak.inference import dirichlet, opinion_weights, publishing, stages, v
 from tiebreak.inference.calibration import DEPENDENCE
 from tiebreak.inference.estimator import (
     BayesEstimator,
-    require_dependence,
     require_exact_links,
-    require_tolerance,
     start_from_model,
 )
 from tiebreak.inference.exact_links import from_scores
@@ -29,7 +27,7 @@ from tiebreak.inference.vb import Problem, Run
 from tiebreak.inference.worker_models import PLAIN
 from tiebreak.kernels.layout import Floats
 from tiebreak.links import OnContradiction
-from tiebreak.options import ExactLinkOptions, LinkOptions
+from tiebreak.options import ExactLinkOptions, LinkOptions, check_common
 from tiebreak.wording import counted
 
 
@@ -121,8 +119,7 @@ class LogOpinionPool(BayesEstimator):
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Self:
         """Fit to responses and gold and, if given, links; plain VB starts where `start` ended."""
-        require_tolerance(self.tol, self.max_iter)
-        require_dependence(self.dependence)
+        check_common(self.get_params())
         options = require_exact_links(self.link_options, type(self).__name__)
         inputs = self._read_inputs(responses, links, gold)
         _require_gold(inputs)

@@ -11,6 +11,7 @@ from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend, where
 from tiebreak.kernels.layout import Floats
+from tiebreak.options import check_common
 
 
 class MajorityVote(Estimator):
@@ -43,6 +44,7 @@ class MajorityVote(Estimator):
     def _check(self, links: Any, start: Any) -> None:
         """Refuse what cannot be fitted."""
         refuse_links(self, links)
+        check_common(self.get_params())
         if start is not None:
             raise OptionError("MajorityVote counts votes once: it needs no start. Leave it out.")
 

@@ -2,7 +2,7 @@
 
 Kinds of workers and subtypes of classes rescue crowds on which one prior fails, and cost nothing on
 most others. Which member fits is asked of the crowd itself, on plain responses: eight short runs,
-of which the largest bound is kept; from some tens of gold tasks on, the one that foretells gold
+of which the largest bound is kept; from some tens of gold tasks on, the one that predicts gold
 best. No constant of any member is learnt.
 """
 
@@ -127,14 +127,14 @@ def _run(
     short = stopping._replace(tol=max(stopping.tol, TOLERANCE))
     run = vb.ascend(problem, q, **short._asdict())
     label, _ = problem.backend.likeliest(vb.class_probabilities(problem, run.q))
-    foretold = None
+    predicted = None
     if gold is not None and len(gold.task) >= LEAST_GOLD:
-        foretold = _gold_log_likelihood(problem, run, gold, dependence)
-    return _Candidate(name, seed, run, label, foretold)
+        predicted = _gold_log_likelihood(problem, run, gold, dependence)
+    return _Candidate(name, seed, run, label, predicted)
 
 
 def _gold_log_likelihood(problem: Problem, run: Run, gold: GoldCodes, dependence: float) -> float:
-    """Return how well responses alone foretell gold; one wrong task costs at most log 100."""
+    """Return how well responses alone predict gold; one wrong task costs at most log 100."""
     scores = calibration.scaled_scores(problem, run.beliefs, Calibration(dependence), gold.task)
     shares = softmax(scores)[np.arange(len(gold.task)), gold.label]
     return float(np.log(np.maximum(shares, TRUSTED_ERROR)).sum())

@@ -99,7 +99,7 @@ def most_confused(problem: Problem, run: Run) -> tuple[int, int]:
     given = problem.responses
     q = vb.class_probabilities(problem, run.q)
     weight = weights_or_ones(given.weight, len(given.code))
-    of_each = np.repeat(np.arange(given.n_tasks), np.diff(given.start))
+    of_each = given.task_of_each()
     if problem.copies is not None:
         weight = weight * problem.copies[of_each]
     said = given.code % n_classes

@@ -2,7 +2,7 @@
 
 Workers who err together must not be added up as if they erred apart, and what they have in common
 is seen on known tasks only. So what VB makes of responses is scaled as a whole, and votes are added
-to it, one weight per worker, as foretells known labels best: [eq:opinion-pool].
+to it, one weight per worker, as predicts known labels best: [eq:opinion-pool].
 
     X_i(k) = b_k + t τ_i Σ_r ℓ_r(k) + Σ_r v_w u_r(k)
 
@@ -166,7 +166,7 @@ def make_terms(problem: Problem, beliefs: Beliefs, dependence: float) -> Terms:
 
 
 def learn(terms: Terms, gold: GoldCodes, random_state: int | None = None) -> Opinion:
-    """Return the weights that foretell known labels best: [eq:opinion-fit].
+    """Return the weights that predict known labels best: [eq:opinion-fit].
 
     Where gold has one class only nothing can be learnt: whoever says that class looks perfect.
     """
@@ -190,7 +190,7 @@ def unlearnt(terms: Terms) -> Opinion:
 
 
 def weigh_opinions(terms: Terms, opinions: Floats, gold: GoldCodes) -> tuple[Floats, Floats]:
-    """Return weights of whole opinions, and class offsets, that foretell known labels best.
+    """Return weights of whole opinions, and class offsets, that predict known labels best.
 
     `opinions`, (n_known, n_classes, n_opinions), are scores that are centred over classes. Weights
     have a normal prior around 1, as t has; without two classes in gold nothing is learnt.

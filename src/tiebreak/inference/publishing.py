@@ -126,7 +126,8 @@ def publish_learnt(model: VariationalBayes, fitted: Fitted) -> LabelCodes:
 
 def label_tasks(fitted: Fitted) -> LabelCodes:
     """Return each task's label: from what the model believes, as scaling must not break ties."""
-    problem, found = fitted.problem, fitted.found
+    problem = fitted.problem
+    found = fitted.found
     label, _ = problem.backend.likeliest(vb.class_probabilities(problem, found.run.q))
     if found.decoded is not None:
         task, decoded = found.decoded

@@ -164,7 +164,7 @@ def split_workers(tasks: ByTask, n_classes: int, rng: np.random.Generator) -> Co
 
 def count_votes(tasks: ByTask, n_classes: int, group: Codes) -> Floats:
     """Return how often each group gave each label to each task, (group, n_tasks, n_classes)."""
-    task = np.repeat(np.arange(tasks.n_tasks), np.diff(tasks.start))
+    task = tasks.task_of_each()
     row = group[tasks.code // n_classes].astype(np.int64) * tasks.n_tasks + task
     n_cells = N_GROUPS * tasks.n_tasks * n_classes
     votes = np.bincount(row * n_classes + tasks.code % n_classes, minlength=n_cells)

@@ -1,13 +1,13 @@
-"""Stacking: how much each of several methods counts, by what they foretold of known tasks.
+"""Stacking: how much each of several methods counts, by what they predicted of known tasks.
 
 Choosing one method by 50 known labels is a matter of luck: the one that leads is often not the one
-that is better. So methods are pooled, the more of each the better it foretold: [eq:stack].
+that is better. So methods are pooled, the more of each the better it predicted: [eq:stack].
 
     p(k) ∝ Π_m p_m(k)^a_m,    a_m ≥ 0, Σ_m a_m = 1
 
 The weights a have a Dirichlet prior, in which the first method counts most, and what is used is
 their mean after the known labels. It moves smoothly: with few labels it is near the prior's mean,
-with many at the weights that foretell best. Nothing is ever chosen.
+with many at the weights that predict best. Nothing is ever chosen.
 
     two methods, ten known tasks, prior (2, ½)
     the second gives .9 to the label where the first gives .8:  weights (.73, .27), from (.8, .2)
@@ -37,12 +37,14 @@ def log_shares(probabilities: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(probabilities, LEAST_SHARE)))
 
 
-def weigh(foretold: Floats, label: Codes, prior: Floats, random_state: int | None = None) -> Floats:
+def weigh(
+    predicted: Floats, label: Codes, prior: Floats, random_state: int | None = None
+) -> Floats:
     """Return the posterior mean of the weights of methods, which sum to 1: [eq:stack].
 
     Parameters
     ----------
-    foretold
+    predicted
         (n_methods, n_known, n_classes) probabilities of tasks by methods that have not seen their
         labels.
     prior
@@ -56,7 +58,7 @@ def weigh(foretold: Floats, label: Codes, prior: Floats, random_state: int | Non
     [0.4, 0.6]
     """
     some = np.unique(np.linspace(0, len(label) - 1, min(len(label), MOST_TASKS)).astype(np.int64))
-    logs = np.moveaxis(log_shares(foretold[:, some]), 0, 2)
+    logs = np.moveaxis(log_shares(predicted[:, some]), 0, 2)
     rng = np.random.default_rng(random_state or 0)
     count = prior
     mean = prior / prior.sum()

@@ -22,7 +22,7 @@ from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem, Run, Stopping
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.sweeper import Logs
-from tiebreak.options import LinkOptions, MeanFieldOptions
+from tiebreak.options import LinkOptions, MeanFieldOptions, as_floats
 from tiebreak.responses import Responses
 
 
@@ -96,7 +96,7 @@ def q_of_start(
 
 def q_of_init(init: Any, responses: Responses) -> Floats:
     """Check probabilities given as `init`, where q starts: (n_tasks, n_classes), rows sum to 1."""
-    q = np.array(init, dtype=np.float64, order="C")
+    q: Floats = as_floats("init", init)
     shape = responses.n_tasks, responses.n_classes
     if q.shape != shape:
         raise OptionError(f"init must have shape {shape}, tasks by classes; got {q.shape}.")

@@ -27,10 +27,10 @@ from tiebreak.inference.stages import (
     to_patterns,
 )
 from tiebreak.inference.vb import Beliefs, Problem
-from tiebreak.inference.worker_models import AUTO, COMMUNITIES, PLAIN, CrowdModel
+from tiebreak.inference.worker_models import COMMUNITIES, PLAIN, CrowdModel
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.links import OnContradiction
-from tiebreak.options import ExactLinkOptions, LinkOptions, refuse_renamed
+from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, refuse_renamed
 
 if TYPE_CHECKING:
     from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
@@ -163,7 +163,7 @@ class VariationalBayes(BayesEstimator):
         worker_model: str = "confusion",
         trust: dirichlet.Trust | None = None,
         saw_all: silence.SawAllOption = None,
-        gold_weight: GoldWeight = gold_weights.AUTO,
+        gold_weight: GoldWeight = AUTO,
         link_options: LinkOptions | None = None,
         calibrate: str | bool = "auto",
         dependence: float = DEPENDENCE,

@@ -137,16 +137,12 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     if problem.n_states == problem.n_classes:
         role = roles(tasks.n_tasks, gold, None)
         return problem._replace(tasks=tasks._replace(role=role))
-    from tiebreak.inference.worker_models.around import KnownClasses
+    from tiebreak.inference.worker_models.wrapper import KnownClasses
 
-    n_codes = tasks.n_codes
-    after = tasks.start[gold.task + 1]
-    code = np.insert(tasks.code, after, n_codes + gold.label)
-    weight = None if tasks.weight is None else np.insert(tasks.weight, after, 1.0)
-    more = np.zeros(tasks.n_tasks + 1, dtype=np.int64)
-    more[gold.task + 1] = 1
-    start = tasks.start + np.cumsum(more)
-    n_codes += problem.n_classes
+    start, code, weight = layout.with_more_codes(
+        tasks.start, tasks.code, tasks.weight, gold.task, tasks.n_codes + gold.label
+    )
+    n_codes = tasks.n_codes + problem.n_classes
     known = layout.lay_out(start, code, tasks.role, n_codes, problem.n_states, weight)
     return problem._replace(tasks=known, workers=KnownClasses(problem.workers))
 

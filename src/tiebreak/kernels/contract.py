@@ -6,11 +6,10 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
-from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.network import Cliques, Forest, Network, Parts
 from tiebreak.kernels.sweeper import Logs, Sweeper, SweepKernels
-from tiebreak.options import PROCESSOR
+from tiebreak.options import PROCESSOR, require_word
 
 if TYPE_CHECKING:
     from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
@@ -216,8 +215,7 @@ def sweeps_nodes(backend: Backend) -> TypeGuard[NodeBackend]:
 
 def choose_backend(name: str, n_responses: int, n_linked: int = 0) -> Backend:
     """Return the kernels of a name; "auto" compiles only what is large enough to repay it."""
-    if name not in BACKENDS:
-        raise OptionError.unknown("backend", name, BACKENDS)
+    require_word("backend", name, BACKENDS)
     if name == "cuda" or (name == "auto" and n_responses >= CUDA_ROWS and _has_device()):
         from tiebreak.kernels import cuda
 
@@ -248,8 +246,7 @@ def choose_draw_backend(name: str, n_draws: int) -> DrawBackend:
 
     Apart from the others, so that who never samples never compiles them.
     """
-    if name not in DRAW_BACKENDS:
-        raise OptionError.unknown("backend", name, DRAW_BACKENDS)
+    require_word("backend", name, DRAW_BACKENDS)
     if name == "numba" or (name == "auto" and n_draws >= COMPILED_DRAWS):
         from tiebreak.kernels.compiled import gibbs as compiled
 

@@ -71,6 +71,10 @@ class ByTask(NamedTuple):
         """How many tasks there are."""
         return len(self.role)
 
+    def task_of_each(self) -> Offsets:
+        """Make the column of tasks, (n_responses,)."""
+        return np.repeat(np.arange(self.n_tasks), np.diff(self.start))
+
     @property
     def is_counted(self) -> Mask:
         """Which tasks a sweep counts: linked and pooled ones have no q yet."""
@@ -201,6 +205,26 @@ def weights_on(tasks: ByTask, at: Codes) -> Floats | None:
     if tasks.weight is None:
         return None
     return _gather(tasks.weight, tasks, at, _starts_on(tasks, at))
+
+
+def with_more_codes(
+    start: Offsets, code: Codes, weight: Floats | None, task: Codes | Offsets, more: Codes
+) -> tuple[Offsets, Codes, Floats | None]:
+    """Return responses with one more, of weight 1, after those on each task that is listed.
+
+    >>> start, code, _ = with_more_codes(
+    ...     np.array([0, 1, 2]), np.array([5, 6]), None, np.array([1, 0]), np.array([8, 9])
+    ... )
+    >>> start.tolist(), code.tolist()
+    ([0, 2, 4], [5, 9, 6, 8])
+    """
+    after = start[task + 1]
+    n_more = np.bincount(task, minlength=len(start) - 1)
+    return (
+        start + np.concatenate([[0], np.cumsum(n_more)]),
+        np.insert(code, after, more),
+        None if weight is None else np.insert(weight, after, 1.0),
+    )
 
 
 def weights_or_ones(weight: Floats | None, n_responses: int) -> Floats:

@@ -5,10 +5,9 @@ that cannot all hold and says why.
 """
 
 from tiebreak.links.columns import SAMPLINGS, Sampling, as_must, as_said
-from tiebreak.links.table import CONTRADICTIONS, Links, OnContradiction, links_from_gold
+from tiebreak.links.table import Links, OnContradiction, links_from_gold
 
 __all__ = [
-    "CONTRADICTIONS",
     "SAMPLINGS",
     "Links",
     "OnContradiction",

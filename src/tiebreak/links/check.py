@@ -8,12 +8,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tiebreak import link_graph
-from tiebreak.errors import LinkError, OptionError, note
+from tiebreak.errors import LinkError, note
 from tiebreak.ids import Ids
 from tiebreak.link_graph import Implications, Known, LinkCodes
 from tiebreak.link_graph.chains import ChainStep
 from tiebreak.link_graph.colouring import feasibility
-from tiebreak.links.table import CONTRADICTIONS, Links, OnContradiction
+from tiebreak.links.table import Links, OnContradiction
+from tiebreak.options import CONTRADICTIONS, require_word
 
 SIGNS = {True: "=", False: "≠"}
 SHOWN_ENDS = 4  # tasks shown at either end of a long chain
@@ -68,8 +69,7 @@ def check(
         Whether the inference can break links (mean field): where contradictions are dropped,
         links that no choice of classes satisfies then pass, with known labels too.
     """
-    if on_contradiction not in CONTRADICTIONS:
-        raise OptionError.unknown("on_contradiction", on_contradiction, CONTRADICTIONS)
+    require_word("on_contradiction", on_contradiction, CONTRADICTIONS)
     given = _Given(implied, tasks, classes, links)
     conflicts = implied.closure.conflicts
     if len(conflicts):

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 SHOWN = 10  # rows
 
 OnContradiction = Literal["error", "drop"]  # of cannot-links that must-links contradict: `check`
-CONTRADICTIONS: tuple[OnContradiction, ...] = ("error", "drop")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

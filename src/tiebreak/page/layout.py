@@ -7,7 +7,7 @@ from importlib import resources
 
 from tiebreak import charts
 from tiebreak.html_report.page import stylesheet
-from tiebreak.markup import Child, Markup, join, tag
+from tiebreak.markup import Child, Markup, html_document, join, tag
 from tiebreak.page.tokens import Tokens, Visitor
 
 VIEWS = (("/", "Ask", False), ("/watch", "Watch", True), ("/people", "People", True))
@@ -51,7 +51,7 @@ def document(
         tag("p", id="said", role="status", class_="said"),
         tag("p", id="failed", role="alert", class_="said"),
     )
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+    return html_document(head, body)
 
 
 def form(

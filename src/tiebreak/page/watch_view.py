@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from tiebreak import charts
 from tiebreak.ask import Answer
 from tiebreak.charts import number, percent
-from tiebreak.markup import Markup, clip, join, section, tag
+from tiebreak.markup import Markup, clip, figure_list, join, section, tag
 from tiebreak.page import layout
 from tiebreak.page.room import Room
 from tiebreak.page.tokens import Visitor
@@ -87,8 +87,7 @@ def _standing(outlook: Outlook) -> Markup:
         tiles.append((f"{outlook.questions_left:,.0f}", "questions left, as it looks now"))
     if outlook.hours_left is not None:
         tiles.append((_duration(outlook.hours_left), "left at this pace"))
-    items = [tag("div", tag("dt", what), tag("dd", value)) for value, what in tiles]
-    return tag("dl", *items, class_="tiles")
+    return figure_list(tiles)
 
 
 def _duration(hours: float) -> str:

@@ -14,6 +14,7 @@ from tiebreak.errors import InputError, OptionError, note
 from tiebreak.frames import as_plain
 from tiebreak.inference.estimator import require_fitted
 from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.options import require_number
 from tiebreak.panel.held_out import blind
 from tiebreak.panel.table import known_codes
 from tiebreak.rates import arrays
@@ -139,8 +140,7 @@ def estimate(
     True
     """
     require_fitted(model)
-    if not 0.0 < level < 1.0:
-        raise OptionError(f"level must be between 0 and 1; got {level}.")
+    require_number("level", level, "between 0 and 1, both excluded", above=0.0, below=1.0)
     unseen = blind(model)
     known = model.gold_ if gold is None else gold
     task, truth = known_codes(known, unseen.tasks_, unseen.classes_)
@@ -233,7 +233,7 @@ def _differences(
             b = found.get((right, method))
             if a is None or b is None:
                 continue
-            low, high = np.nan, np.nan
+            low = high = np.nan
             if len(a.draws) and len(b.draws):
                 low, high = np.percentile(a.draws - b.draws, [tail, 100.0 - tail]).tolist()
             rows.append(Difference(left, right, label, method, a.value - b.value, low, high))

@@ -13,7 +13,7 @@ from tiebreak.ids import MISSING, Coder, Column, Ids
 from tiebreak.kernels.arrays import default_threads, for_each
 from tiebreak.kernels.contract import COMPILED_INTAKE, COMPILED_ROWS, repays_compiled_intake
 from tiebreak.kernels.ingest import reference
-from tiebreak.kernels.ingest.reference import Arranged, Part
+from tiebreak.kernels.ingest.reference import Arranged, ResponseRows
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.responses.weights import arrange_weighted, check_length
 from tiebreak.wording import NOWHERE, Source, agreeing, counted
@@ -55,8 +55,8 @@ class Builder:
         self._repeats: Repeats = repeats
         self._source = source
         self._coders: tuple[Coder, ...] = ()
-        self._parts: list[Part] = []
-        self._recent: list[Part] = []
+        self._parts: list[ResponseRows] = []
+        self._recent: list[ResponseRows] = []
         self._weights: list[Floats] = []  # of each row that has a label; empty: none are given
         self._rows_without_id: dict[str, list[int]] = {"task": [], "worker": []}  # the first few
         self._n_without_id = {"task": 0, "worker": 0}
@@ -99,7 +99,7 @@ class Builder:
         # Codes wait in 16 and 8 bits where these can hold them; sorting makes one code of both.
         worker = _narrow(worker_code, len(self._coders[1]), np.uint16)
         label = _narrow(label_code, len(self._coders[2]), np.uint8)
-        self._recent.append(Part(task_code, worker, label))
+        self._recent.append(ResponseRows(task_code, worker, label))
         if sum(len(part.task) for part in self._recent) >= TOGETHER:
             self._join()
 
@@ -162,7 +162,7 @@ class Builder:
         """Make one part of the recent ones: many small arrays leave holes between them."""
         if len(self._recent) > 1:
             columns = zip(*self._recent, strict=True)
-            self._recent = [Part(*(np.concatenate(column) for column in columns))]
+            self._recent = [ResponseRows(*(np.concatenate(column) for column in columns))]
         self._parts += self._recent
         self._recent = []
 
@@ -199,7 +199,7 @@ class Builder:
 
 
 def arrange(
-    parts: list[Part], n_tasks: int, n_workers: int, new_label: Codes, *, keep_last: bool
+    parts: list[ResponseRows], n_tasks: int, n_workers: int, new_label: Codes, *, keep_last: bool
 ) -> Arranged:
     """Sort responses by task, compiled where there are many: `parts` is then used up."""
     n_responses = sum(len(part.task) for part in parts)

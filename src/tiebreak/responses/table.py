@@ -13,7 +13,7 @@ from tiebreak import ids
 from tiebreak.errors import ResponseError
 from tiebreak.ids import Column, Ids, is_arrow
 from tiebreak.kernels.arrays import count_codes
-from tiebreak.kernels.ingest.reference import Part
+from tiebreak.kernels.ingest.reference import ResponseRows
 from tiebreak.kernels.layout import Codes, Floats, Offsets, weights_or_ones
 from tiebreak.responses.building import (
     INT32_END,
@@ -91,7 +91,7 @@ class Responses:
         if len(set(lengths)) > 1:
             raise ResponseError(f"task, worker and label must be equally long; got {lengths}.")
         same = np.arange(len(classes), dtype=np.int32)
-        parts = [Part(*columns)]
+        parts = [ResponseRows(*columns)]
         in_order: Floats | None = None
         if weight is None:
             arranged = arrange(parts, len(tasks), len(workers), same, keep_last=False)

@@ -18,7 +18,7 @@ import numpy as np
 from tiebreak.errors import ResponseError
 from tiebreak.ids import Column
 from tiebreak.ids.numbers import as_numbers
-from tiebreak.kernels.ingest.reference import Arranged, Part
+from tiebreak.kernels.ingest.reference import Arranged, ResponseRows
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.wording import Source
 
@@ -49,7 +49,12 @@ def check_length(weight: Floats, n_responses: int) -> None:
 
 
 def arrange_weighted(
-    parts: Sequence[Part], weight: Floats, n_tasks: int, new_label: Codes, *, keep_last: bool
+    parts: Sequence[ResponseRows],
+    weight: Floats,
+    n_tasks: int,
+    new_label: Codes,
+    *,
+    keep_last: bool,
 ) -> tuple[Arranged, Floats]:
     """Sort responses by task, as `reference.arrange` does, and their weights with them."""
     task, worker, label = (np.concatenate(column) for column in zip(*parts, strict=True))

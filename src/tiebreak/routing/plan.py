@@ -21,7 +21,7 @@ import numpy as np
 from tiebreak.errors import OptionError, note
 from tiebreak.inference.estimator import require_fitted
 from tiebreak.kernels.arrays import softmax
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.layout import Codes, Floats, Mask, total_weights
 from tiebreak.panel.table import FLOOR
 from tiebreak.responses import Responses
 
@@ -202,10 +202,8 @@ def _scale(model: Any, weight: Floats) -> Floats:
 def _weights(responses: Responses, here: slice) -> Floats:
     """Return the sum of weights of some tasks' responses."""
     start = responses.start[here.start : here.stop + 1]
-    if responses.weight is None:
-        return np.diff(start).astype(np.float64)
-    sums = np.concatenate([[0.0], np.cumsum(responses.weight[start[0] : start[-1]])])
-    return np.asarray(np.diff(sums[start - start[0]]))
+    weight = None if responses.weight is None else responses.weight[start[0] : start[-1]]
+    return total_weights(start - start[0], weight)
 
 
 def _given(responses: Responses, prices: Mapping[int, float]) -> dict[int, Floats]:

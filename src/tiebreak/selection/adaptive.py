@@ -62,7 +62,8 @@ def choose(
         batch.check_cores(n)
     n_checks = len(batch.questions)
     batch.settle_doubtful(n)
-    checks, doubtful = batch.questions[:n_checks], batch.questions[n_checks:]
+    checks = batch.questions[:n_checks]
+    doubtful = batch.questions[n_checks:]
     if not checks:
         return doubtful
     next_ones = doubtful or choose(state, 1, np.random.default_rng(0), check=False)

@@ -48,14 +48,14 @@ class KnownClass(NamedTuple):
     label: Hashable
 
 
-class Ask(NamedTuple):
+class LabelRequest(NamedTuple):
     """Somebody wants to know the label of a task."""
 
     seq: int
     task: Hashable
 
 
-Event = Response | Link | KnownClass | Ask
+Event = Response | Link | KnownClass | LabelRequest
 
 
 def read_event(line: bytes) -> Event:
@@ -74,7 +74,7 @@ def read_event(line: bytes) -> Event:
     if not isinstance(seq, int) or isinstance(seq, bool) or seq < 0:
         raise InputError(f'An event needs a whole number "seq", 0 or more; got {seq!r}.')
     if "ask" in found:
-        return Ask(seq, _id(found, "ask"))
+        return LabelRequest(seq, _id(found, "ask"))
     if "left" in found or "right" in found:
         return _link(seq, found)
     if "gold" in found:

@@ -19,10 +19,11 @@ from tiebreak.errors import InputError, InputNote, OptionError, TiebreakError
 from tiebreak.inference.kept import model_file
 from tiebreak.inference.kept.dropping import require_keep
 from tiebreak.inference.kept.publication import publish
-from tiebreak.inference.kept.streaming import Stream, Told
+from tiebreak.inference.kept.streaming import Stream
 from tiebreak.inference.variational_bayes import VariationalBayes
+from tiebreak.labels import Label
 from tiebreak.responses import Responses
-from tiebreak.stream.events import Ask, Event, KnownClass, Link, Response, read_event
+from tiebreak.stream.events import Event, KnownClass, LabelRequest, Link, Response, read_event
 from tiebreak.stream.journal import Journal
 
 NOTHING_SEEN = -1
@@ -40,7 +41,7 @@ class Settings(NamedTuple):
     n_open: int = OPEN_TASKS
 
 
-class Tally(NamedTuple):
+class StreamTotals(NamedTuple):
     """What a stream has done, for its last words."""
 
     events: int = 0
@@ -80,7 +81,7 @@ class Service:
         self._pending: list[tuple[int, Event, bytes]] = []
         self._n_since_save = 0
         self.seq = NOTHING_SEEN
-        self.tally = Tally()
+        self.tally = StreamTotals()
         self._open()
 
     def _open(self) -> None:
@@ -118,14 +119,14 @@ class Service:
             event = read_event(line)
             self._check_ids(event)
         except InputError as error:
-            self._tell_broken(number, error)
+            self._report_broken(number, error)
             return
         last = self._pending[-1][1].seq if self._pending else self.seq
         if event.seq <= last:
             self.tally = self.tally._replace(seen_before=self.tally.seen_before + 1)
             return
         self._pending.append((number, event, line))
-        if len(self._pending) >= self._settings.every or isinstance(event, Ask):
+        if len(self._pending) >= self._settings.every or isinstance(event, LabelRequest):
             self.flush()
 
     def flush(self) -> None:
@@ -151,9 +152,9 @@ class Service:
         """Catch up, write the model file, and clear the journal."""
         if self._stream is None:
             return
-        self._tell(self._stream.catch_up())
+        self._write_labels(self._stream.catch_up())
         model, changed = publish(self._stream)
-        self._tell(changed)  # first: what is saved counts as told
+        self._write_labels(changed)  # first: what is saved counts as reported
         self._write(json.dumps({"done": self.seq}))
         notes = {"seq": self.seq, **self._stream.notes()}
         model_file.save(model, self._path, "responses", notes)
@@ -182,9 +183,9 @@ class Service:
                 touched += self._add_one(number, event)
         slots = np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int32)
         if len(slots):
-            self._tell(stream.visit(slots.astype(np.int32)))
+            self._write_labels(stream.visit(slots.astype(np.int32)))
         for _, event, _ in pending:
-            if isinstance(event, Ask):
+            if isinstance(event, LabelRequest):
                 self._answer(event)
 
     def _fit_first(self, responses: list[Response]) -> Stream:
@@ -194,7 +195,7 @@ class Service:
         with warnings.catch_warnings(action="ignore", category=InputNote):
             model = VariationalBayes().fit(Responses.from_columns(*map(list, columns)))
         stream = self._begin(model)
-        self._tell(stream.tell_all())
+        self._write_labels(stream.report_all())
         return stream
 
     def _add_responses(self, pending: list[tuple[int, Event, bytes]]) -> list[Any]:
@@ -228,7 +229,7 @@ class Service:
                 )
             ]
         except TiebreakError as error:
-            self._tell_broken(number, error)
+            self._report_broken(number, error)
             return []
 
     def _check_ids(self, event: Event) -> None:
@@ -242,24 +243,24 @@ class Service:
                 wanted = "text" if kind else "numbers"
                 raise InputError(f"Ids of this model are {wanted}; got {name} {value!r}.")
 
-    def _answer(self, event: Ask) -> None:
+    def _answer(self, event: LabelRequest) -> None:
         stream = self._stream
         assert stream is not None
         found = stream.ask(event.task)
         if found is None:
             self._write(json.dumps({"task": event.task, "label": None}))
         else:
-            self._tell([found])
+            self._write_labels([found])
 
-    def _tell(self, told: Iterable[Told]) -> None:
+    def _write_labels(self, labels: Iterable[Label]) -> None:
         n = 0
-        for each in told:
+        for each in labels:
             n += 1
             row = {"task": each.task, "label": each.label, "probability": each.probability}
             self._write(json.dumps(row, ensure_ascii=False))
         self.tally = self.tally._replace(labels=self.tally.labels + n)
 
-    def _tell_broken(self, number: int, error: Exception) -> None:
+    def _report_broken(self, number: int, error: Exception) -> None:
         self.tally = self.tally._replace(broken=self.tally.broken + 1)
         where = f"line {number}" if number else "the journal"
         self._report(f"{where}: {error} Left out.")

@@ -20,7 +20,7 @@ from tiebreak.kernels.contract import choose_draw_backend
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.link_graph import violated
 from tiebreak.links import OnContradiction
-from tiebreak.options import ExactLinkOptions
+from tiebreak.options import ExactLinkOptions, check_common
 
 
 class GibbsSampler(Estimator):
@@ -104,10 +104,7 @@ class GibbsSampler(Estimator):
         return self
 
     def _checked_error(self) -> float | None:
-        for name, least in (("n_chains", 1), ("n_draws", 1), ("n_warmup", 0)):
-            value = getattr(self, name)
-            if value < least:
-                raise OptionError(f"{name} must be {least} or more; got {value!r}.")
+        check_common(self.get_params())
         options = self.link_options
         if not isinstance(options, ExactLinkOptions | None):
             raise OptionError(

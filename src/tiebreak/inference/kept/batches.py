@@ -21,8 +21,8 @@ from tiebreak.inference.kept.open_tasks import ResponseChains
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.inference.worker_models import CrowdModel, WorkerModel
 from tiebreak.inference.worker_models.carried import CarriedStates, CarriedWorkers
-from tiebreak.inference.worker_models.evidence import KeptEvidence
 from tiebreak.inference.worker_models.selected import select_workers
+from tiebreak.inference.worker_models.wrapper import KeptEvidence
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import Backend
@@ -147,11 +147,10 @@ def _lay_out(crowd: StreamCrowd, batch: StreamBatch, code: Codes, n_workers: int
     n_codes = n_workers * crowd.model.workers.n_classes
     rows = _with_evidence(batch)
     if rows is not None:
-        after = start[np.flatnonzero(rows) + 1]
-        code = np.insert(code, after, n_codes + np.arange(len(after), dtype=np.int32))
-        weight = None if weight is None else np.insert(weight, after, 1.0)
-        start = start + np.concatenate([[0], np.cumsum(rows)])
-        n_codes += len(after)
+        task = np.flatnonzero(rows)
+        more = n_codes + np.arange(len(task), dtype=np.int32)
+        start, code, weight = layout.with_more_codes(start, code, weight, task, more)
+        n_codes += len(task)
     role = np.full(len(batch.q), FREE, dtype=np.int8)
     return layout.lay_out(start, code, role, n_codes, crowd.model.workers.n_states, weight)
 

@@ -80,7 +80,7 @@ class OpenTasks:
         self._slot: dict[Hashable, int] = {}
         self.q = GrowingArray(np.float64, 0.0, (n_states,))  # zeros: never visited
         self.known = GrowingArray(np.int32, NONE)  # the class of a gold task
-        self.told = GrowingArray(np.int32, NONE)  # the label that was told last
+        self.reported = GrowingArray(np.int32, NONE)  # the label that was reported last
         self.touched = GrowingArray(np.int64, 0)  # the batch that touched it last
         self.counted = GrowingArray(np.int32, 0)  # its responses that are among the counts
         self.n_dropped = GrowingArray(np.float64, 0.0)  # responses that only counts remember
@@ -116,7 +116,7 @@ class OpenTasks:
         return self._slot.get(name)
 
     def _columns(self) -> list[GrowingArray]:
-        columns = [self.q, self.known, self.told, self.touched, self.counted, self.n_dropped]
+        columns = [self.q, self.known, self.reported, self.touched, self.counted, self.n_dropped]
         columns += [self._head, self._count]
         return columns if self.evidence is None else [*columns, self.evidence]
 

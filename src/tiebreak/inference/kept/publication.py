@@ -17,13 +17,13 @@ from tiebreak.inference.kept.open_tasks import GrowingArray
 from tiebreak.inference.kept.stream_links import LinkRows
 from tiebreak.inference.stages import WarmStart, lay_out
 from tiebreak.inference.vb import Beliefs, Problem, Stopping
-from tiebreak.labels import Labels
+from tiebreak.labels import Label, Labels
 from tiebreak.link_graph import violated
 from tiebreak.links import Links
 from tiebreak.responses import Responses
 
 if TYPE_CHECKING:
-    from tiebreak.inference.kept.streaming import Stream, Told
+    from tiebreak.inference.kept.streaming import Stream
     from tiebreak.inference.variational_bayes import VariationalBayes
 
 LAST = Stopping(1e-3, 1, accelerate=False)  # of all open tasks, before a model is made of them
@@ -37,7 +37,7 @@ def take_over(stream: Stream, model: VariationalBayes) -> None:
     tasks.slots(list(crowd.tasks))
     tasks.add(crowd.task_of_each(), crowd.code.astype(np.int32), crowd.weight)
     tasks.q.now[:] = model._warm_start.q
-    tasks.told.now[:] = model.labels_.label
+    tasks.reported.now[:] = model.labels_.label
     tasks.counted.now[:] = np.diff(crowd.start)
     if model.gold_ is not None:
         known = model.gold_.on(crowd.tasks, crowd.classes)
@@ -94,11 +94,11 @@ def to_model(stream: Stream) -> VariationalBayes:
     return publish(stream)[0]
 
 
-def publish(stream: Stream) -> tuple[VariationalBayes, list[Told]]:
+def publish(stream: Stream) -> tuple[VariationalBayes, list[Label]]:
     """Return a model of what the stream knows, and the labels that changed on the way there."""
     model = copy.copy(stream.template)
     slots = np.arange(len(stream.tasks), dtype=np.int32)
-    fitted, changed = stream.fit_and_tell(slots, LAST)
+    fitted, changed = stream.fit_and_report(slots, LAST)
     crowd = _responses(stream)
     model.responses_ = crowd
     model.tasks_ = crowd.tasks

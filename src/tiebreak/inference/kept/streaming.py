@@ -9,7 +9,7 @@ settle: only counts remember them then, and memory does not grow with the stream
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +32,8 @@ from tiebreak.inference.silence import refuse_silence
 from tiebreak.inference.vb import Stopping
 from tiebreak.inference.worker_models import CrowdModel
 from tiebreak.kernels.contract import Backend, choose_backend
-from tiebreak.kernels.layout import Codes, Offsets
+from tiebreak.kernels.layout import Codes, Offsets, total_weights
+from tiebreak.labels import Label
 from tiebreak.links.check import check
 from tiebreak.options import ExactLinkOptions
 
@@ -50,14 +51,6 @@ LEAST_GROWTH = 0.005
 MOST_GROWTH = 0.25
 LARGEST_RESTART = 1_000_000  # responses: from here on what is believed of workers stands
 SLACK = 1.25  # open tasks over their limit before the oldest settle, all at once
-
-
-class Told(NamedTuple):
-    """A label, as it is now."""
-
-    task: Hashable
-    label: Hashable
-    probability: float
 
 
 class Stream:
@@ -201,32 +194,32 @@ class Stream:
 
     def visit(
         self, slots: Codes, stopping: Stopping = VISIT, *, revisit: bool = True
-    ) -> list[Told]:
+    ) -> list[Label]:
         """Fit the tasks that were touched, then some old ones; return labels that changed."""
         self.n_batches += 1
         n_new = 0
-        told: list[Told] = []
+        changed: list[Label] = []
         if len(slots):
             self._is_behind = True
             touched = self.links.tied_to(slots, len(self.tasks))
             self.tasks.touched.now[np.unique(slots)] = self.n_batches
             n_new = int((self.tasks.n_responses_of(touched) - self.counted[touched]).sum())
-            told = self._fit(touched, stopping)
+            changed = self._fit(touched, stopping)
         if revisit and self._restart_at <= self.tasks.n_responses <= LARGEST_RESTART:
-            told += self.restart()
+            changed += self.restart()
         elif revisit:
-            told += self._revisit(int(REVISITED * n_new), stopping)
+            changed += self._revisit(int(REVISITED * n_new), stopping)
         if self.n_open is not None and len(self.tasks) > SLACK * self.n_open:
             self.settle(self.n_open)
-        return told
+        return changed
 
-    def restart(self, stopping: Stopping = RESTART) -> list[Told]:
+    def restart(self, stopping: Stopping = RESTART) -> list[Label]:
         """Fit all open tasks together, from their votes; return labels that changed."""
         self._restart_at = self._next_restart()
         start_from_votes(self)
         return self.visit_all(stopping)
 
-    def catch_up(self) -> list[Told]:
+    def catch_up(self) -> list[Label]:
         """Fit all open tasks, from their votes, if something came since; return what changed.
 
         Which mode a fit ends in hangs on the votes it starts from, all of them: on a crowd with
@@ -243,11 +236,11 @@ class Stream:
         n = self.tasks.n_responses
         return n * (1.0 + min(max(LEAST_GROWTH, (n / SMALL) ** 2), MOST_GROWTH))
 
-    def visit_all(self, stopping: Stopping = VISIT) -> list[Told]:
+    def visit_all(self, stopping: Stopping = VISIT) -> list[Label]:
         """Fit all open tasks together; return labels that changed."""
         return self._fit(np.arange(len(self.tasks), dtype=np.int32), stopping)
 
-    def ask(self, task: Hashable) -> Told | None:
+    def ask(self, task: Hashable) -> Label | None:
         """Return the label of a task as it is now; None where it is not open."""
         slot = self.tasks.slot_of(task)
         if slot is None:
@@ -255,16 +248,16 @@ class Stream:
         found, fitted = self._fitted(
             self.links.tied_to(np.array([slot], np.int32), len(self.tasks))
         )
-        return self._tell(found, fitted, np.flatnonzero(found == slot))[0]
+        return self._report(found, fitted, np.flatnonzero(found == slot))[0]
 
-    def _fit(self, slots: Codes, stopping: Stopping) -> list[Told]:
-        return self.fit_and_tell(slots, stopping)[1] if len(slots) else []
+    def _fit(self, slots: Codes, stopping: Stopping) -> list[Label]:
+        return self.fit_and_report(slots, stopping)[1] if len(slots) else []
 
-    def fit_and_tell(self, slots: Codes, stopping: Stopping) -> tuple[FittedBatch, list[Told]]:
+    def fit_and_report(self, slots: Codes, stopping: Stopping) -> tuple[FittedBatch, list[Label]]:
         """Fit these tasks; return where that ended, and labels that changed."""
         found, fitted = self._fitted(slots, stopping)
-        changed = np.flatnonzero(self.tasks.told.now[found] != fitted.label)
-        return fitted, self._tell(found, fitted, changed)
+        changed = np.flatnonzero(self.tasks.reported.now[found] != fitted.label)
+        return fitted, self._report(found, fitted, changed)
 
     def _fitted(self, slots: Codes, stopping: Stopping = VISIT) -> tuple[Codes, FittedBatch]:
         """Fit a batch and put what its tasks add now in the place of what they added."""
@@ -278,12 +271,12 @@ class Stream:
         self.counted[slots] = np.diff(batch.chains.start)
         return slots, fitted
 
-    def _tell(self, slots: Codes, fitted: FittedBatch, places: Codes | Offsets) -> list[Told]:
+    def _report(self, slots: Codes, fitted: FittedBatch, places: Codes | Offsets) -> list[Label]:
         label = fitted.label[places]
-        self.tasks.told.now[slots[places]] = label
+        self.tasks.reported.now[slots[places]] = label
         chance = fitted.probabilities[places, label]
         rows = zip(slots[places].tolist(), label.tolist(), chance.tolist(), strict=True)
-        return [Told(self.tasks.names[s], self.classes[k], p) for s, k, p in rows]
+        return [Label(self.tasks.names[s], self.classes[k], p) for s, k, p in rows]
 
     def crowd(self) -> StreamCrowd:
         """Return workers and classes as they are now."""
@@ -315,13 +308,10 @@ class Stream:
         gold = self._gold(slots)
         implied = None if links is None else imply(links, gold, len(self.classes))
         evidence = self.tasks.evidence
-        own = np.diff(chains.start).astype(np.float64)
-        if chains.weight is not None:
-            own = np.diff(np.concatenate([[0.0], np.cumsum(chains.weight)])[chains.start])
         return StreamBatch(
             chains,
             self.counted[slots],
-            own + self.tasks.n_dropped.now[slots],
+            total_weights(chains.start, chains.weight) + self.tasks.n_dropped.now[slots],
             self.tasks.q.now[slots],
             None if evidence is None else evidence.now[slots],
             gold,
@@ -338,7 +328,7 @@ class Stream:
         place = np.flatnonzero(label != NONE)
         return GoldCodes(place.astype(np.int32), label[place]) if len(place) else None
 
-    def _revisit(self, n_responses: int, stopping: Stopping) -> list[Told]:
+    def _revisit(self, n_responses: int, stopping: Stopping) -> list[Label]:
         """Visit tasks again, in turn, so many responses in all."""
         n_tasks = len(self.tasks)
         if not n_responses or not n_tasks:
@@ -350,13 +340,13 @@ class Stream:
         self._oldest = int(first + len(chosen)) % n_tasks
         return self._fit(self.links.tied_to(chosen.astype(np.int32), n_tasks), stopping)
 
-    def tell_all(self) -> list[Told]:
+    def report_all(self) -> list[Label]:
         """Return the labels of all open tasks."""
         slots = np.arange(len(self.tasks), dtype=np.int32)
         if not len(slots):
             return []
         found, fitted = self._fitted(slots)
-        return self._tell(found, fitted, slots)
+        return self._report(found, fitted, slots)
 
     # What a stream that goes on elsewhere needs to know
 

@@ -26,9 +26,9 @@ from tiebreak.inference.kept.streaming import Stream
 from tiebreak.inference.majority_vote import MajorityVote
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.vb import Stopping
-from tiebreak.inference.worker_models import AUTO
 from tiebreak.kernels.layout import Codes
 from tiebreak.links import Links
+from tiebreak.options import AUTO
 from tiebreak.responses import Responses
 
 

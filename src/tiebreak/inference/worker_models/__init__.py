@@ -29,6 +29,7 @@ from tiebreak.inference.dirichlet import (
     Trust,
 )
 from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.options import AUTO, require_word
 from tiebreak.responses import Responses
 
 if TYPE_CHECKING:
@@ -239,14 +240,12 @@ MODELS: dict[str, Maker] = {
 
 PLAIN = "confusion"
 COMMUNITIES = "communities"
-AUTO = "auto"  # one of the others, chosen by `model_choice`
 NAMES = (*MODELS, AUTO)
 
 
 def require_model(name: str, allowed: tuple[str, ...] = NAMES) -> None:
     """Refuse a name that no worker model has."""
-    if name not in allowed:
-        raise OptionError.unknown("worker_model", name, allowed)
+    require_word("worker_model", name, allowed)
 
 
 def crowd_model(

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.inference.dirichlet import StatePrior
-from tiebreak.inference.worker_models.around import AroundModel
+from tiebreak.inference.worker_models.wrapper import ModelWrapper
 from tiebreak.kernels.layout import Codes, Floats
 
 
 @dataclass(frozen=True)
-class CarriedWorkers(AroundModel):
+class CarriedWorkers(ModelWrapper):
     """A `WorkerModel` around another, whose prior holds what workers did elsewhere."""
 
     added: Floats  # what was counted elsewhere, as `collect` returns it: one row per worker

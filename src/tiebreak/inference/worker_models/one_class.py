@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiebreak.inference.worker_models.around import AroundModel
+from tiebreak.inference.worker_models.wrapper import ModelWrapper
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.responses import Responses
 
@@ -28,7 +28,7 @@ LIFT = 0.25  # of the way from chance to certainty: so far must others agree wit
 
 
 @dataclass(frozen=True)
-class FixedRows(AroundModel):
+class FixedRows(ModelWrapper):
     """A `WorkerModel` of confusion matrices of which some rows are not learnt: [eq:one-class].
 
     A fixed row is known: it is the mean of its prior. Counts are kept for all rows alike.

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiebreak.inference import dirichlet
-from tiebreak.inference.worker_models.around import AroundModel
+from tiebreak.inference.worker_models.wrapper import ModelWrapper
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 
@@ -33,7 +33,7 @@ EVEN = 1.0  # pseudo-counts of speaking and of silence: any chance is as likely 
 
 
 @dataclass(frozen=True)
-class SawAll(AroundModel):
+class SawAll(ModelWrapper):
     """A `WorkerModel` around another, with codes "w spoke" of some workers, and "seen" at the end.
 
     Parameters are a row a worker: those of the model inside, one after the other, and then the
@@ -108,15 +108,11 @@ def add_silence(tasks: ByTask, saw: Mask, n_classes: int, n_states: int) -> ByTa
     task, rank = _spoken(tasks, saw, n_classes)
     n_codes = tasks.n_codes
     seen = np.int32(n_codes + saw.sum())
-    every = np.arange(tasks.n_tasks)
-    of_each = np.concatenate([task, every])
+    of_each = np.concatenate([task, np.arange(tasks.n_tasks)])
     more = np.concatenate([n_codes + rank, np.full(tasks.n_tasks, seen)]).astype(np.int32)
-    order = np.argsort(of_each, kind="stable")
-    after = tasks.start[of_each[order] + 1]
-    code = np.insert(tasks.code, after, more[order])
-    weight = None if tasks.weight is None else np.insert(tasks.weight, after, 1.0)
-    n_more = np.bincount(of_each, minlength=tasks.n_tasks)
-    start = tasks.start + np.concatenate([[0], np.cumsum(n_more)])
+    start, code, weight = layout.with_more_codes(
+        tasks.start, tasks.code, tasks.weight, of_each, more
+    )
     return layout.lay_out(start, code, tasks.role, int(seen) + 1, n_states, weight)
 
 
@@ -126,6 +122,6 @@ def _spoken(tasks: ByTask, saw: Mask, n_classes: int) -> tuple[Codes, Codes]:
     n_saw = max(int(saw.sum()), 1)
     worker = tasks.code // n_classes
     known = np.flatnonzero(np.append(saw, False)[np.minimum(worker, len(saw))])
-    task = np.repeat(np.arange(tasks.n_tasks), np.diff(tasks.start))[known]
+    task = tasks.task_of_each()[known]
     pairs = np.unique(task * n_saw + place[worker[known]])
     return pairs // n_saw, pairs % n_saw

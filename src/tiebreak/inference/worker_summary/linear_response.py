@@ -79,14 +79,14 @@ class Spread(NamedTuple):
         return np.asarray(own + joint + alone + (each * each) @ self.between)
 
 
-class Units(NamedTuple):
+class TaskUnits(NamedTuple):
     """Tasks that hard links make one are one unit, with one class."""
 
     unit: Codes  # (n_tasks,)
     flip: Codes  # (n_tasks,) 1: of the other one of two classes
 
 
-def respond(cells: Cells, votes: Votes, units: Units, q: Floats, counts: Floats) -> Spread:
+def respond(cells: Cells, votes: Votes, units: TaskUnits, q: Floats, counts: Floats) -> Spread:
     """Return how far the means of all cells may be off.
 
     Parameters
@@ -121,7 +121,7 @@ class _Entries(NamedTuple):
     q: Floats  # (n_units, n_states)
 
 
-def _entries(cells: Cells, votes: Votes, units: Units, q: Floats) -> _Entries:
+def _entries(cells: Cells, votes: Votes, units: TaskUnits, q: Floats) -> _Entries:
     n_states = q.shape[1]
     unit = units.unit
     n_units = int(unit.max(initial=-1)) + 1

@@ -20,10 +20,11 @@ from tiebreak.inference.vb import Beliefs
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_summary import linear_response, refine
 from tiebreak.inference.worker_summary.cells import Cells, cells_of, coin_cells, dirichlet_cells
-from tiebreak.inference.worker_summary.linear_response import Units
+from tiebreak.inference.worker_summary.linear_response import TaskUnits
 from tiebreak.inference.worker_summary.refine import Votes
 from tiebreak.inference.worker_summary.verdicts import Skill, chance_of, verdicts
 from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.options import require_number
 from tiebreak.responses import Responses
 
 LEVEL = 0.9
@@ -134,8 +135,7 @@ def workers_table(model: Any, *, level: float = LEVEL) -> WorkersTable:
     >>> bool((table.accuracy_low < table.accuracy_high).all()), len(table)
     (True, 5)
     """
-    if not 0.0 < level < 1.0:
-        raise OptionError(f"level lies between 0 and 1, both excluded; got {level!r}.")
+    require_number("level", level, "between 0 and 1, both excluded", above=0.0, below=1.0)
     accuracy, confusion = intervals(model, level)
     crowd = model.responses_
     prior = model.class_prior_
@@ -173,7 +173,7 @@ def intervals(model: Any, level: float) -> tuple[Interval, Interval]:
 class _Fitted(NamedTuple):
     cells: Cells
     votes: Votes
-    units: Units
+    units: TaskUnits
     q: Floats
     counts: Floats
 
@@ -219,7 +219,7 @@ def _maximum_likelihood_cells(crowd: Responses, worker_model: str, smoothing: fl
     return coin_cells(Coins(prior, crowd.n_workers, n_classes), np.full(n_classes, smoothing))
 
 
-def _units_of(model: Any) -> tuple[Units, Mask]:
+def _units_of(model: Any) -> tuple[TaskUnits, Mask]:
     """Return which tasks hard links make one, and which no link and no known label holds."""
     n_tasks = len(model.tasks_)
     unit = np.arange(n_tasks, dtype=np.int32)
@@ -230,7 +230,7 @@ def _units_of(model: Any) -> tuple[Units, Mask]:
         gold = model.gold_.on(model.tasks_, model.classes_)
         moves[gold.task] = False
     if model.links_ is None or not len(model.links_):
-        return Units(unit, flip), moves
+        return TaskUnits(unit, flip), moves
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputNote)  # said when the model was fitted
         links = model.links_.on(model.tasks_)
@@ -238,14 +238,14 @@ def _units_of(model: Any) -> tuple[Units, Mask]:
     n_classes = len(model.classes_)
     may_err = model.link_error is not None or getattr(model, "link_strength_", None) is not None
     if may_err or n_classes != model.class_prior_.size or n_classes < 2:
-        return Units(unit, flip), moves
+        return TaskUnits(unit, flip), moves
     implied = link_graph.imply(links, n_classes, gold=gold)
     first = np.full(len(implied.group_class), n_tasks, dtype=np.int64)
     np.minimum.at(first, implied.group, implied.task)
     unit[implied.task] = first[implied.group]
     flip[implied.task] = implied.flip
     _, numbered = np.unique(unit, return_inverse=True)
-    return Units(numbered.astype(np.int32), flip), moves
+    return TaskUnits(numbered.astype(np.int32), flip), moves
 
 
 def _accuracy(cells: Cells, found: linear_response.Spread, level: float) -> Interval:

@@ -13,7 +13,7 @@ from tiebreak.kernels.layout import Codes, Offsets
 Numbers = npt.NDArray[Any]  # int32, or narrower where codes are small
 
 
-class Part(NamedTuple):
+class ResponseRows(NamedTuple):
     """Some rows of responses: worker[r] gave label[r] to task[r]."""
 
     task: Codes
@@ -32,7 +32,9 @@ class Arranged(NamedTuple):
     n_repeats: int
 
 
-def arrange(parts: Sequence[Part], n_tasks: int, new_label: Codes, *, keep_last: bool) -> Arranged:
+def arrange(
+    parts: Sequence[ResponseRows], n_tasks: int, new_label: Codes, *, keep_last: bool
+) -> Arranged:
     """Sort responses by task; of several by one worker on one task keep all, or the last one.
 
     Parameters

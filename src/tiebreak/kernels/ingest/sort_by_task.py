@@ -8,14 +8,16 @@ import numpy as np
 
 from tiebreak.kernels.arrays import default_threads, for_each
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.ingest.reference import Arranged, Numbers, Part
+from tiebreak.kernels.ingest.reference import Arranged, Numbers, ResponseRows
 from tiebreak.kernels.layout import Codes, Offsets
 
 SHORT = 32  # up to here insertion beats any other sort
 PIECES = 16
 
 
-def arrange(parts: Sequence[Part], n_tasks: int, new_label: Codes, *, keep_last: bool) -> Arranged:
+def arrange(
+    parts: Sequence[ResponseRows], n_tasks: int, new_label: Codes, *, keep_last: bool
+) -> Arranged:
     """Sort responses by task: see `reference.arrange`. A list of parts is used up on the way."""
     start = np.zeros(n_tasks + 1, dtype=np.int64)
     for part in parts:

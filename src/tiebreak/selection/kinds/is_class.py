@@ -28,12 +28,7 @@ class IsClass:
         return Prices(gain, units.classes[:, 0], np.full(len(units), cost))
 
     def offer(
-        self,
-        model: Estimator,
-        units: OpenUnits,
-        at: int,
-        about: int,
-        rng: np.random.Generator,
+        self, model: Estimator, units: OpenUnits, at: int, about: int, rng: np.random.Generator
     ) -> Offer:
         """Name the class."""
         task = model.tasks_[int(units.task[at])]

@@ -33,12 +33,7 @@ class LabelOf:
         return Prices(gain, units.classes[:, 0], np.full(len(units), cost))
 
     def offer(
-        self,
-        model: Estimator,
-        units: OpenUnits,
-        at: int,
-        about: int,
-        rng: np.random.Generator,
+        self, model: Estimator, units: OpenUnits, at: int, about: int, rng: np.random.Generator
     ) -> Offer:
         """Ask about the task that stands for the unit."""
         return Offer(self.name, model.tasks_[int(units.task[at])])

@@ -44,12 +44,7 @@ class OneMoreVote:
         return Prices(gain, worker, costs)
 
     def offer(
-        self,
-        model: Estimator,
-        units: OpenUnits,
-        at: int,
-        about: int,
-        rng: np.random.Generator,
+        self, model: Estimator, units: OpenUnits, at: int, about: int, rng: np.random.Generator
     ) -> Offer:
         """Name the worker."""
         task = model.tasks_[int(units.task[at])]

@@ -1,6 +1,7 @@
-"""Worker models around another: what they have in common, and known classes as responses.
+"""Worker models around another: what they have in common, and what counts as one more response.
 
-Known classes are what keeps a known task among the subtypes of its class.
+A known class keeps a known task among the subtypes of its class. Kept evidence is what responses
+said that were dropped.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AroundModel:
+class ModelWrapper:
     """A `WorkerModel` that does what the one inside does, until a method says otherwise."""
 
     inner: WorkerModel
@@ -60,7 +61,7 @@ class AroundModel:
 
 
 @dataclass(frozen=True)
-class KnownClasses(AroundModel):
+class KnownClasses(ModelWrapper):
     """A `WorkerModel` around another, with K more codes: "the class is k", never wrong.
 
     Their rows of the log table are 0 for the states of class k and −∞ for all others. Nothing is
@@ -77,3 +78,21 @@ class KnownClasses(AroundModel):
         is_own = np.repeat(np.eye(self.n_classes, dtype=bool), n_subtypes, axis=1)
         known = np.where(is_own, 0.0, -np.inf)
         return np.concatenate([self.inner.log_table(parameters, n_threads), known])
+
+
+@dataclass(frozen=True)
+class KeptEvidence(ModelWrapper):
+    """A `WorkerModel` around another, with one more code for each row of scores.
+
+    Nothing is learnt from these codes: what they stand for is among the counts already.
+    """
+
+    rows: Floats  # (n_rows, n_states) log scores
+
+    def collect(self, counts: Floats) -> Floats:
+        """Return what counts add to the parameters, those of kept evidence left out."""
+        return self.inner.collect(counts[: len(counts) - len(self.rows)])
+
+    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
+        """Return the table with the rows at its end."""
+        return np.concatenate([self.inner.log_table(parameters, n_threads), self.rows])
