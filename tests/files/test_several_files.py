@@ -387,6 +387,18 @@ def test_a_fraction_among_whole_ids_is_refused_in_words(
         tb.read_responses(tmp_path)
 
 
+def test_values_of_several_types_in_one_of_large_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"task": task, "worker": "u", "label": "x"} for task in ("b", 1)]
+    write(tmp_path, {"p1.csv": HEADER + "a,u,x\n", "p2.jsonl": "\n".join(map(json.dumps, rows))})
+    monkeypatch.setattr(chained, "LARGE", 0)
+    with pytest.raises(
+        InputError, match=r"do not hold one column as one type \(string\): one has \['b', 1\]"
+    ):
+        tb.read_responses(tmp_path)
+
+
 def test_ordered_categories_stay_in_order_where_all_files_agree(tmp_path: Path) -> None:
     def save(name: str, order: list[str], label: list[str]) -> None:
         codes = pa.array([order.index(each) for each in label], pa.int8())

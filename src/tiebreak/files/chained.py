@@ -208,15 +208,20 @@ def typed_like(column: Column, first: Column) -> Column:
         return as_list(column)
     import pyarrow as pa
 
-    if kind_of(column) == kind_of(first) == "text":
+    if is_arrow(column) and kind_of(column) == kind_of(first) == "text":
         return column  # whose coder takes any type of text
     kind = getattr(first.type, "value_type", first.type)
     if pa.types.is_integer(kind) and kind != pa.uint64():
         kind = pa.int64()  # which holds what the next file may have
     try:
         return column.cast(kind) if is_arrow(column) else pa.array(column, kind)
-    except (pa.ArrowException, OverflowError):
-        return column
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        if is_arrow(column):
+            return column
+        raise InputError(
+            f"The files do not hold one column as one type ({kind}): one has {column[:3]!r} … "
+            "Write all files with one type, for instance text."
+        ) from None
 
 
 def joined_column(pieces: Sequence[Column]) -> Column:
