@@ -18,6 +18,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 import numpy as np
 from common import NAMES, RESULTS, ROOT, STYLE, put, pyplot, save, table
 
+from tiebreak.inference.publishing import FEW_A_TASK, FEW_A_WORKER
+
 HERE = Path(__file__).parent
 PICTURE = ROOT / "docs" / "figures" / "reliability.svg"
 DATASETS = tuple(NAMES)
@@ -139,6 +141,9 @@ def worker_models(kept: dict[str, Any]) -> str:
         "Trust: six judges that err together (`shared=0.4`) and one person who errs apart, all\n"
         "right equally often; ten panels of 1,000 tasks:\n",
         trust(kept["trust"]),
+        "Few responses: 300 tasks of two and of four classes, twelve draws each, workers right\n"
+        "with 0.5 to 0.95. Where the note is given, in bold:\n",
+        few_responses(kept["few_responses"]),
         "Silence: accuracy / log-loss without and with `saw_all=True`. Rules (`ws_`), and ten\n"
         "simulated crowds of each kind, of 400 tasks and 8 to 12 rules that can say one class:\n",
         silence(kept["saw_all"]),
@@ -181,6 +186,18 @@ def simulated_accuracy(rows: dict[str, Any]) -> str:
 def trust(rows: dict[str, Any]) -> str:
     head = ("", "the person alone", "VB", "`trust` 50", "`trust` 500")
     return table(head, [[name, *(f"{v:.3f}" for v in row)] for name, row in rows.items()])
+
+
+def few_responses(rows: dict[str, list[float]]) -> str:
+    body = []
+    for key, (majority, plain, by_em) in rows.items():
+        per_task, per_worker = map(float, key.split())
+        is_told = per_task < FEW_A_TASK and per_worker < FEW_A_WORKER
+        gain = f"{plain - majority:+.3f}"
+        cells = [f"{per_task:g}", f"{per_worker:g}", f"{majority:.3f}", f"{plain:.3f}"]
+        body.append([*cells, f"**{gain}**" if is_told else gain, f"{by_em - majority:+.3f}"])
+    head = ("responses a task", "a worker", "majority", "VB", "VB − majority", "DS − majority")
+    return table(head, body)
 
 
 def silence(rows: dict[str, Any]) -> str:

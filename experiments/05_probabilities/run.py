@@ -12,6 +12,7 @@ import csv
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -342,6 +343,43 @@ def _panel(n_classes: int, right: float, seed: int) -> list[float]:
     return [alone, *(tb.evaluate.accuracy(fit.labels_, gold) for fit in fits)]
 
 
+def few_responses() -> dict[str, Any]:
+    """Tasks and workers with few responses: accuracy of majority, VB and Dawid-Skene."""
+    found = {}
+    for per_task in (1.25, 1.5, 1.75, 2.0, 3.0):
+        for per_worker in (1, 2, 4, 6, 8, 16):
+            rows = [
+                _sparse(n_classes, per_task, per_worker, seed)
+                for n_classes in (2, 4)
+                for seed in range(200, 212)
+            ]
+            found[f"{per_task:g} {per_worker}"] = np.mean(rows, axis=0).tolist()
+    return found
+
+
+def _sparse(n_classes: int, per_task: float, per_worker: float, seed: int) -> list[float]:
+    """Draw 300 tasks; workers are right with 0.5 to 0.95, and guess else."""
+    rng = np.random.default_rng((seed, n_classes))
+    truth = rng.choice(n_classes, 300, p=rng.dirichlet(np.full(n_classes, 5.0)))
+    n_workers = max(4, int(300 * per_task / per_worker))
+    right = rng.uniform(0.5, 0.95, n_workers)
+    rows = []
+    for task, true in enumerate(truth):
+        n = int(per_task) + int(rng.random() < per_task % 1.0)
+        for worker in rng.choice(n_workers, min(n, n_workers), replace=False):
+            is_known = rng.random() < right[worker]
+            rows.append((task, int(worker), int(true if is_known else rng.integers(n_classes))))
+    responses = tb.Responses.from_rows(rows)
+    gold = tb.Gold.from_dict({task: int(true) for task, true in enumerate(truth)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that responses are few, and that classes go amiss
+        fits = [
+            model.fit(responses)
+            for model in (tb.MajorityVote(), tb.VariationalBayes(), tb.DawidSkene())
+        ]
+    return [tb.evaluate.accuracy(fit.labels_, gold) for fit in fits]
+
+
 RULE_CROWDS: dict[str, tuple[tuple[float, ...], tuple[int, ...], float, float]] = {
     # shares of classes; rules of each class; chance to fire at tasks of that class, and of others
     "sharp": ((0.5, 0.3, 0.2), (4, 4, 4), 0.5, 0.03),
@@ -451,6 +489,7 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "simulated": simulated,
     "worker_models": worker_models,
     "trust": trust,
+    "few_responses": few_responses,
     "reliability": reliability,
     "saw_all": saw_all,
     "near_modes": near_modes,

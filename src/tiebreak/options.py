@@ -23,6 +23,7 @@ LEARN = "learn"  # error rates that are found, not stated
 AUTO = "auto"  # worker model, weight of gold: as the data say
 CONTRADICTIONS = ("error", "drop")
 LEAST_COUNTS = {"max_iter": 1, "n_chains": 1, "n_draws": 1, "n_warmup": 0}
+LEAST_COUNTS_OR_NONE = {"n_threads": 1, "random_state": 0}
 
 PROCESSOR = "processor"  # where a fit ran, if not on a device
 
@@ -50,9 +51,13 @@ def require_number(
 
 def require_count(name: str, value: Any, least: int) -> None:
     """Refuse what is no whole number from `least` on."""
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole or int(value) < least:
+    if not _is_count(value, least):
         raise OptionError(f"{name} must be {least} or more, a whole number; got {value!r}.")
+
+
+def _is_count(value: Any, least: int) -> bool:
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return is_whole and int(value) >= least
 
 
 def require_word(name: str, value: Any, words: Sequence[str], *more: str) -> None:
@@ -66,8 +71,11 @@ def check_common(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if name in LEAST_COUNTS:
             require_count(name, value, LEAST_COUNTS[name])
-        elif name in ("n_threads", "random_state") and value is not None:
-            require_count(name, value, 1 if name == "n_threads" else 0)
+        elif name in LEAST_COUNTS_OR_NONE and value is not None:
+            least = LEAST_COUNTS_OR_NONE[name]
+            if not _is_count(value, least):
+                words = f"None or a whole number from {least} on"
+                raise OptionError(f"{name} must be {words}; got {value!r}.")
         elif name in ("tol", "smoothing"):
             require_number(name, value, "0 or more", least=0.0)
         elif name == "dependence":

@@ -76,3 +76,26 @@ def test_workers_below_chance_are_named() -> None:
     responses = swapped(crowd.responses, (name,))
     with pytest.warns(InputNote, match=rf"less often than by guessing: '{name}' \(\d+ of \d+\)\."):
         tb.VariationalBayes().fit(responses, gold=known(crowd, 80))
+
+
+def test_few_responses_are_told_unless_gold_or_links_help() -> None:
+    crowd = tb.simulate.crowd(100, 40, 2, responses_per_task=2, accuracy=0.9, random_state=0)
+    task, worker = crowd.responses.task_of_each(), crowd.responses.worker_of_each()
+    label = crowd.responses.label_of_each()
+    rows = [
+        (crowd.responses.tasks[int(t)], int(w), crowd.responses.classes[int(k)])
+        for place, (t, w, k) in enumerate(zip(task, worker, label, strict=True))
+        if place % 4 != 3  # every second task has one response
+    ]
+    few = r"There are 1\.5 responses a task and 3\.9 a worker: too few to learn who errs"
+    with pytest.warns(InputNote, match=few):
+        tb.VariationalBayes().fit(rows)
+    with pytest.warns(InputNote, match=few):
+        tb.DawidSkene().fit(rows)
+    some = dict(list(crowd.gold.to_dict().items())[:20])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        tb.VariationalBayes().fit(rows, gold=some)
+        tb.MajorityVote().fit(rows)
+        tb.VariationalBayes().fit(crowd.responses)
+    assert not [each for each in told if "too few" in str(each.message)]

@@ -17,6 +17,7 @@ from tiebreak.inference.estimator import (
 from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Stopping, TasksElsewhere
+from tiebreak.inference.publishing import note_few_responses
 from tiebreak.inference.squarem import Climb, Parameters, Sweep
 from tiebreak.inference.stages import lay_out, patterns_of
 from tiebreak.inference.worker_models import ConfusionMatrices, require_model
@@ -208,6 +209,7 @@ class DawidSkene(Estimator):
         crowd = inputs.responses
         q = None if start is None else start_from_model(start, crowd, lay_out(crowd))
         self._fit_inputs(inputs, q)
+        note_few_responses(inputs, crowd.n_tasks, crowd.n_responses)
         self._warn_unsettled(self.tol)
         return self
 

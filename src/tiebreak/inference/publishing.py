@@ -43,6 +43,10 @@ GAINED = 0.1  # of all tasks, that the largest class has above its share of the 
 LEAST_VOTES = 20  # for a class, that its absence among labels is strange
 FEW = 0.1  # of the labels that the votes of a class would give
 CHANCE = 1e-3  # below it, chance is no explanation
+# Responses: below both, votes are right more often than VB. Chosen on draws 100 to 111 of the
+# simulation in experiments/05_probabilities; docs/worker-models.md shows draws 200 to 211.
+FEW_A_TASK = 1.6
+FEW_A_WORKER = 10.0
 LEAST_ERRORS = 5  # of the crowd on gold
 NAMED = 3  # workers or classes named in a note
 
@@ -211,6 +215,7 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
     has_collapsed = note_collapse(crowd.n_tasks, crowd.classes, votes, mean_q)
     if not has_collapsed:
         note_missing_classes(crowd, votes, labels.label)
+        note_few_responses(fitted.inputs, crowd.n_tasks, crowd.n_responses)
     note_gold(fitted, dependence)
     return has_collapsed
 
@@ -264,6 +269,20 @@ def note_missing_classes(responses: Responses, votes: Offsets, labels: Codes) ->
             for k in few[:NAMED]
         )
         note(f"Classes that got no task, or nearly none: {named}{_and_more(len(few))}.")
+
+
+def note_few_responses(inputs: Inputs, n_tasks: int, n_responses: int) -> None:
+    """Say so where responses are too few to learn from them who errs, and nothing else helps."""
+    if inputs.gold is not None or inputs.links is not None or n_tasks < LEAST_TASKS:
+        return
+    a_task = n_responses / n_tasks
+    a_worker = n_responses / inputs.responses.n_workers
+    if a_task < FEW_A_TASK and a_worker < FEW_A_WORKER:
+        note(
+            f"There are {a_task:.2g} responses a task and {a_worker:.2g} a worker: too few to "
+            "learn who errs. MajorityVote is likely right more often here; so is a fit with more "
+            "responses, gold or links."
+        )
 
 
 def note_gold_against_crowd(gold: GoldCodes, q: Floats) -> None:

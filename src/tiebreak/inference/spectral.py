@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.errors import OptionError, note
+from tiebreak.errors import note
 from tiebreak.inference import tensor, vb
 from tiebreak.inference.dawid_skene import Estimates
 from tiebreak.inference.tensor import FLOOR, Unsuited
@@ -67,7 +67,7 @@ def start(problem: Problem, random_state: int | None = None) -> Floats:
         return majority
     candidates = []  # bound and start
     reasons = []
-    for rng in _generator(random_state).spawn(N_SPLITS):
+    for rng in np.random.default_rng(random_state).spawn(N_SPLITS):
         try:
             candidates.append(_try_split(problem, rng))
         except Unsuited as failure:
@@ -77,15 +77,6 @@ def start(problem: Problem, random_state: int | None = None) -> Floats:
         return majority
     candidates.insert(0, (_climb(problem, majority).bounds[-1], majority))  # wins if equal
     return max(candidates, key=lambda candidate: candidate[0])[1]
-
-
-def _generator(random_state: int | None) -> np.random.Generator:
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise OptionError(
-            f"random_state must be None or a whole number from 0 on; got {random_state!r}."
-        ) from None
 
 
 def _try_split(problem: Problem, rng: np.random.Generator) -> tuple[float, Floats]:
