@@ -74,5 +74,9 @@ class Source(NamedTuple):
             return f"{self.name}, row {row + 1}" if self.name else f"row {row + 1}"
         return f"{self.name}, line {self.line_of(row)}"
 
+    def origin(self, row: int) -> tuple[str, int]:
+        """Return the file of a row, and its row there, counted from 0."""
+        return self.name, row
+
 
 NOWHERE = Source()

@@ -153,7 +153,7 @@ def test_more_than_nine_classes_have_numbers_of_two_keys() -> None:
     classes = sorted(f"class {k}" for k in range(12))
     said = [line.strip() for line in words.splitlines() if line.strip() in classes]
     assert said == [classes[2], classes[11], classes[0]]
-    assert "13 is no class here; the numbers go to 12" in words
+    assert "13 is not a class here; the numbers go to 12" in words
 
 
 def test_yes_or_no_names_the_class_and_its_meaning() -> None:

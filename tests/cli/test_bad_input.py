@@ -99,7 +99,7 @@ WRONG = {
     "columns without a name": Wrong({}, "r.csv --columns task", r"name=value.*'task'"),
     "missing file": Wrong({}, "nowhere.csv", r"There is no file nowhere\.csv"),
     "missing links": Wrong({}, "r.csv --links nowhere.csv", r"There is no file nowhere\.csv"),
-    "a folder for a file": Wrong({}, ".", r"is a folder"),
+    "labels into the folder that is read": Wrong({}, ".", r"labels\.csv is read or written"),
     "an Excel file": Wrong({"r.xlsx": "PK\x03\x04"}, "r.xlsx", r"Excel.*CSV"),
     "unknown method": Wrong({}, "r.csv --method best", r"best"),
     "unknown link inference": Wrong(

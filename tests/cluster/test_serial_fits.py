@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 import tiebreak as tb
-from tiebreak.distributed import sources
 from tiebreak.errors import FileError, OptionError
+from tiebreak.files import shards as shard_files
 
 CROWD = tb.simulate.crowd(1200, 30, 3, random_state=1)
 TRUTH = CROWD.gold.to_dict()
@@ -345,7 +345,7 @@ def test_addresses_may_have_options_of_the_file_system(
         given.append(uri)
         return fs.LocalFileSystem(), uri.removeprefix("s3://").partition("?")[0]
 
-    monkeypatch.setattr(sources, "_filesystem", reached)
+    monkeypatch.setattr(shard_files, "_filesystem", reached)
     options = "?endpoint_override=127.0.0.1:9000&scheme=http"
     for pattern in ("/*.parquet", "/shard-0?.parquet", ""):
         uri = f"s3://{tables}{pattern}{options}"
@@ -362,7 +362,7 @@ def test_a_file_system_that_refuses_is_said(
         def get_file_info(self, _: Any) -> Any:
             raise PermissionError("ACCESS_DENIED")
 
-    monkeypatch.setattr(sources, "_filesystem", lambda _: (Closed(), "bucket"))
+    monkeypatch.setattr(shard_files, "_filesystem", lambda _: (Closed(), "bucket"))
     with pytest.raises(FileError, match="s3://bucket cannot be listed: ACCESS_DENIED"):
         tb.distributed.fit("s3://bucket", tmp_path / "out")
 

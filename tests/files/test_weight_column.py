@@ -109,6 +109,13 @@ def test_the_last_of_several_has_its_own_weight() -> None:
     assert by_response(read(rows)) == {("a", "w", "y"): 2.0}
 
 
+@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
+def test_rows_without_any_label_have_no_weight() -> None:
+    rows = {"task": ["a"], "worker": ["u"], "label": [None], "weight": [2.0]}
+    found = tb.read_responses(rows, classes=["x"])
+    assert (found.n_tasks, found.n_responses, found.n_empty) == (1, 0, 1)
+
+
 def test_runs_vote_by_weight() -> None:
     rows = {
         "task": ["a", "a", "a", "b", "b"],

@@ -67,8 +67,8 @@ class TestPath:
         with pytest.raises(FileError, match=r"the folder .*nowhere does not exist"):
             read_responses(tmp_path / "nowhere" / "r.csv")
 
-    def test_a_folder_is_no_file(self, tmp_path: Path) -> None:
-        with pytest.raises(FileError, match="is a folder, not a file"):
+    def test_a_folder_without_tables(self, tmp_path: Path) -> None:
+        with pytest.raises(FileError, match=r"holds no tables .*: it is empty"):
             read_responses(tmp_path)
 
     def test_a_name_that_no_file_can_have(self) -> None:

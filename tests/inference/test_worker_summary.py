@@ -256,7 +256,7 @@ def test_a_wider_level_gives_wider_intervals() -> None:
     wide = model.workers_table(level=0.99)
     assert (narrow.accuracy_low > wide.accuracy_low).all()
     assert (narrow.accuracy_high < wide.accuracy_high).all()
-    with pytest.raises(tb.OptionError, match="level lies between"):
+    with pytest.raises(tb.OptionError, match="level must be between 0 and 1"):
         model.workers_table(level=1.0)
 
 

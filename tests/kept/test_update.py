@@ -25,7 +25,7 @@ TEN = (
     *("sentence_polarity", "trec", "web", "zencrowd_india", "zencrowd_us"),
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*repeat a worker", "ignore:.*said anew")
+pytestmark = pytest.mark.filterwarnings("ignore:.*repeats? a worker", "ignore:.*said anew")
 
 
 def model_of(name: str = "confusion", **options: Any) -> tb.VariationalBayes:

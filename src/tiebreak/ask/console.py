@@ -132,7 +132,7 @@ class Conversation:
                 key += self._read([str(digit) for digit in range(10)], or_end="")
             if key in choices.by_key:
                 return key
-            self._out.print(f"{key} is no class here; the numbers go to {choices.last_number}")
+            self._out.print(f"{key} is not a class here; the numbers go to {choices.last_number}")
 
     def _read(self, allowed: list[str], or_end: str = "q") -> str:
         """Return the next key among those allowed; the end of all keys is q."""

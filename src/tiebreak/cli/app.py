@@ -191,7 +191,10 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
         except BrokenPipeError:
             _close_stdout()
         except MemoryError as error:
-            print_message(f"tiebreak {name}: the memory of this machine ran out. {error}".rstrip())
+            said = f"tiebreak {name}: the memory of this machine ran out. {error}".rstrip()
+            if not (kwargs.get("out_of_core", True) or kwargs.get("cluster")):
+                said += " Tables that memory cannot hold are read one by one with --out-of-core."
+            print_message(said)
             raise typer.Exit(WRONG_INPUT) from error
         except (TiebreakError, OSError) as error:
             print_message(f"tiebreak {name}: {as_cli_options(str(error))}")

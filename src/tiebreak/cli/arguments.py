@@ -32,6 +32,15 @@ ClusterAddress = Annotated[
 ]
 
 
+def one_or_all(names: list[str]) -> str | list[str]:
+    """Return the one name that was given, or all: `tiebreak fuse p1.csv` reads one file.
+
+    >>> one_or_all(["p1.csv"]), one_or_all(["p1.csv", "p2.csv"])
+    ('p1.csv', ['p1.csv', 'p2.csv'])
+    """
+    return names[0] if len(names) == 1 else names
+
+
 def split_list(text: str) -> list[str]:
     """Split at commas; quotes protect a comma inside a name.
 
@@ -166,7 +175,10 @@ def require_folder(out: str | None) -> str:
 
 
 def check_files(
-    reads: Iterable[str | None], writes: Iterable[str | None], *, are_tables: bool = True
+    reads: Iterable[str | list[str] | None],
+    writes: Iterable[str | None],
+    *,
+    are_tables: bool = True,
 ) -> None:
     """Refuse, before any work is done, files that cannot be read or written together.
 
@@ -175,7 +187,7 @@ def check_files(
     """
     from tiebreak.files import refuse_unwritable_name
 
-    read = [f for f in reads if f]
+    read = [name for each in reads if each for name in _names_of(each)]
     write = [f for f in writes if f]
     for names, stream in ((read, "input"), (write, "output")):
         if names.count(STANDARD) > 1:
@@ -191,6 +203,19 @@ def check_files(
             refuse_unwritable_name(name)
         _require_place(name, path)
         taken[path] = name
+
+
+def _names_of(given: str | list[str]) -> list[str]:
+    """Return the files that an argument names; those at an address cannot be written."""
+    from tiebreak.files.sources import names_several
+
+    names = [given] if isinstance(given, str) else given
+    here = [name for name in names if "://" not in name]
+    if len(names) == 1 and not any(map(names_several, here)):
+        return names
+    from tiebreak.files.shards import find_files
+
+    return [file.path for file in find_files(here)]
 
 
 def _require_place(name: str, path: Path) -> None:

@@ -37,7 +37,10 @@ SessionFile = Annotated[
     str, typer.Option(help="Where answers are kept; made if not there.", metavar="FILE")
 ]
 NamedResponses = Annotated[
-    str, typer.Argument(help="Table of task, worker, label.", metavar="RESPONSES")
+    list[str],
+    typer.Argument(
+        help="Tables of task, worker, label: files, 'patterns*', folders.", metavar="RESPONSES"
+    ),
 ]
 Strategy = Annotated[
     Literal["adaptive", "bvsb", "random"], typer.Option(help="How pairs are chosen.")
@@ -70,14 +73,16 @@ class Asking(NamedTuple):
     question: str | None
     seed: int | None
 
-    def files(self, responses: str, texts: str | None, why_named: str) -> tuple[str | None, ...]:
+    def files(
+        self, responses: list[str], texts: str | None, why_named: str
+    ) -> tuple[str | list[str] | None, ...]:
         """Return the files to read; none can be standard input, which `why_named` explains."""
-        reads = (responses, self.links, self.gold, self.tasks, texts, self.among, self.class_texts)
-        if STANDARD in reads:
+        reads = (self.links, self.gold, self.tasks, texts, self.among, self.class_texts)
+        if STANDARD in (*responses, *reads):
             raise OptionError(f"{why_named}, so no file can be '-'. Name the file.")
-        return reads
+        return (responses, *reads)
 
-    def read(self, responses: str, texts: str | None = None) -> InputTables:
+    def read(self, responses: list[str], texts: str | None = None) -> InputTables:
         """Read the tables."""
         return read_inputs(
             responses,

@@ -26,7 +26,7 @@ class FuseWish(NamedTuple):
     """What `fuse` was asked to do with partitions."""
 
     method: str
-    source: str
+    source: list[str]
     out: str
     links: Any
     gold: Any
@@ -177,7 +177,7 @@ def _summarise(made: DistributedFit, method: str) -> dict[str, Any]:
 
 def predict_partitions(
     model: str,
-    source: str,
+    source: list[str],
     out: str,
     chosen: Partitions,
     probabilities: bool,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import STANDARD, Quiet, check_files, named_columns
+from tiebreak.cli.arguments import STANDARD, Quiet, check_files, named_columns, one_or_all
 from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.tables import Columns, takes_import_options
 from tiebreak.wording import counted
@@ -15,7 +15,12 @@ from tiebreak.wording import counted
 
 @takes_import_options
 def convert(
-    source: Annotated[str, typer.Argument(help="What a tool wrote; - is stdin.", metavar="IN")],
+    source: Annotated[
+        list[str],
+        typer.Argument(
+            help="What a tool wrote: files, 'patterns*', folders; - is stdin.", metavar="IN"
+        ),
+    ],
     out: Annotated[
         str | None,
         typer.Option("-o", "--out", help="Where responses go; else stdout.", metavar="FILE"),
@@ -43,9 +48,11 @@ def convert(
         keep: Any = None
         if texts_out:
             keep = stack.enter_context(conversion.writing_texts(texts_out))
-        read = conversion.read_columns(source, named, imports.form, imports.choices, keep)
+        read = conversion.read_columns(
+            one_or_all(source), named, imports.form, imports.choices, keep
+        )
         if gold_out:
-            conversion.write_known(gold_out, source, read.gold)
+            conversion.write_known(gold_out, source[0], read.gold)
         conversion.write_table(out, read.columns)
     if not quiet:
         written = [name for name in (out, gold_out, texts_out) if name and name != STANDARD]

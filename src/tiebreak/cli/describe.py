@@ -14,7 +14,7 @@ from tiebreak.cli.messages import stages
 from tiebreak.cli.tables import (
     GoldFile,
     InputTables,
-    ResponsesFile,
+    ResponsesFiles,
     TasksFile,
     takes_reading_options,
 )
@@ -33,7 +33,7 @@ MAX_SHOWN = 20  # classes, workers and pairs that the text shows; --json has all
 
 @takes_reading_options
 def describe(
-    responses: ResponsesFile,
+    responses: ResponsesFiles,
     gold: GoldFile = None,
     tasks: TasksFile = None,
     reading: Any = None,

@@ -35,7 +35,7 @@ from tiebreak.cli.tables import (
     LinkSampling,
     LinksFile,
     Reading,
-    ResponsesFile,
+    ResponsesFiles,
     TasksFile,
     takes_reading_options,
 )
@@ -53,7 +53,7 @@ USES_LINKS = ("vb", "pool", "auto", "gibbs")
 @takes_reading_options
 @takes_cluster_options
 def fuse(
-    responses: ResponsesFile,
+    responses: ResponsesFiles,
     links: LinksFile = None,
     link_sampling: LinkSampling = None,
     gold: GoldFile = None,
@@ -156,7 +156,7 @@ def fuse(
 class FuseTables(NamedTuple):
     """The files that a fit reads, and how."""
 
-    responses: str
+    responses: list[str]
     links: str | None
     link_sampling: Any
     gold: str | None

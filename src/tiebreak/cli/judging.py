@@ -69,7 +69,7 @@ class Judging(NamedTuple):
         """Whether nothing was chosen about how the responses are read, but names of columns."""
         return self.repeats is None and self.classes is None and not self.fold_labels
 
-    def fit(self, responses: str, *, quiet: bool, **tables: Any) -> Judged:
+    def fit(self, responses: list[str], *, quiet: bool, **tables: Any) -> Judged:
         """Read the responses, gold and other tables, and fit a model."""
         known = {} if self.method == "mv" else {"dependence": self.dependence}
         estimator = build_estimator(self.method, known)

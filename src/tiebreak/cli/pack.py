@@ -9,14 +9,14 @@ import typer
 
 from tiebreak.cli.arguments import STANDARD, Quiet
 from tiebreak.cli.messages import print_message, working
-from tiebreak.cli.tables import ResponsesFile, TasksFile, takes_reading_options
+from tiebreak.cli.tables import ResponsesFiles, TasksFile, takes_reading_options
 
 SUFFIX = ".tb"
 
 
 @takes_reading_options
 def pack(
-    responses: ResponsesFile,
+    responses: ResponsesFiles,
     out: Annotated[
         str | None,
         typer.Option("-o", "--out", help="Folder to write. [RESPONSES.tb]", metavar="FOLDER.tb"),
@@ -41,7 +41,13 @@ def pack(
         print_message(f"{given.responses!r}\nwrote {folder}; fit with: tiebreak fuse {folder}")
 
 
-def _name_for(responses: str) -> str:
-    if responses == STANDARD:
+def _name_for(responses: list[str]) -> str:
+    """Name the packed folder after the one file or folder that was given."""
+    from tiebreak.files.sources import names_several
+
+    path = Path(responses[0])
+    if responses == [STANDARD]:
         raise typer.BadParameter("Responses from stdin need a name: -o FOLDER.tb.")
-    return str(Path(responses).with_suffix(SUFFIX))
+    if len(responses) > 1 or (names_several(responses[0]) and not path.is_dir()):
+        raise typer.BadParameter("Several files need a name together: -o FOLDER.tb.")
+    return str(path.with_suffix(SUFFIX))

@@ -19,7 +19,7 @@ from tiebreak.cli.judging import (
     takes_judging_options,
 )
 from tiebreak.cli.messages import print_message, working
-from tiebreak.cli.tables import ResponsesFile
+from tiebreak.cli.tables import ResponsesFiles
 from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @takes_judging_options
 def panel(
-    responses: ResponsesFile,
+    responses: ResponsesFiles,
     judging: Any = None,
     by: SystemsFile = None,
     accepts: Accepts = None,
@@ -115,13 +115,13 @@ def with_most_useful(found: PanelReport, given: InputTables, n: int) -> PanelRep
     return replace(found, to_label=tuple(row.task for row in chosen), to_label_probability=())
 
 
-def select_command(responses: str, columns: str | None, n: int) -> str:
+def select_command(responses: list[str], columns: str | None, n: int) -> str:
     """Return the command that writes the most useful tasks to label.
 
-    >>> select_command("my verdicts.csv", None, 50)
+    >>> select_command(["my verdicts.csv"], None, 50)
     "tiebreak select 'my verdicts.csv' --kinds label -n 50 -o to_label.csv"
     """
-    given = ["tiebreak", "select", responses]
+    given = ["tiebreak", "select", *responses]
     if columns is not None:
         given += ["--columns", columns]
     return shlex.join([*given, "--kinds", "label", "-n", str(n), "-o", "to_label.csv"])

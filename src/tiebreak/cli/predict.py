@@ -17,14 +17,14 @@ from tiebreak.cli.arguments import (
     takes_cluster_options,
 )
 from tiebreak.cli.messages import SURE, print_message, working
-from tiebreak.cli.tables import Columns, LinksFile, Repeats, ResponsesFile, TasksFile, read_inputs
+from tiebreak.cli.tables import Columns, LinksFile, Repeats, ResponsesFiles, TasksFile, read_inputs
 from tiebreak.wording import counted
 
 
 @takes_cluster_options
 def predict(
     model: ModelFile,
-    responses: ResponsesFile,
+    responses: ResponsesFiles,
     links: LinksFile = None,
     tasks: TasksFile = None,
     out: Annotated[

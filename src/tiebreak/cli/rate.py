@@ -10,7 +10,7 @@ import typer
 from tiebreak.cli.arguments import Quiet, check_files
 from tiebreak.cli.judging import AsJson, SystemsFile, takes_judging_options
 from tiebreak.cli.messages import print_message, working
-from tiebreak.cli.tables import ResponsesFile
+from tiebreak.cli.tables import ResponsesFiles
 
 if TYPE_CHECKING:
     from tiebreak.rates import RateTable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @takes_judging_options
 def rate(
-    responses: ResponsesFile,
+    responses: ResponsesFiles,
     judging: Any = None,
     by: SystemsFile = None,
     selection: Annotated[

@@ -23,12 +23,13 @@ from tiebreak.cli.tables import (
     LinksFile,
     Question,
     Repeats,
-    ResponsesFile,
+    ResponsesFiles,
     TasksFile,
     format_choices,
     read_inputs,
     texts_of_export,
 )
+from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.inference.variational_bayes import VariationalBayes
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 @takes_link_options
 def report(
-    responses: ResponsesFile,
+    responses: ResponsesFiles,
     out: Annotated[
         str, typer.Option("-o", "--out", help="The page; numbers go beside it.", metavar="FILE")
     ] = "report.html",
@@ -85,7 +86,7 @@ def report(
 
     with stages(quiet=quiet) as tell:
         tell("reading")
-        is_export = not texts and responses != STANDARD  # which can be read only once
+        is_export = not texts and responses != [STANDARD]  # which can be read only once
         shown = texts_of_export(responses, question) if is_export else None
         given = read_inputs(
             responses,
@@ -110,7 +111,7 @@ def report(
             page,
             truth=given.truth,
             texts=given.texts if texts else shown,
-            source="standard input" if responses == STANDARD else Path(responses).name,
+            source=_title(responses),
             systems=given.systems,
             accepts=accepts,
             overwrite=force,
@@ -120,7 +121,16 @@ def report(
         print_message(f"wrote {page} and {numbers}")
 
 
-def _check_targets(out: str, reads: Iterable[str | None], *, force: bool) -> tuple[Path, Path]:
+def _title(responses: list[str]) -> str:
+    """Name the files for the page."""
+    first = "standard input" if responses == [STANDARD] else Path(responses[0]).name
+    n_more = len(responses) - 1
+    return f"{first} and {counted(n_more, 'other file')}" if n_more else first
+
+
+def _check_targets(
+    out: str, reads: Iterable[str | list[str] | None], *, force: bool
+) -> tuple[Path, Path]:
     """Return where the page and its numbers go; refuse, before any work, where they cannot."""
     from tiebreak.html_report.writing import refuse_foreign, targets
 

@@ -11,7 +11,7 @@ from tiebreak.cli.arguments import Force, Quiet, check_files
 from tiebreak.cli.judging import AsJson, Prices, read_prices, takes_judging_options
 from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.own_files import writing_own
-from tiebreak.cli.tables import ResponsesFile
+from tiebreak.cli.tables import ResponsesFiles
 from tiebreak.wording import counted
 
 OWN_FILES = ("done.csv", "human.csv", "judge.csv")
@@ -19,7 +19,7 @@ OWN_FILES = ("done.csv", "human.csv", "judge.csv")
 
 @takes_judging_options
 def route(
-    responses: ResponsesFile,
+    responses: ResponsesFiles,
     out: Annotated[
         str, typer.Option("-o", "--out", help="Folder of the three lists.", metavar="DIR")
     ],

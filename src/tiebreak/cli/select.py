@@ -16,7 +16,7 @@ from tiebreak.cli.tables import (
     Columns,
     GoldFile,
     LinksFile,
-    ResponsesFile,
+    ResponsesFiles,
     TasksFile,
     read_inputs,
     takes_import_options,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @takes_import_options
 def select(
-    responses: ResponsesFile,
+    responses: ResponsesFiles,
     n: Annotated[int, typer.Option("-n", help="How many questions.", metavar="N", min=0)] = 20,
     links: LinksFile = None,
     gold: GoldFile = None,

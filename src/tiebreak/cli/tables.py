@@ -12,6 +12,7 @@ import typer
 from tiebreak.cli.arguments import (
     named_columns,
     new_option,
+    one_or_all,
     option_parameter,
     split_list,
     with_options,
@@ -29,8 +30,12 @@ if TYPE_CHECKING:
 
 Read = TypeVar("Read")
 
-ResponsesFile = Annotated[
-    str, typer.Argument(help="Table of task, worker, label; - is stdin.", metavar="RESPONSES")
+ResponsesFiles = Annotated[
+    list[str],
+    typer.Argument(
+        help="Tables of task, worker, label: files, 'patterns*', folders; - is stdin.",
+        metavar="RESPONSES",
+    ),
 ]
 LinksFile = Annotated[
     str | None, typer.Option(help="Table of left, right, link (must|cannot).", metavar="FILE")
@@ -117,7 +122,7 @@ class Reading(NamedTuple):
     form: str | None
     choices: FormatOptions
 
-    def read(self, responses: str, **more: Any) -> InputTables:
+    def read(self, responses: list[str], **more: Any) -> InputTables:
         """Read them, and the tables beside them; `more` is as `read_inputs` takes it."""
         return read_inputs(responses, **self._asdict(), **more)
 
@@ -178,7 +183,7 @@ class InputTables(NamedTuple):
 
 
 def read_inputs(
-    responses: str,
+    responses: list[str],
     *,
     links: str | None = None,
     gold: str | None = None,
@@ -200,16 +205,17 @@ def read_inputs(
     from tiebreak import files
     from tiebreak.files.content import is_packed
 
-    if repeats is not None and is_packed(responses):
+    source = one_or_all(responses)
+    if repeats is not None and is_packed(source):
         raise typer.BadParameter("--repeats was settled when the responses were packed.")
     names = {"links": links, "gold": gold, "tasks": tasks, "among": among, "texts": texts}
     names["truth"] = truth
     names |= {"systems": systems, "selection": selection}
-    source, opened = _open_with_responses(responses, columns, names, form, choices or {})
+    table, opened = _open_with_responses(source, columns, names, form, choices or {})
     with warnings.catch_warnings():
         if fold_labels:  # is what that note would say to do
             warnings.filterwarnings("ignore", "Labels .* differ only", InputNote)
-        export: Export = source.read(
+        export: Export = table.read(
             files.read_export,
             repeats=repeats,
             tasks=read_if_given(opened, "tasks", files.read_tasks),
@@ -217,7 +223,7 @@ def read_inputs(
         )
     known = read_if_given(opened, "gold", files.read_gold)
     if known is not None and export.gold is not None:
-        note(f"--gold is used; the {len(export.gold):,} known labels in {responses} are not.")
+        note(f"--gold is used; the {len(export.gold):,} known labels in {responses[0]} are not.")
     crowd = export.responses
     known = known or export.gold
     compared = read_if_given(opened, "truth", files.read_gold)
@@ -239,7 +245,7 @@ def read_inputs(
 
 
 def _open_with_responses(
-    responses: str,
+    source: Any,
     columns: str | None,
     others: dict[str, str | None],
     form: str | None,
@@ -252,14 +258,14 @@ def _open_with_responses(
     """
     from tiebreak import files
     from tiebreak.files.content import is_packed
-    from tiebreak.files.sources import open_own
+    from tiebreak.files.sources import open_own, resolved
     from tiebreak.files.table import Table
 
     named = named_columns(columns)
-    source: Any = responses
-    if form is None and not choices and not is_packed(responses):
-        source = open_own(responses)
-    if is_packed(responses) or isinstance(source, Table):
+    source = resolved(source)
+    if form is None and not choices and not is_packed(source):
+        source = open_own(source)
+    if is_packed(source) or isinstance(source, Table):
         opened = files.open_tables({"responses": source, **others}, named)
         return opened.pop("responses"), opened
     return _import_with_others(source, named, others, form, choices)
@@ -303,7 +309,7 @@ def fold(responses: Responses, gold: Gold | None) -> tuple[Responses, Gold | Non
     return folded, None if gold is None else gold.with_labels_like(folded.classes)
 
 
-def open_files(columns: str | None, **names: str | None) -> dict[str, OpenTable]:
+def open_files(columns: str | None, **names: str | list[str] | None) -> dict[str, OpenTable]:
     """Open files, by what they hold, with the names that --columns gives their columns."""
     from tiebreak import files
 
@@ -317,11 +323,12 @@ def read_if_given(
     return opened[what].read(reader) if what in opened else None
 
 
-def texts_of_export(responses: str, question: str | None) -> dict[Hashable, str] | None:
+def texts_of_export(responses: list[str], question: str | None) -> dict[Hashable, str] | None:
     """Return the texts that stand beside the answers in the export of a tool."""
     from tiebreak.files import conversion
     from tiebreak.files.content import is_packed
 
-    if is_packed(responses):
+    source = one_or_all(responses)
+    if is_packed(source):
         return None
-    return conversion.read_texts(responses, None, {"question": question}) or None
+    return conversion.read_texts(source, None, {"question": question}) or None

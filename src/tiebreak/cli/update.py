@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import ModelFile, Quiet, check_files, refuse_model_name
+from tiebreak.cli.arguments import ModelFile, Quiet, check_files, one_or_all, refuse_model_name
 from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.tables import (
     Columns,
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 def update(
     model: ModelFile,
     responses: Annotated[
-        str | None,
-        typer.Argument(help="Table of task, worker, label; - is stdin.", metavar="[RESPONSES]"),
+        list[str] | None,
+        typer.Argument(
+            help="Tables of task, worker, label: files, 'patterns*', folders; - is stdin.",
+            metavar="[RESPONSES]",
+        ),
     ] = None,
     links: LinksFile = None,
     link_sampling: LinkSampling = None,
@@ -76,7 +79,8 @@ def update(
         known = model_file.load(model)
         before = dict(zip(known.tasks_, known.labels_.label.tolist(), strict=True))
         names = list(known.classes_)
-        opened = open_files(columns, responses=responses, links=links, gold=gold)
+        new_tables = one_or_all(responses) if responses else None
+        opened = open_files(columns, responses=new_tables, links=links, gold=gold)
         new = read_if_given(opened, "responses", partial(files.read_responses, repeats=repeats))
         pairs = read_if_given(opened, "links", partial(files.read_links, sampling=link_sampling))
         known.update(

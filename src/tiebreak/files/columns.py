@@ -165,7 +165,7 @@ def find_columns(
 
 def has_column(table: Table, name: str) -> bool:
     """Tell whether a table has a column of that name, without regard to case."""
-    return bool(_positions_of(table, name))
+    return bool(positions_of(table, name))
 
 
 def squashed(name: str) -> str:
@@ -190,16 +190,16 @@ def _chosen(table: Table, schema: Schema, chosen: Mapping[str, object]) -> dict[
 def chosen_column(table: Table, schema: Schema, role: str, wanted: object) -> int:
     """Return the position of the column that the caller names for a role."""
     name = str(wanted)
-    matches = _positions_of(table, name)
+    matches = positions_of(table, name)
     if not matches:
         raise schema.error(
-            f"{table.title} has no column {name!r} for {role}. {_existing(table)}"
+            f"{table.title} has no column {name!r} for {role}. {existing(table)}"
             f"{_did_you_mean(name, table)}"
         )
     return _only(table, schema, role, matches)
 
 
-def _positions_of(table: Table, name: str) -> list[int]:
+def positions_of(table: Table, name: str) -> list[int]:
     """Find the columns of a name: as it is written, else without regard to case and blanks."""
     exact = [i for i, there in enumerate(table.names) if there == name]
     return exact or [i for i, there in enumerate(table.names) if _folded(there) == _folded(name)]
@@ -286,7 +286,7 @@ def _explain_missing(
     hint = "".join(f" Did you mean {there!r} for {name}?" for name, there in close.items())
     return (
         f"{table.title} has no column for {' and '.join(missing)} ({schema.what} need "
-        f"{', '.join(schema.needed)}). {_existing(table)}{hint}\n"
+        f"{', '.join(schema.needed)}). {existing(table)}{hint}\n"
         f"Rename it, or name it with {_override(guess)}.{_wide_hint(table, missing)}"
     )
 
@@ -298,7 +298,8 @@ def _wide_hint(table: Table, missing: list[str]) -> str:
     return "\nIf each other column is a worker, read the table with wide=True (--wide)."
 
 
-def _existing(table: Table) -> str:
+def existing(table: Table) -> str:
+    """Say which columns a table has."""
     return f"Its columns are {first_few([repr(name) for name in table.names], 20)}."
 
 

@@ -13,12 +13,12 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
 
 from tiebreak.errors import FileError, InputError, OptionError
-from tiebreak.wording import Source
+from tiebreak.wording import Source, counted
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -32,6 +32,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 SEPARATOR_LINE = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=(?P<mark>[^\r\n]*?)"?(?P<end>\r?\n)', re.I)
 SEPARATORS = (b",", b";", b"\t", b"|")
+PATTERN_SIGNS = "*?["  # in the name of a file: it may stand for several
 PACKED = ".tb"  # the name of a folder of packed responses ends so (see `packed.py`)
 ABOUT = "about.json"  # in a folder of arrays: what it is
 EXTENSIONS: dict[str, Format] = {
@@ -63,7 +64,33 @@ class Content(NamedTuple):
     path: Path | None = None
 
 
-def read_content(origin: str | os.PathLike[str] | IO[Any]) -> Content:
+class TableFile(NamedTuple):
+    """A file, or a folder of packed responses, as it was found; a changed one has another stamp."""
+
+    path: str  # or its address
+    size: int = 0
+    stamp: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """Several files that hold one table together, in order; `shards.py` finds and opens them."""
+
+    files: tuple[TableFile, ...]
+    fetched: dict[str, Content | None] = field(default_factory=dict)  # by address: comes once
+
+    @property
+    def name(self) -> str:
+        """How messages call them."""
+        return f"{self.files[0].path} and {counted(len(self.files) - 1, 'other file')}"
+
+    @property
+    def size(self) -> int:
+        """How many bytes they have together."""
+        return sum(file.size for file in self.files)
+
+
+def read_content(origin: str | os.PathLike[str] | IO[Any], *, allow_empty: bool = False) -> Content:
     """Read a path, standard input ("-") or an open file; unpack gzip; refuse what is empty."""
     if isinstance(origin, str) and origin == "-":
         content = Content(STANDARD_INPUT, _read_standard_input())
@@ -71,9 +98,14 @@ def read_content(origin: str | os.PathLike[str] | IO[Any]) -> Content:
         content = _read_path(Path(origin))
     else:
         content = Content(str(getattr(origin, "name", "the open file")), _read_stream(origin))
+    return plain_content(content, allow_empty=allow_empty)
+
+
+def plain_content(content: Content, *, allow_empty: bool = False) -> Content:
+    """Unpack gzip, and make UTF-8 of other text; refuse what is empty unless it may be."""
     if content.data[:2] == GZIP_MAGIC:
         content = content._replace(data=_unpack(content))
-    if not len(content.data):
+    if not len(content.data) and not allow_empty:
         again = " It can be read only once." if content.name == STANDARD_INPUT else ""
         raise InputError(f"{content.name} is empty: it has no header and no rows.{again}")
     rewritten = as_plain_utf8(content.data, content.name)
@@ -237,7 +269,7 @@ def _read_path(path: Path) -> Content:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             return Content(str(path), memoryview(mapped), path)
     except FileNotFoundError:
-        raise FileError(_missing(path)) from None
+        raise FileError(missing(path)) from None
     except IsADirectoryError:
         raise FileError(f"{path} is a folder, not a file. Name one file in it.") from None
     except PermissionError:
@@ -280,7 +312,7 @@ def _from_utf_16(data: memoryview, name: str) -> str:
         ) from None
 
 
-def _missing(path: Path) -> str:
+def missing(path: Path) -> str:
     """Say that a file is missing, and which one may have been meant."""
     if not path.parent.is_dir():
         return f"There is no file {path}: the folder {path.parent} does not exist."

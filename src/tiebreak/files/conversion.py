@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tiebreak.errors import InputError, OptionError
 from tiebreak.files.atomic_write import open_target
@@ -37,7 +37,7 @@ class Converted(NamedTuple):
 
 
 def read_columns(
-    source: str,
+    source: Any,
     columns: Mapping[str, object] | None,
     form: str | None,
     options: FormatOptions,
@@ -66,7 +66,7 @@ def read_columns(
     return Converted(converted, imported.gold)
 
 
-def read_texts(source: str, form: str | None, options: FormatOptions) -> dict[Hashable, str] | None:
+def read_texts(source: Any, form: str | None, options: FormatOptions) -> dict[Hashable, str] | None:
     """Return what to show for each task of an export; None where the file is a plain table."""
     texts: dict[Hashable, str] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tiebreak.files.chained import ChainedSource
 from tiebreak.files.formats import Imported, ImportOptions
 from tiebreak.files.formats.protocol import RecordPlace
 from tiebreak.files.formats.rows import Rows
@@ -22,9 +23,13 @@ def split_labels(table: Table, found: ResponseColumns, options: ImportOptions) -
     extras = [as_list(column) for column in read[n_task + len(found.worker) :]]
     label = as_list(table.load([found.label])[0])
     rows = Rows(table.title, "plain table", options)
+    if isinstance(table.source, ChainedSource):
+        rows.places = []
     for i, marks in enumerate(label):
         more = {role: values[i] for role, values in zip(found.extras, extras, strict=True)}
-        rows.add(RecordPlace(table.title, "row", i + 1), task[i], worker[i], _marks(marks), **more)
+        name, at = table.source.origin(i)
+        place = RecordPlace(name or table.title, "row", at + 1)
+        rows.add(place, task[i], worker[i], _marks(marks), **more)
     return rows.finish()
 
 

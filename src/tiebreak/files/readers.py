@@ -27,7 +27,9 @@ from tiebreak.files.sources import (
     is_file,
     is_table,
     load_table,
+    names_several,
     open_own,
+    resolved,
     unfolded,
 )
 from tiebreak.files.table import Table, clean
@@ -72,7 +74,9 @@ def read_responses(
     ----------
     source
         A path, "-" (standard input), an open file, a frame (pandas, polars, pyarrow, DuckDB), a
-        dictionary of columns, or (task, worker, label) rows. Text files are CSV, TSV or JSON,
+        dictionary of columns, or (task, worker, label) rows. A pattern such as "p*.csv", a folder
+        of tables or a list of paths names several files that are read as one; an address such as
+        "s3://bucket/p.parquet" is read by pyarrow. Text files are CSV, TSV or JSON,
         also packed with gzip; Parquet is typed. What annotation tools and judges write (Label
         Studio, Argilla, Prodigy, MTurk …) is known by its content. A folder ``x.tb``, written by
         `write_responses`, is read at once: its repeats are settled already.
@@ -138,6 +142,7 @@ def read_export(
     **options: Unpack[FormatOptions],
 ) -> Export:
     """Read responses, and the known labels that came with them; see `read_responses`."""
+    source = resolved(source)
     if isinstance(source, Responses):
         return Export(_extended(source, tasks, classes), None)
     if is_packed(source):
@@ -277,7 +282,7 @@ def read_gold(
     """
     if isinstance(source, Gold):
         return source
-    if is_file(source):
+    if is_file(source) or names_several(source):
         from tiebreak.files.formats import import_gold, import_options
 
         options = import_options(columns, {"question": question})

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,7 +27,15 @@ from tiebreak.files.columns import (
     find_columns,
     has_column,
 )
-from tiebreak.files.content import BYTE_ORDER_MARK, Content, format_of, is_packed, read_content
+from tiebreak.files.content import (
+    BYTE_ORDER_MARK,
+    PATTERN_SIGNS,
+    Content,
+    TableFiles,
+    format_of,
+    is_packed,
+    read_content,
+)
 from tiebreak.files.delimited import delimited_table
 from tiebreak.files.table import Table, stripped
 from tiebreak.ids import Column, is_arrow
@@ -58,15 +67,20 @@ MATRIX_VALUES = 20  # distinct whole numbers, at most, in each column of a matri
 def as_table(
     source: Any, row_names: Sequence[str], n_needed: int, format: str | None = None
 ) -> Table:
-    """Make a table of a path, "-", an open file, a frame, columns by name, or rows.
+    """Make a table of files, "-", an open file, a frame, columns by name, or rows.
 
     `row_names` name the parts of a bare row; the first `n_needed` of them must be there. What is
     a table already stays as it is.
     """
+    source = resolved(source)
     if isinstance(source, Table):
         return source
     if isinstance(source, Content):
         return _from_content(source, format)
+    if isinstance(source, TableFiles):
+        from tiebreak.files.chained import chained_table
+
+        return chained_table(source, lambda content: _from_content(content, format))
     if is_file(source):
         return _from_content(read_content(source), format)
     if isinstance(source, Mapping):
@@ -90,6 +104,36 @@ def is_file(source: Any) -> bool:
     if isinstance(source, Table):
         return False
     return isinstance(source, str | os.PathLike) or hasattr(source, "read")
+
+
+def names_several(source: Any) -> bool:
+    """Tell a list of files, a folder, a pattern or an address: not one file, but perhaps several.
+
+    A file that is called as a pattern may be is that file.
+    """
+    if isinstance(source, list | tuple):
+        return bool(source) and all(isinstance(each, str | os.PathLike) for each in source)
+    if not isinstance(source, str | os.PathLike):
+        return False
+    name = os.fspath(source)
+    if "://" in name or Path(name).is_dir():
+        return not is_packed(name)
+    return any(sign in name for sign in PATTERN_SIGNS) and not os.path.lexists(name)
+
+
+def resolved(source: Any) -> Any:
+    """Return what a list, a folder, a pattern or an address names; all else as it is.
+
+    That is a path, the content of a file that lies elsewhere, or several files (`TableFiles`).
+    """
+    is_iterator = isinstance(source, Iterator) and not hasattr(source, "__arrow_c_stream__")
+    if is_iterator and not is_file(source):  # such as folder.glob("*.csv")
+        source = list(source)
+    if not names_several(source):
+        return source
+    from tiebreak.files.shards import open_source
+
+    return open_source(source)
 
 
 def open_own(source: Any) -> Any:

@@ -173,7 +173,7 @@ class Builder:
         def work(i: int) -> None:
             try:
                 codes[i] = self._coders[i].add(columns[i])
-            except TypeError as error:
+            except (TypeError, ValueError) as error:
                 raise ResponseError(f"A {ROLES[i]} cannot be used as an id: {error}.") from None
 
         for_each(work, 3, default_threads() if len(columns[0]) >= COMPILED_ROWS else 1)

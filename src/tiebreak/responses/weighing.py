@@ -232,13 +232,14 @@ def first_classes(orders: Sequence[str], classes: Ids) -> list[int | None]:
     swapped = {"false": 0, "0": 0, "no": 0, "original": 0, "true": 1, "yes": 1, "swapped": 1}
     if len(texts) >= 2 and all(name.casefold() in swapped for name in orders):
         return [swapped[name.casefold()] for name in orders]
-    found: list[int | None] = []
-    for name in orders:
-        starts = [k for k, text in enumerate(texts) if name.casefold().startswith(text)]
-        ends = [k for k, text in enumerate(texts) if text and text[-1:] == name.casefold()[:1]]
-        matches = starts or ends
-        found.append(max(matches, key=lambda k: len(texts[k])) if matches else None)
-    return found
+    return [_first_class(name.casefold(), texts) for name in orders]
+
+
+def _first_class(order: str, classes: Sequence[str]) -> int | None:
+    """Return the longest class that the name of an order begins with, or else ends by its first."""
+    starts = [k for k, text in enumerate(classes) if order.startswith(text)]
+    ends = [k for k, text in enumerate(classes) if text and text[-1:] == order[:1]]
+    return max(starts or ends, key=lambda k: len(classes[k]), default=None)
 
 
 def _tell(responses: Responses, found: Runs, term: Mask) -> None:

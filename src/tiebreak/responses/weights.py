@@ -61,7 +61,8 @@ def arrange_weighted(
     code = worker.astype(np.int64) * len(new_label) + new_label[label]
     by_task = np.lexsort((worker if keep_last else code, task))  # stable: the last row is last
     same_task = np.diff(task[by_task]) == 0
-    is_repeat = np.append(same_task & (np.diff(worker[by_task].astype(np.int64)) == 0), False)
+    same_worker = np.diff(worker[by_task].astype(np.int64)) == 0
+    is_repeat = np.append(same_task & same_worker, False)[: len(task)]  # there may be no row
     kept = by_task[~is_repeat] if keep_last else by_task
     start = np.zeros(n_tasks + 1, dtype=np.int64)
     np.cumsum(np.bincount(task[kept], minlength=n_tasks), out=start[1:])

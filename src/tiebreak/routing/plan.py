@@ -257,7 +257,7 @@ def _prices(judge: Any, responses: Responses) -> dict[int, float]:
         codes = responses.workers.codes(list(judge))
         unknown = [str(name) for name, c in zip(judge, codes.tolist(), strict=True) if c < 0]
         if unknown:
-            raise OptionError(f"judge names no judge of the responses: {', '.join(unknown[:5])}.")
+            raise OptionError(f"These judges gave no response: {', '.join(unknown[:5])}.")
         prices = dict(zip(codes.tolist(), map(float, judge.values()), strict=True))
     else:
         prices = dict.fromkeys(range(responses.n_workers), float(judge))

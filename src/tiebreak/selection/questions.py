@@ -8,7 +8,7 @@ the unit known, or takes a class from it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -110,13 +110,7 @@ def choose_questions(
     """Choose n questions by what is known of the tasks."""
     frame = model.responses_.frame
     if tuple(kinds) == ("same",):
-        cost = float(costs["same"])  # type: ignore[arg-type]  # a mapping is for votes only
-        pairs = adaptive.choose(state, n, rng)
-        rows = (
-            Offer("same", model.tasks_[left], model.tasks_[right], gain=gain, cost=cost)
-            for left, right, gain in pairs
-        )
-        return Offers(tuple(rows), frame)
+        return Offers(tuple(_choose_pairs(model, state, n, costs, rng)), frame)
     known = kinds_by_name()
     chosen = [_with_costs(known[name], costs[name]) for name in kinds]
     units = open_units(state)
@@ -139,6 +133,15 @@ def choose_questions(
             labelled.setdefault(top_two, at)
         offers.append(_offer(model, units, chosen, plan, at, rng))
     return Offers(tuple(offers), frame)
+
+
+def _choose_pairs(
+    model: Estimator, state: TaskState, n: int, costs: Costs, rng: np.random.Generator
+) -> Iterator[Offer]:
+    """Yield pairs as `selection.pairs` chooses them, where no other kind may be asked."""
+    cost = _one_cost(costs["same"])
+    for left, right, gain in adaptive.choose(state, n, rng):
+        yield Offer("same", model.tasks_[left], model.tasks_[right], gain=gain, cost=cost)
 
 
 def _is_dear(kinds: Sequence[str], costs: Costs) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.errors import GoldError, InputError, OptionError
 from tiebreak.files.content import FORMATS as PLAIN
-from tiebreak.files.content import Content, read_content
+from tiebreak.files.content import Content, TableFiles, read_content
 from tiebreak.files.formats.protocol import (
     LABEL_IN_TEXT,
     Format,
@@ -21,7 +21,7 @@ from tiebreak.files.formats.protocol import (
     Record,
     RecordPlace,
 )
-from tiebreak.files.sources import as_table, is_file, own_columns
+from tiebreak.files.sources import as_table, is_file, names_several, own_columns, resolved
 from tiebreak.files.table import Table
 
 if TYPE_CHECKING:
@@ -48,16 +48,36 @@ def import_table(
     keep_text: KeepText | None = None,
 ) -> Imported:
     """Make a table of responses of any source: by its format, else as a plain table."""
+    source = resolved(source)
     if options.wide or asked == WIDE or _is_wide_array(source):
         return _import_wide(source, options, row_names)
     located = locate(source, asked)
     if located.format is not None and (asked is not None or not _names_all(options)):
-        return _import_format(located, options, keep_text)
+        return _import_format(located, asked, options, keep_text)
     _refuse_idle_options(located.name, options)
+    if not isinstance(source, TableFiles):
+        return Imported(_plain_table(located, asked, row_names), {}, is_named=False)
+    from tiebreak.files.chained import chained_table
+
+    def open_table(content: Content) -> Table:
+        each = locate(content, asked)
+        if each.format is not None and not _names_all(options):
+            raise _mixed(each.name, each.format, source.files[0].path)
+        return _plain_table(each, asked, row_names)
+
+    return Imported(chained_table(source, open_table), {}, is_named=False)
+
+
+def _plain_table(located: Located, asked: str | None, row_names: Sequence[str]) -> Table:
     table = _table_of_records(located) if asked is None and _is_own_table(located) else None
-    if table is None:
-        table = as_table(located.source, row_names, len(row_names), asked)
-    return Imported(table, {}, is_named=False)
+    return table or as_table(located.source, row_names, len(row_names), asked)
+
+
+def _mixed(of_tool: str, form: Format, plain: str) -> InputError:
+    return InputError(
+        f"{of_tool} is of {form.title}, and {plain} is a plain table: they cannot be read "
+        f"together. Make plain tables first: tiebreak convert IN -o FILE.csv"
+    )
 
 
 def _table_of_records(located: Located) -> Table | None:
@@ -84,7 +104,7 @@ def import_gold(
     located = locate(source, asked)
     if located.format is None:
         return located.source, None
-    gold = _import_format(located, options, None).gold
+    gold = _import_format(located, asked, options, None).gold
     if not gold:
         raise GoldError(f"{located.name} ({located.format.title}) marks no label as known.")
     return located.source, gold
@@ -94,42 +114,67 @@ def import_texts(
     source: Any, asked: str | None, options: ImportOptions, keep_text: KeepText
 ) -> bool:
     """Hand over what to show for each task of an export; tell whether the source is one."""
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike) and not names_several(source):
         return False
     located = locate(source, asked)
     if located.format is None:
         return False
-    _import_format(located, options, keep_text)
+    _import_format(located, asked, options, keep_text)
     return True
 
 
 def _import_format(
-    located: Located, options: ImportOptions, keep_text: KeepText | None
+    located: Located, asked: str | None, options: ImportOptions, keep_text: KeepText | None
 ) -> Imported:
-    form = located.format
-    if form is None or located.opened is None:
-        raise InputError(f"{located.name} holds no records of a format.")
+    """Read the answers of a tool's file, or of several as if they stood in one."""
+    from tiebreak.files.formats.rows import Rows
+
+    rows = Rows(located.name, "", options, keep_text)
+    if isinstance(located.source, TableFiles):
+        rows.places = []
+    titles: dict[str, None] = {}
+    names: dict[str, None] = {}  # of classes
+    for name, form, opened in _each_opened(located, asked):
+        _refuse_idle_choices(name, form, options)
+        titles[form.title] = None
+        rows.title = " and ".join(titles)
+        form.read(opened.records, rows)
+        names |= dict.fromkeys(opened.class_names.get(rows.question or "", ()))
+    imported = rows.finish()
+    table = imported.table
+    if names and not options.multi_label:
+        table = table.with_classes({"label": list(names)})
+    return imported._replace(table=table, form=rows.title)
+
+
+def _each_opened(located: Located, asked: str | None) -> Iterator[tuple[str, Format, Opened]]:
+    """Yield the file, or each of several, with its format, which all must have."""
+    each_file: Iterable[Located] = [located]
+    if isinstance(located.source, TableFiles):
+        from tiebreak.files.shards import contents
+
+        each_file = (locate(content, asked) for _, content in contents(located.source))
+    for each in each_file:
+        if located.format is not None and each.format is None:
+            raise _mixed(located.name, located.format, each.name)
+        if each.format is None or each.opened is None:
+            raise InputError(f"{each.name} holds no records of a format.")
+        yield each.name, each.format, each.opened
+
+
+def _refuse_idle_choices(name: str, form: Format, options: ImportOptions) -> None:
+    """Refuse names of columns, and places of labels, that a format has no use for."""
     idle = [role for role in options.columns if role not in form.choosable]
     if idle:
         raise OptionError(
-            f"{located.name} is a file of {form.title}, whose {idle[0]} is known: columns= "
+            f"{name} is a file of {form.title}, whose {idle[0]} is known: columns= "
             "(--columns) does nothing. Leave it out, or name task, worker and label."
         )
     if (options.label_pattern or options.label_pointer) and LABEL_IN_TEXT not in form.choosable:
         raise OptionError(
-            f"{located.name} is a file of {form.title}, in which labels are no part of a text: "
+            f"{name} is a file of {form.title}, in which labels are no part of a text: "
             "label_pattern= and label_pointer= (--label-pattern, --label-pointer) do nothing."
         )
-    from tiebreak.files.formats.rows import Rows
-
-    rows = Rows(located.name, form.title, options, keep_text)
-    form.read(located.opened.records, rows)
-    imported = rows.finish()
-    names = located.opened.class_names.get(rows.question or "")
-    table = imported.table
-    if names is not None and not options.multi_label:
-        table = table.with_classes({"label": names})
-    return imported._replace(table=table, form=form.title)
 
 
 def _names_all(options: ImportOptions) -> bool:
@@ -140,6 +185,12 @@ def _names_all(options: ImportOptions) -> bool:
 def locate(source: Any, asked: str | None = None) -> Located:
     """Open a source and find its format; a plain table has none."""
     wanted = _named(asked)
+    source = resolved(source)
+    if isinstance(source, TableFiles):
+        from tiebreak.files.shards import contents
+
+        _, first = next(contents(source))
+        return locate(first, asked)._replace(source=source, name=source.name)
     if is_file(source):
         source = read_content(source)
     name = source.name if isinstance(source, Content) else "The table"
@@ -200,6 +251,13 @@ def _import_wide(source: Any, options: ImportOptions, row_names: Sequence[str]) 
 
     if isinstance(source, np.ndarray):
         return wide.from_array(source)
+    if isinstance(source, TableFiles):
+        from tiebreak.files.chained import chained_table
+
+        def melt(content: Content) -> Table:
+            return _import_wide(content, options, row_names).table
+
+        return Imported(chained_table(source, melt), {})
     return wide.from_table(as_table(source, row_names, len(row_names)), options.columns)
 
 

@@ -36,6 +36,7 @@ class RecordFinder:
 
     noun: str
     numbers: np.ndarray[Any, np.dtype[np.int64]]
+    places: list[RecordPlace] | None = None  # of each row, where several files are read
 
     def __call__(self, row: int) -> int:
         """Return the number of the record in which a row stands."""
@@ -50,6 +51,8 @@ class RecordSource(Source):
     def where(self, row: int) -> str:
         """Name the place of a row, counted from 0."""
         if isinstance(self.line_of, RecordFinder):
+            if self.line_of.places is not None:
+                return str(self.line_of.places[row])
             return f"{self.name}, {self.line_of.noun} {self.line_of(row):,}"
         return super().where(row)
 
@@ -70,6 +73,7 @@ class Rows:
     worker: list[Any] = field(default_factory=list)
     label: list[Any] = field(default_factory=list)
     number: list[int] = field(default_factory=list)
+    places: list[RecordPlace] | None = None  # kept where several files are read
     noun: str = "record"
     more: dict[str, list[Any]] = field(default_factory=dict)
     known: dict[Hashable, tuple[Any, RecordPlace]] = field(default_factory=dict)
@@ -94,6 +98,8 @@ class Rows:
             raise place.error("the answer names no worker. Fill in who gave it, or remove it.")
         self.noun = place.noun
         self.number.append(place.number)
+        if self.places is not None:
+            self.places.append(place)
         self.task.append(task)
         self.worker.append(self._once(worker))
         self.label.append(self._once(self._class_of(place, label)))
@@ -109,9 +115,12 @@ class Rows:
             return
         before = self.known.setdefault(task, (label, place))
         if before[0] != label:
+            there = f"{before[1].noun} {before[1].number:,}"
+            if before[1].file != place.file:
+                there = str(before[1])
             raise place.error(
-                f"task {task!r} is known to be {label!r} here and {before[0]!r} in "
-                f"{before[1].noun} {before[1].number:,}. Keep one of them."
+                f"task {task!r} is known to be {label!r} here and {before[0]!r} in {there}. "
+                "Keep one of them."
             )
 
     def add_text(self, task: Any, text: str | None) -> None:
@@ -141,7 +150,7 @@ class Rows:
             gold = self._split_labels(gold)
         self._sort_by_time()
         columns = {"task": self.task, "worker": self.worker, "label": self.label, **self.more}
-        finder = RecordFinder(self.noun, np.array(self.number, dtype=np.int64))
+        finder = RecordFinder(self.noun, np.array(self.number, dtype=np.int64), self.places)
         return Imported(table_of(columns, RecordSource(self.name, finder)), gold)
 
     def _once(self, value: Any) -> Any:
@@ -225,6 +234,8 @@ class Rows:
         self.worker = [self.worker[i] for i, _, _ in rows]
         self.label = [answer for _, _, answer in rows]
         self.number = [self.number[i] for i, _, _ in rows]
+        if self.places is not None:
+            self.places = [self.places[i] for i, _, _ in rows]
         self.more = {
             column: [values[i] for i, _, _ in rows] for column, values in self.more.items()
         }
@@ -250,7 +261,8 @@ class Rows:
         if np.array_equal(order, np.arange(len(order))) or np.isnan(at).any():
             return
         places = order.tolist()
-        for values in (self.task, self.worker, self.label, self.number, *self.more.values()):
+        lists = [self.task, self.worker, self.label, self.number, *self.more.values()]
+        for values in lists if self.places is None else [*lists, self.places]:
             values[:] = [values[i] for i in places]
 
 
