@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
@@ -325,3 +326,12 @@ def test_every_requirement_is_pinned_with_hashes_and_names_no_index(name: str) -
 def test_demo_and_tests_agree_on_versions() -> None:
     assert pins("run.txt")
     assert set(pins("run.txt")) <= set(pins("dev.txt"))
+
+
+def test_no_name_of_a_class_is_used_twice() -> None:
+    where: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name, []).append(path.name)
+    assert {name: files for name, files in where.items() if len(files) > 1} == {}

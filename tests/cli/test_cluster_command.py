@@ -11,7 +11,7 @@ from cli.conftest import Run
 
 import tiebreak as tb
 from tiebreak.cli.cluster import describe_progress
-from tiebreak.distributed import Progress
+from tiebreak.distributed import FitProgress
 
 CROWD = tb.simulate.crowd(200, 10, 2, random_state=3)
 
@@ -87,5 +87,5 @@ def test_what_shards_do_not_have_is_refused(
 
 
 def test_progress_says_sweeps_bound_speed_and_lost_workers() -> None:
-    told = describe_progress(Progress(12, -1234.56, 0.5, 1_000_000, 2))
+    told = describe_progress(FitProgress(12, -1234.56, 0.5, 1_000_000, 2))
     assert told == "sweep 12, bound -1,234.6, 2e+06 responses/s, 2 workers lost"

@@ -14,7 +14,7 @@ from tiebreak.distributed import fitting
 if __name__ == "__main__":
     given: dict[str, Any] = json.loads(sys.argv[1])
 
-    def watch(progress: tb.distributed.Progress) -> None:
+    def watch(progress: tb.distributed.FitProgress) -> None:
         if progress.n_sweeps == given["dies_at"]:
             os.kill(os.getpid(), signal.SIGKILL)
 

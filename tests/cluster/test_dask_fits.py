@@ -113,7 +113,7 @@ def test_a_scheduler_sees_that_there_is_work(shards: Path, client: Any, tmp_path
     """It does not hear what is said to workers; one that closes when idle counts transitions."""
     seen: list[int] = []
 
-    def look(progress: tb.distributed.Progress) -> None:
+    def look(progress: tb.distributed.FitProgress) -> None:
         if progress.n_sweeps < 5:
             time.sleep(1.1)  # longer than between two looks of the driver
             seen.append(client.cluster.scheduler.transition_counter)

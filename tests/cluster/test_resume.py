@@ -67,7 +67,7 @@ def test_a_lost_scheduler_is_said_and_another_cluster_goes_on(shards: Path, tmp_
     with running(tmp_path / "cluster") as cluster, Client(cluster.address) as client:
         died: list[float] = []
 
-        def kill_scheduler(progress: tb.distributed.Progress) -> None:
+        def kill_scheduler(progress: tb.distributed.FitProgress) -> None:
             if progress.n_sweeps == 4:
                 os.kill(cluster.scheduler.pid, signal.SIGKILL)
                 died.append(time.monotonic())
@@ -83,7 +83,7 @@ def test_a_lost_scheduler_is_said_and_another_cluster_goes_on(shards: Path, tmp_
 def broken_off(shards: Path, out: Path, **given: Any) -> None:
     """Leave the checkpoint of a fit that stopped after three sweeps."""
 
-    def stop(progress: tb.distributed.Progress) -> None:
+    def stop(progress: tb.distributed.FitProgress) -> None:
         if progress.n_sweeps == 3:
             raise KeyboardInterrupt
 

@@ -16,7 +16,7 @@ from tiebreak.errors import ClusterError, MissingExtraError, OptionError
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
-    from tiebreak.distributed import DistributedFit, Executor, Progress
+    from tiebreak.distributed import DistributedFit, Executor, FitProgress
     from tiebreak.inference.estimator import Estimator
 
 PAUSE = 10.0  # seconds between lines about progress, in a pipe
@@ -128,11 +128,11 @@ def fuse_partitions(estimator: Estimator, chosen: Partitions, wish: FuseWish) ->
         print_message(f"wrote {', '.join(written)}")
 
 
-def _told_now_and_then(tell: Callable[[str], None]) -> Callable[[Progress], None]:
+def _told_now_and_then(tell: Callable[[str], None]) -> Callable[[FitProgress], None]:
     """Return what tells progress: on a terminal each sweep, in a pipe every few seconds."""
     last = -PAUSE
 
-    def told(progress: Progress) -> None:
+    def told(progress: FitProgress) -> None:
         nonlocal last
         now = time.monotonic()
         if is_terminal() or now - last >= PAUSE:
@@ -142,7 +142,7 @@ def _told_now_and_then(tell: Callable[[str], None]) -> Callable[[Progress], None
     return told
 
 
-def describe_progress(progress: Progress) -> str:
+def describe_progress(progress: FitProgress) -> str:
     """Say how far a fit is."""
     parts = [f"sweep {progress.n_sweeps:,}"]
     if progress.bound is not None:

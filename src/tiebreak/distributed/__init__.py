@@ -26,13 +26,13 @@ from tiebreak.distributed.fitting import fit as fit
 from tiebreak.distributed.output import LabelFiles as LabelFiles
 from tiebreak.distributed.prediction import predict as predict
 from tiebreak.distributed.spread import shuffle as shuffle
-from tiebreak.distributed.sweeper import Progress as Progress
+from tiebreak.distributed.sweeper import FitProgress as FitProgress
 
 __all__ = [
     "DistributedFit",
     "Executor",
+    "FitProgress",
     "LabelFiles",
-    "Progress",
     "Serial",
     "fit",
     "predict",

@@ -84,7 +84,7 @@ class Checkpoint:
         if differ:
             raise OptionError(
                 f"The checkpoint in {self.folder} is of another fit: {', '.join(differ)} differ. "
-                "Give the same inputs and options, or leave out --resume to fit anew."
+                "Give the same inputs and options, or fit anew with --force (force=True)."
             )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.distributed.partitions import Crowd
+from tiebreak.distributed.partitions import JoinedCrowd
 from tiebreak.distributed.sweeper import Units
 from tiebreak.errors import OptionError
 from tiebreak.inference import publishing, stages, vb
@@ -66,13 +66,13 @@ def refuse_unable(estimator: Estimator, links: Any, start: Any) -> None:
         )
 
 
-def n_states(model: Estimator, crowd: Crowd) -> int:
+def n_states(model: Estimator, crowd: JoinedCrowd) -> int:
     """Return how many states a task may be in."""
     has_subtypes = "subtypes" in getattr(model, "worker_model", "")
     return len(crowd.classes) * (N_SUBTYPES if has_subtypes else 1)
 
 
-def start_tables(start: Any, crowd: Crowd, model: Estimator) -> Logs:
+def start_tables(start: Any, crowd: JoinedCrowd, model: Estimator) -> Logs:
     """Return the tables by which tasks start where a model would label them."""
     require_fitted(start)
     knowledge = knowledge_of(start)
@@ -115,11 +115,13 @@ def fit(model: Any, inputs: Inputs, units: Units, start: Logs | None) -> Logs | 
 
 
 def _note_doubts(fitted: Fitted, units: Units, carried: Carried, dependence: float) -> None:
-    """Say so where one class took nearly all tasks, or gold is against the crowd."""
+    """Say so where one class took nearly all, responses are few, or gold is against the crowd."""
     n_classes = fitted.problem.n_classes
     totals = carried.totals.reshape(n_classes, -1).sum(axis=1)
     votes = carried.counts.reshape(-1, n_classes, carried.counts.shape[1]).sum(axis=(0, 2))
     mean_q = totals / max(totals.sum(), 1.0)
     crowd = units.crowd
-    publishing.note_collapse(crowd.n_tasks, crowd.classes, votes.round().astype(np.int64), mean_q)
+    votes = votes.round().astype(np.int64)
+    if not publishing.note_collapse(crowd.n_tasks, crowd.classes, votes, mean_q):
+        publishing.note_few_responses(fitted.inputs, crowd.n_tasks, crowd.n_responses)
     publishing.note_gold(fitted, dependence)

@@ -20,9 +20,9 @@ from tiebreak.distributed.executor import Executor, executor_of
 from tiebreak.distributed.far_links import FarTasks, cut_far_tasks
 from tiebreak.distributed.named import gather_named
 from tiebreak.distributed.output import LabelFiles
-from tiebreak.distributed.partitions import Crowd
+from tiebreak.distributed.partitions import JoinedCrowd
 from tiebreak.distributed.sources import ReadOptions, find_shards
-from tiebreak.distributed.sweeper import Progress, Units
+from tiebreak.distributed.sweeper import FitProgress, Units
 from tiebreak.distributed.tables import rows_of
 from tiebreak.distributed.units import LabelWish, NamedLabels, PartRecipe, Recipe, forget_units
 from tiebreak.errors import ResponseError
@@ -103,7 +103,7 @@ def fit(
     probabilities: bool = False,
     columns: dict[str, str] | None = None,
     repeats: Any = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[FitProgress], None] | None = None,
     executor: Executor | None = None,
 ) -> DistributedFit:
     """Fit responses that lie in partitions; labels are written into a folder.
@@ -182,7 +182,7 @@ def fit(
 
 def _read_inputs(
     model: Estimator,
-    crowd: Crowd,
+    crowd: JoinedCrowd,
     responses: Responses,
     links: Links | None,
     gold: Gold | None,
@@ -201,7 +201,7 @@ def _read_inputs(
     return inputs, cut_far_tasks(model, inputs, n_states, folder, LINK_UNIT_BYTES)
 
 
-def _require_memory(crowd: Crowd, n_states: int, n_named: int, n_swept: int) -> None:
+def _require_memory(crowd: JoinedCrowd, n_states: int, n_named: int, n_swept: int) -> None:
     """Refuse, before the work begins, what the driver cannot hold; say the arithmetic.
 
     `n_swept` are the responses on named tasks, where the driver sweeps these.
@@ -226,7 +226,7 @@ def _require_memory(crowd: Crowd, n_states: int, n_named: int, n_swept: int) -> 
 
 
 def cut_recipes(
-    crowd: Crowd,
+    crowd: JoinedCrowd,
     named: list[Codes],
     model: Any,
     start: Logs | None,
@@ -277,7 +277,7 @@ def _write(
 
 
 def _fingerprint(
-    crowd: Crowd, model: Estimator, links: Links | None, gold: Gold | None, start: Logs | None
+    crowd: JoinedCrowd, model: Estimator, links: Links | None, gold: Gold | None, start: Logs | None
 ) -> dict[str, Any]:
     """Say which fit this is: another one cannot go on from its checkpoint."""
     params = {name: _told(value) for name, value in sorted(model.get_params().items())}
@@ -308,7 +308,7 @@ def _told(value: Any) -> str:
     return text if len(text) < 80 else f"{zlib.crc32(text.encode()):08x}"
 
 
-def _summary(model: Estimator, crowd: Crowd) -> dict[str, Any]:
+def _summary(model: Estimator, crowd: JoinedCrowd) -> dict[str, Any]:
     return {
         "tiebreak": __version__,
         "responses": crowd.n_responses,

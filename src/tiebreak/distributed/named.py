@@ -14,7 +14,7 @@ import numpy as np
 
 from tiebreak import ids
 from tiebreak.distributed.executor import Executor, each_of
-from tiebreak.distributed.partitions import Crowd
+from tiebreak.distributed.partitions import JoinedCrowd
 from tiebreak.files.array_folder import new_mapped
 from tiebreak.files.atomic_write import open_target
 from tiebreak.files.packed import read_packed
@@ -34,7 +34,7 @@ class _Named(NamedTuple):
 
 
 def gather_named(
-    executor: Executor, crowd: Crowd, links: Links | None, gold: Gold | None, folder: Path
+    executor: Executor, crowd: JoinedCrowd, links: Links | None, gold: Gold | None, folder: Path
 ) -> tuple[list[Codes], Responses]:
     """Return the tasks of each partition that links and gold name, and the responses on all.
 

@@ -52,7 +52,7 @@ class Look(NamedTuple):
     notes: tuple[str, ...]
 
 
-class Crowd(NamedTuple):
+class JoinedCrowd(NamedTuple):
     """Partitions, joined: who is in which, and in which unit each lies."""
 
     looks: list[Look]
@@ -89,7 +89,7 @@ def look_and_join(
     folder: Path,
     gold: Gold | None = None,
     n_units: int | None = None,
-) -> Crowd:
+) -> JoinedCrowd:
     """Look at every partition where it lies; join them by ids, with the classes of gold."""
     given = ((i, shard, options, str(folder)) for i, shard in enumerate(shards))
     looks = each_of(executor, look, given)
@@ -143,7 +143,7 @@ def _is_large(folder: Path) -> bool:
     return False
 
 
-def join(looks: list[Look | None], more_classes: Ids | None, n_units: int | None) -> Crowd:
+def join(looks: list[Look | None], more_classes: Ids | None, n_units: int | None) -> JoinedCrowd:
     """Join partitions in their order: workers as they first appear, classes sorted."""
     kept = [each for each in looks if each is not None]
     _tell(len(looks), kept)
@@ -161,7 +161,7 @@ def join(looks: list[Look | None], more_classes: Ids | None, n_units: int | None
         each._replace(number=i, n_before=before[i], workers=nobody, notes=())
         for i, each in enumerate(kept)
     ]
-    return Crowd(light, workers, classes, rows, units)
+    return JoinedCrowd(light, workers, classes, rows, units)
 
 
 UNIT_RESPONSES = 25_000_000  # a sweep of so many takes ten times what a message costs

@@ -19,7 +19,7 @@ import numpy as np
 
 from tiebreak import ids
 from tiebreak.distributed.executor import Executor, each_of, executor_of
-from tiebreak.distributed.partitions import Crowd, Look, look_and_join
+from tiebreak.distributed.partitions import JoinedCrowd, Look, look_and_join
 from tiebreak.distributed.sources import ReadOptions, find_shards
 from tiebreak.errors import InputError, InputNote, note
 from tiebreak.files.atomic_write import open_folder
@@ -34,7 +34,7 @@ BUCKET_TASKS = 1 << 22  # hashes compared at a time
 SHOWN = 3
 
 
-def require_apart(executor: Executor, crowd: Crowd, folder: Path) -> None:
+def require_apart(executor: Executor, crowd: JoinedCrowd, folder: Path) -> None:
     """Refuse tasks that lie in several partitions, with the command that brings them together."""
     if _spans_are_apart(crowd.looks) or len(crowd.looks) < 2:
         return
@@ -77,7 +77,7 @@ def ids_with(path: str, hashes: Hashes) -> list[Any]:
     return ids.as_list(tasks.take(at))
 
 
-def _compare_ids(executor: Executor, crowd: Crowd, hashes: Hashes) -> None:
+def _compare_ids(executor: Executor, crowd: JoinedCrowd, hashes: Hashes) -> None:
     """Refuse ids that several partitions have; equal hashes of different ids are no harm."""
     some = hashes[:1000]
     found = each_of(executor, ids_with, ((look.path, some) for look in crowd.looks))
@@ -132,7 +132,7 @@ def shuffle(
         shutil.rmtree(packed, ignore_errors=True)
 
 
-def _shuffle(executor: Executor, crowd: Crowd, out: Path, n_parts: int) -> list[str]:
+def _shuffle(executor: Executor, crowd: JoinedCrowd, out: Path, n_parts: int) -> list[str]:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} is there already, and is not empty. Choose another folder.")
     with open_folder(out) as beside:

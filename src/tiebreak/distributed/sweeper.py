@@ -22,7 +22,7 @@ from tiebreak.distributed.checkpoint import STATES, SWEEP, Checkpoint, digest_of
 from tiebreak.distributed.executor import Executor
 from tiebreak.distributed.far_links import FarTasks, LinksElsewhere
 from tiebreak.distributed.link_units import LinkSwept
-from tiebreak.distributed.partitions import Crowd
+from tiebreak.distributed.partitions import JoinedCrowd
 from tiebreak.distributed.tables import add_rows, add_swept, rows_of, to_store
 from tiebreak.distributed.units import VOTES, Ask, Behind, Recipe, ask_unit
 from tiebreak.inference.worker_models import AnswerCounts, one_class
@@ -42,7 +42,7 @@ class State(NamedTuple):
 START = State(VOTES, None, 0)
 
 
-class Progress(NamedTuple):
+class FitProgress(NamedTuple):
     """What is told after each sweep."""
 
     n_sweeps: int
@@ -63,10 +63,10 @@ class Units:
     def __init__(
         self,
         executor: Executor,
-        crowd: Crowd,
+        crowd: JoinedCrowd,
         recipes: list[Recipe],
         checkpoint: Checkpoint | None = None,
-        tell: Callable[[Progress], None] | None = None,
+        tell: Callable[[FitProgress], None] | None = None,
         far: FarTasks | None = None,
     ) -> None:
         self.executor = executor
@@ -165,7 +165,7 @@ class Units:
         if self.tell is not None:
             lost = getattr(self.executor, "n_lost", 0)
             seconds = time.perf_counter() - began
-            self.tell(Progress(number, self.bound, seconds, self.crowd.n_responses, lost))
+            self.tell(FitProgress(number, self.bound, seconds, self.crowd.n_responses, lost))
         return sums
 
     def fetch(self, q: Floats) -> None:

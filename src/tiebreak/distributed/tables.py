@@ -23,7 +23,7 @@ LARGE_TABLE = 8 << 20  # bytes
 ROWS_AT_ONCE = 4096
 
 
-class TableFile(NamedTuple):
+class StoredRows(NamedTuple):
     """A table in a file, or the rows of some workers in it."""
 
     path: str
@@ -69,13 +69,13 @@ def to_answer(work: str, table: Floats) -> Any:
     """Return a table as a unit answers; a large one is in a file, for the driver to remove."""
     if table.nbytes <= LARGE_TABLE:
         return table
-    return TableFile(write_table(work, table), None, 0)
+    return StoredRows(write_table(work, table), None, 0)
 
 
 def rows_of(table: Any, rows: Codes | None, n_classes: int) -> Any:
     """Return the rows of some workers of a table that lies by code; None: of all."""
     if isinstance(table, Stored):
-        return TableFile(table.path, rows, n_classes)
+        return StoredRows(table.path, rows, n_classes)
     if rows is None:
         return table
     n_states = table.shape[1]
@@ -85,12 +85,12 @@ def rows_of(table: Any, rows: Codes | None, n_classes: int) -> Any:
 def opened(tables: tuple[Floats, Any]) -> Logs:
     """Return tables as arrays, wherever they lie."""
     log_prior, table = tables
-    return log_prior, table.load() if isinstance(table, TableFile) else table
+    return log_prior, table.load() if isinstance(table, StoredRows) else table
 
 
 def add_rows(total: npt.NDArray[Any], rows: Codes | None, part: Any) -> None:
     """Add what a unit says of its workers, (n_rows, …); of a file, a few rows at a time."""
-    if not isinstance(part, TableFile):
+    if not isinstance(part, StoredRows):
         total[slice(None) if rows is None else rows] += part.reshape(-1, *total.shape[1:])
         return
     mapped = np.load(part.path, mmap_mode="r").reshape(-1, *total.shape[1:])

@@ -69,7 +69,7 @@ class ChainedSource(Source):
 
 def chained_table(files: TableFiles, open_table: Callable[[Content], Table]) -> Table:
     """Make one table of several files, each opened by `open_table`; empty ones are left out."""
-    chain = Chain(files, open_table)
+    chain = TableChain(files, open_table)
     return Table(
         tuple(chain.owners),
         chain.load,
@@ -80,7 +80,7 @@ def chained_table(files: TableFiles, open_table: Callable[[Content], Table]) -> 
     )
 
 
-class Chain:
+class TableChain:
     """The tables of several files; of large ones one is open at a time."""
 
     def __init__(self, files: TableFiles, open_table: Callable[[Content], Table]) -> None:
