@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.inference import publishing, variational_bayes
+from tiebreak.inference import estimator, publishing
 from tiebreak.inference.exact_links import on_device
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import choose_backend
@@ -103,7 +103,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     def chosen(name: str, *sizes: int) -> Any:
         return Elsewhere() if name == "cuda" else choose_backend(name, *sizes)
 
-    monkeypatch.setattr(variational_bayes, "choose_backend", chosen)
+    monkeypatch.setattr(estimator, "choose_backend", chosen)
     monkeypatch.setattr(publishing, "where", lambda backend: "elsewhere")
     monkeypatch.setattr(NodesElsewhere, "opened", 0)
 
