@@ -43,7 +43,7 @@ def test_only_priced_judges_are_asked() -> None:
     name = model.workers_[1]
     plan = tb.routing.plan(model, wrong=1.0, human=0.3, judge={name: 0.0001})
     assert set(plan.rows("judge")["judge"]) <= {name}
-    with pytest.raises(tb.OptionError, match="no judge"):
+    with pytest.raises(tb.OptionError, match="gave no response: nobody"):
         tb.routing.plan(model, wrong=1.0, human=0.3, judge={"nobody": 0.1})
 
 
