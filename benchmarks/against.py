@@ -17,14 +17,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import report
 from benchmarks.__main__ import EVERY
-from benchmarks.measure import about, keep
+from benchmarks.measure import RESULTS, about, keep
 
 
 class Ratio(NamedTuple):
@@ -46,6 +46,11 @@ def _in_row(at: int, *names: str) -> Callable[[dict[str, Any]], float]:
     return find
 
 
+def _milliseconds(at: int, name: str) -> Callable[[dict[str, Any]], float]:
+    """Return the median time of a row; its first round loads and compiles."""
+    return lambda result: round(1e3 * statistics.median(result["rows"][at][name][1:]), 2)
+
+
 RATIOS = (
     Ratio("sweep", "crowd-kit / tiebreak, 2 classes", _in_row(0, "times_crowd_kit")),
     Ratio("sweep", "crowd-kit / tiebreak, 4 classes", _in_row(1, "times_crowd_kit")),
@@ -54,6 +59,12 @@ RATIOS = (
     Ratio("asking", "refit / first fit, 2 classes", _in_row(0, "refit_share"), False),
     Ratio("asking", "refit / first fit, 4 classes", _in_row(1, "refit_share"), False),
     Ratio("asking", "refit / first fit, 10 classes", _in_row(2, "refit_share"), False),
+    Ratio("asking", "first fit, 2 classes, ms", _milliseconds(0, "first_fit_seconds"), False),
+    Ratio("asking", "refit, 2 classes, ms", _milliseconds(0, "refit_seconds"), False),
+    Ratio("asking", "first fit, 4 classes, ms", _milliseconds(1, "first_fit_seconds"), False),
+    Ratio("asking", "refit, 4 classes, ms", _milliseconds(1, "refit_seconds"), False),
+    Ratio("asking", "first fit, 10 classes, ms", _milliseconds(2, "first_fit_seconds"), False),
+    Ratio("asking", "refit, 10 classes, ms", _milliseconds(2, "refit_seconds"), False),
     Ratio("frame", "crowd-kit / tiebreak, frame to labels", lambda r: r["fit"]["ratio"]),
     Ratio(
         "ids",
@@ -111,6 +122,15 @@ def row_of(ratio: Ratio, earlier: list[float], now: list[float]) -> dict[str, An
     }
 
 
+def kept_rows(commit: str, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what an earlier run against the same commit found of other benchmarks."""
+    path = RESULTS / "against.json"
+    stored = json.loads(path.read_text()) if path.exists() else {"earlier_commit": "", "rows": []}
+    if stored["earlier_commit"] != commit:
+        return []
+    return [row for row in stored["rows"] if row["result"] not in names]
+
+
 def main() -> None:
     """Measure both codes in turn, and write the page."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -137,7 +157,10 @@ def main() -> None:
         "what": "ratios of benchmarks by earlier code and by today's, in turn",
         "earlier_commit": chosen.commit,
         "rounds": chosen.rounds,
-        "rows": [row_of(ratio, before, now) for ratio, (before, now) in found.items()],
+        "rows": [
+            *kept_rows(chosen.commit, names),
+            *(row_of(ratio, before, now) for ratio, (before, now) in found.items()),
+        ],
     }
     keep("against", result | about("crowd-kit", "pandas"))
     report.write()
