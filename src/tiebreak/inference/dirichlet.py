@@ -40,9 +40,9 @@ def expected_log(
     >>> expected_log(np.array([1.0, 1.0])).round(6).tolist()
     [-1.0, -1.0]
     """
-    total = concentration.sum(axis=axis, keepdims=True)
+    total = _sum(concentration, axis)
     found = _of_changed(psi, concentration, prior, n_threads)
-    found -= psi(total)
+    found -= np.expand_dims(psi(total), axis)
     return found
 
 
@@ -54,9 +54,20 @@ def log_beta(
     >>> float(np.exp(log_beta(np.array([2.0, 3.0]))).round(6))
     0.083333
     """
-    total = concentration.sum(axis=axis)
+    total = _sum(concentration, axis)
     logs = _of_changed(gammaln, concentration, prior, n_threads)
-    return np.asarray(logs.sum(axis=axis) - gammaln(total))
+    return np.asarray(_sum(logs, axis) - gammaln(total))
+
+
+def _sum(values: Floats, axis: int) -> Floats:
+    """Return sums along an axis.
+
+    NumPy's own take five times as long where the middle one of three axes is short, as in 1,000
+    confusion matrices of four classes. Each adds up in order, so the bits are the same.
+    """
+    if values.ndim == 3 and axis == 1 and values.shape[2] > 1:
+        return np.asarray(np.einsum("wlk->wk", values))
+    return np.asarray(values.sum(axis=axis))
 
 
 def _of_changed(

@@ -255,7 +255,7 @@ def total_weights(start: Offsets, weight: Floats | None) -> Floats:
     [1.5, 2.0]
     """
     if weight is None:
-        return np.diff(start).astype(np.float64)
+        return np.subtract(start[1:], start[:-1], dtype=np.float64)
     sums = np.concatenate([[0.0], np.cumsum(weight)])
     return np.asarray(np.diff(sums[start]))
 
