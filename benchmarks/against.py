@@ -34,6 +34,7 @@ class Ratio(NamedTuple):
     what: str
     find: Callable[[dict[str, Any]], float]
     is_gain: bool = True  # more is better; else it is a cost
+    earlier: Callable[[dict[str, Any]], float] | None = None  # where its name has changed since
 
 
 def _in_row(at: int, *names: str) -> Callable[[dict[str, Any]], float]:
@@ -59,6 +60,16 @@ RATIOS = (
     Ratio("asking", "refit / first fit, 2 classes", _in_row(0, "refit_share"), False),
     Ratio("asking", "refit / first fit, 4 classes", _in_row(1, "refit_share"), False),
     Ratio("asking", "refit / first fit, 10 classes", _in_row(2, "refit_share"), False),
+    *(
+        Ratio(
+            "asking",
+            f"refit / first fit, uncalibrated, {n_classes} classes",
+            _in_row(at, "uncalibrated_refit_share"),
+            False,
+            _in_row(at, "refit_share"),  # calibration came later
+        )
+        for at, n_classes in enumerate((2, 4, 10))
+    ),
     Ratio("asking", "first fit, 2 classes, ms", _milliseconds(0, "first_fit_seconds"), False),
     Ratio("asking", "refit, 2 classes, ms", _milliseconds(0, "refit_seconds"), False),
     Ratio("asking", "first fit, 4 classes, ms", _milliseconds(1, "first_fit_seconds"), False),
@@ -150,7 +161,7 @@ def main() -> None:
                 by_code = [measured(code, name) for code in (earlier, today)]
                 for ratio, (before, now) in found.items():
                     if ratio.result == name:
-                        before.append(ratio.find(by_code[0]))
+                        before.append((ratio.earlier or ratio.find)(by_code[0]))
                         now.append(ratio.find(by_code[1]))
             print(f"round {number + 1} of {chosen.rounds} is done", file=sys.stderr, flush=True)
     result = {

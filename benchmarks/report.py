@@ -277,7 +277,8 @@ def _against(result: dict[str, Any]) -> str:
 
 The ratios above by the code of commit {result["earlier_commit"]} and by today's, each with its own
 benchmarks, in turn, {result["rounds"]} rounds: medians, and every round in brackets. Better is more
-where crowd-kit is divided by tiebreak, less elsewhere. `python -m benchmarks.against` makes this.
+where crowd-kit is divided by tiebreak, less elsewhere. Uncalibrated: today's code without
+calibration, which the earlier code does not have. `python -m benchmarks.against` makes this.
 
 | ratio | earlier | now | better by |
 |---|---|---|---|

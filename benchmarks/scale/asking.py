@@ -37,6 +37,7 @@ def measure(n_classes: int) -> dict[str, Any]:
     )
     VariationalBayes().fit(crowd.responses)  # compiles
     pairs_only = measure_session(crowd, choose_pairs)
+    uncalibrated = measure_session(crowd, choose_pairs, calibrate="none")
     mixed = measure_session(crowd, choose_mixed)
     return {
         "classes": n_classes,
@@ -44,6 +45,9 @@ def measure(n_classes: int) -> dict[str, Any]:
         "choosing_seconds": pairs_only["choosing"],
         "refit_seconds": pairs_only["again"],
         "refit_share": median_ratio(pairs_only),
+        "uncalibrated_first_fit_seconds": uncalibrated["first"],
+        "uncalibrated_refit_seconds": uncalibrated["again"],
+        "uncalibrated_refit_share": median_ratio(uncalibrated),
         "mixed_first_fit_seconds": mixed["first"],
         "mixed_choosing_seconds": mixed["choosing"],
         "mixed_refit_seconds": mixed["again"],
@@ -52,14 +56,14 @@ def measure(n_classes: int) -> dict[str, Any]:
 
 
 def measure_session(
-    crowd: Any, choose: Callable[[Any, int], list[Offer]]
+    crowd: Any, choose: Callable[[Any, int], list[Offer]], calibrate: str = "auto"
 ) -> dict[str, list[float]]:
     """Choose questions, answer them, fit again; beside each refit a first fit is timed.
 
     A session asks about doubtful tasks, so that its fits have `gold_weight=1` (ask/fitting.py).
     """
     responses = crowd.responses
-    model = VariationalBayes().fit(responses)
+    model = VariationalBayes(calibrate=calibrate).fit(responses)
     said = Answers({}, [])
     found: dict[str, list[float]] = {"first": [], "choosing": [], "again": []}
     for turn in range(ROUNDS + 1):
@@ -68,8 +72,9 @@ def measure_session(
         found["choosing"].append(time.perf_counter() - start)
         answer(crowd, asked, said)
         links = Links.from_columns(*map(list, zip(*said.ends, strict=True))) if said.ends else None
-        again = VariationalBayes(tol=BETWEEN_BATCHES, gold_weight=1)
-        found["first"].append(seconds(lambda: VariationalBayes().fit(responses)))
+        again = VariationalBayes(tol=BETWEEN_BATCHES, gold_weight=1, calibrate=calibrate)
+        first = VariationalBayes(calibrate=calibrate)
+        found["first"].append(seconds(lambda: first.fit(responses)))
         start = time.perf_counter()
         again.fit(responses, links=links, gold=said.gold or None, start=model)
         found["again"].append(time.perf_counter() - start)

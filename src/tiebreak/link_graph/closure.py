@@ -198,10 +198,13 @@ def components(n_tasks: int, left: AnyCodes, right: AnyCodes) -> Codes:
     linked = each_once(np.concatenate([left, right]))  # most have no link: leave them out
     graph = _graph(len(linked), places_in(linked, left), places_in(linked, right))
     n_found, label = connected_components(graph, directed=False)
-    every = np.arange(n_tasks)
-    smallest = every.copy()
-    smallest[linked] = linked[first_members(label, n_found)][label]
-    return np.asarray((np.cumsum(smallest == every, dtype=np.int32) - 1)[smallest])
+    smallest = linked[first_members(label, n_found)][label]
+    is_smallest = np.ones(n_tasks, dtype=bool)
+    is_smallest[linked] = linked == smallest
+    component = np.cumsum(is_smallest, dtype=np.int32)
+    component -= 1
+    component[linked] = component[smallest]
+    return component
 
 
 def first_members(label: AnyCodes, n_labels: int) -> Offsets:
@@ -227,7 +230,7 @@ def close(n_tasks: int, links: LinkCodes) -> Closure:
     must = hard & links.must
     cannot = np.flatnonzero(hard & ~links.must)
     group = components(n_tasks, links.left[must], links.right[must])
-    size = np.bincount(group).astype(np.int64)
+    size = np.bincount(group).astype(np.int64, copy=False)
     left_group = group[links.left[cannot]]
     right_group = group[links.right[cannot]]
     apart = left_group != right_group
