@@ -73,8 +73,7 @@ def measure_session(
         answer(crowd, asked, said)
         links = Links.from_columns(*map(list, zip(*said.ends, strict=True))) if said.ends else None
         again = VariationalBayes(tol=BETWEEN_BATCHES, gold_weight=1, calibrate=calibrate)
-        first = VariationalBayes(calibrate=calibrate)
-        found["first"].append(seconds(lambda: first.fit(responses)))
+        found["first"].append(seconds(lambda: VariationalBayes(calibrate=calibrate).fit(responses)))
         start = time.perf_counter()
         again.fit(responses, links=links, gold=said.gold or None, start=model)
         found["again"].append(time.perf_counter() - start)

@@ -8,7 +8,6 @@ most costs do, and loading scipy.optimize takes longer than a small fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 FIRST_STEP = 0.05  # of a number, to the next corner of the first simplex
@@ -77,28 +76,24 @@ def _first_simplex(start: Sequence[float]) -> list[Point]:
 
 
 def _has_settled(corners: Sequence[Corner]) -> bool:
-    best = corners[0]
-    return all(
-        abs(corner.cost - best.cost) <= NEAR
-        and all(abs(a - b) <= NEAR for a, b in zip(corner.x, best.x, strict=True))
-        for corner in corners[1:]
-    )
-
-
-def _plus(one: Point, other: Point) -> Point:
-    # Not `sum`: from Python 3.12 on it adds floats by another rule, with other last digits.
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+    cost, x = corners[0]
+    for other in corners[1:]:
+        if abs(other.cost - cost) > NEAR:
+            return False
+        for a, b in zip(other.x, x, strict=True):
+            if abs(a - b) > NEAR:
+                return False
+    return True
 
 
 def _step(cost: Callable[[Point], float], corners: list[Corner]) -> None:
     """Move the worst corner, the last one, or draw all towards the best."""
     last = corners[-1]
     n = len(last.x)
-    middle = tuple(total / n for total in reduce(_plus, (corner.x for corner in corners[:-1])))
+    middle = [_added(each) / n for each in zip(*[corner.x for corner in corners[:-1]], strict=True)]
 
     def at(of_middle: float, of_last: float) -> Corner:
-        pairs = zip(middle, last.x, strict=True)
-        x = tuple(of_middle * m + of_last * w for m, w in pairs)
+        x = tuple([of_middle * m + of_last * w for m, w in zip(middle, last.x, strict=True)])
         return Corner(cost(x), x)
 
     reflected = at(2.0, -1.0)
@@ -120,6 +115,13 @@ def _step(cost: Callable[[Point], float], corners: list[Corner]) -> None:
         return
     best = corners[0].x
     for j in range(1, len(corners)):
-        pairs = zip(corners[j].x, best, strict=True)
-        x = tuple(b + 0.5 * (a - b) for a, b in pairs)
+        x = tuple([b + 0.5 * (a - b) for a, b in zip(corners[j].x, best, strict=True)])
         corners[j] = Corner(cost(x), x)
+
+
+def _added(values: Sequence[float]) -> float:
+    # Not `sum`: from Python 3.12 on it adds floats by another rule, with other last digits.
+    total = values[0]
+    for value in values[1:]:
+        total += value
+    return total
