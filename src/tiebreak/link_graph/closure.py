@@ -208,7 +208,7 @@ def components(n_tasks: int, left: AnyCodes, right: AnyCodes) -> Codes:
 
 
 def first_members(label: AnyCodes, n_labels: int) -> Offsets:
-    """Return the smallest task under each label; every label must be in use."""
+    """Return the smallest task under each label; anything under a label that none has."""
     first = np.empty(n_labels, dtype=np.int64)
     first[label[::-1]] = np.arange(len(label) - 1, -1, -1)  # of equal places the last is kept
     return first
@@ -324,7 +324,7 @@ def parity(n_tasks: int, links: LinkCodes) -> Parity:
     """Tie tasks to roots, equal or opposite, along links without weights.
 
     Two copies of each task, one per class, are joined straight by must-links and crosswise by
-    cannot-links; on a spanning forest the copies of a root then split every component in two.
+    cannot-links; where no cycle is odd, the copies of a root then split every component in two.
     """
     hard = np.flatnonzero(links.is_hard)
     must = links.must[hard]
@@ -333,10 +333,13 @@ def parity(n_tasks: int, links: LinkCodes) -> Parity:
     n = len(linked)
     left = places_in(linked, firm.left)
     right = places_in(linked, firm.right)
-    tree = _forest(n, left, right, must)
-    copy = components(2 * n, *_two_copies(n, left[tree], right[tree], must[tree]))
-    component = components(n, left, right)
-    head = first_members(component, int(component.max(initial=-1)) + 1)[component]
+    copy = components(2 * n, *_two_copies(n, left, right, must))
+    component = np.minimum(copy[:n], copy[n:])
+    if (copy[:n] == copy[n:]).any():  # an odd cycle joins both copies: leave out its last link
+        tree = _forest(n, left, right, must)
+        copy = components(2 * n, *_two_copies(n, left[tree], right[tree], must[tree]))
+        component = components(n, left, right)
+    head = first_members(component, 2 * n)[component]
     flipped = copy[:n] != copy[head]
     root = np.arange(n_tasks, dtype=np.int32)
     root[linked] = linked[head]
