@@ -92,7 +92,10 @@ IMPORT_OPTIONS = (  # about files of tools
         "task_columns", str | None, "Columns that make up the task together.", metavar="A,B,…"
     ),
     new_option(
-        "worker_columns", str | None, "Columns that make up the worker together.", metavar="A,B,…"
+        "worker_columns",
+        str | None,
+        "Columns that make up the worker together; with --wide, the workers.",
+        metavar="A,B,…",
     ),
 )
 
@@ -214,7 +217,7 @@ def read_inputs(
     table, opened = _open_with_responses(source, columns, names, form, choices or {})
     with warnings.catch_warnings():
         if fold_labels:  # is what that note would say to do
-            warnings.filterwarnings("ignore", "Labels .* differ only", InputNote)
+            warnings.filterwarnings("ignore", "Labels .* are different classes", InputNote)
         export: Export = table.read(
             files.read_export,
             repeats=repeats,

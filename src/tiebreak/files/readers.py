@@ -11,6 +11,7 @@ from tiebreak import ids
 from tiebreak.errors import InputError, note
 from tiebreak.files.columns import GOLD, LABELS, LINKS, RESPONSES, TASKS
 from tiebreak.files.content import is_packed
+from tiebreak.files.odd_names import check_twin_ids, note_odd_classes
 from tiebreak.files.response_table import (
     ResponseColumns,
     build,
@@ -18,7 +19,6 @@ from tiebreak.files.response_table import (
     find_response_columns,
     has_soft_votes,
     like,
-    note_odd_classes,
     tell_order,
 )
 from tiebreak.files.sources import (
@@ -103,7 +103,8 @@ def read_responses(
         wide
             One column per worker.
         task_columns, worker_columns
-            Columns that make up the task, or the worker, together.
+            Columns that make up the task, or the worker, together. Of a wide table
+            `worker_columns` are the workers; the other columns are left out.
 
     Raises
     ------
@@ -159,8 +160,7 @@ def read_export(
     table = imported.table
     if not imported.is_named:
         return _read_plain(table, columns, options, repeats, tasks, classes)
-    composed = options.get("task_columns"), options.get("worker_columns")
-    found = find_response_columns(table, None, *composed)
+    found = find_response_columns(table, None, *imported.composed(options))
     responses = _responses_of(table, found, repeats or default_repeats(found), tasks, classes)
     known = Gold.from_dict(imported.gold) if imported.gold else None
     if known is not None:  # a task may be known and have no other answer
@@ -220,6 +220,7 @@ def _responses_of(
     if order is not None:
         responses = responses.with_class_order(Ids(order))
     note_odd_classes(responses)
+    check_twin_ids(responses)
     return responses
 
 

@@ -19,6 +19,7 @@ from tiebreak.errors import InputError
 from tiebreak.files.content import BYTE_ORDER_MARK, Content, is_json_list
 from tiebreak.files.formats.protocol import Container as ContainerName
 from tiebreak.files.formats.protocol import Head, Record, RecordPlace, Records
+from tiebreak.files.json_lines import refuse_columnwise
 from tiebreak.files.json_stream import json_records
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def _open_json(content: Content) -> Opened | None:
         return None  # the reader of plain JSON lines says what is wrong, and on which line
     if first is None:
         raise InputError(f"{content.name} holds an empty list: no records.")
+    if not is_list:
+        refuse_columnwise(first[1], content.name)
     container: ContainerName = "json" if is_list else "document"
     return Opened(Head(container, tuple(first[1]), first[1]), records)
 
