@@ -149,7 +149,7 @@ def note_unused_classes(unused: Sequence[Hashable], used: Ids) -> None:
     if other is not None:
         meant = known[ids.fold(other)]
         words.append(
-            f"{other!r} and {meant!r} {ids.difference([other, meant])}: join such labels with "
-            "--fold-labels (gold.with_labels_like(responses.classes))."
+            f"{other!r} and {meant!r} {ids.difference([other, meant])}: write them alike, or join "
+            "them with --fold-labels (gold.with_labels_like(responses.classes))."
         )
     note(" ".join(words))

@@ -42,7 +42,7 @@ def test_workers_that_are_one_number_are_noted(run: Run, write: Write) -> None:
 
 
 def test_versions_as_ids_are_not_noted(run: Run, write: Write) -> None:
-    write("r.csv", HEADER + "1.0,ann,x\n1.1,ann,y\n10,ann,y\n")
+    write("r.csv", HEADER + "1.0,ann,x\n1.1,ann,y\n10,ann,y\nv1,ann,y\nv1.0,ann,y\n")
     assert "Write them alike" not in told(run("fuse", "r.csv"))
 
 
@@ -128,7 +128,7 @@ def test_json_by_columns_is_refused_with_what_to_write(run: Run, write: Write, o
     write("r.json", json.dumps(ORIENTS[orient]))
     done = run("fuse", "r.json")
     assert done.exit_code == 2
-    assert "r.json holds a table by columns" in told(done)
+    assert "r.json holds a whole table in one object" in told(done)
     assert "df.to_json(path, orient='records', lines=True)" in told(done)
     assert "question" not in told(done)
 
@@ -138,7 +138,7 @@ def test_gold_as_json_by_columns_is_refused_too(run: Run, write: Write) -> None:
     write("g.json", json.dumps({"task": {"0": "a"}, "label": {"0": "x"}}))
     done = run("fuse", "r.csv", "--gold", "g.json")
     assert done.exit_code == 2
-    assert "g.json holds a table by columns" in told(done)
+    assert "g.json holds a whole table in one object" in told(done)
 
 
 def test_what_the_refusal_of_json_by_columns_names_works(run: Run, folder: Path) -> None:
@@ -218,3 +218,14 @@ def test_update_says_all_that_it_wrote(run: Run, write: Write) -> None:
     run("fuse", "r.csv", "-o", "labels.csv", "--save", "m.tbm")
     done = run("update", "m.tbm", "r.csv", "-o", "after.csv", "--save", "n.tbm")
     assert "wrote after.csv, n.tbm" in told(done)
+
+
+def test_tasks_of_a_wide_table_without_an_answer_are_told_and_can_be_kept(
+    run: Run, write: Write
+) -> None:
+    write("r.csv", "id,ann,bob\na,x,x\nb,,\nc,y,x\n")
+    done = run("fuse", "r.csv", "--wide")
+    assert "1 task has no answer, and is left out" in told(done)
+    assert "(--tasks) keeps all" in told(done)
+    kept = run("fuse", "r.csv", "--wide", "--tasks", "r.csv")
+    assert [row.split(",")[0] for row in kept.stdout.splitlines()] == ["task", "a", "c", "b"]

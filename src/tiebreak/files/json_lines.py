@@ -63,7 +63,7 @@ def refuse_columnwise(record: Mapping[str, Any], name: str) -> None:
     if not is_split and not _are_alike(values, list) and not _are_alike(values, dict):
         return
     raise InputError(
-        f"{name} holds a table by columns. Write one object per row; with pandas: "
+        f"{name} holds a whole table in one object. Write one object per row; with pandas: "
         "df.to_json(path, orient='records', lines=True)"
     )
 

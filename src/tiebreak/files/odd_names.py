@@ -27,7 +27,7 @@ def note_odd_classes(responses: Responses) -> None:
     for group in variants(classes)[:SHOWN]:
         note(
             f"Labels {', '.join(map(repr, group))} {difference(group)}, "
-            "and are different classes. Join them with --fold-labels "
+            "and are different classes. Write them alike, or join them with --fold-labels "
             "(responses.with_folded_labels())."
         )
     empty = [name for name in classes if isinstance(name, str) and name.casefold() in NOTHING]

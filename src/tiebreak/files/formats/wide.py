@@ -125,6 +125,12 @@ def _melted(tasks: list[Any], by_worker: Mapping[str, list[Any]], name: str, nou
     n_cells = len(tasks) * len(by_worker)
     cells = f"{counted(n_cells, 'cell')} of {counted(len(by_worker), 'worker')}"
     note(f"{name} (wide): read {cells}, kept {len(rows):,}; {n_cells - len(rows):,} empty.")
+    n_idle = len(tasks) - len({i for i, _, _ in rows})
+    if n_idle:
+        note(
+            f"{name}: {counted(n_idle, 'task')} {agreeing(n_idle, 'have')} no answer, and "
+            f"{agreeing(n_idle, 'are')} left out. The same table as tasks= (--tasks) keeps all."
+        )
     columns = {
         "task": [tasks[i] for i, _, _ in rows],
         "worker": [worker for _, worker, _ in rows],
