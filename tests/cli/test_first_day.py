@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from tiebreak.errors import InputNote
+from tiebreak.files import read_responses
+
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
 
@@ -229,3 +232,68 @@ def test_tasks_of_a_wide_table_without_an_answer_are_told_and_can_be_kept(
     assert "(--tasks) keeps all" in told(done)
     kept = run("fuse", "r.csv", "--wide", "--tasks", "r.csv")
     assert [row.split(",")[0] for row in kept.stdout.splitlines()] == ["task", "a", "c", "b"]
+
+
+# A worker twice on a task, with times
+
+
+TIMED = "task,worker,label,{name}\na,ann,x,{late}\na,ann,y,{early}\na,bob,x,{early}\n"
+STAMPS = {
+    "timestamp": ("2024-02-02 10:00:00", "2024-01-30 09:00:00"),
+    "created_at": ("2024-02-02T10:00:00Z", "2024-01-30T09:00:00Z"),
+    "time": ("1706868000", "1706605200"),
+}
+
+
+@pytest.mark.parametrize("name", STAMPS)
+def test_a_last_row_that_is_not_the_latest_is_told(run: Run, write: Write, name: str) -> None:
+    late, early = STAMPS[name]
+    write("r.csv", TIMED.format(name=name, late=late, early=early))
+    done = run("fuse", "r.csv", "--method", "mv")
+    assert "the last row counts, not the latest" in told(done)
+    assert f"sort the table by {name!r}" in told(done)
+    write("r.csv", TIMED.format(name=name, late=early, early=late))
+    again = run("fuse", "r.csv", "--method", "mv")
+    assert "1 response repeats a worker on a task" in told(again)
+    assert "not the latest" not in told(again)
+
+
+def test_a_named_column_of_times_is_looked_at(run: Run, write: Write) -> None:
+    write("r.csv", TIMED.format(name="when", late="2024-02-02", early="2024-01-30"))
+    assert "not the latest" not in told(run("fuse", "r.csv"))
+    assert "not the latest" in told(run("fuse", "r.csv", "--columns", "time=when"))
+
+
+@pytest.mark.parametrize("way", ["count", "vote"])
+def test_times_are_no_matter_where_the_last_does_not_count(
+    run: Run, write: Write, way: str
+) -> None:
+    late, early = STAMPS["timestamp"]
+    write("r.csv", TIMED.format(name="timestamp", late=late, early=early))
+    assert "not the latest" not in told(run("fuse", "r.csv", "--repeats", way))
+
+
+@pytest.mark.parametrize("late", ["", "yesterday"])
+def test_times_that_cannot_be_compared_say_nothing(run: Run, write: Write, late: str) -> None:
+    write("r.csv", TIMED.format(name="timestamp", late=late, early="2024-01-30"))
+    assert "not the latest" not in told(run("fuse", "r.csv"))
+
+
+def test_times_of_a_typed_table_are_looked_at(run: Run, folder: Path) -> None:
+    import datetime
+
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    days = [datetime.datetime(2024, 2, 2), datetime.datetime(2024, 1, 30), None]
+    columns = {"task": [1, 1, 1], "worker": ["ann", "ann", "bob"], "label": ["x", "y", "x"]}
+    parquet.write_table(pa.table({**columns, "timestamp": days}), "r.parquet")
+    assert "not the latest" in told(run("fuse", "r.parquet"))
+
+
+def test_times_of_mixed_types_stop_nobody() -> None:
+    pandas = pytest.importorskip("pandas")
+    columns = {"task": [1, 1], "worker": ["ann", "ann"], "label": ["x", "y"]}
+    frame = pandas.DataFrame({**columns, "timestamp": pandas.Series([1.5, "noon"], dtype=object)})
+    with pytest.warns(InputNote, match="1 response repeats"):
+        assert read_responses(frame).n_responses == 1

@@ -189,7 +189,12 @@ def _read_plain(
 
         table = split_labels(table, found, import_options(columns, options)).table
         found = find_response_columns(table, None)
-    responses = _responses_of(table, found, repeats or default_repeats(found), tasks, classes)
+    settled = repeats or default_repeats(found)
+    responses = _responses_of(table, found, settled, tasks, classes)
+    if settled == "last" and responses.n_repeats:
+        from tiebreak.files.answer_times import note_rows_against_time
+
+        note_rows_against_time(table, found)
     return Export(responses, None, found.understood(table))
 
 
