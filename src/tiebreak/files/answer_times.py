@@ -75,7 +75,7 @@ def _rank(times: Column) -> Floats | None:
         pa.types.is_temporal(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
     ):
         return None
-    rank = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.float64)
+    rank: Floats = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.float64)
     rank[pc.is_null(times, nan_is_null=True).to_numpy(zero_copy_only=False)] = np.nan
     return rank
 

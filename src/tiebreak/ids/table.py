@@ -219,6 +219,7 @@ def number_twins(names: Ids) -> list[tuple[Hashable, Hashable]]:
     values = names.values
     if not is_arrow(values):
         known = set(values)
+        pairs: list[tuple[Hashable, Hashable]]
         pairs = [(name, str(name)) for name in values if isinstance(name, int)]
         written = [name for name in values if isinstance(name, str) and ONE_ZERO.fullmatch(name)]
         pairs += [(name.removesuffix(".0"), name) for name in written]
