@@ -297,3 +297,37 @@ def test_times_of_mixed_types_stop_nobody() -> None:
     frame = pandas.DataFrame({**columns, "timestamp": pandas.Series([1.5, "noon"], dtype=object)})
     with pytest.warns(InputNote, match="1 response repeats"):
         assert read_responses(frame).n_responses == 1
+
+
+# What options take
+
+
+def test_spaces_around_the_parts_of_a_list_do_not_count(run: Run, write: Write) -> None:
+    write("r.csv", ROWS)
+    done = run("fuse", "r.csv", "--classes", "x , y ,z", "--probabilities")
+    assert "3 classes" in told(done)
+    assert done.stdout.splitlines()[0].endswith("probability_x,probability_y,probability_z")
+
+
+JUDGES = "item,gpt,claude,llama,human\nq1,x,x,y,x\nq2,y,y,y,\nq3,x,y,y,y\n"
+
+
+def test_gold_may_stand_in_a_column_of_a_wide_table(run: Run, write: Write) -> None:
+    write("r.csv", JUDGES)
+    workers = ("--wide", "--worker-columns", "gpt,claude,llama")
+    done = run("fuse", "r.csv", *workers, "--gold", "r.csv", "--columns", "label=human")
+    assert done.exit_code == 0
+    assert "9 responses, 3 tasks, 3 workers, 2 classes, 2 gold" in told(done)
+    assert done.stdout.splitlines()[3].startswith("q3,y,1")
+    alone = run("fuse", "r.csv", *workers, "--columns", "label=human")
+    assert alone.exit_code == 2
+    assert "none is the label" in told(alone)
+
+
+def test_a_command_without_wide_names_a_way_that_works(run: Run, write: Write) -> None:
+    write("r.csv", "id,ann,bob\na,x,x\nb,y,x\nc,y,y\n")
+    done = run("report", "r.csv", "-o", "report.html")
+    assert done.exit_code == 2
+    assert "tiebreak convert IN --wide -o FILE.csv" in told(done)
+    assert run("convert", "r.csv", "--wide", "-o", "long.csv").exit_code == 0
+    assert run("report", "long.csv", "-o", "report.html").exit_code == 0

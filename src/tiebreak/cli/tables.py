@@ -287,10 +287,13 @@ def _import_with_others(
     from tiebreak.files.formats import import_options, import_table, locate
 
     located = locate(source, form)
-    if located.format is not None or choices.get("wide") or form == "wide":
+    is_wide = bool(choices.get("wide")) or form == "wide"
+    if located.format is not None or is_wide:
         is_alone = not any(others.values())
         own: dict[str, object] = {
-            role: name for role, name in named.items() if is_alone or name in located.keys
+            role: name
+            for role, name in named.items()
+            if is_alone or (name in located.keys and (role == "task" or not is_wide))
         }
         rest = {role: name for role, name in named.items() if role not in own}
         export = files.OpenTable(located.source, own, {"format": form, **choices})
