@@ -296,8 +296,8 @@ def _wide_hint(table: Table, missing: list[str]) -> str:
     if missing != ["worker", "label"] or len(table.names) < 3:
         return ""
     return (
-        "\nIf each other column is a worker, read the table with wide=True (--wide). Where a command "
-        "lacks that, make a long table first: tiebreak convert IN --wide -o FILE.csv"
+        "\nIf each other column is a worker, read the table with wide=True (--wide). Where a "
+        "command lacks that, make a long table first: tiebreak convert IN --wide -o FILE.csv"
     )
 
 
