@@ -136,6 +136,15 @@ def test_json_by_columns_is_refused_with_what_to_write(run: Run, write: Write, o
     assert "question" not in told(done)
 
 
+@pytest.mark.parametrize("n_tasks", [1, 2])
+def test_lists_of_labels_and_workers_are_not_a_table_by_columns(
+    run: Run, write: Write, n_tasks: int
+) -> None:
+    record = {"labels": ["x", "y"], "annotators": ["ann", "bob"]}
+    write("r.jsonl", f"{json.dumps(record)}\n" * n_tasks)
+    assert f"{2 * n_tasks} responses, {n_tasks} task" in told(run("fuse", "r.jsonl"))
+
+
 def test_gold_as_json_by_columns_is_refused_too(run: Run, write: Write) -> None:
     write("r.csv", ROWS)
     write("g.json", json.dumps({"task": {"0": "a"}, "label": {"0": "x"}}))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tiebreak.errors import InputError
+from tiebreak.files.columns import TASK, squashed
 from tiebreak.files.content import (
     BYTE_ORDER_MARK,
     CHUNK,
@@ -49,18 +50,22 @@ def table_of_records(records: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def refuse_columnwise(record: Mapping[str, Any], name: str) -> None:
-    """Refuse an object that holds a whole table by its columns, as pandas writes it.
+    """Refuse the only object of a file where it holds a whole table, as pandas writes it.
 
     df.to_json(path)        {"task": {"0": "a", "1": "b"}, "label": {"0": "x", "1": "y"}}
     by columns              {"task": ["a", "b"], "label": ["x", "y"]}
     orient="split"          {"columns": ["task", "label"], "index": [0, 1], "data": […]}
+
+    Lists of workers and labels, and none of tasks, are the answers to one task.
     """
     if len(record) < 2:
         return
     keys = set(record)
     values = list(record.values())
     is_split = keys == {"columns", "index", "data"} or keys == {"schema", "data"}
-    if not is_split and not _are_alike(values, list) and not _are_alike(values, dict):
+    has_tasks = any(squashed(str(key)) in {TASK.name, *TASK.others} for key in keys)
+    is_lists = has_tasks and _are_alike(values, list)
+    if not is_split and not is_lists and not _are_alike(values, dict):
         return
     raise InputError(
         f"{name} holds a whole table in one object. Write one object per row; with pandas: "
