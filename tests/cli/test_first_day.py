@@ -60,7 +60,7 @@ def test_ids_that_are_text_here_and_numbers_there_are_refused(
     write("r.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     done = run("fuse", "r.jsonl")
     assert done.exit_code == 2
-    assert f"{role.title()} 1 is a number in one row and the text '1' in another" in told(done)
+    assert f"r.jsonl: {role} 1 is a number in one row and the text '1' in another" in told(done)
 
 
 def test_ids_of_two_types_that_do_not_meet_are_read(run: Run, write: Write) -> None:

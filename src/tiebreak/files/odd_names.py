@@ -38,25 +38,28 @@ def note_odd_classes(responses: Responses) -> None:
         )
 
 
-def check_twin_ids(responses: Responses) -> None:
-    """Say which ids are one number written in two ways; refuse 1 beside the text '1'.
+def check_twin_ids(responses: Responses, file: str) -> None:
+    """Say which ids are one number written in two ways; of a file, refuse 1 beside the text '1'.
 
     Such ids come of tables that were joined: a column of whole numbers with a gap in it is
-    written as 1.0, 2.0 … by many tools.
+    written as 1.0, 2.0 … by many tools. Rows of Python have no file, and their ids no form but
+    their own: 1 and '1' are two.
     """
-    for what, names in (("Task", responses.tasks), ("Worker", responses.workers)):
+    for what, names in (("task", responses.tasks), ("worker", responses.workers)):
         twins = number_twins(names)
-        if not twins:
-            continue
-        first, other = twins[0]
-        if not isinstance(first, str):
+        mixed = [pair for pair in twins if not isinstance(pair[0], str)]
+        if mixed and file:
             raise ResponseError(
-                f"{what} {first!r} is a number in one row and the text {other!r} in another. "
-                f"Write all ids of {what.lower()}s as numbers, or all as text."
+                f"{file}: {what} {mixed[0][0]!r} is a number in one row and the text "
+                f"{mixed[0][1]!r} in another. Write all ids of {what}s as numbers, or all as text."
             )
-        n_more = len(twins) - 1
+        written = [pair for pair in twins if isinstance(pair[0], str)]
+        if not written:
+            continue
+        first, other = written[0]
+        n_more = len(written) - 1
         more = f" (and {counted(n_more, 'more pair')})" if n_more else ""
         note(
-            f"{what}s {first!r} and {other!r}{more} are the same number, and are different "
-            f"{what.lower()}s. Write them alike if they are one."
+            f"{what.title()}s {first!r} and {other!r}{more} are the same number, and are different "
+            f"{what}s. Write them alike if they are one."
         )

@@ -225,7 +225,7 @@ def _responses_of(
     if order is not None:
         responses = responses.with_class_order(Ids(order))
     note_odd_classes(responses)
-    check_twin_ids(responses)
+    check_twin_ids(responses, table.source.name)
     return responses
 
 
