@@ -11,14 +11,14 @@ from tiebreak import ids
 from tiebreak.errors import InputError, note
 from tiebreak.files.columns import GOLD, LABELS, LINKS, RESPONSES, TASKS
 from tiebreak.files.content import is_packed
-from tiebreak.files.odd_names import check_twin_ids, note_odd_classes
 from tiebreak.files.response_table import (
     ResponseColumns,
     build,
+    check_twin_ids,
     default_repeats,
     find_response_columns,
     has_soft_votes,
-    like,
+    note_odd_classes,
     tell_order,
 )
 from tiebreak.files.sources import (
@@ -32,7 +32,7 @@ from tiebreak.files.sources import (
     resolved,
     unfolded,
 )
-from tiebreak.files.table import Table, clean
+from tiebreak.files.table import Table, clean, like
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.kernels.layout import Codes

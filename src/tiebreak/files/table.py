@@ -317,3 +317,19 @@ def _strip(column: Column) -> tuple[Column, int]:
     if not n_changed:
         return column, 0
     return pc.if_else(pc.equal(bare, ""), None, bare), int(n_changed)
+
+
+def like(known: Column, column: Column, what: str) -> Column:
+    """Give ids listed apart the type of those in the table, where that is typed."""
+    if not is_arrow(known):
+        return column
+    import pyarrow as pa
+
+    kind = getattr(known.type, "value_type", known.type)  # of a dictionary: its values
+    try:
+        return (column if is_arrow(column) else pa.array(column)).cast(kind)
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        raise InputError(
+            f"{what}= holds ids that do not fit those of the table, which are {kind}: "
+            f"{Ids(column)!r}. Give both the same type."
+        ) from None
