@@ -20,8 +20,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tiebreak import files
+from tiebreak.arguments import SEED, checks, whole
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import Floats
+from tiebreak.options import require_word
 from tiebreak.responses import Responses
 
 Level = Literal["nominal", "ordinal"]
@@ -60,6 +62,7 @@ class Alpha(NamedTuple):
     level: Level
 
 
+@checks(responses=Responses)
 def count_labels(responses: Responses) -> Counts:
     """Count labels by task and class, and join tasks with equal counts."""
     n_classes = responses.n_classes
@@ -107,6 +110,7 @@ def fleiss_kappa(responses: Any) -> float:
     return (percent_agreement(counts) - by_chance) / (1.0 - by_chance)
 
 
+@checks(n_resamples=whole(0), random_state=SEED)
 def krippendorff_alpha(
     responses: Any,
     level: Level = "nominal",
@@ -129,10 +133,10 @@ def krippendorff_alpha(
     n_resamples
         How often tasks are drawn again, with replacement, for the interval; 0: no interval.
     """
-    if level not in LEVELS:
-        raise OptionError.unknown("level", level, LEVELS)
+    require_word("level", level, LEVELS)
     counts = as_counts(responses)
     if order is not None:
+        _require_order(order, counts.table.shape[1])
         counts = counts._replace(table=sparse.csr_array(counts.table[:, order]))
     disagreement = _nominal_ratio if level == "nominal" else _ordinal_ratio
     rows = _Rows.of(counts)
@@ -146,6 +150,14 @@ def krippendorff_alpha(
     outside = (1.0 - COVERAGE) / 2.0
     low, high = np.nanquantile(values, [outside, 1.0 - outside])
     return Alpha(value, float(low), float(high), level)
+
+
+def _require_order(order: Any, n_classes: int) -> None:
+    given = np.asarray(order)
+    if given.dtype.kind not in "iu" or sorted(given.ravel().tolist()) != list(range(n_classes)):
+        raise OptionError(
+            f"order must be the codes 0 to {n_classes - 1}, each once; got {order!r}."
+        )
 
 
 class _Rows(NamedTuple):

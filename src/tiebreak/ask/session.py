@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any, Self, cast
 
+from tiebreak.arguments import checks
 from tiebreak.ask.background import Background
 from tiebreak.ask.contradictions import as_answer
 from tiebreak.ask.desk import Desk
@@ -155,6 +156,7 @@ class Session:
             return self._asked(Offer("same", task, other))
         return self._asked(Offer("label" if label is None else "is", task, label=label))
 
+    @checks(question=Question)
     def answer(self, question: Question, says: Hashable) -> Answer:
         """Record one of the choices of a question, or "unsure"; when this returns, it is kept.
 
@@ -169,6 +171,7 @@ class Session:
         self._put_back_unless(question)
         return as_answer(self._job, event, found)
 
+    @checks(question=Question)
     def skip(self, question: Question) -> None:
         """Put a question off until the others are done."""
         self._record.skip(question, self._by)
@@ -386,5 +389,5 @@ class Session:
 
 
 def _require_name(who: str) -> None:
-    if not who.strip():
-        raise OptionError("who must name the person who answers; got nothing.")
+    if not isinstance(who, str) or not who.strip():
+        raise OptionError(f"who must name the person who answers; got {who!r}.")

@@ -14,6 +14,7 @@ import numpy as np
 
 from tiebreak import files, ids
 from tiebreak._version import __version__
+from tiebreak.arguments import FLAG, FUNCTION, MAPPING, PATH, checks, optional, whole
 from tiebreak.distributed import estimators, output, partitions, spread
 from tiebreak.distributed.checkpoint import Checkpoint
 from tiebreak.distributed.executor import Executor, executor_of
@@ -88,6 +89,15 @@ class DistributedFit:
         return self.model.predict(responses, links=links)
 
 
+@checks(
+    out=PATH,
+    resume=FLAG,
+    force=FLAG,
+    units=optional(whole(1)),
+    probabilities=FLAG,
+    columns=optional(MAPPING),
+    progress=optional(FUNCTION),
+)
 def fit(
     source: Any,
     out: str | os.PathLike[str],

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tiebreak import files
+from tiebreak.arguments import FITTED, FLAG, MAPPING, PATH, checks, optional
 from tiebreak.distributed import output
 from tiebreak.distributed.executor import Executor, each_of, executor_of
 from tiebreak.distributed.fitting import DistributedFit
@@ -18,6 +19,7 @@ from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.prediction import ready_to_send
 
 
+@checks(model=FITTED, out=PATH, probabilities=FLAG, columns=optional(MAPPING))
 def predict(
     model: Any,
     source: Any,

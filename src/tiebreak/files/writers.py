@@ -16,6 +16,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.arguments import FLAG, MAPPING, PATH, TEXT, checks, having, optional
 from tiebreak.errors import FileError, InputError
 from tiebreak.files.atomic_write import Target, open_target
 from tiebreak.files.content import Format, checked_format, format_of_name, is_packed
@@ -44,6 +45,7 @@ class WithWorkers(Protocol):
     responses_: Responses
 
 
+@checks(labels=Labels, probabilities=FLAG)
 def write_labels(
     target: Target, labels: Labels, *, probabilities: bool = False, format: str | None = None
 ) -> None:
@@ -65,6 +67,7 @@ def write_labels(
     write_table(target, columns, format=format)
 
 
+@checks(model=having("workers_", "classes_", "confusion_"), counts=optional(np.ndarray))
 def write_workers(
     target: Target,
     model: WithWorkers,
@@ -93,17 +96,20 @@ def write_workers(
     write_table(target, columns, format=format)
 
 
+@checks(links=Links)
 def write_links(target: Target, links: Links, *, format: str | None = None) -> None:
     """Write left, right, link (must or cannot), and weight and who where links have them."""
     write_table(target, links.columns(), format=format)
 
 
+@checks(gold=Gold)
 def write_gold(target: Target, gold: Gold, *, format: str | None = None) -> None:
     """Write task and label of every known task."""
     columns = {"task": gold.tasks.values, "label": gold.classes.take(gold.label)}
     write_table(target, columns, format=format)
 
 
+@checks(target=PATH, responses=Responses)
 def write_responses(target: Target, responses: Responses, *, format: str | None = None) -> None:
     """Write task, worker and label of every response, and weight where responses have one.
 
@@ -129,6 +135,7 @@ def write_responses(target: Target, responses: Responses, *, format: str | None 
     write_table(target, columns, format=format)
 
 
+@checks(target=PATH, columns=MAPPING, format=optional(TEXT))
 def write_table(
     target: Target, columns: Mapping[str, Column], *, format: str | None = None
 ) -> None:

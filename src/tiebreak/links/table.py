@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids, link_graph
+from tiebreak.arguments import COLUMN, SEVERAL, checks, optional
 from tiebreak.errors import LinkError, note
 from tiebreak.frames import as_frame, as_html
 from tiebreak.gold import Gold
@@ -74,6 +75,7 @@ class Links:
                 array.flags.writeable = False
 
     @classmethod
+    @checks(left=COLUMN, right=COLUMN, link=COLUMN, weight=optional(COLUMN), who=optional(COLUMN))
     def from_columns(
         cls,
         left: Column,
@@ -120,6 +122,7 @@ class Links:
         )
 
     @classmethod
+    @checks(must=SEVERAL, cannot=SEVERAL)
     def from_pairs(
         cls,
         must: Iterable[tuple[Hashable, Hashable]] = (),
@@ -138,6 +141,7 @@ class Links:
         return cls.from_columns(left, right, link, sampling=sampling)
 
     @classmethod
+    @checks(rows=SEVERAL)
     def from_rows(
         cls,
         rows: Iterable[tuple[Hashable, Hashable, str]],
@@ -323,6 +327,7 @@ class Links:
             )
 
 
+@checks(gold=Gold)
 def links_from_gold(gold: Gold) -> Links:
     """Return links that say no more than which known tasks share a class: [eq:label-derived].
 

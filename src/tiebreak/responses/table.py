@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids
+from tiebreak.arguments import COLUMN, SEVERAL, checks, optional
 from tiebreak.errors import ResponseError
 from tiebreak.ids import Column, Ids, is_arrow
 from tiebreak.kernels import layout
@@ -108,6 +109,14 @@ class Responses:
         return cls(*built[:-1], frame=frame, weight=built.weight)
 
     @classmethod
+    @checks(
+        task=COLUMN,
+        worker=COLUMN,
+        label=COLUMN,
+        tasks=optional(COLUMN),
+        classes=optional(SEVERAL),
+        weight=optional(COLUMN),
+    )
     def from_columns(
         cls,
         task: Column,
@@ -133,6 +142,7 @@ class Responses:
         return made
 
     @classmethod
+    @checks(rows=SEVERAL)
     def from_rows(
         cls, rows: Iterable[tuple[Hashable, Hashable, Hashable]], *, repeats: Repeats = "last"
     ) -> Responses:

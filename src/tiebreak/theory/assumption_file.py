@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.arguments import PATH, checks
 from tiebreak.errors import FileError, InputError, TiebreakError
 from tiebreak.kernels.layout import Floats
 from tiebreak.theory.crowd import AssumedStart, Assumptions
@@ -27,6 +28,7 @@ class Scenario(NamedTuple):
     links: LinkedTasks | None
 
 
+@checks(path=PATH)
 def read_assumptions(path: str | Path) -> Scenario:
     """Read an assumption file; "-" is standard input. `tiebreak bounds --example` prints one."""
     name = "standard input" if str(path) == "-" else str(path)
