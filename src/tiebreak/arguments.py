@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
 from numbers import Integral
 from typing import Any, ParamSpec, TypeVar
 
@@ -110,19 +110,24 @@ def of_type(words: str, *kinds: type) -> Rule:
     return check
 
 
-def having(*learnt: str) -> Rule:
-    """Take models that have learnt these attributes."""
+def having(*attributes: str, words: str = "a fitted model") -> Rule:
+    """Take what has these attributes, of models those that they learn; `words` say what it is."""
 
     def check(name: str, value: Any) -> None:
-        for attribute in learnt:
+        for attribute in attributes:
             try:
                 getattr(value, attribute)
             except NotFittedError:
                 raise
             except AttributeError:
-                raise refused(name, "a fitted model", value) from None
+                raise refused(name, words, value) from None
 
     return check
+
+
+def has_parts(row: Any, n: int) -> bool:
+    """Say whether a row has n parts; a text is one."""
+    return isinstance(row, Sized) and not isinstance(row, str | bytes) and len(row) == n
 
 
 def refused(name: str, words: str, value: Any) -> OptionError:
@@ -176,6 +181,7 @@ NUMBER = number()
 PROBABILITY = number("a probability, from 0 to 1", least=0.0, most=1.0)
 FLAG = of_type("True or False", bool)
 TEXT = of_type("a text", str)
+NAME = of_type("a name, such as 'a' or 1", Hashable)
 PATH = of_type("a path", str, os.PathLike)
 MAPPING = of_type("a mapping, such as {'a': …}", Mapping)
 SEED: Rule = _seed

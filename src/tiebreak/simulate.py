@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.arguments import CODED, PROBABILITY, SEED, WHOLE, checks
+from tiebreak.arguments import CODED, COLUMN, PROBABILITY, SEED, WHOLE, checks, optional
 from tiebreak.errors import OptionError
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
@@ -44,6 +44,7 @@ class Crowd(NamedTuple):
     n_tasks=CODED,
     n_workers=CODED,
     n_classes=CODED,
+    classes=optional(COLUMN),
     random_state=SEED,
 )
 def crowd(

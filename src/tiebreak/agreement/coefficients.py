@@ -20,8 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tiebreak import files
-from tiebreak.arguments import SEED, checks, whole
-from tiebreak.errors import OptionError
+from tiebreak.arguments import SEED, checks, refused, whole
 from tiebreak.kernels.layout import Floats
 from tiebreak.options import require_word
 from tiebreak.responses import Responses
@@ -155,9 +154,7 @@ def krippendorff_alpha(
 def _require_order(order: Any, n_classes: int) -> None:
     given = np.asarray(order)
     if given.dtype.kind not in "iu" or sorted(given.ravel().tolist()) != list(range(n_classes)):
-        raise OptionError(
-            f"order must be the codes 0 to {n_classes - 1}, each once; got {order!r}."
-        )
+        raise refused("order", f"the codes 0 to {n_classes - 1}, each once", order)
 
 
 class _Rows(NamedTuple):

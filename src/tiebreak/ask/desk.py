@@ -22,6 +22,7 @@ from tiebreak.arguments import (
     TEXT,
     checks,
     number,
+    of_type,
     optional,
     whole,
 )
@@ -38,6 +39,7 @@ from tiebreak.errors import OptionError, note
 from tiebreak.gold import Gold
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.links import Links
+from tiebreak.options import require_word
 from tiebreak.selection.offers import Offer
 from tiebreak.selection.questions import (
     DEFAULT_COSTS,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from tiebreak.ask.session import Session
 
 LEAST_GAIN = 1e-6  # labels put right; where no question promises more, none is worth asking
+WORTH = number("0 or more, of labels put right for one unit of cost", least=0.0)
 EVIDENCE = 20  # links and labels without which nobody knows how far to trust the crowd
 LEASE = 600.0  # seconds for which a question that is shown is kept from others
 
@@ -86,11 +89,10 @@ class Desk:
     @checks(
         path=PATH,
         kinds=optional(SEVERAL),
+        costs=optional(of_type("a mapping of kind to cost, or 'time'", Mapping, str)),
         budget=optional(whole(0)),
         target=optional(number("a share of labels above 0, at most 1", above=0.0, most=1.0)),
-        stop_when_worth_less_than=optional(
-            number("0 or more, of labels put right for one unit of cost", least=0.0)
-        ),
+        stop_when_worth_less_than=optional(WORTH),
         random_state=SEED,
         batch=whole(1),
         lease=number("a number of seconds above 0", above=0.0),
@@ -348,6 +350,7 @@ class Desk:
 
 def _kinds(kinds: Sequence[str] | None, strategy: str) -> tuple[str, ...]:
     """Return the kinds to ask; strategies that draw pairs ask for nothing else."""
+    require_word("strategy", strategy, selection.STRATEGIES)
     if kinds is None:
         return DEFAULT_KINDS if strategy == "adaptive" else ("same",)
     if strategy != "adaptive" and tuple(kinds) != ("same",):

@@ -59,7 +59,7 @@ class Export(NamedTuple):
     form: str | None = None
 
 
-@checks(columns=optional(MAPPING), format=optional(TEXT))
+@checks(columns=optional(MAPPING), repeats=optional(TEXT), format=optional(TEXT))
 def read_responses(
     source: Any,
     *,
@@ -133,6 +133,7 @@ def read_responses(
     return export.responses
 
 
+@checks(columns=optional(MAPPING), repeats=optional(TEXT), format=optional(TEXT))
 def read_export(
     source: Any,
     *,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.arguments import FLAG, MAPPING, PATH, TEXT, checks, having, optional
-from tiebreak.errors import FileError, InputError
+from tiebreak.errors import FileError, InputError, OptionError
 from tiebreak.files.atomic_write import Target, open_target
 from tiebreak.files.content import Format, checked_format, format_of_name, is_packed
 from tiebreak.files.encoding import Coded, encoded, write_parquet
@@ -86,6 +86,8 @@ def write_workers(
     if counts is None:
         counts = np.zeros(confusion.shape[:2], dtype=np.int64)
         counts[:, classes.codes(model.responses_.classes)] = model.responses_.count_labels()
+    elif counts.shape != confusion.shape[:2]:
+        raise OptionError(f"counts must be {confusion.shape[:2]}; got {counts.shape}.")
     columns = {
         "worker": model.workers_.take(worker),
         "truth": classes.take(truth),

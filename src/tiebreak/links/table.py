@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids, link_graph
-from tiebreak.arguments import COLUMN, SEVERAL, checks, optional
+from tiebreak.arguments import COLUMN, SEVERAL, checks, has_parts, optional
 from tiebreak.errors import LinkError, note
 from tiebreak.frames import as_frame, as_html
 from tiebreak.gold import Gold
@@ -134,7 +134,7 @@ class Links:
         together = list(must)
         apart = list(cannot)
         for pair in (*together, *apart):
-            if isinstance(pair, str) or len(pair) != 2:  # "t1" is one id, not a pair of letters
+            if not has_parts(pair, 2):  # "t1" is one id, not a pair of letters
                 raise LinkError(f"A link joins two tasks: give (left, right) pairs; got {pair!r}.")
         left, right = zip(*together, *apart, strict=True) if together or apart else ((), ())
         link = [True] * len(together) + [False] * len(apart)
@@ -155,7 +155,7 @@ class Links:
         """
         rows = list(rows)
         for row in rows:
-            if isinstance(row, str) or len(row) != 3:
+            if not has_parts(row, 3):
                 raise LinkError(f"Each row must be (left, right, link); got {row!r}.")
         left, right, link = zip(*rows, strict=True) if rows else ((), (), ())
         return cls.from_columns(left, right, link, sampling=sampling)

@@ -151,6 +151,10 @@ class Responses:
         >>> Responses.from_rows([("a", "ann", "cat"), ("b", "bob", "dog")])
         Responses(2 responses, 2 tasks, 2 workers, 2 classes)
         """
+        rows = list(rows)
+        for row in rows:
+            if not isinstance(row, Iterable):
+                raise ResponseError(f"Each row must be (task, worker, label); got {row!r}.")
         columns = list(zip(*rows, strict=True))
         if not columns:
             raise ResponseError("There are no responses. Pass at least one (task, worker, label).")
