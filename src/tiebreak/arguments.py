@@ -158,8 +158,8 @@ def _several(name: str, value: Any) -> None:
 
 
 def _column(name: str, value: Any) -> None:
-    """Take columns: lists, arrays and the like, whose length is known."""
-    if not hasattr(value, "__len__") or isinstance(value, str | bytes | Mapping):
+    """Take columns: lists, arrays and the like, whose length is known; "ab" is two ids."""
+    if not isinstance(value, Sized) or isinstance(value, bytes | Mapping):
         raise refused(name, "a column, such as a list", value)
 
 

@@ -282,10 +282,15 @@ def _numbered(letter: str, n: int, *, start: int) -> list[str]:
 def _class_names(classes: Sequence[Hashable] | None, n_classes: int) -> Ids:
     """Return the names of the classes; sorted, since arrays follow that order everywhere."""
     given = Ids(_numbered("c", n_classes, start=0) if classes is None else classes)
-    in_order, _ = sorted_classes(given)
-    if len(given) != n_classes or len(set(given)) != n_classes or given != in_order:
+    are_names = all(isinstance(name, Hashable) for name in given)
+    if not are_names or not len(set(given)) == len(given) == n_classes or not _are_sorted(given):
         raise OptionError(f"classes must be {n_classes} different names, sorted; got {given!r}.")
     return given
+
+
+def _are_sorted(names: Ids) -> bool:
+    in_order, _ = sorted_classes(names)
+    return names == in_order
 
 
 def _check_counts(n_tasks: int, n_workers: int, n_classes: int, n_each: int) -> None:

@@ -153,6 +153,8 @@ class Session:
         `question("a", "b")`: are they the same? `question("a")`: which class is it?
         `question("a", label="cat")`: is it a cat?
         """
+        if other is not None and label is not None:
+            raise OptionError("A question is about other or about label; give one of them.")
         if other is not None:
             return self._asked(Offer("same", task, other))
         return self._asked(Offer("label" if label is None else "is", task, label=label))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids, link_graph
-from tiebreak.arguments import COLUMN, SEVERAL, checks, has_parts, optional
+from tiebreak.arguments import COLUMN, SEVERAL, TEXT, checks, has_parts, optional
 from tiebreak.errors import LinkError, note
 from tiebreak.frames import as_frame, as_html
 from tiebreak.gold import Gold
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # rows
 
+Asker = Literal["fit", "session"]  # who is told the way out of a contradiction: `check`
 OnContradiction = Literal["error", "drop"]  # of cannot-links that must-links contradict: `check`
 
 
@@ -75,7 +76,14 @@ class Links:
                 array.flags.writeable = False
 
     @classmethod
-    @checks(left=COLUMN, right=COLUMN, link=COLUMN, weight=optional(COLUMN), who=optional(COLUMN))
+    @checks(
+        left=COLUMN,
+        right=COLUMN,
+        link=COLUMN,
+        weight=optional(COLUMN),
+        who=optional(COLUMN),
+        frame=TEXT,
+    )
     def from_columns(
         cls,
         left: Column,

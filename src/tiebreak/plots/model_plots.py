@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.arguments import FITTED, checks, whole
+from tiebreak.arguments import checks, having, whole
 from tiebreak.charts import Chart
 from tiebreak.errors import OptionError
 from tiebreak.ids import MISSING
@@ -23,7 +23,7 @@ MOST_WORKERS = 40  # of one picture
 class Plots:
     """Pictures of a fitted model: each is a `Chart`, with `save(path)` for .svg and .html."""
 
-    @checks(model=FITTED)
+    @checks(model=having("fit", words="a model"))
     def __init__(self, model: Any) -> None:
         self._model = model
 

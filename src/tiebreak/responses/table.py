@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids
-from tiebreak.arguments import COLUMN, SEVERAL, checks, optional
+from tiebreak.arguments import COLUMN, SEVERAL, TEXT, checks, optional
 from tiebreak.errors import ResponseError
 from tiebreak.ids import Column, Ids, is_arrow
 from tiebreak.kernels import layout
@@ -116,6 +116,7 @@ class Responses:
         tasks=optional(COLUMN),
         classes=optional(SEVERAL),
         weight=optional(COLUMN),
+        frame=TEXT,
     )
     def from_columns(
         cls,
