@@ -437,15 +437,15 @@ def test_odd_answers_are_used_or_refused(method: str) -> None:
     with tb.ask.Session(next(paths), ROWS, kinds=["same"]) as session:
         question = session.next()
         assert question is not None
-        given: dict[str, Any] = {
+        given: dict[str, dict[str, Any]] = {
             "answer": {"question": question, "says": "same"},
             "skip": {"question": question},
             "undo": {"answer": None},
             "keep": {"answer": session.answer(question, "same")},
             "votes": {"task": "t0"},
             "question": {"task": "t0", "other": None, "label": "yes"},
-        }[method]
-        assert _try_all(getattr(session, method), given) > 0
+        }
+        assert _try_all(getattr(session, method), given[method]) > 0
 
 
 def _try_all(call: Callable[..., Any], given: dict[str, Any]) -> int:
