@@ -1,6 +1,6 @@
 """Arguments: what public functions beside estimators take, said once above each function.
 
-    @checks(n=whole(0), wrong=NUMBER, random_state=SEED, gold=Gold)
+    @checks(gold=Gold, n=WHOLE, wrong=PROBABILITY, random_state=SEED)
     def links(gold, n, *, wrong=0.0, random_state=None): ...
 
 A rule refuses a value in words that name the argument. It looks at the type, and at bounds where
@@ -127,7 +127,7 @@ def having(*attributes: str, words: str = "a fitted model") -> Rule:
 
 def has_parts(row: Any, n: int) -> bool:
     """Say whether a row has n parts; a text is one."""
-    return isinstance(row, Sized) and not isinstance(row, str | bytes) and len(row) == n
+    return hasattr(row, "__len__") and not isinstance(row, str | bytes) and len(row) == n
 
 
 def refused(name: str, words: str, value: Any) -> OptionError:

@@ -22,7 +22,7 @@ from scipy import sparse
 from tiebreak import files
 from tiebreak.arguments import SEED, checks, refused, whole
 from tiebreak.kernels.layout import Floats
-from tiebreak.options import require_word
+from tiebreak.options import as_floats, require_word
 from tiebreak.responses import Responses
 
 Level = Literal["nominal", "ordinal"]
@@ -135,8 +135,8 @@ def krippendorff_alpha(
     require_word("level", level, LEVELS)
     counts = as_counts(responses)
     if order is not None:
-        _require_order(order, counts.table.shape[1])
-        counts = counts._replace(table=sparse.csr_array(counts.table[:, order]))
+        by_rank = _checked_order(order, counts.table.shape[1])
+        counts = counts._replace(table=sparse.csr_array(counts.table[:, by_rank]))
     disagreement = _nominal_ratio if level == "nominal" else _ordinal_ratio
     rows = _Rows.of(counts)
     value = 1.0 - disagreement(rows, counts.n_tasks_of.astype(np.float64))
@@ -151,10 +151,11 @@ def krippendorff_alpha(
     return Alpha(value, float(low), float(high), level)
 
 
-def _require_order(order: Any, n_classes: int) -> None:
-    given = np.asarray(order)
-    if given.dtype.kind not in "iu" or sorted(given.ravel().tolist()) != list(range(n_classes)):
+def _checked_order(order: npt.ArrayLike, n_classes: int) -> npt.NDArray[np.int64]:
+    given = as_floats("order", order)
+    if given.ndim != 1 or sorted(given.tolist()) != list(range(n_classes)):
         raise refused("order", f"the codes 0 to {n_classes - 1}, each once", order)
+    return np.asarray(given, dtype=np.int64)
 
 
 class _Rows(NamedTuple):

@@ -153,10 +153,12 @@ class Responses:
         Responses(2 responses, 2 tasks, 2 workers, 2 classes)
         """
         rows = list(rows)
-        for row in rows:
-            if not isinstance(row, Iterable):
-                raise ResponseError(f"Each row must be (task, worker, label); got {row!r}.")
-        columns = list(zip(*rows, strict=True))
+        try:
+            columns = list(zip(*rows, strict=True))
+        except (TypeError, ValueError):
+            raise ResponseError(
+                "Each row must be (task, worker, label); some are not, or are longer than others."
+            ) from None
         if not columns:
             raise ResponseError("There are no responses. Pass at least one (task, worker, label).")
         if len(columns) != 3:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tiebreak.arguments import NUMBER, PROBABILITY, checks, whole
 from tiebreak.errors import LinkError, OptionError
 from tiebreak.kernels.layout import Floats
-from tiebreak.options import require_number, require_word
+from tiebreak.options import as_floats, require_number, require_word
 
 SupportVersion = Literal["corrected", "printed", "printed, wrong classes only", "proof's last line"]
 
@@ -106,6 +106,7 @@ class LinkedTasks:
         classes = _below("truth", truth, n_classes)
         one = _below("left", left, len(classes))
         other = _below("right", right, len(classes))
+        as_floats("is_must", is_must)
         says = np.asarray(is_must)
         if not one.shape == other.shape == says.shape or says.dtype != bool:
             raise OptionError(
@@ -240,6 +241,7 @@ def _below(name: str, value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
 
 
 def _counts(name: str, value: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    as_floats(name, value)  # refuses rows of different lengths
     given = np.asarray(value)
     if given.dtype.kind not in "iu" or (given < 0).any():
         raise OptionError(f"{name} must be whole numbers, 0 or more; got {value!r}.")
