@@ -45,9 +45,12 @@ def fused_kernel(function: F) -> F:
 def summing_kernel(function: F) -> F:
     """Compile like `fused_kernel`; a sum may be taken as several partial sums, added at the end.
 
-    Which ones is fixed when it is compiled: the bits do not depend on threads.
+    Which ones is fixed when it is compiled: the bits do not depend on threads. It goes into each
+    kernel that calls it, and so must those between it and the kernel that Python calls
+    (`inlined_kernel`). As a function of its own it has a copy in each of them, optimised apart;
+    which one runs would depend on what the process has compiled, or loaded, before.
     """
-    return _compile(function, {"contract", "reassoc", "nsz"})
+    return _compile(function, {"contract", "reassoc", "nsz"}, is_inlined=True)
 
 
 def inlined_kernel(function: F) -> F:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.kernels.compile import kernel, summing_kernel
+from tiebreak.kernels.compile import inlined_kernel, summing_kernel
 from tiebreak.kernels.compiled.exponential import EXP_IS_ZERO, exp
 from tiebreak.kernels.layout import Floats
 
@@ -30,7 +30,7 @@ def block_size(n_classes: int) -> int:
     return max(8, min(TASKS_PER_BLOCK, NUMBERS_PER_BLOCK // n_classes))
 
 
-@kernel
+@inlined_kernel
 def softmax_block(score: Floats, extra: Floats, m: int) -> tuple[float, float, float]:
     """Turn the scores of m tasks into probabilities.
 
@@ -98,7 +98,7 @@ def _shares(top: Floats, norm: Floats, mean: Floats, m: int) -> tuple[float, flo
     return tops, product, means
 
 
-@kernel
+@inlined_kernel
 def softmax_block_of_odds(score: Floats, m: int) -> tuple[float, float, float]:
     """Do the same for two classes, of which row 0 holds the log-odds of the second.
 
