@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -141,3 +141,18 @@ def _one_label_each(
             f"{classes[int(label[later])]!r} ({source.where(int(rows[later]))}). Keep one of them."
         )
     return np.sort(first)
+
+
+def note_unused_classes(unused: Sequence[Hashable], used: Ids) -> None:
+    """Say which classes only gold names, and which of them are a class in another form."""
+    names = ", ".join(str(name) for name in unused)
+    words = [f"No worker used {names}, which gold names: added to the classes."]
+    known = {ids.fold(name): name for name in used}
+    other = next((name for name in unused if ids.fold(name) in known), None)
+    if other is not None:
+        meant = known[ids.fold(other)]
+        words.append(
+            f"{other!r} and {meant!r} {ids.difference([other, meant])}: write them alike, or join "
+            "them with --fold-labels (gold.with_labels_like(responses.classes))."
+        )
+    note(" ".join(words))

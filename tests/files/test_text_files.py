@@ -113,7 +113,9 @@ class TestFields:
 
     def test_ids_that_look_like_numbers_stay_text(self, tmp_path: Path) -> None:
         path = _file(tmp_path, HEADER + "007,1,1.0\n7,01,1\n")
-        assert rows_of(read_responses(path)) == [("007", "1", "1.0"), ("7", "01", "1")]
+        with pytest.warns(InputNote, match=r"Labels '1', '1.0' are the same number"):
+            responses = read_responses(path)
+        assert rows_of(responses) == [("007", "1", "1.0"), ("7", "01", "1")]
 
     @pytest.mark.parametrize("word", ["NA", "NaN", "nan", "null", "None", "N/A", "#N/A", "-"])
     @pytest.mark.filterwarnings("ignore:The label:tiebreak.errors.InputNote")

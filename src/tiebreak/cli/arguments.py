@@ -44,10 +44,10 @@ def one_or_all(names: list[str]) -> str | list[str]:
 def split_list(text: str) -> list[str]:
     """Split at commas; quotes protect a comma inside a name.
 
-    >>> split_list('a,"b, c"')
+    >>> split_list('a , "b, c"')
     ['a', 'b, c']
     """
-    return next(csv.reader([text], skipinitialspace=True), [])
+    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), [])]
 
 
 def split_pairs(option: str, text: str) -> dict[str, str]:

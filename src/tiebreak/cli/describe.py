@@ -181,9 +181,11 @@ def _class_lines(found: dict[str, Any]) -> list[str]:
     if found["near_empty_classes"]:
         rare = first_few(found["near_empty_classes"], MAX_SHOWN)
         lines.append(f"  near-empty (below {RARE:.1%}): {rare}")
+    from tiebreak.ids import difference
+
     for group in found["label_variants"][:MAX_SHOWN]:
         joined = ", ".join(map(repr, group))
-        lines.append(f"  differ only in case, spaces or Unicode form: {joined} (--fold-labels)")
+        lines.append(f"  {difference(group)}: {joined} (--fold-labels)")
     return lines
 
 

@@ -68,17 +68,20 @@ def evaluate(
 
 def warn_of_forms(labels: Labels, gold: Gold) -> None:
     """Say that labels and gold share no class, but would if case and spaces did not count."""
-    from tiebreak.ids import fold
+    from tiebreak.ids import difference, fold
 
     said = set(labels.classes)
     known = set(gold.classes)
     if said & known:
         return
-    if {fold(name) for name in said} & {fold(name) for name in known}:
+    forms = {fold(name): name for name in said}
+    other = next((name for name in gold.classes if fold(name) in forms), None)
+    if other is not None:
+        meant = forms[fold(other)]
         note(
             f"Labels and gold share no class: {first_few(sorted(map(str, said)), 3)} against "
-            f"{first_few(sorted(map(str, known)), 3)} differ in case, spaces or Unicode form. "
-            "Write them alike, or fuse with --fold-labels."
+            f"{first_few(sorted(map(str, known)), 3)}. {meant!r} and {other!r} "
+            f"{difference([meant, other])}. Write them alike, or fuse with --fold-labels."
         )
 
 

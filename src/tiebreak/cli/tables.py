@@ -92,7 +92,10 @@ IMPORT_OPTIONS = (  # about files of tools
         "task_columns", str | None, "Columns that make up the task together.", metavar="A,B,…"
     ),
     new_option(
-        "worker_columns", str | None, "Columns that make up the worker together.", metavar="A,B,…"
+        "worker_columns",
+        str | None,
+        "Columns that make up the worker together; with --wide, the workers.",
+        metavar="A,B,…",
     ),
 )
 
@@ -214,7 +217,7 @@ def read_inputs(
     table, opened = _open_with_responses(source, columns, names, form, choices or {})
     with warnings.catch_warnings():
         if fold_labels:  # is what that note would say to do
-            warnings.filterwarnings("ignore", "Labels .* differ only", InputNote)
+            warnings.filterwarnings("ignore", "Labels .* are different classes", InputNote)
         export: Export = table.read(
             files.read_export,
             repeats=repeats,
@@ -284,10 +287,13 @@ def _import_with_others(
     from tiebreak.files.formats import import_options, import_table, locate
 
     located = locate(source, form)
-    if located.format is not None or choices.get("wide") or form == "wide":
+    is_wide = bool(choices.get("wide")) or form == "wide"
+    if located.format is not None or is_wide:
         is_alone = not any(others.values())
         own: dict[str, object] = {
-            role: name for role, name in named.items() if is_alone or name in located.keys
+            role: name
+            for role, name in named.items()
+            if is_alone or (name in located.keys and (role == "task" or not is_wide))
         }
         rest = {role: name for role, name in named.items() if role not in own}
         export = files.OpenTable(located.source, own, {"format": form, **choices})

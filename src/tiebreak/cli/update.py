@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import ModelFile, Quiet, check_files, one_or_all, refuse_model_name
+from tiebreak.cli.arguments import (
+    STANDARD,
+    ModelFile,
+    Quiet,
+    check_files,
+    one_or_all,
+    refuse_model_name,
+)
 from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.tables import (
     Columns,
@@ -104,9 +111,10 @@ def update(
         }
         typer.echo(json.dumps(summary))
     if not quiet:
+        written = [name for name in (out, save or model) if name and name != STANDARD]
         print_message(
             f"{counted(len(known.tasks_), 'task')}, {n_new_tasks:,} of them new; "
-            f"{counted(n_changed - n_new_tasks, 'label')} changed\nwrote {save or model}"
+            f"{counted(n_changed - n_new_tasks, 'label')} changed\nwrote {', '.join(written)}"
         )
 
 

@@ -25,7 +25,7 @@ from tiebreak.distributed.sources import ReadOptions, Shard, naming, read_shard
 from tiebreak.errors import InputError, InputNote, note
 from tiebreak.files.content import ABOUT
 from tiebreak.files.packed import read_packed, write_packed
-from tiebreak.gold import Gold
+from tiebreak.gold import Gold, note_unused_classes
 from tiebreak.ids import Ids
 from tiebreak.kernels.contract import COMPILED_ROWS, load_compiled_early
 from tiebreak.kernels.layout import Codes
@@ -202,8 +202,7 @@ def _join_classes(looks: list[Look], more: Ids | None) -> Ids:
         known = len(classes)
         classes = ids.merge(classes, more)
         if len(classes) > known:
-            unseen = ", ".join(str(name) for name in classes[known:])
-            note(f"No worker used {unseen}, which gold names: added to the classes.")
+            note_unused_classes(classes[known:], classes[:known])
     return classes if keeps_order else ids.sort(classes)[0]
 
 

@@ -295,7 +295,10 @@ def _wide_hint(table: Table, missing: list[str]) -> str:
     """Say how a table of tasks is read in which each other column may be a worker."""
     if missing != ["worker", "label"] or len(table.names) < 3:
         return ""
-    return "\nIf each other column is a worker, read the table with wide=True (--wide)."
+    return (
+        "\nIf each other column is a worker, read the table with wide=True (--wide). Where a "
+        "command lacks that, make a long table first: tiebreak convert IN --wide -o FILE.csv"
+    )
 
 
 def existing(table: Table) -> str:

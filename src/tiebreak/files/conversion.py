@@ -48,9 +48,7 @@ def read_columns(
     imported = import_table(source, form, choices, RESPONSES.names, keep_text)
     table = imported.table
     named = None if imported.is_named else columns
-    found = find_response_columns(
-        table, named, options.get("task_columns"), options.get("worker_columns"), tell_use=False
-    )
+    found = find_response_columns(table, named, *imported.composed(options), tell_use=False)
     if choices.multi_label and not imported.is_named:
         table = split_labels(table, found, choices).table
         found = find_response_columns(table, None, tell_use=False)

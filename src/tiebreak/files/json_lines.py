@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tiebreak.errors import InputError
+from tiebreak.files.columns import TASK, squashed
 from tiebreak.files.content import (
     BYTE_ORDER_MARK,
     CHUNK,
@@ -46,6 +47,38 @@ def table_of_records(records: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """
     keys = dict.fromkeys(key for record in records for key in record)
     return {key: [record.get(key) for record in records] for key in keys}
+
+
+def refuse_columnwise(record: Mapping[str, Any], name: str) -> None:
+    """Refuse the only object of a file where it holds a whole table, as pandas writes it.
+
+    df.to_json(path)        {"task": {"0": "a", "1": "b"}, "label": {"0": "x", "1": "y"}}
+    by columns              {"task": ["a", "b"], "label": ["x", "y"]}
+    orient="split"          {"columns": ["task", "label"], "index": [0, 1], "data": […]}
+
+    Lists of workers and labels, and none of tasks, are the answers to one task.
+    """
+    if len(record) < 2:
+        return
+    keys = set(record)
+    values = list(record.values())
+    is_split = keys == {"columns", "index", "data"} or keys == {"schema", "data"}
+    has_tasks = any(squashed(str(key)) in {TASK.name, *TASK.others} for key in keys)
+    is_lists = has_tasks and _are_alike(values, list)
+    if not is_split and not is_lists and not _are_alike(values, dict):
+        return
+    raise InputError(
+        f"{name} holds a whole table in one object. Write one object per row; with pandas: "
+        "df.to_json(path, orient='records', lines=True)"
+    )
+
+
+def _are_alike(values: list[Any], kind: type) -> bool:
+    """Tell whether all values are lists of one length, or dictionaries with the same keys."""
+    if not all(isinstance(value, kind) for value in values):
+        return False
+    shapes = [len(value) if kind is list else value.keys() for value in values]
+    return bool(values[0]) and all(shape == shapes[0] for shape in shapes)
 
 
 def json_objects(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -137,6 +170,8 @@ def _read_each(content: Content) -> dict[str, Column]:
         records = list(json_records(content.data, content.name))
     else:
         records = [record for _, record in json_objects(text, content.name)]
+    if len(records) == 1:
+        refuse_columnwise(records[0], content.name)
     columns = table_of_records(records)
     return {key: _one_type(values) for key, values in columns.items()}
 

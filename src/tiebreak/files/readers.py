@@ -12,6 +12,7 @@ from tiebreak.arguments import MAPPING, TEXT, checks, optional
 from tiebreak.errors import InputError, note
 from tiebreak.files.columns import GOLD, LABELS, LINKS, RESPONSES, TASKS
 from tiebreak.files.content import is_packed
+from tiebreak.files.odd_names import check_twin_ids, note_odd_classes
 from tiebreak.files.response_table import (
     ResponseColumns,
     build,
@@ -19,7 +20,6 @@ from tiebreak.files.response_table import (
     find_response_columns,
     has_soft_votes,
     like,
-    note_odd_classes,
     tell_order,
 )
 from tiebreak.files.sources import (
@@ -105,7 +105,8 @@ def read_responses(
         wide
             One column per worker.
         task_columns, worker_columns
-            Columns that make up the task, or the worker, together.
+            Columns that make up the task, or the worker, together. Of a wide table
+            `worker_columns` are the workers; the other columns are left out.
 
     Raises
     ------
@@ -162,8 +163,7 @@ def read_export(
     table = imported.table
     if not imported.is_named:
         return _read_plain(table, columns, options, repeats, tasks, classes)
-    composed = options.get("task_columns"), options.get("worker_columns")
-    found = find_response_columns(table, None, *composed)
+    found = find_response_columns(table, None, *imported.composed(options))
     responses = _responses_of(table, found, repeats or default_repeats(found), tasks, classes)
     known = Gold.from_dict(imported.gold) if imported.gold else None
     if known is not None:  # a task may be known and have no other answer
@@ -192,7 +192,12 @@ def _read_plain(
 
         table = split_labels(table, found, import_options(columns, options)).table
         found = find_response_columns(table, None)
-    responses = _responses_of(table, found, repeats or default_repeats(found), tasks, classes)
+    settled = repeats or default_repeats(found)
+    responses = _responses_of(table, found, settled, tasks, classes)
+    if settled == "last" and responses.n_repeats:
+        from tiebreak.files.answer_times import note_rows_against_time
+
+        note_rows_against_time(table, found)
     return Export(responses, None, found.understood(table))
 
 
@@ -223,6 +228,7 @@ def _responses_of(
     if order is not None:
         responses = responses.with_class_order(Ids(order))
     note_odd_classes(responses)
+    check_twin_ids(responses, table.source.name)
     return responses
 
 

@@ -30,23 +30,18 @@ from tiebreak.files.columns import (
     squashed,
 )
 from tiebreak.files.table import Table, needs_strip, stripped
-from tiebreak.ids import SEPARATOR, Column, Ids, as_list, composed, is_arrow, variants
+from tiebreak.ids import SEPARATOR, Column, Ids, as_list, composed, is_arrow
 from tiebreak.responses import (
     Builder,
     Built,
     MixedLabelsError,
     Repeats,
-    Responses,
     read_weights,
 )
 
 PERHAPS_RUN = ("sample", "sampleid")  # a run where another column is the task
 MOST_ORDERS = 6  # of three answers; a column with more values is a place in a queue
 LATEST_EPOCH = 1_000_000  # above it, an "epoch" is a time in seconds
-NOTHING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "#n/a"})
-MANY_CLASSES = 50
-FEW_TASKS = 10  # below, as many classes as tasks say nothing
-SHOWN = 5  # groups of labels that differ in their form only
 
 
 class Batch(NamedTuple):
@@ -350,28 +345,3 @@ def like(known: Column, column: Column, what: str) -> Column:
             f"{what}= holds ids that do not fit those of the table, which are {kind}: "
             f"{Ids(column)!r}. Give both the same type."
         ) from None
-
-
-def note_odd_classes(responses: Responses) -> None:
-    """Say what is odd about the classes of responses."""
-    classes = responses.classes
-    n_classes = len(classes)
-    if n_classes > MANY_CLASSES or (n_classes >= responses.n_tasks >= FEW_TASKS):
-        note(
-            f"There are {n_classes:,} classes for {responses.n_tasks:,} tasks: is this the label "
-            "column? Text answers must be grouped into classes first."
-        )
-    if n_classes > MANY_CLASSES * MANY_CLASSES:
-        return  # not labels at all: looking at each is of no use
-    for group in variants(classes)[:SHOWN]:
-        note(
-            f"Labels {', '.join(map(repr, group))} differ only in case, spaces or Unicode form, "
-            "and are different classes. Join them with --fold-labels "
-            "(responses.with_folded_labels())."
-        )
-    empty = [name for name in classes if isinstance(name, str) and name.casefold() in NOTHING]
-    for name in empty:
-        note(
-            f"The label {name!r} is read as a class of its own. If it means no answer, leave the "
-            "field empty."
-        )

@@ -31,6 +31,7 @@ from tiebreak.responses import Responses
 NOT_WRITTEN = {  # and what may be done instead
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "; spreadsheets open .csv"),
     ".json": "; .jsonl has one object per line",
+    ".tbm": "; --save names the file of a model",
     **dict.fromkeys((".zip", ".bz2", ".xz", ".zst"), ", with .gz after it if it shall be small"),
     **dict.fromkeys((".db", ".sqlite", ".feather", ".arrow", ".pkl", ".pickle", ".tb"), ""),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -20,6 +21,8 @@ Column = Any  # an Arrow array, or a sequence of Python objects
 
 MISSING = -1
 SEPARATOR = " | "  # between the parts of a composed id
+ONE_ZERO = re.compile(r"[+-]?[0-9]+\.0")  # a whole number in a column with gaps, as tools write it
+WHOLE = re.compile(r"[+-]?[0-9]+\.0+")
 
 
 class Ids(Sequence[Hashable]):
@@ -171,12 +174,13 @@ def span(names: Ids) -> tuple[Any, Any] | None:
 def fold(name: Hashable) -> Hashable:
     """Return what a name is compared by; what is not text stays.
 
-    >>> fold(" New  York "), fold("ＮＥＷ york"), fold(3)
-    ('new york', 'new york', 3)
+    >>> fold(" New  York "), fold("ＮＥＷ york"), fold("2.0"), fold(3)
+    ('new york', 'new york', '2', 3)
     """
     if not isinstance(name, str):
         return name
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    text = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    return text.partition(".")[0] if WHOLE.fullmatch(text) else text
 
 
 def variants(names: Iterable[Hashable]) -> list[list[Hashable]]:
@@ -189,6 +193,48 @@ def variants(names: Iterable[Hashable]) -> list[list[Hashable]]:
     for name in names:
         groups.setdefault(fold(name), []).append(name)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def difference(group: Iterable[Hashable]) -> str:
+    """Say in what names that fold alike differ.
+
+    >>> difference(["cat", "Cat"])
+    'differ only in case, spaces or Unicode form'
+    >>> difference(["1", "1.0"])
+    'are the same number'
+    """
+    if any(WHOLE.fullmatch(str(name)) for name in group):
+        return "are the same number"
+    return "differ only in case, spaces or Unicode form"
+
+
+def number_twins(names: Ids) -> list[tuple[Hashable, Hashable]]:
+    """Return the pairs of ids that are one whole number, written in two ways.
+
+    >>> number_twins(Ids(["1", "2", "1.0"])), number_twins(Ids([7, "7"]))
+    ([('1', '1.0')], [(7, '7')])
+    >>> number_twins(Ids(["v1", "v1.0"]))
+    []
+    """
+    values = names.values
+    if not is_arrow(values):
+        known = set(values)
+        pairs: list[tuple[Hashable, Hashable]]
+        pairs = [(name, str(name)) for name in values if isinstance(name, int)]
+        written = [name for name in values if isinstance(name, str) and ONE_ZERO.fullmatch(name)]
+        pairs += [(name.removesuffix(".0"), name) for name in written]
+        return [pair for pair in pairs if known.issuperset(pair)]
+    if not is_text(values.type):
+        return []
+    import pyarrow.compute as pc
+
+    has_zero = pc.ends_with(values, ".0")  # much faster than the expression, which few need
+    longer = values.filter(has_zero)
+    longer = longer.filter(pc.match_substring_regex(longer, f"^{ONE_ZERO.pattern}$"))
+    shorter = pc.utf8_slice_codeunits(longer, 0, -len(".0"))
+    is_there = pc.is_in(shorter, value_set=values.filter(pc.invert(has_zero)))
+    both = shorter.filter(is_there).to_pylist(), longer.filter(is_there).to_pylist()
+    return list(zip(*both, strict=True))
 
 
 def composed(parts: Sequence[Any]) -> str:

@@ -6,7 +6,7 @@ Confusion matrices have workers × K² cells: with many classes that is said, or
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -15,13 +15,14 @@ import numpy as np
 
 from tiebreak import files, link_graph
 from tiebreak.errors import GoldError, OptionError, ResponseError, note
-from tiebreak.gold import Gold, GoldCodes
+from tiebreak.gold import Gold, GoldCodes, note_unused_classes
 from tiebreak.inference.problem import TasksElsewhere
 from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.links import Links, OnContradiction
 from tiebreak.links.table import Asker
 from tiebreak.options import CONTRADICTIONS
-from tiebreak.responses import Responses
+from tiebreak.responses import MixedLabelsError, Responses
+from tiebreak.wording import first_few
 
 
 class Inputs(NamedTuple):
@@ -96,14 +97,27 @@ def _read(responses: Any, links: Any, gold: Any) -> tuple[Responses, Links | Non
 
 
 def _with_gold_classes(responses: Responses, gold: Gold) -> Responses:
-    wider = responses.with_classes(gold.classes)
-    if wider.n_classes > responses.n_classes:
-        unseen = [str(name) for name in gold.classes if responses.classes.codes([name])[0] < 0]
-        note(f"No worker used {', '.join(unseen)}, which gold names: added to the classes.")
-        used = wider.classes.codes(gold.classes)
-        if (used < 0).any():
-            raise GoldError("The classes of gold and responses differ in type only.")
+    """Add the classes that only gold names; refuse those that cannot be classes of responses."""
+    unseen = [name for name in gold.classes if responses.classes.codes([name])[0] < 0]
+    if not unseen:
+        return responses
+    try:
+        wider = responses.with_classes(gold.classes)
+    except MixedLabelsError:
+        raise _of_another_type(unseen, responses) from None
+    if (wider.classes.codes(gold.classes) < 0).any():
+        raise _of_another_type(unseen, responses)
+    note_unused_classes(unseen, responses.classes)
     return wider
+
+
+def _of_another_type(unseen: list[Hashable], responses: Responses) -> GoldError:
+    labels = list(responses.classes)
+    return GoldError(
+        f"Gold names {unseen[0]!r} ({type(unseen[0]).__name__}), and the labels of responses are "
+        f"{first_few(list(map(repr, labels)), 3)} ({type(labels[0]).__name__}). Write both as one "
+        "type, for instance text."
+    )
 
 
 # Of fits with many classes:

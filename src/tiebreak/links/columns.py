@@ -170,7 +170,7 @@ def duplicates(
             note(
                 f"{np.count_nonzero(guessed):,} must-links come from a source without "
                 "cannot-links: they count as duplicates, one draw of the class per group. "
-                'sampling="pairs" says that they are answers about pairs.'
+                'sampling="pairs" (--link-sampling pairs) says that they are answers about pairs.'
             )
         found |= guessed
     return found if found.any() else None

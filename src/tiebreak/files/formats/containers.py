@@ -19,6 +19,7 @@ from tiebreak.errors import InputError
 from tiebreak.files.content import BYTE_ORDER_MARK, Content, is_json_list
 from tiebreak.files.formats.protocol import Container as ContainerName
 from tiebreak.files.formats.protocol import Head, Record, RecordPlace, Records
+from tiebreak.files.json_lines import refuse_columnwise
 from tiebreak.files.json_stream import json_records
 
 if TYPE_CHECKING:
@@ -78,16 +79,27 @@ def _open_json(content: Content) -> Opened | None:
             yield RecordPlace(content.name, "record", number), record
 
     is_list = is_json_list(content)
+    begun = records()
     try:
-        first = next(records(), None)
+        first = next(begun, None)
     except InputError:
         if is_list:
             raise
         return None  # the reader of plain JSON lines says what is wrong, and on which line
     if first is None:
         raise InputError(f"{content.name} holds an empty list: no records.")
+    if not is_list and _is_at_end(begun):
+        refuse_columnwise(first[1], content.name)
     container: ContainerName = "json" if is_list else "document"
     return Opened(Head(container, tuple(first[1]), first[1]), records)
+
+
+def _is_at_end(records: Iterator[tuple[RecordPlace, Record]]) -> bool:
+    """Tell whether no record is left; one that is broken is there, and told when it is read."""
+    try:
+        return next(records, None) is None
+    except InputError:
+        return False
 
 
 def _open_delimited(content: Content, start: bytes) -> Opened | None:

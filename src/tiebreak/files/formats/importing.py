@@ -247,6 +247,12 @@ def _import_wide(source: Any, options: ImportOptions, row_names: Sequence[str]) 
             f"A wide table has one column per worker, so none is the {idle[0]}: leave it out of "
             "columns= (--columns)."
         )
+    if options.task_columns:
+        raise OptionError(
+            f"A wide table has its tasks in one column: name it with columns={{'task': "
+            f"{options.task_columns[0]!r}}} (--columns task={options.task_columns[0]}), not with "
+            "task_columns= (--task-columns)."
+        )
     from tiebreak.files.formats import wide
 
     if isinstance(source, np.ndarray):
@@ -257,8 +263,9 @@ def _import_wide(source: Any, options: ImportOptions, row_names: Sequence[str]) 
         def melt(content: Content) -> Table:
             return _import_wide(content, options, row_names).table
 
-        return Imported(chained_table(source, melt), {})
-    return wide.from_table(as_table(source, row_names, len(row_names)), options.columns)
+        return Imported(chained_table(source, melt), {}, is_wide=True)
+    table = as_table(source, row_names, len(row_names))
+    return wide.from_table(table, options.columns, options.worker_columns)
 
 
 def _named(asked: str | None) -> Format | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Record = Mapping[str, Any]
 KeepText = Callable[[Hashable, str], None]  # takes a task, and what to show for it
+ComposedColumns = tuple[Sequence[str] | None, Sequence[str] | None]  # of task and worker
 Container = Literal["json", "document", "delimited", "zip", "table"]
 
 
@@ -26,6 +27,8 @@ class ImportOptions:
     label_pattern: str | None = None  # a regular expression for the label inside a text
     label_pointer: str | None = None  # a JSON pointer to the label inside a JSON text
     wide: bool = False
+    task_columns: Sequence[str] | None = None
+    worker_columns: Sequence[str] | None = None
     columns: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -36,6 +39,13 @@ class Imported(NamedTuple):
     gold: dict[Hashable, Hashable]
     is_named: bool = True  # its columns are called task, worker, label, as a format makes them
     form: str | None = None  # as a person would call the format; None of a plain table
+    is_wide: bool = False  # it was, and its columns of workers are chosen by now
+
+    def composed(self, options: FormatOptions) -> ComposedColumns:
+        """Return which columns make up the task, and which the worker."""
+        if self.is_wide:
+            return None, None
+        return options.get("task_columns"), options.get("worker_columns")
 
 
 class FormatOptions(TypedDict, total=False):
@@ -51,13 +61,11 @@ class FormatOptions(TypedDict, total=False):
 
 
 def import_options(columns: Mapping[str, object] | None, options: FormatOptions) -> ImportOptions:
-    """Gather what was chosen; composed ids are a matter of tables, not of formats."""
-    known = {name for name in FormatOptions.__annotations__ if not name.endswith("_columns")}
+    """Gather what was chosen."""
     unknown = sorted(options.keys() - FormatOptions.__annotations__.keys())
     if unknown:
         raise TypeError(f"read_responses has no argument {unknown[0]!r}.")
-    chosen: dict[str, Any] = {name: value for name, value in options.items() if name in known}
-    return ImportOptions(columns=dict(columns or {}), **chosen)
+    return ImportOptions(columns=dict(columns or {}), **options)
 
 
 class Head(NamedTuple):

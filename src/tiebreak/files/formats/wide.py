@@ -8,12 +8,13 @@ t2    bob     cat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tiebreak.errors import InputError, note
+from tiebreak.errors import InputError, OptionError, note
 from tiebreak.files.columns import TASK, squashed
 from tiebreak.files.formats.protocol import Imported
 from tiebreak.files.formats.rows import RecordFinder, RecordSource, table_of
@@ -30,8 +31,13 @@ def from_array(source: np.ndarray[Any, Any]) -> Imported:
     return _melted(list(range(len(source))), values, "The array", "row")
 
 
-def from_table(table: Table, columns: Mapping[str, object]) -> Imported:
-    """Melt a table; the column of tasks is named, known by its name, or the first of a file."""
+def from_table(
+    table: Table, columns: Mapping[str, object], chosen: Sequence[str] | None = None
+) -> Imported:
+    """Melt a table; the column of tasks is named, known by its name, or the first of a file.
+
+    `chosen` are the columns of workers; None: all others are.
+    """
     position = _task_position(table, columns)
     loaded = table.read(list(range(len(table.names))))
     lists = [as_list(column) for column in loaded]
@@ -45,8 +51,47 @@ def from_table(table: Table, columns: Mapping[str, object]) -> Imported:
         raise InputError(f"{table.title}: two columns have the same name. Rename one of them.")
     if not workers:
         raise InputError(f"{table.title} is not wide: it has no column beside the task.")
+    if chosen is not None:
+        workers = {name: workers[name] for name in _checked(chosen, workers, table)}
+    else:
+        _note_strangers(workers, table.title)
     noun = "row" if table.source.line_of is None else "line"
     return _melted(tasks, workers, table.title, noun)
+
+
+def _checked(chosen: Sequence[str], workers: Mapping[str, Any], table: Table) -> Sequence[str]:
+    """Return the columns that were chosen as workers; refuse those that cannot be."""
+    if isinstance(chosen, str):
+        raise OptionError(f"worker_columns takes a list of names; got {chosen!r}.")
+    for name in chosen:
+        if name not in workers:
+            what = "takes" if name in table.names else "has no"
+            whose = " as the task, not as a worker" if name in table.names else ""
+            raise InputError(
+                f"{table.title} {what} column {name!r}{whose}. Its columns are "
+                f"{', '.join(map(repr, table.names))}."
+            )
+    return chosen
+
+
+def _note_strangers(workers: Mapping[str, list[Any]], title: str) -> None:
+    """Say which columns have no value that another has: texts and dates are no workers."""
+    values = {name: {v for v in column if not _is_gap(v)} for name, column in workers.items()}
+    n_columns = Counter(value for given in values.values() for value in given)
+    alone = [
+        name
+        for name, given in values.items()
+        if given and all(n_columns[value] == 1 for value in given)
+    ]
+    others = [name for name in workers if name not in alone]
+    if not alone or len(others) < 2:
+        return  # nobody agrees with anybody: who is to say which column is strange
+    noun = "Column" if len(alone) == 1 else "Columns"
+    note(
+        f"{title}: {noun} {', '.join(map(repr, alone))} {agreeing(len(alone), 'share')} no label "
+        f"with the others. If {'it is no worker' if len(alone) == 1 else 'they are no workers'}, "
+        f"name those that are: worker_columns={others!r} (--worker-columns {','.join(others)})."
+    )
 
 
 def _task_position(table: Table, columns: Mapping[str, object]) -> int | None:
@@ -80,6 +125,12 @@ def _melted(tasks: list[Any], by_worker: Mapping[str, list[Any]], name: str, nou
     n_cells = len(tasks) * len(by_worker)
     cells = f"{counted(n_cells, 'cell')} of {counted(len(by_worker), 'worker')}"
     note(f"{name} (wide): read {cells}, kept {len(rows):,}; {n_cells - len(rows):,} empty.")
+    n_idle = len(tasks) - len({i for i, _, _ in rows})
+    if n_idle:
+        note(
+            f"{name}: {counted(n_idle, 'task')} {agreeing(n_idle, 'have')} no answer, and "
+            f"{agreeing(n_idle, 'are')} left out. The same table as tasks= (--tasks) keeps all."
+        )
     columns = {
         "task": [tasks[i] for i, _, _ in rows],
         "worker": [worker for _, worker, _ in rows],
@@ -87,7 +138,7 @@ def _melted(tasks: list[Any], by_worker: Mapping[str, list[Any]], name: str, nou
     }
     first_line = 2 if noun == "line" else 1
     finder = RecordFinder(noun, np.array([i + first_line for i, _, _ in rows], dtype=np.int64))
-    return Imported(table_of(columns, RecordSource(name, finder)), {})
+    return Imported(table_of(columns, RecordSource(name, finder)), {}, is_wide=True)
 
 
 def _is_gap(value: Any) -> bool:
