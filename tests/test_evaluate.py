@@ -188,7 +188,7 @@ def test_wrong_options_are_refused_by_name() -> None:
         evaluate.f_score(labels, gold, "mean")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="absent must be one of"):
         evaluate.f_score(labels, gold, absent="drop")  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="bins must be at least 1; got 0"):
+    with pytest.raises(OptionError, match="bins must be 1 or more, a whole number; got 0"):
         evaluate.calibration_error(labels, gold, bins=0)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from tiebreak import files
+from tiebreak.arguments import FITTED, SEED, checks
 from tiebreak.errors import InputError
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.responses import Responses
@@ -72,6 +73,7 @@ class Dependence:
         return words
 
 
+@checks(model=FITTED, random_state=SEED)
 def dependence(model: Any, gold: Any = None, *, random_state: int | None = 0) -> Dependence:
     """Return how much the workers of a fitted model err together, given the class.
 

@@ -18,13 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import files, link_graph
+from tiebreak.arguments import checks, number, whole
 from tiebreak.error_dependence import dependence as dependence
-from tiebreak.errors import InputError, OptionError
+from tiebreak.errors import InputError
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.labels import Labels
 from tiebreak.links import Links
+from tiebreak.options import require_word
 
 Counts = npt.NDArray[np.int64]
 Average = Literal["micro", "macro"]
@@ -125,10 +127,8 @@ def f_score(
     >>> round(f_score(labels, gold), 4), round(f_score(labels, gold, "micro"), 4)
     (0.6667, 0.6667)
     """
-    if average not in AVERAGES:
-        raise OptionError.unknown("average", average, AVERAGES)
-    if absent not in ABSENTS:
-        raise OptionError.unknown("absent", absent, ABSENTS)
+    require_word("average", average, AVERAGES)
+    require_word("absent", absent, ABSENTS)
     counts = _scored(labels, gold, given).counts
     return micro_f(counts) if average == "micro" else macro_f(counts, absent)
 
@@ -155,6 +155,7 @@ def accuracy(labels: Any, gold: Any, *, given: Any = None) -> float:
     return micro_f(_scored(labels, gold, given).counts)
 
 
+@checks(floor=number("a probability above 0", above=0.0, most=1.0))
 def log_loss(labels: Any, gold: Any, *, given: Any = None, floor: float = LOG_LOSS_FLOOR) -> float:
     """Return the mean of -log q(truth); the labels must carry a probability for every class.
 
@@ -172,8 +173,6 @@ def log_loss(labels: Any, gold: Any, *, given: Any = None, floor: float = LOG_LO
     >>> round(log_loss(labels, Gold.from_dict({"a": "cat", "b": "cat"})), 4)
     0.8574
     """
-    if not 0.0 < floor <= 1.0:
-        raise OptionError(f"floor must be a probability above 0; got {floor!r}.")
     scored = _scored(labels, gold, given)
     return mean_log_loss(scored.truth, _needed(scored.probabilities, "every class"), floor)
 
@@ -190,6 +189,7 @@ def brier_score(labels: Any, gold: Any, *, given: Any = None) -> float:
     return mean_brier(scored.truth, _needed(scored.probabilities, "every class"))
 
 
+@checks(bins=whole(1))
 def calibration_error(labels: Any, gold: Any, bins: int = BINS, *, given: Any = None) -> float:
     """Return how far the stated probabilities of the labels are from the share that is right.
 
@@ -198,8 +198,6 @@ def calibration_error(labels: Any, gold: Any, bins: int = BINS, *, given: Any = 
     >>> round(calibration_error(labels, Gold.from_dict({"a": "cat", "b": "dog"})), 4)
     0.4
     """
-    if bins < 1:
-        raise OptionError(f"bins must be at least 1; got {bins!r}.")
     scored = _scored(labels, gold, given)
     stated = _needed(scored.probability, "their label")
     return binned_gap(scored.truth == scored.guess, stated, bins)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tiebreak.errors import InputError, OptionError
+from tiebreak.errors import InputError
 from tiebreak.ids import Column, is_arrow
+from tiebreak.options import require_word
 from tiebreak.wording import aligned
 
 FRAMES = ("pandas", "polars", "pyarrow")
@@ -16,8 +17,7 @@ LONGEST = 40  # characters of a cell
 
 def as_frame(columns: dict[str, Column], frame: str) -> Any:
     """Make a table of the caller's kind from columns."""
-    if frame not in FRAMES:
-        raise OptionError.unknown("frame", frame, FRAMES)
+    require_word("frame", frame, FRAMES)
     if frame == "pandas":
         import pandas as pd
 

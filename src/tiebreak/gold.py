@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids
+from tiebreak.arguments import COLUMN, MAPPING, checks
 from tiebreak.errors import GoldError, note
 from tiebreak.ids import MISSING, Column, Ids, fold
 from tiebreak.kernels.layout import Codes, Offsets
@@ -49,6 +50,7 @@ class Gold:
     source: Source = field(default=NOWHERE, repr=False)
 
     @classmethod
+    @checks(task=COLUMN, label=COLUMN)
     def from_columns(cls, task: Column, label: Column, *, source: Source = NOWHERE) -> Gold:
         """Build from two columns of equal length; rows with an empty label are not known."""
         if len(task) != len(label):
@@ -70,6 +72,7 @@ class Gold:
         return cls(Ids(tasks.take(task_code[kept])), label_code[kept], classes, kept, source)
 
     @classmethod
+    @checks(labels=MAPPING)
     def from_dict(cls, labels: Mapping[Any, Any]) -> Gold:
         """Build from a mapping of task to label."""
         return cls.from_columns(list(labels), list(labels.values()))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.arguments import FLAG, TEXT, checks, optional
 from tiebreak.errors import InputError
 from tiebreak.frames import as_frame, as_html, as_text
 from tiebreak.ids import MISSING, Column, Ids
@@ -141,6 +142,7 @@ class Labels:
                 columns[f"probability_{name}"] = self.probabilities[:, k]
         return columns
 
+    @checks(frame=optional(TEXT), probabilities=FLAG)
     def to_frame(self, frame: str | None = None, *, probabilities: bool = False) -> Any:
         """Return task, label, probability as a table.
 

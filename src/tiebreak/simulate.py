@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.arguments import CODED, COLUMN, PROBABILITY, SEED, WHOLE, checks, optional
 from tiebreak.errors import OptionError
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.links import Links
+from tiebreak.options import as_floats
 from tiebreak.responses import Responses, sorted_classes
 
 Seed = int | np.random.Generator | None
@@ -38,6 +40,13 @@ class Crowd(NamedTuple):
     class_prior: Floats
 
 
+@checks(
+    n_tasks=CODED,
+    n_workers=CODED,
+    n_classes=CODED,
+    classes=optional(COLUMN),
+    random_state=SEED,
+)
 def crowd(
     n_tasks: int = 1000,
     n_workers: int = 20,
@@ -101,6 +110,13 @@ def crowd(
     return drawn._replace(class_prior=prior)
 
 
+@checks(
+    gold=Gold,
+    n_workers=CODED,
+    responses_per_task=WHOLE,
+    shared=PROBABILITY,
+    random_state=SEED,
+)
 def crowd_for(
     gold: Gold,
     n_workers: int = 20,
@@ -131,8 +147,6 @@ def crowd_for(
     worker = _draw_workers(n_tasks, n_workers, responses_per_task, rng).ravel()
     task = np.repeat(np.arange(n_tasks, dtype=np.int32), responses_per_task)
     label = _draw_labels(theta, worker, truth[task], rng)
-    if not 0.0 <= shared <= 1.0:
-        raise OptionError(f"shared must be a probability, from 0 to 1; got {shared!r}.")
     if shared:
         _err_together(label, theta, worker, truth, task, shared, rng)
     order, new_worker = _by_appearance(worker, n_workers)
@@ -144,6 +158,7 @@ def crowd_for(
     return Crowd(responses, gold, theta[order], prior)
 
 
+@checks(gold=Gold, n=WHOLE, wrong=PROBABILITY, random_state=SEED)
 def links(gold: Gold, n: int, *, wrong: float = 0.0, random_state: Seed = None) -> Links:
     """Draw n different pairs of gold tasks at random and link each by what gold says.
 
@@ -160,8 +175,6 @@ def links(gold: Gold, n: int, *, wrong: float = 0.0, random_state: Seed = None) 
     n_pairs = len(gold) * (len(gold) - 1) // 2
     if not 0 <= n <= n_pairs:
         raise OptionError(f"n must be from 0 to {n_pairs:,}, the pairs among gold; got {n!r}.")
-    if not 0.0 <= wrong <= 1.0:
-        raise OptionError(f"wrong must be a probability, from 0 to 1; got {wrong!r}.")
     rng = np.random.default_rng(random_state)
     left, right = unrank_pairs(rng.choice(n_pairs, size=n, replace=False) if n else np.empty(0))
     is_must = gold.label[left] == gold.label[right]
@@ -269,10 +282,15 @@ def _numbered(letter: str, n: int, *, start: int) -> list[str]:
 def _class_names(classes: Sequence[Hashable] | None, n_classes: int) -> Ids:
     """Return the names of the classes; sorted, since arrays follow that order everywhere."""
     given = Ids(_numbered("c", n_classes, start=0) if classes is None else classes)
-    in_order, _ = sorted_classes(given)
-    if len(given) != n_classes or len(set(given)) != n_classes or given != in_order:
+    are_names = all(isinstance(name, Hashable) for name in given)
+    if not are_names or not len(set(given)) == len(given) == n_classes or not _are_sorted(given):
         raise OptionError(f"classes must be {n_classes} different names, sorted; got {given!r}.")
     return given
+
+
+def _are_sorted(names: Ids) -> bool:
+    in_order, _ = sorted_classes(names)
+    return names == in_order
 
 
 def _check_counts(n_tasks: int, n_workers: int, n_classes: int, n_each: int) -> None:
@@ -291,7 +309,7 @@ def _check_counts(n_tasks: int, n_workers: int, n_classes: int, n_each: int) -> 
 def _checked_prior(class_prior: npt.ArrayLike | None, n_classes: int) -> Floats:
     if class_prior is None:
         return np.full(n_classes, 1.0 / n_classes)
-    prior = np.asarray(class_prior, dtype=np.float64)
+    prior = as_floats("class_prior", class_prior)
     if prior.shape != (n_classes,) or not _are_distributions(prior):
         raise OptionError(
             f"class_prior must be {n_classes} probabilities that sum to 1; got {class_prior!r}."
@@ -311,7 +329,7 @@ def _checked_confusion(
         right = _checked_accuracy(accuracy, n_workers, rng)
         wrong = (1.0 - right) / (n_classes - 1)
         return np.where(np.eye(n_classes, dtype=bool), right[:, None, None], wrong[:, None, None])
-    theta = np.asarray(confusion, dtype=np.float64)
+    theta = as_floats("confusion", confusion)
     one = (n_classes, n_classes)
     all_workers = (n_workers, n_classes, n_classes)
     if theta.shape not in (one, all_workers) or not _are_distributions(theta):
@@ -324,7 +342,7 @@ def _checked_confusion(
 
 def _checked_accuracy(accuracy: Accuracy, n_workers: int, rng: np.random.Generator) -> Floats:
     """Return how often each worker is right, (n_workers,)."""
-    values = np.asarray(accuracy, dtype=np.float64)
+    values = as_floats("accuracy", accuracy)
     is_range = isinstance(accuracy, tuple) and values.shape == (2,) and values[0] <= values[1]
     if not (is_range or values.shape in ((), (n_workers,))) or not _are_probabilities(values):
         raise OptionError(

@@ -169,3 +169,14 @@ def test_given_links_that_contradict_each_other_are_refused(open_it: Open, tmp_p
         open_it(TWO, links=links)
     assert list(tmp_path.iterdir()) == []
     assert open_it(TWO, links=links, link_error=0.05).next() is not None
+
+
+def test_links_that_contradict_name_the_options_of_a_session(open_it: Open) -> None:
+    apart = tb.Links.from_rows([("a", "b", "must"), ("b", "c", "must"), ("a", "c", "cannot")])
+    for gold in (None, {"a": "x", "b": "y"}):
+        with pytest.raises(LinkError) as found:
+            open_it(TWO, links=apart, gold=gold)
+        assert "link_error=0.02" in str(found.value)
+        assert "ExactLinkOptions" not in str(found.value)
+        assert "on_contradiction" not in str(found.value)  # a session has no such option
+    assert open_it(TWO, links=apart, link_error=0.02).next() is not None

@@ -103,7 +103,7 @@ def test_stream_reads_events_and_tells_labels(run: Run, model: str) -> None:
         (("predict", "m.tbm", "missing.csv"), "missing.csv"),
         (("predict", "m.tbm", "a.csv", "--json"), "Name a file with -o"),
         (("update", "m.tbm"), "There is nothing new"),
-        (("update", "m.tbm", "a.csv", "--forget", "2"), "forget must lie above 0"),
+        (("update", "m.tbm", "a.csv", "--forget", "2"), "forget must be above 0"),
         (("update", "m.tbm", "a.csv", "--keep", "all"), "keep must be one of"),
         (("stream", "a.csv"), "is a file"),
         (("fuse", "a.csv", "--save", "a.csv"), "is a file"),

@@ -515,3 +515,17 @@ def test_describe_reads_what_fuse_reads(run: Run, write: Write) -> None:
     assert "columns: task is 'task', worker is 'worker', label is 'label'" in piped.stdout
     wide = write("w.csv", "task,ann,bob\na,x,y\nb,x,x\n")
     assert "4 responses, 2 tasks, 2 workers" in run("describe", str(wide), "--wide").stdout
+
+
+def test_links_that_contradict_name_the_options_of_the_command(run: Run, write: Write) -> None:
+    write("r.csv", "task,worker,label\na,u,x\na,v,y\nb,u,y\nb,v,x\n")
+    write("l.csv", "left,right,link\na,b,must\na,b,cannot\n")
+    asked = run("ask", "r.csv", "--links", "l.csv", "--session", "s.db", stdin="q")
+    fused = run("fuse", "r.csv", "--links", "l.csv", "-o", "-")
+    assert asked.exit_code == fused.exit_code == 2
+    assert "allow wrong links with --link-error=0.02 or weights" in asked.stderr
+    assert "--on-contradiction" not in asked.stderr
+    assert "allow wrong links with --link-error=0.02 or weights" in fused.stderr
+    assert "--on-contradiction" in fused.stderr
+    options = ("--links", "l.csv", "--session", "s.db", "--link-error=0.02")
+    assert run("ask", "r.csv", *options, stdin="q").exit_code == 0

@@ -58,7 +58,7 @@ def test_a_share_of_tasks_is_left_open_the_least_certain_first() -> None:
     top = MODEL.probabilities_.max(axis=1)
     assert top[found.is_open].max() <= top[~found.is_open].min() + 1e-12
     assert found.expected_accuracy == pytest.approx(top[~found.is_open].mean())
-    with pytest.raises(tb.OptionError, match="abstain_rate lies from 0"):
+    with pytest.raises(tb.OptionError, match="abstain_rate must be from 0"):
         MODEL.decide(abstain_rate=1.0)
     with pytest.raises(tb.OptionError, match="leave out abstain_rate"):
         MODEL.decide(np.column_stack([COSTS, np.ones(3)]), abstain_rate=0.1)
@@ -188,7 +188,7 @@ def test_only_those_named_are_asked() -> None:
     assert set(plan.by_worker()) <= set(some)
     with pytest.raises(tb.OptionError, match="names nobody"):
         decisions.plan_votes(MODEL, COSTS, limit=0.0, workers=["nobody"])
-    with pytest.raises(tb.OptionError, match="limit is a cost"):
+    with pytest.raises(tb.OptionError, match="limit must be a cost"):
         decisions.plan_votes(MODEL, COSTS, limit=float("nan"))
     with pytest.raises(tb.OptionError, match="most_votes"):
         decisions.plan_votes(MODEL, COSTS, limit=1.0, most_votes=0)

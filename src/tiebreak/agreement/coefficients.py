@@ -20,8 +20,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tiebreak import files
-from tiebreak.errors import OptionError
+from tiebreak.arguments import SEED, checks, refused, whole
 from tiebreak.kernels.layout import Floats
+from tiebreak.options import as_floats, require_word
 from tiebreak.responses import Responses
 
 Level = Literal["nominal", "ordinal"]
@@ -60,6 +61,7 @@ class Alpha(NamedTuple):
     level: Level
 
 
+@checks(responses=Responses)
 def count_labels(responses: Responses) -> Counts:
     """Count labels by task and class, and join tasks with equal counts."""
     n_classes = responses.n_classes
@@ -107,6 +109,7 @@ def fleiss_kappa(responses: Any) -> float:
     return (percent_agreement(counts) - by_chance) / (1.0 - by_chance)
 
 
+@checks(n_resamples=whole(0), random_state=SEED)
 def krippendorff_alpha(
     responses: Any,
     level: Level = "nominal",
@@ -129,11 +132,11 @@ def krippendorff_alpha(
     n_resamples
         How often tasks are drawn again, with replacement, for the interval; 0: no interval.
     """
-    if level not in LEVELS:
-        raise OptionError.unknown("level", level, LEVELS)
+    require_word("level", level, LEVELS)
     counts = as_counts(responses)
     if order is not None:
-        counts = counts._replace(table=sparse.csr_array(counts.table[:, order]))
+        by_rank = _checked_order(order, counts.table.shape[1])
+        counts = counts._replace(table=sparse.csr_array(counts.table[:, by_rank]))
     disagreement = _nominal_ratio if level == "nominal" else _ordinal_ratio
     rows = _Rows.of(counts)
     value = 1.0 - disagreement(rows, counts.n_tasks_of.astype(np.float64))
@@ -146,6 +149,13 @@ def krippendorff_alpha(
     outside = (1.0 - COVERAGE) / 2.0
     low, high = np.nanquantile(values, [outside, 1.0 - outside])
     return Alpha(value, float(low), float(high), level)
+
+
+def _checked_order(order: npt.ArrayLike, n_classes: int) -> npt.NDArray[np.int64]:
+    given = as_floats("order", order)
+    if given.ndim != 1 or sorted(given.tolist()) != list(range(n_classes)):
+        raise refused("order", f"the codes 0 to {n_classes - 1}, each once", order)
+    return np.asarray(given, dtype=np.int64)
 
 
 class _Rows(NamedTuple):

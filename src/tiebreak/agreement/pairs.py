@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tiebreak.arguments import checks
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.responses import Responses
 
@@ -64,6 +65,7 @@ def shared_rows(responses: Responses, *, random_state: int = 0) -> SharedRows:
     return SharedRows(task[left], worker[left], worker[right], label[left], label[right])
 
 
+@checks(responses=Responses)
 def cohen_kappas(responses: Responses, rows: SharedRows | None = None) -> CohenKappas:
     """Return Cohen's κ of every pair of workers with shared tasks.
 

@@ -18,6 +18,7 @@ from tiebreak.agreement.coefficients import (
 )
 from tiebreak.agreement.pairs import CohenKappas, cohen_kappas, shared_rows
 from tiebreak.agreement.suspects import Copies, Spam, find_copies, find_spam
+from tiebreak.arguments import FUNCTION, SEED, SEVERAL, checks, optional, whole
 from tiebreak.errors import InputError, OptionError
 from tiebreak.ids import Ids
 from tiebreak.responses.weighing import plurality
@@ -38,6 +39,7 @@ class AgreementReport(NamedTuple):
     workers: Ids
 
 
+@checks(order=optional(SEVERAL), n_resamples=whole(0), random_state=SEED, watch=optional(FUNCTION))
 def report(
     responses: Any,
     *,

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from tiebreak.agreement.pairs import CohenKappas, SharedRows
+from tiebreak.arguments import checks
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.responses import Responses
 
@@ -53,6 +54,7 @@ class WithOthers(NamedTuple):
     is_constant: Mask  # only one label, though others gave another one mostly
 
 
+@checks(responses=Responses)
 def find_spam(responses: Responses) -> list[Spam]:
     """Return workers that agree with the others no better than chance, or give one label only."""
     found = agreement_with_others(responses)

@@ -14,6 +14,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tiebreak import selection
+from tiebreak.arguments import (
+    FLAG,
+    PATH,
+    SEED,
+    SEVERAL,
+    TEXT,
+    checks,
+    number,
+    of_type,
+    optional,
+    whole,
+)
 from tiebreak.ask.background import Background
 from tiebreak.ask.beliefs import state_of
 from tiebreak.ask.contradictions import as_answer
@@ -27,6 +39,7 @@ from tiebreak.errors import OptionError, note
 from tiebreak.gold import Gold
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.links import Links
+from tiebreak.options import require_word
 from tiebreak.selection.offers import Offer
 from tiebreak.selection.questions import (
     DEFAULT_COSTS,
@@ -41,6 +54,7 @@ if TYPE_CHECKING:
     from tiebreak.ask.session import Session
 
 LEAST_GAIN = 1e-6  # labels put right; where no question promises more, none is worth asking
+WORTH = number("0 or more, of labels put right for one unit of cost", least=0.0)
 EVIDENCE = 20  # links and labels without which nobody knows how far to trust the crowd
 LEASE = 600.0  # seconds for which a question that is shown is kept from others
 
@@ -72,6 +86,21 @@ class Desk:
     b = dog {'b': 'dog'} {'a': 'cat', 'b': 'dog'}
     """
 
+    @checks(
+        path=PATH,
+        kinds=optional(SEVERAL),
+        costs=optional(of_type("a mapping of kind to cost, or 'time'", Mapping, str)),
+        wording=optional(TEXT),
+        budget=optional(whole(0)),
+        target=optional(number("a share of labels above 0, at most 1", above=0.0, most=1.0)),
+        stop_when_worth_less_than=optional(WORTH),
+        random_state=SEED,
+        batch=whole(1),
+        lease=number("a number of seconds, 0 or more", least=0.0),
+        fit_inside=FLAG,
+        background=FLAG,
+        only=optional(TEXT),
+    )
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -97,7 +126,6 @@ class Desk:
         background: bool = False,
         only: str | None = None,
     ) -> None:
-        _check_options(budget, target, batch, stop_when_worth_less_than)
         self.kinds = _kinds(kinds, strategy)
         self._is_timed = costs == "time"
         if isinstance(costs, str) and not self._is_timed:
@@ -323,25 +351,10 @@ class Desk:
 
 def _kinds(kinds: Sequence[str] | None, strategy: str) -> tuple[str, ...]:
     """Return the kinds to ask; strategies that draw pairs ask for nothing else."""
+    require_word("strategy", strategy, selection.STRATEGIES)
     if kinds is None:
         return DEFAULT_KINDS if strategy == "adaptive" else ("same",)
     if strategy != "adaptive" and tuple(kinds) != ("same",):
         raise OptionError(f"strategy={strategy!r} draws pairs, so kinds can be ('same',) only.")
     check_costs(kinds, None)
     return tuple(kinds)
-
-
-def _check_options(
-    budget: int | None, target: float | None, batch: int, least_worth: float | None
-) -> None:
-    if budget is not None and budget < 0:
-        raise OptionError(f"budget, the number of answers, must be 0 or more; got {budget!r}.")
-    if target is not None and not 0.0 < target <= 1.0:
-        raise OptionError(f"target must be a share of labels above 0, at most 1; got {target!r}.")
-    if batch < 1:
-        raise OptionError(f"batch must be 1 or more; got {batch!r}.")
-    if least_worth is not None and not (np.isfinite(least_worth) and least_worth >= 0.0):
-        raise OptionError(
-            "stop_when_worth_less_than is a number of labels put right for one unit of cost, 0 or "
-            f"more; got {least_worth!r}."
-        )

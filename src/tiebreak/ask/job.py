@@ -133,7 +133,7 @@ def take_job(
     Links that cannot all hold are refused, unless they may err.
     """
     crowd = files.read_responses(responses)
-    inputs = read_and_check_inputs(crowd, links, gold, soft_links=links_may_err)
+    inputs = read_and_check_inputs(crowd, links, gold, soft_links=links_may_err, asker="session")
     tasks = crowd.tasks
     key = _keys(tasks)
     class_key = _keys(inputs.responses.classes)

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any, Self, cast
 
+from tiebreak.arguments import NAME, checks, of_type, optional
 from tiebreak.ask.background import Background
 from tiebreak.ask.contradictions import as_answer
 from tiebreak.ask.desk import Desk
@@ -24,6 +25,7 @@ from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.links import Links
 from tiebreak.selection.offers import Offer
 
+AN_ANSWER = of_type("an Answer, or the number of one", Answer, int)
 LONGEST_LOOK = 600.0  # seconds; who takes longer was away
 
 
@@ -151,10 +153,13 @@ class Session:
         `question("a", "b")`: are they the same? `question("a")`: which class is it?
         `question("a", label="cat")`: is it a cat?
         """
+        if other is not None and label is not None:
+            raise OptionError("A question is about other or about label; give one of them.")
         if other is not None:
             return self._asked(Offer("same", task, other))
         return self._asked(Offer("label" if label is None else "is", task, label=label))
 
+    @checks(question=Question, says=NAME)
     def answer(self, question: Question, says: Hashable) -> Answer:
         """Record one of the choices of a question, or "unsure"; when this returns, it is kept.
 
@@ -169,11 +174,13 @@ class Session:
         self._put_back_unless(question)
         return as_answer(self._job, event, found)
 
+    @checks(question=Question)
     def skip(self, question: Question) -> None:
         """Put a question off until the others are done."""
         self._record.skip(question, self._by)
         self._put_back_unless(question)
 
+    @checks(answer=optional(AN_ANSWER))
     def undo(self, answer: Answer | int | None = None) -> Answer | None:
         """Take back an answer, the last one of this person if none is named; None without one.
 
@@ -189,6 +196,7 @@ class Session:
         self._is_worth_too_little = False
         return as_answer(self._job, event)
 
+    @checks(answer=AN_ANSWER)
     def keep(self, answer: Answer | int) -> None:
         """Let an answer stand although it contradicts others: answers count as fallible then."""
         self._record.keep(answer.id if isinstance(answer, Answer) else answer, self._by)
@@ -386,5 +394,5 @@ class Session:
 
 
 def _require_name(who: str) -> None:
-    if not who.strip():
-        raise OptionError("who must name the person who answers; got nothing.")
+    if not isinstance(who, str) or not who.strip():
+        raise OptionError(f"who must name the person who answers; got {who!r}.")

@@ -76,7 +76,7 @@ ARGUMENT = re.compile(
     r"\b(?:(?P<word>tasks|repeats)(?==)"
     r"|(?:link_options=)?(?:tb\.)?(?P<kind>ExactLinkOptions|MeanFieldOptions)"
     r"(?:\.(?P<field>\w+)|\((?P<set>\w+)=(?P<to>[^)]+)\))"
-    r"|(?P<name>max_iter|on_contradiction|worker_model))(?!\w)"
+    r"|(?P<name>link_error|max_iter|on_contradiction|worker_model))(?!\w)"
     r"(?:=(?![\w'\"]))?"
 )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, NamedTuple
 
+from tiebreak.arguments import TEXT, checks
 from tiebreak.errors import OptionError
 
 RAW_FILES = "https://raw.githubusercontent.com"  # GitHub's host of single files
@@ -102,6 +103,7 @@ def info(name: str) -> Info:
     return find(name).info
 
 
+@checks(name=TEXT)
 def find(name: str) -> Entry:
     """Return the entry of that name, or say which names there are."""
     entries = whole().entries

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.arguments import COLUMN, checks
 from tiebreak.errors import InputError, OptionError
 from tiebreak.files.sources import as_table
 from tiebreak.files.table import Table
@@ -47,6 +48,7 @@ class CostMatrix:
         return np.asarray(probabilities @ self.cost.min(axis=1))
 
 
+@checks(classes=COLUMN)
 def read_cost_matrix(source: Any, classes: Ids) -> CostMatrix:
     """Read costs: a path or frame, a mapping, or an array in the order of the classes.
 

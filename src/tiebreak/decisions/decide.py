@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.arguments import FITTED, TEXT, checks, number, optional, whole
 from tiebreak.decisions.accuracy import AccuracyEstimate, Recount, Stated, estimate_accuracy
 from tiebreak.decisions.costs import NO_LABEL, CostMatrix, read_cost_matrix
 from tiebreak.decisions.cross_fit import cross_fit_of, known_tasks
@@ -125,6 +126,7 @@ class Decisions:
         order = np.argsort(-self.saving, kind="stable")
         return order[self.saving[order] > 0.0]
 
+    @checks(n=optional(whole(0)))
     def expert_first(self, n: int | None = None) -> list[Hashable]:
         """Return the tasks that an expert should see first."""
         return [self.tasks[int(i)] for i in self.expert_order()[:n]]
@@ -139,11 +141,13 @@ class Decisions:
             "saving": self.saving[at],
         }
 
+    @checks(frame=optional(TEXT))
     def to_frame(self, frame: str | None = None) -> Any:
         """Return the columns as a table: "pandas", "polars" or "pyarrow"."""
         return as_frame(self.columns(), frame or self.frame)
 
 
+@checks(model=FITTED, abstain_rate=optional(number("from 0 to below 1", least=0.0, below=1.0)))
 def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = None) -> Decisions:
     """Return the decision of least expected cost for each task.
 
@@ -239,8 +243,6 @@ def _leave_open(
         raise OptionError(
             f"cost_matrix says already what {costs.decisions[-1]!r} costs: leave out abstain_rate."
         )
-    if not 0.0 <= rate < 1.0:
-        raise OptionError(f"abstain_rate lies from 0 to below 1; got {rate!r}.")
     n_open = int(rate * len(decision))
     dearest = np.argsort(-least, kind="stable")[:n_open]
     wider = CostMatrix(

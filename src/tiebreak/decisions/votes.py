@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.arguments import FITTED, SEVERAL, checks, number, optional, whole
 from tiebreak.decisions.costs import CostMatrix, read_cost_matrix
 from tiebreak.decisions.decide import decide
 from tiebreak.errors import OptionError
@@ -101,6 +102,12 @@ class VotePlan:
         return as_frame(self.columns(), frame)
 
 
+@checks(
+    model=FITTED,
+    limit=number("a cost, a finite number"),
+    workers=optional(SEVERAL),
+    most_votes=whole(1),
+)
 def plan_votes(
     model: Any,
     cost_matrix: Any = None,
@@ -133,10 +140,6 @@ def plan_votes(
     >>> plan.is_reached, bool(plan.cost_after < plan.cost_now)
     (True, True)
     """
-    if not np.isfinite(limit):
-        raise OptionError(f"limit is a cost, a finite number; got {limit!r}.")
-    if most_votes < 1:
-        raise OptionError(f"most_votes must be 1 or more; got {most_votes!r}.")
     costs = read_cost_matrix(cost_matrix, model.classes_)
     decided = decide(model, costs)
     now = decided.total_cost

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
+from tiebreak.arguments import having
 from tiebreak.kernels.arrays import default_threads
 
 Result = TypeVar("Result")
@@ -45,6 +46,10 @@ def each_of(
     """Call the task with each of several arguments; return what came out in their order."""
     found = executor.each(task, dict(enumerate(arguments)))
     return [found[place] for place in sorted(found)]
+
+
+CLIENT = having("scheduler", words="a client of dask")
+EXECUTOR = having("each", words="an Executor")
 
 
 def executor_of(client: Any) -> Executor:

@@ -14,9 +14,10 @@ import numpy as np
 
 from tiebreak import files, ids
 from tiebreak._version import __version__
+from tiebreak.arguments import FLAG, FUNCTION, MAPPING, PATH, TEXT, checks, optional, whole
 from tiebreak.distributed import estimators, output, partitions, spread
 from tiebreak.distributed.checkpoint import Checkpoint
-from tiebreak.distributed.executor import Executor, executor_of
+from tiebreak.distributed.executor import CLIENT, EXECUTOR, Executor, executor_of
 from tiebreak.distributed.far_links import FarTasks, cut_far_tasks
 from tiebreak.distributed.named import gather_named
 from tiebreak.distributed.output import LabelFiles
@@ -88,6 +89,19 @@ class DistributedFit:
         return self.model.predict(responses, links=links)
 
 
+@checks(
+    out=PATH,
+    resume=FLAG,
+    force=FLAG,
+    units=optional(whole(1)),
+    probabilities=FLAG,
+    columns=optional(MAPPING),
+    repeats=optional(TEXT),
+    client=optional(CLIENT),
+    executor=optional(EXECUTOR),
+    estimator=optional(Estimator),
+    progress=optional(FUNCTION),
+)
 def fit(
     source: Any,
     out: str | os.PathLike[str],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tiebreak.arguments import TEXT, checks, optional
 from tiebreak.errors import InputError
 from tiebreak.files.columns import RESPONSES
 from tiebreak.files.readers import read_responses
@@ -19,6 +20,7 @@ OTHERS = {  # columns of frames for other kinds of crowds, and what crowd-kit do
 }
 
 
+@checks(repeats=optional(TEXT))
 def from_crowdkit(frame: Any, *, repeats: Repeats = "count") -> Responses:
     """Read a frame that crowd-kit's classifiers take: columns task, worker and label.
 

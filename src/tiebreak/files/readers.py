@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 
 from tiebreak import ids
+from tiebreak.arguments import MAPPING, TEXT, checks, optional
 from tiebreak.errors import InputError, note
 from tiebreak.files.columns import GOLD, LABELS, LINKS, RESPONSES, TASKS
 from tiebreak.files.content import is_packed
@@ -58,6 +59,7 @@ class Export(NamedTuple):
     form: str | None = None
 
 
+@checks(columns=optional(MAPPING), repeats=optional(TEXT), format=optional(TEXT))
 def read_responses(
     source: Any,
     *,
@@ -132,6 +134,7 @@ def read_responses(
     return export.responses
 
 
+@checks(columns=optional(MAPPING), repeats=optional(TEXT), format=optional(TEXT))
 def read_export(
     source: Any,
     *,
@@ -229,6 +232,7 @@ def _responses_of(
     return responses
 
 
+@checks(columns=optional(MAPPING), format=optional(TEXT))
 def read_links(
     source: Any,
     *,
@@ -267,6 +271,7 @@ def read_links(
     )
 
 
+@checks(columns=optional(MAPPING), format=optional(TEXT), question=optional(TEXT))
 def read_gold(
     source: Any,
     *,
@@ -300,6 +305,7 @@ def read_gold(
     return Gold.from_columns(found["task"], found["label"], source=table.source)
 
 
+@checks(columns=optional(MAPPING), format=optional(TEXT))
 def read_labels(
     source: Any, *, columns: ColumnNames | None = None, format: str | None = None
 ) -> Labels:
@@ -333,6 +339,7 @@ def read_labels(
     )
 
 
+@checks(columns=optional(MAPPING))
 def read_tasks(source: Any, *, columns: ColumnNames | None = None) -> Column:
     """Read ids of tasks: a column of its own, or the column `task` of a file or table.
 

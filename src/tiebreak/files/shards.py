@@ -73,6 +73,11 @@ def find_files(source: Any) -> list[TableFile]:
     A name with a scheme, such as s3://bucket/shards/*.parquet, is read with pyarrow's file systems.
     """
     given = source if isinstance(source, list | tuple) else [source]
+    for each in given:
+        if not isinstance(each, str | os.PathLike):
+            raise InputError(
+                f"Shards are named by a path, a pattern or a list of them; got {each!r}."
+            )
     names = [os.fspath(each) for each in given]
     is_perhaps_a_row = len(names) > 1 and not any(Path(name).suffix for name in names)
     hint = " A list of texts names files; rows are tuples." if is_perhaps_a_row else ""

@@ -16,7 +16,8 @@ from typing import BinaryIO, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.errors import FileError, InputError
+from tiebreak.arguments import FLAG, MAPPING, PATH, TEXT, checks, having, optional
+from tiebreak.errors import FileError, InputError, OptionError
 from tiebreak.files.atomic_write import Target, open_target
 from tiebreak.files.content import Format, checked_format, format_of_name, is_packed
 from tiebreak.files.encoding import Coded, encoded, write_parquet
@@ -45,6 +46,7 @@ class WithWorkers(Protocol):
     responses_: Responses
 
 
+@checks(labels=Labels, probabilities=FLAG)
 def write_labels(
     target: Target, labels: Labels, *, probabilities: bool = False, format: str | None = None
 ) -> None:
@@ -66,6 +68,7 @@ def write_labels(
     write_table(target, columns, format=format)
 
 
+@checks(model=having("workers_", "classes_", "confusion_"), counts=optional(np.ndarray))
 def write_workers(
     target: Target,
     model: WithWorkers,
@@ -84,6 +87,8 @@ def write_workers(
     if counts is None:
         counts = np.zeros(confusion.shape[:2], dtype=np.int64)
         counts[:, classes.codes(model.responses_.classes)] = model.responses_.count_labels()
+    elif counts.shape != confusion.shape[:2]:
+        raise OptionError(f"counts must be {confusion.shape[:2]}; got {counts.shape}.")
     columns = {
         "worker": model.workers_.take(worker),
         "truth": classes.take(truth),
@@ -94,17 +99,20 @@ def write_workers(
     write_table(target, columns, format=format)
 
 
+@checks(links=Links)
 def write_links(target: Target, links: Links, *, format: str | None = None) -> None:
     """Write left, right, link (must or cannot), and weight and who where links have them."""
     write_table(target, links.columns(), format=format)
 
 
+@checks(gold=Gold)
 def write_gold(target: Target, gold: Gold, *, format: str | None = None) -> None:
     """Write task and label of every known task."""
     columns = {"task": gold.tasks.values, "label": gold.classes.take(gold.label)}
     write_table(target, columns, format=format)
 
 
+@checks(target=PATH, responses=Responses)
 def write_responses(target: Target, responses: Responses, *, format: str | None = None) -> None:
     """Write task, worker and label of every response, and weight where responses have one.
 
@@ -130,6 +138,7 @@ def write_responses(target: Target, responses: Responses, *, format: str | None 
     write_table(target, columns, format=format)
 
 
+@checks(target=PATH, columns=MAPPING, format=optional(TEXT))
 def write_table(
     target: Target, columns: Mapping[str, Column], *, format: str | None = None
 ) -> None:

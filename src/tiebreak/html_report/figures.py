@@ -9,6 +9,7 @@ from typing import Any
 
 from tiebreak import files
 from tiebreak._version import __version__
+from tiebreak.arguments import FUNCTION, TEXT, checks, optional
 from tiebreak.ask.job import read_texts
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.html_report.sections import SECTIONS
@@ -29,6 +30,7 @@ VERSION = 1  # of the figures: raised when a name goes or changes its meaning
 Watch = Callable[[str], None]
 
 
+@checks(source=optional(TEXT), watch=optional(FUNCTION))
 def gather(
     model: Estimator,
     *,

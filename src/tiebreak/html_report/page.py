@@ -7,6 +7,7 @@ from importlib import resources
 from typing import Any
 
 from tiebreak import charts
+from tiebreak.arguments import refused
 from tiebreak.charts import percent
 from tiebreak.html_report.sections import SECTIONS
 from tiebreak.html_report.subject import SIGNS, Sentence
@@ -20,6 +21,8 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 
 def render(found: dict[str, Any]) -> str:
     """Make the page from what `gather` found."""
+    if not isinstance(found, dict) or not found.keys() >= {"sections", "source"}:
+        raise refused("found", "what html_report.gather returned", found)
     sections = [
         (key, each.TITLE, each.show(found["sections"][key]))
         for key, each in SECTIONS.items()

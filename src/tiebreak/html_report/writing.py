@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
+from tiebreak.arguments import FLAG, FUNCTION, PATH, TEXT, checks, optional
 from tiebreak.errors import FileError, OptionError
 from tiebreak.files import together
 from tiebreak.files.atomic_write import open_target
@@ -21,6 +22,7 @@ ENDINGS = (".html", ".htm")
 LOOKED_AT = 4096  # bytes at the beginning of a file, to know it again
 
 
+@checks(path=PATH, source=optional(TEXT), overwrite=FLAG, watch=optional(FUNCTION))
 def write(
     model: Estimator,
     path: str | os.PathLike[str],

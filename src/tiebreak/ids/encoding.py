@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.errors import InputError
 from tiebreak.ids.table import MISSING, Column, Ids, is_arrow, is_missing, is_text, to_arrow
 from tiebreak.kernels.contract import repays_compiled_intake
 from tiebreak.kernels.layout import Codes, Mask
@@ -40,7 +41,10 @@ def encode(column: Column) -> tuple[Codes, Ids]:
     ([0, 1, -1, 0], Ids(['b', 'a'], n=2))
     """
     coder = coder_for(column)
-    codes = coder.add(column)
+    try:
+        codes = coder.add(column)
+    except TypeError as error:
+        raise InputError(f"Ids must be texts, numbers or tuples: {error}.") from None
     return codes, coder.names()
 
 

@@ -19,6 +19,7 @@ from tiebreak.gold import Gold, GoldCodes, note_unused_classes
 from tiebreak.inference.problem import TasksElsewhere
 from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.links import Links, OnContradiction
+from tiebreak.links.table import Asker
 from tiebreak.options import CONTRADICTIONS
 from tiebreak.responses import MixedLabelsError, Responses
 from tiebreak.wording import first_few
@@ -45,6 +46,7 @@ def read_and_check_inputs(
     on_contradiction: OnContradiction = "error",
     soft_links: bool = False,
     may_break: bool = False,
+    asker: Asker = "fit",
 ) -> Inputs:
     """Read whatever was handed over, translate it into codes, and check it.
 
@@ -78,6 +80,7 @@ def read_and_check_inputs(
             links=pairs,
             on_contradiction=on_contradiction,
             may_break=may_break,
+            asker=asker,
         )
     return Inputs(crowd, pairs, known, given_codes, codes, gold_codes, implied)
 

@@ -13,16 +13,14 @@ from tiebreak.ids import Ids
 from tiebreak.link_graph import Implications, Known, LinkCodes
 from tiebreak.link_graph.chains import ChainStep
 from tiebreak.link_graph.colouring import feasibility
-from tiebreak.links.table import Links, OnContradiction
+from tiebreak.links.table import Asker, Links, OnContradiction
 from tiebreak.options import CONTRADICTIONS, require_word
 
 SIGNS = {True: "=", False: "≠"}
 SHOWN_ENDS = 4  # tasks shown at either end of a long chain
 SHOWN_PLACES = 6
-SOFT = (
-    "or allow wrong links with link_options=tb.ExactLinkOptions(error=0.02) or weights: soft links "
-    "may contradict each other"
-)
+DROP = 'drop such cannot-links with on_contradiction="drop", '  # a session has no such option
+MAY_ERR = {"fit": "link_options=tb.ExactLinkOptions(error=0.02)", "session": "link_error=0.02"}
 
 
 class Checked(NamedTuple):
@@ -39,6 +37,15 @@ class _Given(NamedTuple):
     tasks: Ids
     classes: Ids | None
     links: Links | None
+    asker: Asker
+
+    @property
+    def soft(self) -> str:
+        """How links may contradict each other, as the asker writes it."""
+        return (
+            f"or allow wrong links with {MAY_ERR[self.asker]} or weights: soft links may "
+            "contradict each other"
+        )
 
 
 def check(
@@ -50,6 +57,7 @@ def check(
     links: Links | None = None,
     on_contradiction: OnContradiction = "error",
     may_break: bool = False,
+    asker: Asker = "fit",
 ) -> Checked:
     """Return the links if those that hold for sure can all hold, else raise LinkError.
 
@@ -68,9 +76,11 @@ def check(
     may_break
         Whether the inference can break links (mean field): where contradictions are dropped,
         links that no choice of classes satisfies then pass, with known labels too.
+    asker
+        Who is told the way out: a fit and a session have different options.
     """
     require_word("on_contradiction", on_contradiction, CONTRADICTIONS)
-    given = _Given(implied, tasks, classes, links)
+    given = _Given(implied, tasks, classes, links, asker)
     conflicts = implied.closure.conflicts
     if len(conflicts):
         if on_contradiction == "error":
@@ -116,16 +126,17 @@ def _contradiction(given: _Given) -> LinkError:
     n_more = len(conflicts) - 1
     more = f" {n_more:,} more cannot-links contradict must-links." if n_more else ""
     places = _places(given, [*_shown_links(steps), first])
+    drop = DROP if given.asker == "fit" else ""
     return LinkError(
         f"The links contradict each other: {write_chain(given.tasks, steps)}, "
         f"yet {given.tasks[a]} ≠ {given.tasks[b]}{places}.{more}\n"
-        f'Remove one of these links, drop such cannot-links with on_contradiction="drop", {SOFT}.'
+        f"Remove one of these links, {drop}{given.soft}."
     )
 
 
 def _refuse_too_few_classes(given: _Given) -> None:
     implied = given.implied
-    way_out = f"\nRemove one of these links, name the classes that are missing, {SOFT}."
+    way_out = f"\nRemove one of these links, name the classes that are missing, {given.soft}."
     if implied.n_classes == 2:  # an odd cycle says it all
         if len(implied.odd):
             cycle = implied.why_odd()
@@ -159,7 +170,7 @@ def _refuse_known(given: _Given, known: Known, *, must_hold: bool) -> None:
     """Refuse known labels that break a link or, where all links must hold, leave no choice."""
     implied = given.implied
     conflicts = [each for each in known.conflicts if must_hold or each[0] in ("must", "cannot")]
-    way_out = "\nCorrect one of these known labels, remove one of these links, " + SOFT + "."
+    way_out = f"\nCorrect one of these known labels, remove one of these links, {given.soft}."
     if conflicts:
         raise LinkError(_known_conflict(given, known, conflicts[0]) + way_out)
     if not must_hold or implied.n_classes == 2:  # with two classes nothing else can be wrong

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids
-from tiebreak.errors import LinkError, OptionError, note
+from tiebreak.errors import LinkError, note
 from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.ids.numbers import as_numbers, offenders
 from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.options import require_word
 from tiebreak.wording import NOWHERE, Source, agreeing, counted
 
 DUPLICATE_WORDS = frozenset({"duplicate", "duplicates", "copy"})
@@ -156,8 +157,8 @@ def duplicates(
         What holds for links of which the table does not say it. None: must-links of a source that
         gives no cannot-link are duplicates, since answers would be of both kinds; that is reported.
     """
-    if sampling is not None and sampling not in SAMPLINGS:
-        raise OptionError.unknown("sampling", sampling, SAMPLINGS)
+    if sampling is not None:
+        require_word("sampling", sampling, SAMPLINGS)
     if said is None:
         said = np.full(len(must), UNSAID, dtype=np.int8)
     found = said == DUPLICATE

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids, link_graph
+from tiebreak.arguments import COLUMN, SEVERAL, TEXT, checks, has_parts, optional
 from tiebreak.errors import LinkError, note
 from tiebreak.frames import as_frame, as_html
 from tiebreak.gold import Gold
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # rows
 
+Asker = Literal["fit", "session"]  # who is told the way out of a contradiction: `check`
 OnContradiction = Literal["error", "drop"]  # of cannot-links that must-links contradict: `check`
 
 
@@ -74,6 +76,14 @@ class Links:
                 array.flags.writeable = False
 
     @classmethod
+    @checks(
+        left=COLUMN,
+        right=COLUMN,
+        link=COLUMN,
+        weight=optional(COLUMN),
+        who=optional(COLUMN),
+        frame=TEXT,
+    )
     def from_columns(
         cls,
         left: Column,
@@ -120,6 +130,7 @@ class Links:
         )
 
     @classmethod
+    @checks(must=SEVERAL, cannot=SEVERAL)
     def from_pairs(
         cls,
         must: Iterable[tuple[Hashable, Hashable]] = (),
@@ -131,13 +142,14 @@ class Links:
         together = list(must)
         apart = list(cannot)
         for pair in (*together, *apart):
-            if isinstance(pair, str) or len(pair) != 2:  # "t1" is one id, not a pair of letters
+            if not has_parts(pair, 2):  # "t1" is one id, not a pair of letters
                 raise LinkError(f"A link joins two tasks: give (left, right) pairs; got {pair!r}.")
         left, right = zip(*together, *apart, strict=True) if together or apart else ((), ())
         link = [True] * len(together) + [False] * len(apart)
         return cls.from_columns(left, right, link, sampling=sampling)
 
     @classmethod
+    @checks(rows=SEVERAL)
     def from_rows(
         cls,
         rows: Iterable[tuple[Hashable, Hashable, str]],
@@ -151,7 +163,7 @@ class Links:
         """
         rows = list(rows)
         for row in rows:
-            if isinstance(row, str) or len(row) != 3:
+            if not has_parts(row, 3):
                 raise LinkError(f"Each row must be (left, right, link); got {row!r}.")
         left, right, link = zip(*rows, strict=True) if rows else ((), (), ())
         return cls.from_columns(left, right, link, sampling=sampling)
@@ -323,6 +335,7 @@ class Links:
             )
 
 
+@checks(gold=Gold)
 def links_from_gold(gold: Gold) -> Links:
     """Return links that say no more than which known tasks share a class: [eq:label-derived].
 

@@ -12,10 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.arguments import MAPPING, checks, number, optional
 from tiebreak.errors import OptionError
 from tiebreak.responses import Responses
 
 
+@checks(
+    responses=Responses,
+    groups=optional(MAPPING),
+    dependence=number("between 0 and 1", least=0.0, most=1.0),
+)
 def share_discount(
     responses: Responses,
     groups: Mapping[Any, str] | None = None,
@@ -30,8 +36,6 @@ def share_discount(
     >>> share_discount(crowd, {"gpt-5": "gpt", "gpt-4": "gpt"}, 1.0).weight.tolist()
     [0.5, 0.5, 1.0]
     """
-    if not 0.0 <= dependence <= 1.0:
-        raise OptionError(f"dependence must be between 0 and 1; got {dependence}.")
     if groups is None:
         groups = {} if responses.runs is None else responses.runs.groups()
     if not groups:

@@ -10,10 +10,12 @@ import numpy as np
 from scipy.stats import beta, norm
 
 from tiebreak import files
+from tiebreak.arguments import MAPPING, SEED, checks, optional, whole
 from tiebreak.errors import OptionError, note
 from tiebreak.frames import as_plain
 from tiebreak.inference.estimator import require_fitted
 from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.options import require_number
 from tiebreak.panel.held_out import blind, held_out
 from tiebreak.panel.learning import GoldWorth, gold_worth
 from tiebreak.panel.sampling import N_TASKS, sample
@@ -90,6 +92,7 @@ class PanelReport:
         return dict(as_plain(self))
 
 
+@checks(prices=optional(MAPPING), n_to_label=whole(1), random_state=SEED)
 def report(
     model: Any,
     gold: Any = None,
@@ -298,6 +301,7 @@ def _unanimous(table: GoldTable, responses: Responses) -> tuple[tuple[Hashable, 
     return tasks, int(np.count_nonzero(agree))
 
 
+@checks(responses=Responses, seed=SEED)
 def preferences_of(
     responses: Responses, systems: Any, accepts: Hashable | None, seed: int = 0
 ) -> tuple[SelfPreference, ...]:
@@ -321,7 +325,6 @@ def _prices(prices: Mapping[Any, float], responses: Responses) -> Floats:
     missing = [str(name) for name in names if name not in prices]
     if missing:
         note(f"{len(missing):,} judges have no price and count as free: {', '.join(missing[:5])}.")
-    found = np.array([float(prices.get(name, 0.0)) for name in names])
-    if not (np.isfinite(found).all() and (found >= 0.0).all()):
-        raise OptionError("Prices of judges must be 0 or more.")
-    return found
+    for price in prices.values():
+        require_number("The price of a judge", price, "0 or more", least=0.0)
+    return np.array([float(prices.get(name, 0.0)) for name in names])

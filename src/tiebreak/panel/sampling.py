@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.errors import OptionError
+from tiebreak.arguments import FITTED, SEED, checks, whole
 from tiebreak.kernels.layout import Codes, Floats
 
 N_TASKS = 50
@@ -25,6 +25,7 @@ class Sample(NamedTuple):
     probability: Floats
 
 
+@checks(model=FITTED, n=whole(1), random_state=SEED)
 def sample(model: Any, n: int = N_TASKS, *, random_state: int | None = 0) -> Sample:
     """Draw tasks to label from those that have responses and are not known.
 
@@ -34,8 +35,6 @@ def sample(model: Any, n: int = N_TASKS, *, random_state: int | None = 0) -> Sam
     >>> len(drawn.task), bool(drawn.probability.min() > 0.04)
     (20, True)
     """
-    if n < 1:
-        raise OptionError(f"n must be 1 or more; got {n}.")
     free = np.diff(model.responses_.start) > 0
     if model.gold_ is not None:
         known = model.tasks_.codes(model.gold_.tasks)

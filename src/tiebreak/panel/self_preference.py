@@ -69,7 +69,8 @@ def self_preference(
     found = []
     for j in range(responses.n_workers):
         family = families.get(responses.workers[j], str(responses.workers[j]))
-        own = np.array([family.casefold() in name or name in family.casefold() for name in made_by])
+        of_family = [family.casefold() in name or name in family.casefold() for name in made_by]
+        own = np.array(of_family, dtype=bool)
         each = _of_judge(share, j, own, rng)
         if each is not None:
             found.append(SelfPreference(responses.workers[j], family, *each))

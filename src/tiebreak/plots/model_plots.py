@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.arguments import checks, having, whole
 from tiebreak.charts import Chart
 from tiebreak.errors import OptionError
 from tiebreak.ids import MISSING
@@ -22,12 +23,14 @@ MOST_WORKERS = 40  # of one picture
 class Plots:
     """Pictures of a fitted model: each is a `Chart`, with `save(path)` for .svg and .html."""
 
+    @checks(model=having("fit", words="a model"))
     def __init__(self, model: Any) -> None:
         self._model = model
 
     def __repr__(self) -> str:
         return "Plots: .workers(), .confusion(worker), .calibration(gold), .bound()"
 
+    @checks(most=whole(1))
     def workers(self, most: int = MOST_WORKERS) -> Chart:
         """Draw how often workers are right, with intervals; of many, the worst and the busiest.
 
@@ -36,10 +39,6 @@ class Plots:
         >>> len(tb.VariationalBayes().fit(crowd.responses).plot.workers().rows)
         5
         """
-        if most < 1:
-            raise OptionError(
-                f"most, the number of workers to draw, must be 1 or more; got {most}."
-            )
         rows = worker_rows(self._model, most)
         return drawings.worker_accuracies(rows, len(self._model.workers_), guessing(self._model))
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import files
+from tiebreak.arguments import NAME, SEED, TEXT, checks
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.frames import as_plain
 from tiebreak.inference.estimator import require_fitted
@@ -70,6 +71,7 @@ class RateTable:
     differences: tuple[Difference, ...] = field(default=())
     level: float = LEVEL
 
+    @checks(label=NAME, system=TEXT, method=TEXT)
     def of(self, label: Hashable, system: str = ALL, method: str = "ppi") -> Rate:
         """Return one rate."""
         for rate in self.rates:
@@ -104,6 +106,7 @@ class _Setting(NamedTuple):
     n_classes: int
 
 
+@checks(random_state=SEED)
 def estimate(
     model: Any,
     gold: Any = None,

@@ -8,13 +8,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tiebreak import ids
-from tiebreak.errors import OptionError, ResponseError, note
+from tiebreak.errors import ResponseError, note
 from tiebreak.ids import MISSING, Coder, Column, Ids
 from tiebreak.kernels.arrays import default_threads, for_each
 from tiebreak.kernels.contract import COMPILED_INTAKE, COMPILED_ROWS, repays_compiled_intake
 from tiebreak.kernels.ingest import reference
 from tiebreak.kernels.ingest.reference import Arranged, ResponseRows
 from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.options import require_word
 from tiebreak.responses.weights import arrange_weighted, check_length
 from tiebreak.wording import NOWHERE, Source, agreeing, counted
 
@@ -50,8 +51,7 @@ class Builder:
     """
 
     def __init__(self, repeats: Repeats = "last", source: Source = NOWHERE) -> None:
-        if repeats not in REPEATS:
-            raise OptionError.unknown("repeats", repeats, REPEATS)
+        require_word("repeats", repeats, REPEATS)
         self._repeats: Repeats = repeats
         self._source = source
         self._coders: tuple[Coder, ...] = ()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import ids
+from tiebreak.arguments import COLUMN, SEVERAL, TEXT, checks, optional
 from tiebreak.errors import ResponseError
 from tiebreak.ids import Column, Ids, is_arrow
 from tiebreak.kernels import layout
@@ -108,6 +109,15 @@ class Responses:
         return cls(*built[:-1], frame=frame, weight=built.weight)
 
     @classmethod
+    @checks(
+        task=COLUMN,
+        worker=COLUMN,
+        label=COLUMN,
+        tasks=optional(COLUMN),
+        classes=optional(SEVERAL),
+        weight=optional(COLUMN),
+        frame=TEXT,
+    )
     def from_columns(
         cls,
         task: Column,
@@ -133,6 +143,7 @@ class Responses:
         return made
 
     @classmethod
+    @checks(rows=SEVERAL)
     def from_rows(
         cls, rows: Iterable[tuple[Hashable, Hashable, Hashable]], *, repeats: Repeats = "last"
     ) -> Responses:
@@ -141,7 +152,13 @@ class Responses:
         >>> Responses.from_rows([("a", "ann", "cat"), ("b", "bob", "dog")])
         Responses(2 responses, 2 tasks, 2 workers, 2 classes)
         """
-        columns = list(zip(*rows, strict=True))
+        rows = list(rows)
+        try:
+            columns = list(zip(*rows, strict=True))
+        except (TypeError, ValueError):
+            raise ResponseError(
+                "Each row must be (task, worker, label); some are not, or are longer than others."
+            ) from None
         if not columns:
             raise ResponseError("There are no responses. Pass at least one (task, worker, label).")
         if len(columns) != 3:

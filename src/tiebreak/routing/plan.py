@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.arguments import checks, number
 from tiebreak.errors import OptionError, note
 from tiebreak.inference.estimator import require_fitted
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats, Mask, total_weights
+from tiebreak.options import require_number, require_word
 from tiebreak.panel.table import FLOOR
 from tiebreak.responses import Responses
 
@@ -62,8 +64,7 @@ class Route:
 
     def rows(self, route: str) -> dict[str, list[Any]]:
         """Return the tasks of one route as columns, the most expensive first."""
-        if route not in ROUTES:
-            raise OptionError.unknown("route", route, ROUTES)
+        require_word("route", route, ROUTES)
         at = np.flatnonzero(np.array(self.route, dtype=object) == route)
         at = at[np.argsort(-self.cost[at], kind="stable")]
         columns: dict[str, list[Any]] = {
@@ -77,6 +78,11 @@ class Route:
         return columns
 
 
+@checks(
+    wrong=number("a cost above 0", above=0.0),
+    human=number("a cost above 0", above=0.0),
+    human_error=number("at least 0 and below 1", least=0.0, below=1.0),
+)
 def plan(
     model: Any,
     *,
@@ -241,11 +247,6 @@ def _known(model: Any) -> Mask:
 
 
 def _checked(wrong: float, human: float, human_error: float) -> Costs:
-    for name, value in (("wrong", wrong), ("human", human)):
-        if not (np.isfinite(value) and value > 0.0):
-            raise OptionError(f"{name} must be a cost above 0; got {value}.")
-    if not 0.0 <= human_error < 1.0:
-        raise OptionError(f"human_error must be at least 0 and below 1; got {human_error}.")
     return Costs(float(wrong), float(human), float(human_error))
 
 
@@ -258,9 +259,9 @@ def _prices(judge: Any, responses: Responses) -> dict[int, float]:
         unknown = [str(name) for name, c in zip(judge, codes.tolist(), strict=True) if c < 0]
         if unknown:
             raise OptionError(f"These judges gave no response: {', '.join(unknown[:5])}.")
-        prices = dict(zip(codes.tolist(), map(float, judge.values()), strict=True))
+        prices = dict(zip(codes.tolist(), judge.values(), strict=True))
     else:
-        prices = dict.fromkeys(range(responses.n_workers), float(judge))
-    if not all(np.isfinite(price) and price >= 0.0 for price in prices.values()):
-        raise OptionError("The cost of a judge must be 0 or more.")
-    return prices
+        prices = dict.fromkeys(range(responses.n_workers), judge)
+    for price in prices.values():
+        require_number("The cost of a judge", price, "0 or more", least=0.0)
+    return {code: float(price) for code, price in prices.items()}

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from tiebreak.arguments import FITTED, SEED, SEVERAL, checks, optional, whole
 from tiebreak.errors import OptionError
 from tiebreak.frames import as_frame
 from tiebreak.ids import Ids
@@ -17,6 +18,7 @@ from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.options import require_word
 from tiebreak.selection import adaptive, draws, value
 from tiebreak.selection.adaptive import ScoredPair, TaskState
 from tiebreak.selection.draws import Seed
@@ -65,6 +67,7 @@ class Pairs:
         return as_frame({**columns, "gain": self.gain}, self.frame)
 
 
+@checks(model=FITTED, n=whole(0), among=optional(SEVERAL), random_state=SEED)
 def pairs(
     model: Estimator,
     n: int,
@@ -99,10 +102,7 @@ def pairs(
     >>> tb.selection.pairs(model, 5, random_state=0)
     Pairs(5 pairs)
     """
-    if strategy not in STRATEGIES:
-        raise OptionError.unknown("strategy", strategy, STRATEGIES)
-    if n < 0:
-        raise OptionError(f"n, the number of pairs, must be 0 or more; got {n!r}.")
+    require_word("strategy", strategy, STRATEGIES)
     if len(model.classes_) < 2:
         raise OptionError("There is one class only, so there is nothing to ask.")
     rng = np.random.default_rng(random_state)

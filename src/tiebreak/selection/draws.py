@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import Floats, Offsets
+from tiebreak.options import as_floats
 from tiebreak.simulate import unrank_pairs
 
 Seed = int | np.random.Generator | None
@@ -45,7 +46,7 @@ def margins(q: npt.ArrayLike) -> Floats:
     >>> margins([[0.5, 0.3, 0.2], [0.98, 0.01, 0.01]]).round(2)
     array([0.2 , 0.97])
     """
-    of_class = np.asarray(q, dtype=np.float64)
+    of_class = as_floats("q", q)
     if of_class.ndim != 2 or of_class.shape[1] < 2:
         raise OptionError(
             f"Pairs need probabilities of two classes or more; got shape {of_class.shape}."

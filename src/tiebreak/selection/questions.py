@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiebreak.arguments import FITTED, MAPPING, SEED, SEVERAL, checks, optional, whole
 from tiebreak.errors import OptionError
 from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.layout import Floats, Offsets
+from tiebreak.options import require_word
 from tiebreak.selection import adaptive
 from tiebreak.selection.adaptive import TaskState
 from tiebreak.selection.asking import task_state
@@ -46,6 +48,14 @@ class QuestionPlan(NamedTuple):
     order: Offsets  # units, the best first; those that no question would help left out
 
 
+@checks(
+    model=FITTED,
+    n=whole(0),
+    kinds=SEVERAL,
+    costs=optional(MAPPING),
+    among=optional(SEVERAL),
+    random_state=SEED,
+)
 def questions(
     model: Estimator,
     n: int = 10,
@@ -91,8 +101,6 @@ def questions(
     ['label', 'label']
     """
     priced = check_costs(kinds, costs)
-    if n < 0:
-        raise OptionError(f"n, the number of questions, must be 0 or more; got {n!r}.")
     if len(model.classes_) < 2:
         raise OptionError("There is one class only, so there is nothing to ask.")
     rng = np.random.default_rng(random_state)
@@ -242,11 +250,10 @@ def _cautious(worth: Floats, kinds: Sequence[str], n_classes: int, ratio: float)
 
 def check_costs(kinds: Sequence[str], costs: Costs | None) -> Costs:
     """Return the cost of every kind, and refuse what is none."""
-    if isinstance(kinds, str) or not kinds:
+    if isinstance(kinds, str) or not len(kinds):
         raise OptionError(f"kinds must name one kind of question or more; got {kinds!r}.")
     for name in (*kinds, *(costs or ())):
-        if name not in KINDS:
-            raise OptionError.unknown("A kind of question", name, KINDS)
+        require_word("A kind of question", name, KINDS)
     if len(set(kinds)) < len(kinds):
         raise OptionError(f"kinds must name each kind once; got {', '.join(kinds)}.")
     found = {**DEFAULT_COSTS, **(costs or {})}

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.arguments import PATH, TEXT, checks, of_type
 from tiebreak.errors import FileError, InputError, TiebreakError
 from tiebreak.kernels.layout import Floats
 from tiebreak.theory.crowd import AssumedStart, Assumptions
@@ -27,6 +28,7 @@ class Scenario(NamedTuple):
     links: LinkedTasks | None
 
 
+@checks(path=PATH)
 def read_assumptions(path: str | Path) -> Scenario:
     """Read an assumption file; "-" is standard input. `tiebreak bounds --example` prints one."""
     name = "standard input" if str(path) == "-" else str(path)
@@ -37,6 +39,7 @@ def read_assumptions(path: str | Path) -> Scenario:
     return parse_assumptions(data, name)
 
 
+@checks(text=of_type("a text", str, bytes), name=TEXT)
 def parse_assumptions(text: bytes | str, name: str = "the assumptions") -> Scenario:
     """Build assumptions and links from the text of an assumption file.
 

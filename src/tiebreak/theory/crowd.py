@@ -9,10 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.arguments import checks, having, optional
 from tiebreak.errors import OptionError
 from tiebreak.ids import Ids
 from tiebreak.inference.dirichlet import confusion_prior
 from tiebreak.kernels.layout import Floats
+from tiebreak.options import require_number
 from tiebreak.responses import Responses
 
 SMALLEST_PRIOR = 0.5  # ψ(x) > ln(x − ½) needs x > ½ in every posterior count
@@ -38,12 +40,11 @@ class AssumedStart:
     def __post_init__(self) -> None:
         for name in ("class_prior_error", "confusion_error", "label_error"):
             value = getattr(self, name)
-            if not 0.0 <= value <= 1.0:
-                raise OptionError(f"start {name} must be between 0 and 1; got {value!r}.")
+            require_number(f"start {name}", value, "between 0 and 1", least=0.0, most=1.0)
         for name in ("class_prior_total", "confusion_total"):
             total = getattr(self, name)
-            if total is not None and not (np.isfinite(total) and total > 0):
-                raise OptionError(f"start {name} must be above 0; got {total!r}.")
+            if total is not None:
+                require_number(f"start {name}", total, "above 0", above=0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -98,6 +99,7 @@ class Assumptions:
     start: AssumedStart
     most_responses: int
 
+    @checks(start=optional(AssumedStart))
     def __init__(
         self,
         *,
@@ -197,6 +199,7 @@ class FittedModel(Protocol):
     responses_: Responses
 
 
+@checks(model=having("class_prior_", "confusion_", "responses_"), start=optional(AssumedStart))
 def assumptions_from(
     model: FittedModel, *, failure_probability: float = 0.05, start: AssumedStart | None = None
 ) -> Assumptions:
@@ -331,14 +334,15 @@ def _array(name: str, value: npt.ArrayLike) -> Floats:
 
 
 def _whole(name: str, value: float) -> int:
-    if isinstance(value, bool) or value != int(value) or value < 1:
-        raise OptionError(f"{name} must be a whole number, 1 or more; got {value!r}.")
+    words = "a whole number, 1 or more"
+    require_number(name, value, words, least=1, below=2**63)
+    if value != int(value):
+        raise OptionError(f"{name} must be {words}; got {value!r}.")
     return int(value)
 
 
 def _open_unit(name: str, value: float) -> float:
-    if not 0 < value < 1:
-        raise OptionError(f"{name} must be between 0 and 1, both excluded; got {value!r}.")
+    require_number(name, value, "between 0 and 1, both excluded", above=0.0, below=1.0)
     return float(value)
 
 

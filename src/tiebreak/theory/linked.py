@@ -8,8 +8,10 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.arguments import NUMBER, PROBABILITY, checks, whole
 from tiebreak.errors import LinkError, OptionError
 from tiebreak.kernels.layout import Floats
+from tiebreak.options import as_floats, require_number, require_word
 
 SupportVersion = Literal["corrected", "printed", "printed, wrong classes only", "proof's last line"]
 
@@ -59,8 +61,8 @@ class LinkedTasks:
     ) -> None:
         by_class = np.atleast_2d(_counts("cannot", cannot))
         own = np.atleast_1d(_counts("truth", truth))
-        musts = np.broadcast_to(_counts("must", must), own.shape)
-        copies = np.broadcast_to(_counts("n_tasks", n_tasks), own.shape)
+        musts = _of_each("must", must, own)
+        copies = _of_each("n_tasks", n_tasks, own)
         if by_class.shape[0] != len(own) or not len(own):
             raise OptionError(
                 f"must, cannot and truth must name the same kinds of linked task; got "
@@ -76,8 +78,7 @@ class LinkedTasks:
                 "A cannot-link joins two tasks of one class; the theorem takes every link to be "
                 "correct. Move the count to another class, or leave the link out."
             )
-        if not (np.isfinite(strength) and strength > 0):
-            raise OptionError(f"link strength must be above 0; got {strength!r}.")
+        require_number("link strength", strength, "above 0", above=0.0)
         fields = {"must": musts, "cannot": by_class, "truth": own, "n_tasks": copies}
         for name, value in fields.items():
             frozen = np.array(value)
@@ -86,6 +87,7 @@ class LinkedTasks:
         object.__setattr__(self, "strength", float(strength))
 
     @classmethod
+    @checks(n_classes=whole(1))
     def from_pairs(
         cls,
         left: npt.ArrayLike,
@@ -101,10 +103,18 @@ class LinkedTasks:
         >>> LinkedTasks.from_pairs([0, 2], [1, 3], [True, False], [0, 0, 1, 0], n_classes=2)
         LinkedTasks(4 tasks of 3 kinds, strength 1)
         """
-        ends = np.concatenate([np.asarray(left), np.asarray(right)]).astype(np.int64)
-        others = np.concatenate([np.asarray(right), np.asarray(left)]).astype(np.int64)
-        musts = np.tile(np.asarray(is_must, dtype=bool), 2)
-        classes = np.asarray(truth, dtype=np.int64)
+        classes = _below("truth", truth, n_classes)
+        one = _below("left", left, len(classes))
+        other = _below("right", right, len(classes))
+        as_floats("is_must", is_must)
+        says = np.asarray(is_must)
+        if not one.shape == other.shape == says.shape or says.dtype != bool:
+            raise OptionError(
+                "left, right and is_must must be equally long, and is_must be True or False."
+            )
+        ends = np.concatenate([one, other])
+        others = np.concatenate([other, one])
+        musts = np.tile(says, 2)
         wrong = np.flatnonzero(musts != (classes[ends] == classes[others]))
         if len(wrong):
             first = wrong[0]
@@ -135,11 +145,13 @@ class LinkedTasks:
         """How many tasks take part in a link."""
         return int(self.n_tasks.sum())
 
+    @checks(label_error=NUMBER)
     def support(self, label_error: float, version: SupportVersion = "corrected") -> Floats:
         """W of each kind, (n_kinds,): see `link_support`."""
+        require_word("version", version, get_args(SupportVersion))
         return np.array(
             [
-                link_support(must, cannot, truth, label_error, version)
+                _support(must, cannot, truth, label_error, version)
                 for must, cannot, truth in zip(
                     self.must.tolist(), self.cannot, self.truth.tolist(), strict=True
                 )
@@ -147,6 +159,7 @@ class LinkedTasks:
         )
 
 
+@checks(n_must=whole(0), truth=whole(0), label_error=PROBABILITY)
 def link_support(
     n_must: int,
     n_cannot: npt.ArrayLike,
@@ -184,7 +197,21 @@ def link_support(
     >>> round(link_support(2, [0, 3, 1], truth=0, label_error=0.1, version="printed"), 6)
     0.8
     """
-    by_class = np.asarray(n_cannot, dtype=np.float64)
+    require_word("version", version, get_args(SupportVersion))
+    by_class = np.atleast_1d(_counts("n_cannot", n_cannot))
+    if len(by_class) < 2 or not truth < len(by_class):
+        raise OptionError(f"truth must be one of two classes or more; got {truth} of {by_class}.")
+    return _support(n_must, by_class, truth, label_error, version)
+
+
+def _support(
+    n_must: int,
+    n_cannot: npt.NDArray[np.int64],
+    truth: int,
+    label_error: float,
+    version: SupportVersion,
+) -> float:
+    by_class = n_cannot.astype(np.float64)
     total = float(by_class.sum())
     least_wrong = float(np.delete(by_class, truth).min())
     from_must = n_must * (1 - 2 * label_error)
@@ -194,12 +221,27 @@ def link_support(
         return from_must - 2 * label_error * total + float(by_class.min())
     if version == "printed, wrong classes only":
         return from_must - 2 * label_error * total + least_wrong
-    if version == "proof's last line":
-        return from_must - (1 + label_error) * total + least_wrong
-    raise OptionError.unknown("version", version, get_args(SupportVersion))
+    return from_must - (1 + label_error) * total + least_wrong  # the proof's last line
+
+
+def _of_each(name: str, value: npt.ArrayLike, own: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return counts for every kind of task; one number serves all."""
+    given = _counts(name, value)
+    if given.shape not in ((), (1,), own.shape):
+        raise OptionError(f"{name} must be one number for each of {len(own)}; got {value!r}.")
+    return np.broadcast_to(given, own.shape)
+
+
+def _below(name: str, value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
+    """Return a row of codes below n."""
+    given = _counts(name, value)
+    if given.ndim != 1 or not len(given) or int(given.max()) >= n:
+        raise OptionError(f"{name} must be whole numbers from 0 to {n - 1}; got {value!r}.")
+    return given
 
 
 def _counts(name: str, value: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    as_floats(name, value)  # refuses rows of different lengths
     given = np.asarray(value)
     if given.dtype.kind not in "iu" or (given < 0).any():
         raise OptionError(f"{name} must be whole numbers, 0 or more; got {value!r}.")

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tiebreak.arguments import FLAG, WHOLE, checks, number, optional, whole
 from tiebreak.errors import OptionError
 from tiebreak.theory.crowd import Assumptions
 from tiebreak.theory.linked import LinkedTasks
@@ -18,6 +19,7 @@ Unit = Literal["workers", "responses a task", "tasks"]
 
 MOST_WORKERS = 100_000
 MOST_TASKS = 1_000_000_000
+LABEL_ERROR = number("between 0 and 1", above=0.0, below=1.0)
 RIGHT = 0.5  # below this error of its class probabilities, a task's label is right
 SMALLEST_FAILURE = 1e-9
 HALVINGS = 20
@@ -58,6 +60,7 @@ class CrowdPlan:
         }
 
 
+@checks(assumptions=Assumptions, label_error=LABEL_ERROR, most=whole(1))
 def workers_needed(
     assumptions: Assumptions,
     label_error: float = RIGHT,
@@ -84,6 +87,7 @@ def workers_needed(
     return _search("workers", label_error, most, at)
 
 
+@checks(assumptions=Assumptions, label_error=LABEL_ERROR)
 def responses_needed(
     assumptions: Assumptions,
     label_error: float = RIGHT,
@@ -104,6 +108,7 @@ def responses_needed(
     return _search("responses a task", label_error, assumptions.total_workers, at)
 
 
+@checks(assumptions=Assumptions, label_error=LABEL_ERROR, most=whole(1))
 def tasks_needed(
     assumptions: Assumptions,
     label_error: float = RIGHT,
@@ -123,6 +128,7 @@ def tasks_needed(
     return _search("tasks", label_error, most, at)
 
 
+@checks(assumptions=Assumptions, links=optional(LinkedTasks), n_iter=whole(1), sharp=FLAG)
 def probability_all_right(
     assumptions: Assumptions,
     *,
@@ -167,6 +173,7 @@ def probability_all_right(
     return float(-np.expm1(works))
 
 
+@checks(assumptions=Assumptions, n=whole(1))
 def with_workers(assumptions: Assumptions, n: int) -> Assumptions:
     """Return the same crowd with n workers, kinds in the same shares as far as numbers allow.
 
@@ -188,6 +195,7 @@ def with_workers(assumptions: Assumptions, n: int) -> Assumptions:
     )
 
 
+@checks(assumptions=Assumptions, n=WHOLE)
 def with_responses_per_task(assumptions: Assumptions, n: int) -> Assumptions:
     """Return the same crowd where each task is answered by n workers drawn at random.
 
@@ -203,10 +211,6 @@ def with_responses_per_task(assumptions: Assumptions, n: int) -> Assumptions:
 
 def _search(unit: Unit, label_error: float, most: int, at: Callable[[int], Bounds]) -> CrowdPlan:
     """Double until the bound is small enough, then halve the last step."""
-    if not 0 < label_error < 1:
-        raise OptionError(f"label_error must be between 0 and 1; got {label_error!r}.")
-    if most < 1:
-        raise OptionError(f"most must be 1 or more; got {most!r}.")
 
     def good(found: Bounds) -> bool:
         return not found.vacuous and found.worst_label_error < label_error

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
+from tiebreak.arguments import FLAG, checks, number, optional, whole
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import Floats
 from tiebreak.theory import plain, printed, verdicts
@@ -117,6 +118,14 @@ class Bounds:
         return f"Bounds({self.version}, {self.n_iter} iterations: {self.verdict})"
 
 
+@checks(
+    assumptions=Assumptions,
+    links=optional(LinkedTasks),
+    n_iter=whole(1),
+    sharp=FLAG,
+    as_printed=FLAG,
+    threshold=optional(number("between 0 and 1, both excluded", above=0.0, below=1.0)),
+)
 def bounds(
     assumptions: Assumptions,
     *,
@@ -159,8 +168,6 @@ def bounds(
     >>> bounds(crowd, sharp=False).vacuous
     True
     """
-    if n_iter < 1:
-        raise OptionError(f"n_iter must be 1 or more; got {n_iter!r}.")
     if links is not None:
         _check_links(assumptions, links)
     name: VersionName = "as printed" if as_printed else "sharp" if sharp else "plain"
@@ -188,8 +195,6 @@ def evidence_thresholds(
             raise OptionError(f"Only sharp bounds can choose a threshold; got {threshold!r}.")
         failure = VERSIONS[name].evidence_failure(crowd, plain.THRESHOLD)
         return [EvidenceThreshold(plain.THRESHOLD, failure)]
-    if threshold is not None and not 0 < threshold < 1:
-        raise OptionError(f"threshold must be between 0 and 1, both excluded; got {threshold!r}.")
     thresholds = THRESHOLDS if threshold is None else (threshold,)
     failures = sharp_rules.evidence_failures(crowd, thresholds)
     return [EvidenceThreshold(*pair) for pair in zip(thresholds, failures, strict=True)]

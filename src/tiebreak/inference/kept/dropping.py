@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from tiebreak.errors import OptionError
 from tiebreak.inference import calibration
 from tiebreak.inference.silence import refuse_silence
 from tiebreak.inference.stages import lay_out
@@ -21,6 +20,7 @@ from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats
 from tiebreak.labels import Labels
+from tiebreak.options import require_word
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
@@ -40,8 +40,7 @@ class Carried(NamedTuple):
 
 def require_keep(keep: str) -> None:
     """Refuse a word that says nothing of what to keep."""
-    if keep not in KEEPS:
-        raise OptionError.unknown("keep", keep, KEEPS)
+    require_word("keep", keep, KEEPS)
 
 
 def drop_tasks(model: Estimator, empty: Responses, n_states: int) -> None:

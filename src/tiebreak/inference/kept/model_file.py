@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak._version import __version__
+from tiebreak.arguments import PATH, checks
 from tiebreak.errors import NotFittedError, OptionError, note
 from tiebreak.files import array_folder
 from tiebreak.files.array_folder import FolderContent, Kind
@@ -43,6 +44,7 @@ INNER = (
 WARM = ("plain", "q", "added", "worker_model", "has_patterns")  # of a warm start
 
 
+@checks(target=PATH)
 def save(
     model: Estimator, target: Target, keep: str = "responses", more: dict[str, Any] | None = None
 ) -> None:
@@ -77,6 +79,7 @@ def refuse_unwritable(target: Target) -> None:
     array_folder.refuse_foreign(Path(os.path.realpath(target)), MODEL)
 
 
+@checks(target=PATH)
 def load(target: Target) -> Any:
     """Read a model that `save` wrote: a folder, by its path.
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak import files, ids
+from tiebreak.arguments import checks, number
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
@@ -32,12 +33,11 @@ from tiebreak.options import AUTO
 from tiebreak.responses import Responses
 
 
+@checks(forget=number("above 0 and 1 at most", above=0.0, most=1.0))
 def update(model: Estimator, responses: Any, links: Any, gold: Any, forget: float = 1.0) -> None:
     """Let a model go on in its place; where that fails it stays as it was."""
     if "labels_" not in vars(model):
         raise NotFittedError(f"{type(model).__name__} has nothing to go on from. Call fit first.")
-    if not 0.0 < forget <= 1.0:
-        raise OptionError(f"forget must lie above 0 and be 1 at most; got {forget!r}.")
     new = None if responses is None else files.read_responses(responses)
     pairs = None if links is None else files.read_links(links)
     known = None if gold is None else files.read_gold(gold)

@@ -1,0 +1,191 @@
+"""Arguments: what public functions beside estimators take, said once above each function.
+
+    @checks(gold=Gold, n=WHOLE, wrong=PROBABILITY, random_state=SEED)
+    def links(gold, n, *, wrong=0.0, random_state=None): ...
+
+A rule refuses a value in words that name the argument. It looks at the type, and at bounds where
+the function says nothing better of them; a class stands for "one of these". Defaults are right, so
+that only what is given is looked at.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
+from numbers import Integral
+from typing import Any, ParamSpec, TypeVar
+
+from tiebreak.errors import NotFittedError, OptionError
+from tiebreak.options import require_number
+
+Rule = Callable[[str, Any], None]
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+MOST_WHOLE = 2**63 - 1  # what arrays can count
+MOST_SHOWN = 100  # characters of a value in a message
+MADE_BY = {  # where an argument of a class comes from
+    "Assumptions": "as tb.theory.Assumptions(…) makes it",
+    "Gold": "as tb.read_gold returns it",
+    "Labels": "as tb.read_labels returns it",
+    "Links": "as tb.read_links returns it",
+    "Responses": "as tb.read_responses returns it",
+}
+
+
+def checks(
+    **rules: Rule | type,
+) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Check arguments by name before a function runs.
+
+    >>> @checks(n=whole(1))
+    ... def draw(n=5):
+    ...     return n
+    >>> draw(2)
+    2
+    >>> draw("two")
+    Traceback (most recent call last):
+    tiebreak.errors.OptionError: n must be 1 or more, a whole number; got 'two'.
+    """
+    by_name = {name: _rule(rule) for name, rule in rules.items()}
+
+    def decorate(function: Callable[Given, Result]) -> Callable[Given, Result]:
+        places = list(inspect.signature(function).parameters)
+        at = [(name, places.index(name), rule) for name, rule in by_name.items()]
+
+        @functools.wraps(function)
+        def checked(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+            for name, place, rule in at:
+                if name in kwargs:
+                    rule(name, kwargs[name])
+                elif place < len(args):
+                    rule(name, args[place])
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
+def whole(least: int | None = None, most: int = MOST_WHOLE) -> Rule:
+    """Take whole numbers from `least` on; without it, the function says which."""
+    words = "a whole number" if least is None else f"{least} or more, a whole number"
+    lowest = -MOST_WHOLE if least is None else least
+
+    def check(name: str, value: Any) -> None:
+        is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if not is_whole or int(value) < lowest:
+            raise refused(name, words, value)
+        if int(value) > most:
+            raise refused(name, f"at most {most:,}", value)
+
+    return check
+
+
+def number(words: str = "a finite number", **bounds: float) -> Rule:
+    """Take finite numbers in the bounds of `require_number`."""
+    return lambda name, value: require_number(name, value, words, **bounds)
+
+
+def optional(rule: Rule | type) -> Rule:
+    """Take None, and what a rule takes."""
+    inner = _rule(rule)
+
+    def check(name: str, value: Any) -> None:
+        if value is not None:
+            inner(name, value)
+
+    return check
+
+
+def of_type(words: str, *kinds: type) -> Rule:
+    """Take values of some types; `words` say so."""
+
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, kinds):
+            raise refused(name, words, value)
+
+    return check
+
+
+def having(*attributes: str, words: str = "a fitted model") -> Rule:
+    """Take what has these attributes, of models those that they learn; `words` say what it is."""
+
+    def check(name: str, value: Any) -> None:
+        for attribute in attributes:
+            try:
+                getattr(value, attribute)
+            except NotFittedError:
+                raise
+            except AttributeError:
+                raise refused(name, words, value) from None
+
+    return check
+
+
+def has_parts(row: Any, n: int) -> bool:
+    """Say whether a row has n parts; a text is one."""
+    return hasattr(row, "__len__") and not isinstance(row, str | bytes) and len(row) == n
+
+
+def refused(name: str, words: str, value: Any) -> OptionError:
+    """Say what an argument must be, and what was given."""
+    text = repr(value)
+    shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+    return OptionError(f"{name} must be {words}; got {shown}.")
+
+
+def _seed(name: str, value: Any) -> None:
+    """Take what NumPy takes as a seed; True is none."""
+    import numpy as np
+
+    try:
+        np.random.default_rng(value)
+    except (TypeError, ValueError):
+        is_seed = False
+    else:
+        is_seed = not isinstance(value, bool)
+    if not is_seed:
+        raise refused(name, "None, a whole number from 0 on or a generator", value)
+
+
+def _several(name: str, value: Any) -> None:
+    """Take lists, sets and the like; a text is one thing."""
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes):
+        raise refused(name, "a list", value)
+
+
+def _column(name: str, value: Any) -> None:
+    """Take columns: lists, arrays and the like, whose length is known; "ab" is two ids."""
+    if not isinstance(value, Sized) or isinstance(value, bytes | Mapping):
+        raise refused(name, "a column, such as a list", value)
+
+
+def _callable(name: str, value: Any) -> None:
+    if not callable(value):
+        raise refused(name, "a function", value)
+
+
+def _rule(rule: Rule | type) -> Rule:
+    if not isinstance(rule, type):
+        return rule
+    origin = MADE_BY.get(rule.__name__)
+    return of_type(f"{rule.__name__}, {origin}" if origin else rule.__name__, rule)
+
+
+WHOLE = whole()
+CODED = whole(most=2**31 - 1)  # of tasks, workers or classes: their codes have 32 bits
+NUMBER = number()
+PROBABILITY = number("a probability, from 0 to 1", least=0.0, most=1.0)
+FLAG = of_type("True or False", bool)
+TEXT = of_type("a text", str)
+NAME = of_type("a name, such as 'a' or 1", Hashable)
+PATH = of_type("a path", str, os.PathLike)
+MAPPING = of_type("a mapping, such as {'a': …}", Mapping)
+SEED: Rule = _seed
+SEVERAL: Rule = _several
+COLUMN: Rule = _column
+FUNCTION: Rule = _callable
+FITTED = having("classes_")

@@ -1,0 +1,489 @@
+"""Whatever is given to a public function beside estimators is used, or refused in our own words."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tiebreak as tb
+from tiebreak import theory
+from tiebreak.plots import Plots
+from tiebreak.theory.assumption_file import EXAMPLE
+
+ROWS = [
+    (f"t{task}", f"w{worker}", "yes" if (7 * task + 3 * worker) % 5 else "no")
+    for task in range(40)
+    for worker in range(4)
+]
+CROWD = tb.Responses.from_rows(ROWS)
+GOLD = tb.Gold.from_dict({f"t{task}": "yes" if task % 4 else "no" for task in range(25)})
+LINKS = tb.Links.from_pairs(must=[("t31", "t32")], cannot=[("t31", "t33")])
+MODEL = tb.VariationalBayes().fit(CROWD)
+SYSTEMS = {f"t{task}": f"s{task % 2}" for task in range(40)}
+CLASSIC = theory.Assumptions(
+    class_prior=[0.5, 0.5], confusion=[[0.9, 0.1], [0.1, 0.9]], n_tasks=1000, n_workers=20
+)
+ODD: tuple[Any, ...] = (
+    None,
+    -1,
+    1.5,
+    float("nan"),
+    float("inf"),
+    True,
+    10**30,
+    "x",
+    "",
+    b"x",
+    [],
+    {},
+    (1, 2),
+    ["x"],
+    [["x"]],
+    [["x"], ["y"]],
+    [[1.0], []],
+    {"x": 1},
+    {1: "x"},
+    np.array([]),
+    np.array([1.0, 2.0]),
+    object(),
+    len,
+)
+Call = tuple[Callable[..., Any], dict[str, Any]]
+SCORED: dict[str, Any] = {"labels": MODEL.labels_, "gold": GOLD, "given": {"t0": "no"}}
+REPORTED: dict[str, Any] = {
+    "model": MODEL,
+    "truth": GOLD,
+    "texts": {"t0": "A"},
+    "source": "s",
+    "systems": SYSTEMS,
+    "accepts": "yes",
+    "watch": None,
+}
+PLANNED: dict[str, Any] = {"assumptions": CLASSIC, "n_iter": 3, "sharp": True}
+CROWDS: dict[str, Any] = {
+    "n_workers": 5,
+    "responses_per_task": 2,
+    "accuracy": (0.6, 0.9),
+    "confusion": None,
+    "shared": 0.1,
+    "random_state": 0,
+}
+READ: dict[str, Any] = {"columns": None, "format": None}
+ALPHA: dict[str, Any] = {"n_resamples": 5, "random_state": 0}
+SESSION: dict[str, Any] = {
+    "responses": ROWS,
+    "who": "me",
+    "links": None,
+    "gold": None,
+    "texts": {"t0": "A"},
+    "class_texts": None,
+    "wording": None,
+    "among": None,
+    "kinds": ["same"],
+    "costs": None,
+    "strategy": "adaptive",
+    "budget": 5,
+    "target": 0.9,
+    "stop_when_worth_less_than": None,
+    "random_state": 0,
+    "batch": 2,
+    "link_error": None,
+    "lease": 600.0,
+    "fit_inside": True,
+    "background": False,
+    "only": None,
+}
+CLUSTER: dict[str, Any] = {
+    "source": "crowd.csv",
+    "out": "out",
+    "client": None,
+    "columns": None,
+    "repeats": None,
+    "executor": None,
+}
+CALLS: dict[str, Call] = {
+    "simulate.crowd": (
+        tb.simulate.crowd,
+        CROWDS | {"n_tasks": 9, "n_classes": 2, "class_prior": [0.5, 0.5], "classes": ["x", "y"]},
+    ),
+    "simulate.crowd_for": (tb.simulate.crowd_for, CROWDS | {"gold": GOLD}),
+    "simulate.links": (
+        tb.simulate.links,
+        {"gold": GOLD, "n": 2, "wrong": 0.1, "random_state": 0},
+    ),
+    "agreement.cohen_kappas": (tb.agreement.cohen_kappas, {"responses": CROWD}),
+    "agreement.count_labels": (tb.agreement.count_labels, {"responses": CROWD}),
+    "agreement.find_spam": (tb.agreement.find_spam, {"responses": CROWD}),
+    "agreement.fleiss_kappa": (tb.agreement.fleiss_kappa, {"responses": CROWD}),
+    "agreement.percent_agreement": (tb.agreement.percent_agreement, {"responses": CROWD}),
+    "agreement.krippendorff_alpha": (
+        tb.agreement.krippendorff_alpha,
+        ALPHA | {"responses": CROWD, "level": "ordinal", "order": np.array([0, 1])},
+    ),
+    "agreement.report": (
+        tb.agreement.report,
+        ALPHA | {"responses": CROWD, "order": ["no", "yes"], "watch": None},
+    ),
+    "panel.report": (
+        tb.panel.report,
+        {
+            "model": MODEL,
+            "gold": GOLD,
+            "prices": {f"w{worker}": 1.0 for worker in range(4)},
+            "systems": SYSTEMS,
+            "accepts": "yes",
+            "n_to_label": 5,
+            "random_state": 0,
+        },
+    ),
+    "panel.sample": (tb.panel.sample, {"model": MODEL, "n": 5, "random_state": 0}),
+    "panel.share_discount": (
+        tb.panel.share_discount,
+        {"responses": CROWD, "groups": {"w0": "g", "w1": "g"}, "dependence": 0.3},
+    ),
+    "panel.preferences_of": (
+        tb.panel.preferences_of,
+        {"responses": CROWD, "systems": SYSTEMS, "accepts": "yes", "seed": 0},
+    ),
+    "rates.estimate": (
+        tb.rates.estimate,
+        {
+            "model": MODEL,
+            "gold": GOLD,
+            "systems": SYSTEMS,
+            "selection": None,
+            "level": 0.9,
+            "random_state": 0,
+        },
+    ),
+    "rates.RateTable.of": (
+        tb.rates.estimate(MODEL, GOLD).of,
+        {"label": "yes", "system": "all", "method": "ppi"},
+    ),
+    "routing.plan": (
+        tb.routing.plan,
+        {"model": MODEL, "wrong": 10.0, "human": 1.0, "judge": 0.1, "human_error": 0.01},
+    ),
+    "routing.Route.rows": (tb.routing.plan(MODEL, wrong=10.0, human=1.0).rows, {"route": "human"}),
+    "selection.pairs": (
+        tb.selection.pairs,
+        {"model": MODEL, "n": 2, "strategy": "random", "among": ["t0", "t1"], "random_state": 0},
+    ),
+    "selection.questions": (
+        tb.selection.questions,
+        {
+            "model": MODEL,
+            "n": 2,
+            "kinds": ("same", "label"),
+            "costs": {"label": 2.0},
+            "among": ["t0", "t1"],
+            "random_state": 0,
+        },
+    ),
+    "selection.margins": (tb.selection.margins, {"q": [[0.5, 0.5], [0.1, 0.9]]}),
+    "evaluate.accuracy": (tb.evaluate.accuracy, SCORED),
+    "evaluate.brier_score": (tb.evaluate.brier_score, SCORED),
+    "evaluate.calibration_error": (tb.evaluate.calibration_error, SCORED | {"bins": 5}),
+    "evaluate.f_by_class": (tb.evaluate.f_by_class, SCORED),
+    "evaluate.f_score": (tb.evaluate.f_score, SCORED | {"average": "macro", "absent": "skip"}),
+    "evaluate.log_loss": (tb.evaluate.log_loss, SCORED | {"floor": 1e-9}),
+    "evaluate.report": (tb.evaluate.report, SCORED | {"links": LINKS}),
+    "evaluate.violations": (tb.evaluate.violations, {"labels": MODEL.labels_, "links": LINKS}),
+    "evaluate.dependence": (
+        tb.evaluate.dependence,
+        {"model": MODEL, "gold": GOLD, "random_state": 0},
+    ),
+    "decisions.decide": (
+        tb.decisions.decide,
+        {"model": MODEL, "cost_matrix": [[0, 1], [1, 0]], "abstain_rate": 0.1},
+    ),
+    "decisions.plan_votes": (
+        tb.decisions.plan_votes,
+        {"model": MODEL, "cost_matrix": None, "limit": 0.2, "workers": ["w0"], "most_votes": 2},
+    ),
+    "decisions.read_cost_matrix": (
+        tb.decisions.read_cost_matrix,
+        {"source": [[0, 1], [1, 0]], "classes": CROWD.classes},
+    ),
+    "decisions.Decisions.estimate_accuracy": (MODEL.decide().estimate_accuracy, {"level": 0.9}),
+    "decisions.Decisions.expert_first": (MODEL.decide().expert_first, {"n": 2}),
+    "decisions.Decisions.to_frame": (MODEL.decide().to_frame, {"frame": "pyarrow"}),
+    "decisions.VotePlan.to_frame": (
+        tb.decisions.plan_votes(MODEL, limit=0.2).to_frame,
+        {"frame": "pyarrow"},
+    ),
+    "Labels.to_frame": (MODEL.labels_.to_frame, {"frame": "pyarrow", "probabilities": True}),
+    "model.plot.calibration": (MODEL.plot.calibration, {"gold": GOLD}),
+    "model.plot.confusion": (MODEL.plot.confusion, {"worker": "w0"}),
+    "model.plot.workers": (MODEL.plot.workers, {"most": 3}),
+    "plots.Plots": (lambda model: Plots(model).confusion(), {"model": MODEL}),
+    "html_report.gather": (tb.html_report.gather, REPORTED),
+    "html_report.render": (tb.html_report.render, {"found": tb.html_report.gather(MODEL)}),
+    "html_report.write": (
+        tb.html_report.write,
+        REPORTED | {"path": "report.html", "overwrite": True},
+    ),
+    "model.save": (MODEL.save, {"target": "model.tbm", "keep": "responses"}),
+    "load": (tb.load, {"target": "kept.tbm"}),
+    "model.predict": (MODEL.predict, {"responses": ROWS, "links": LINKS}),
+    "model.update": (
+        lambda **given: tb.load("kept.tbm").update(**given),
+        {"responses": [("a", "w0", "no")], "links": None, "gold": None, "forget": 0.9},
+    ),
+    "model.fit": (
+        lambda **given: tb.VariationalBayes().fit(**given),
+        {"responses": ROWS, "links": LINKS, "gold": GOLD, "start": MODEL},
+    ),
+    "from_crowdkit": (
+        tb.from_crowdkit,
+        {"frame": {"task": ["a"], "worker": ["w"], "label": ["x"]}, "repeats": "count"},
+    ),
+    "links_from_gold": (tb.links_from_gold, {"gold": GOLD}),
+    "read_responses": (
+        tb.read_responses,
+        READ | {"source": "crowd.csv", "repeats": "last", "tasks": ["z"], "classes": ["maybe"]},
+    ),
+    "read_gold": (tb.read_gold, READ | {"source": "gold.csv", "question": None}),
+    "read_labels": (tb.read_labels, READ | {"source": "labels.csv"}),
+    "read_links": (tb.read_links, READ | {"source": "links.csv", "sampling": None}),
+    "write_gold": (tb.write_gold, {"target": "made.csv", "gold": GOLD, "format": None}),
+    "write_labels": (
+        tb.write_labels,
+        {"target": "made.csv", "labels": MODEL.labels_, "probabilities": True, "format": None},
+    ),
+    "write_links": (tb.write_links, {"target": "made.csv", "links": LINKS, "format": None}),
+    "write_responses": (
+        tb.write_responses,
+        {"target": "made.csv", "responses": CROWD, "format": None},
+    ),
+    "write_workers": (
+        tb.write_workers,
+        {"target": "made.csv", "model": MODEL, "format": None, "counts": None},
+    ),
+    "Gold.from_dict": (tb.Gold.from_dict, {"labels": {"a": "x"}}),
+    "Gold.from_columns": (tb.Gold.from_columns, {"task": ["a", "b"], "label": ["x", "y"]}),
+    "Links.from_pairs": (
+        tb.Links.from_pairs,
+        {"must": [("a", "b")], "cannot": [("a", "c")], "sampling": None},
+    ),
+    "Links.from_rows": (tb.Links.from_rows, {"rows": [("a", "b", "must")], "sampling": None}),
+    "Links.from_columns": (
+        tb.Links.from_columns,
+        {"left": ["a"], "right": ["b"], "link": ["must"], "weight": None, "who": None}
+        | {"sampling": None, "frame": "pyarrow"},
+    ),
+    "Responses.from_rows": (tb.Responses.from_rows, {"rows": ROWS, "repeats": "last"}),
+    "Responses.from_columns": (
+        tb.Responses.from_columns,
+        {"task": ["a", "b"], "worker": ["w", "v"], "label": ["x", "y"], "tasks": None}
+        | {"classes": None, "weight": None, "repeats": "last", "frame": "pyarrow"},
+    ),
+    "datasets.info": (tb.datasets.info, {"name": "bluebird"}),
+    "theory.assumptions_from": (
+        theory.assumptions_from,
+        {"model": MODEL, "failure_probability": 0.05, "start": None},
+    ),
+    "theory.AssumedStart": (
+        theory.AssumedStart,
+        dict.fromkeys(inspect.signature(theory.AssumedStart).parameters, 0.1),
+    ),
+    "theory.Assumptions": (
+        theory.Assumptions,
+        {
+            "class_prior": [0.5, 0.5],
+            "confusion": [[0.9, 0.1], [0.1, 0.9]],
+            "n_tasks": 1000,
+            "n_workers": 20,
+            "response_rate": 1.0,
+            "failure_probability": 0.05,
+            "class_prior_counts": 1.0,
+            "confusion_counts": "diagonal",
+            "start": None,
+            "most_responses": None,
+        },
+    ),
+    "theory.bounds": (
+        theory.bounds,
+        PLANNED | {"links": None, "as_printed": False, "threshold": None},
+    ),
+    "theory.link_support": (
+        theory.link_support,
+        {"n_must": 1, "n_cannot": [0, 1], "truth": 0, "label_error": 0.1, "version": "corrected"},
+    ),
+    "theory.parse_assumptions": (theory.parse_assumptions, {"text": EXAMPLE, "name": "it"}),
+    "theory.read_assumptions": (theory.read_assumptions, {"path": "crowd.toml"}),
+    "theory.probability_all_right": (theory.probability_all_right, PLANNED | {"links": None}),
+    "theory.responses_needed": (
+        theory.responses_needed,
+        PLANNED | {"links": None, "label_error": 0.5},
+    ),
+    "theory.tasks_needed": (theory.tasks_needed, PLANNED | {"label_error": 0.5, "most": 1000}),
+    "theory.workers_needed": (
+        theory.workers_needed,
+        PLANNED | {"links": None, "label_error": 0.5, "most": 100},
+    ),
+    "theory.with_responses_per_task": (
+        theory.with_responses_per_task,
+        {"assumptions": CLASSIC, "n": 3},
+    ),
+    "theory.with_workers": (theory.with_workers, {"assumptions": CLASSIC, "n": 3}),
+    "theory.LinkedTasks": (
+        theory.LinkedTasks,
+        {"must": [1], "cannot": [[0, 1]], "truth": [0], "n_tasks": 1, "strength": 1.0},
+    ),
+    "theory.LinkedTasks.from_pairs": (
+        theory.LinkedTasks.from_pairs,
+        {"left": [0], "right": [1], "is_must": [True], "truth": [0, 0], "n_classes": 2}
+        | {"strength": 1.0},
+    ),
+    "distributed.fit": (
+        tb.distributed.fit,
+        CLUSTER
+        | {"estimator": None, "links": None, "gold": None, "start": None, "resume": False}
+        | {"force": True, "units": None, "probabilities": False, "progress": None},
+    ),
+    "distributed.predict": (
+        tb.distributed.predict,
+        CLUSTER | {"model": MODEL, "probabilities": False},
+    ),
+    "distributed.shuffle": (tb.distributed.shuffle, CLUSTER | {"parts": 2}),
+}
+ELSEWHERE = {  # not called with values of a user's own, or tried below
+    "agreement.find_copies",
+    "datasets.fetch",  # of the web
+    "datasets.load",  # as `info`, of what is on this machine
+    "datasets.names",
+    "datasets.path",
+    "selection.compare",  # gone; it says so
+}
+HELPERS = {  # of modules that have no __all__: on arrays, for our own use
+    "binned_gap",
+    "class_f",
+    "count_classes",
+    "macro_f",
+    "mean_brier",
+    "mean_log_loss",
+    "micro_f",
+    "sorted_classes",
+    "unrank_pairs",
+}
+paths = (f"session{n}.db" for n in itertools.count())
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tb.write_responses("crowd.csv", CROWD)
+    tb.write_gold("gold.csv", GOLD)
+    tb.write_links("links.csv", LINKS)
+    tb.write_labels("labels.csv", MODEL.labels_)
+    (tmp_path / "crowd.toml").write_text(EXAMPLE)
+    MODEL.save("kept.tbm")
+
+
+def test_every_public_function_is_tried() -> None:
+    assert set(_public_functions()) - ELSEWHERE <= CALLS.keys()
+
+
+def _public_functions() -> Iterator[str]:
+    for name in tb.__all__:
+        value = getattr(tb, name)
+        if inspect.isfunction(value):
+            yield name
+        if isinstance(value, ModuleType) and value is not tb.errors:
+            own = [each for each, what in vars(value).items() if _is_made_in(value, what)]
+            for each in getattr(value, "__all__", own):
+                if inspect.isfunction(getattr(value, each)):
+                    yield f"{name}.{each}"
+
+
+def _is_made_in(module: ModuleType, value: Any) -> bool:
+    is_public = inspect.isfunction(value) and not value.__name__.startswith("_")
+    return is_public and value.__module__ == module.__name__ and value.__name__ not in HELPERS
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_odd_arguments_are_used_or_refused(name: str) -> None:
+    call, given = CALLS[name]
+    assert not _is_refused(call, given)  # as it is
+    assert _try_all(call, given) > len(given)
+
+
+def test_odd_options_of_a_session_are_used_or_refused() -> None:
+    def ask(path: Any = None, **given: Any) -> None:
+        desk = tb.ask.Desk(next(paths) if path is None else path, given.pop("responses"), **given)
+        try:
+            desk.start()
+        finally:
+            desk.close()
+
+    def ask_one(who: Any) -> None:
+        tb.ask.Session(next(paths), ROWS, who=who).close()
+
+    options = {name: value for name, value in SESSION.items() if name != "who"}
+    assert not _is_refused(ask, options)
+    assert _try_all(ask, options | {"path": next(paths)}) > len(options)
+    assert _try_all(ask_one, {"who": "me"}) > 0
+
+
+@pytest.mark.parametrize("method", ["answer", "skip", "undo", "keep", "votes", "question"])
+def test_odd_answers_are_used_or_refused(method: str) -> None:
+    with tb.ask.Session(next(paths), ROWS, kinds=["same"]) as session:
+        question = session.next()
+        assert question is not None
+        given: dict[str, dict[str, Any]] = {
+            "answer": {"question": question, "says": "same"},
+            "skip": {"question": question},
+            "undo": {"answer": None},
+            "keep": {"answer": session.answer(question, "same")},
+            "votes": {"task": "t0"},
+            "question": {"task": "t0", "other": None, "label": "yes"},
+        }
+        assert _try_all(getattr(session, method), given[method]) > 0
+
+
+def _try_all(call: Callable[..., Any], given: dict[str, Any]) -> int:
+    """Put every odd value in the place of each argument; return how many were refused."""
+    return sum(_is_refused(call, given | {name: value}) for name in given for value in ODD)
+
+
+def _is_refused(call: Callable[..., Any], given: dict[str, Any]) -> bool:
+    """Call; say whether that was refused. Any error that is not ours is the test's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call(**given)
+        except tb.TiebreakError:
+            return True
+    return False
+
+
+def test_what_is_refused_is_named_with_what_was_given() -> None:
+    with pytest.raises(tb.OptionError, match=r"n must be 0 or more, a whole number; got 1\.5\."):
+        tb.selection.pairs(MODEL, 1.5)  # type: ignore[arg-type]
+    with pytest.raises(tb.OptionError, match=r"gold must be Gold, as tb\.read_gold returns it"):
+        tb.simulate.links({"a": "x"}, 1)  # type: ignore[arg-type]
+    with pytest.raises(tb.OptionError, match=r"model must be a fitted model; got 'm\.tbm'"):
+        tb.decisions.decide("m.tbm")
+    with pytest.raises(tb.NotFittedError, match="Call fit first"):
+        tb.panel.sample(tb.VariationalBayes())
+    with pytest.raises(tb.OptionError, match="random_state must be None, a whole number from 0 on"):
+        tb.simulate.crowd(9, random_state=-1)
+    with pytest.raises(tb.OptionError, match="n_tasks must be at most 2,147,483,647; got 1000"):
+        tb.simulate.crowd(10**30)
+    with pytest.raises(tb.OptionError) as found:
+        tb.rates.estimate(MODEL, random_state="long" * 1000)  # type: ignore[arg-type]
+    assert len(str(found.value)) < 200
+
+
+@pytest.mark.parametrize("seed", [np.int64(3), [1, 2], np.random.SeedSequence(1)])
+def test_seeds_are_what_numpy_takes(seed: Any) -> None:
+    one, other = (tb.simulate.crowd(9, random_state=seed).gold.label for _ in range(2))
+    assert one.tolist() == other.tolist()
