@@ -230,6 +230,8 @@ def number_twins(names: Ids) -> list[tuple[Hashable, Hashable]]:
 
     has_zero = pc.ends_with(values, ".0")  # much faster than the expression, which few need
     longer = values.filter(has_zero)
+    if not len(longer):
+        return []  # as nearly always: looking up all ids takes as long as coding them
     longer = longer.filter(pc.match_substring_regex(longer, f"^{ONE_ZERO.pattern}$"))
     shorter = pc.utf8_slice_codeunits(longer, 0, -len(".0"))
     is_there = pc.is_in(shorter, value_set=values.filter(pc.invert(has_zero)))
