@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from cli.running import HEADER, ROWS, Run, Write, told
 
 from tiebreak.errors import InputNote
 from tiebreak.files import read_responses
-
-Run = Callable[..., Any]
-Write = Callable[[str, str], Path]
-
-HEADER = "task,worker,label\n"
-ROWS = HEADER + "a,ann,x\na,bob,x\nb,ann,y\nb,bob,x\nb,cid,y\n"
-
-
-def told(done: Any) -> str:
-    return " ".join(done.stderr.replace("│", " ").split())
-
 
 # One id, written in two ways
 

@@ -5,22 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-Run = Callable[..., Any]
-Write = Callable[[str, str], Path]
-
-HEADER = "task,worker,label\n"
-ROWS = HEADER + "a,ann,x\na,bob,x\nb,ann,y\nb,bob,x\nb,cid,y\n"
-
-
-def told(done: Any) -> str:
-    return " ".join(done.stderr.replace("│", " ").split())
-
+from cli.running import HEADER, ROWS, Run, Write, told
 
 # Labels
 
