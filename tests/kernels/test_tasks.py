@@ -168,6 +168,37 @@ def test_weights_of_one_change_no_bit(backend: Any, n_classes: int, by_code: boo
         assert np.array_equal(one, two)
 
 
+@pytest.mark.parametrize("by_code", [False, True])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 5, 11, 15, 40])
+def test_sums_of_rounded_q_have_the_same_bits_in_any_order(
+    n_classes: int, weights: bool, by_code: bool
+) -> None:
+    tasks, q, log_prior, log_table = some_crowd(n_classes, 700, 20, weights=weights)
+    exact = tasks._replace(rounder=layout.rounder_for(4 * 700))
+    laid_out = in_order_of_codes(exact) if by_code else exact
+    new, u = q.copy(), np.zeros_like(q)
+    swept = compiled.sweep_tasks(new, u, laid_out, log_prior, log_table)
+    counts, totals = reference.tally(new, exact, tasks.is_counted)
+    for found in (swept[:2], compiled.tally(new, laid_out, tasks.is_counted)):
+        assert np.array_equal(found[0], counts)
+        assert np.array_equal(found[1], totals)
+    order = np.random.default_rng(3).permutation(700).astype(np.int32)
+    parts = [layout.part_of(exact, some, n_classes) for some in np.split(order, [90, 91, 400])]
+    assert {part.rounder for part in parts} == {exact.rounder}
+    for backend in (reference, compiled):
+        sums = [
+            backend.tally(new[some], part, part.is_counted)
+            for some, part in zip(np.split(order, [90, 91, 400]), parts, strict=True)
+        ]
+        assert np.array_equal(sum(each[0] for each in sums), counts)
+        assert np.array_equal(sum(each[1] for each in sums), totals)
+    plain = reference.tally(new, tasks, tasks.is_counted)
+    assert np.abs(plain[0] - counts).max() < 1e-9
+    if not weights:  # by halves of a step at most
+        assert np.abs(plain[1] - totals).max() <= 700 * 2.0 ** (12 - 53)
+
+
 @pytest.mark.parametrize("n_classes", [3, 10])
 @pytest.mark.parametrize("by_code", [False, True])
 @pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])

@@ -252,7 +252,8 @@ def cut_recipes(
     n_classes = len(crowd.classes)
     n_states = estimators.n_states(model, crowd)
     seed = getattr(model, "random_state", None)
-    how = (crowd.classes, n_states, seed, model.backend, model.n_threads, str(work), is_on_disk)
+    sizes = (crowd.n_tasks, crowd.n_responses, model.n_threads)
+    how = (crowd.classes, n_states, seed, model.backend, *sizes, str(work), is_on_disk)
     recipes = []
     for number, unit in enumerate(crowd.units):
         rows = crowd.unit_rows(number)

@@ -57,6 +57,8 @@ class Recipe(NamedTuple):
     n_states: int
     seed: int | None  # by which subtypes start
     backend: str
+    n_tasks: int  # of all partitions: by them sums are made exact, and by responses
+    n_responses: int  # kernels are chosen, as on one machine
     n_threads: int | None
     work: str  # the folder of work, for large tables
     is_on_disk: bool  # q lies in mapped files there, not in memory
@@ -118,7 +120,9 @@ class Part:
         self.tasks = layout.lay_out(
             crowd.start, crowd.code, role, n_codes, unit.n_states, crowd.weight
         )
-        self.backend = choose_backend(unit.backend, crowd.n_responses, may_be_device=False)
+        if unit.n_states > crowd.n_classes:
+            self.tasks = self.tasks._replace(rounder=layout.rounder_for(unit.n_tasks))
+        self.backend = choose_backend(unit.backend, unit.n_responses, may_be_device=False)
         self.large = arrays.LARGE if self.backend is reference else 0
         self.n_threads = unit.n_threads or own_threads()
         votes = self._votes(unit)

@@ -11,7 +11,7 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference.dirichlet import StatePrior
 from tiebreak.inference.worker_models import AnswerCounts, WorkerModel
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets, Swept
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets, Swept, rounder_for
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
 
@@ -116,8 +116,15 @@ class Problem(NamedTuple):
         return self.workers.n_states
 
     def open(self, q: Floats, elsewhere: Any = None) -> Sweeper:
-        """Open a sweeper on a start of q, which it then owns; `elsewhere` as in `Run`."""
-        sweeper = self.backend.open(self.tasks, q, self.n_threads, self.copies)
+        """Open a sweeper on a start of q, which it then owns; `elsewhere` as in `Run`.
+
+        With subtypes sums are exact, [eq:exact-sums]: they start near a saddle, where rounding
+        grows, so that another order of the same tasks would lead elsewhere.
+        """
+        tasks = self.tasks
+        if self.n_states > self.n_classes:
+            tasks = tasks._replace(rounder=rounder_for(self.n_tasks))
+        sweeper = self.backend.open(tasks, q, self.n_threads, self.copies)
         if elsewhere is not None:
             sweeper.go_to(elsewhere)
         return sweeper

@@ -143,6 +143,9 @@ class Start(NamedTuple):
     is_warm: bool  # by an earlier model
     warm: WarmStart | None = None  # where that model ended, if it saw these responses
     worker_model: str = ""  # of the fit that begins
+    # Where tasks of one pattern start apart: what all of them imply, and their entropy.
+    implied: Beliefs | None = None
+    entropy: float | None = None
 
 
 class PlainFit(NamedTuple):
@@ -176,6 +179,18 @@ def to_patterns(inputs: Inputs, patterns: Patterns) -> Inputs:
     )
 
 
+def start_apart(whole: Problem, patterns: Patterns, random_state: int | None) -> Start:
+    """Start subtypes of tasks with equal responses, each with its own draw: [eq:subtype-start].
+
+    `whole` is the problem without patterns. After a sweep such tasks are equal, so that it is
+    enough to know what they imply at the start.
+    """
+    q = vb.to_states(whole, vb.majority(whole.responses, whole.n_classes), random_state)
+    sweeper = whole.open(q)
+    implied = vb.update_beliefs(whole, *sweeper.tally())
+    return Start(patterns.to_patterns(q), False, False, implied=implied, entropy=sweeper.entropy())
+
+
 def fit_plain(problem: Problem, start: Start, stopping: Stopping, *, is_alone: bool) -> PlainFit:
     """Fit plain VB.
 
@@ -191,7 +206,7 @@ def fit_plain(problem: Problem, start: Start, stopping: Stopping, *, is_alone: b
     if start.is_given and not is_alone and not start.is_warm:
         implied = vb.implied_beliefs(problem, q)
         return PlainFit(Run(q, implied, [], 0, converged=True), PlainBeliefs(*implied))
-    run = vb.ascend(problem, q, **stopping._asdict())
+    run = vb.ascend(problem, q, **stopping._asdict(), implied=start.implied, entropy=start.entropy)
     if start.is_given and not is_alone:  # a model of others: its q, plain VB from there
         implied = vb.implied_beliefs(problem, q)
         return PlainFit(Run(q, implied, [], 0, converged=True), PlainBeliefs(*run.beliefs))

@@ -36,11 +36,15 @@ from tiebreak.kernels.layout import (
     Offsets,
     Roles,
     Swept,
+    rounded,
 )
 from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
 from tiebreak.responses import Responses
 
 TASKS_AT_ONCE = 1 << 16  # whose subtypes are drawn together
+# With subtypes logs are multiples of 2^-36, so that sums over the responses on a task are exact up
+# to 131,072: [eq:exact-sums]. q moves by some 1e-11 for it, and the bound by the square of that.
+LOG_ROUNDER = 1.5 * 2.0**16
 
 
 def roles(n_tasks: int, gold: GoldCodes | None, linked: Codes | None) -> Roles:
@@ -188,7 +192,10 @@ def expected_logs(problem: Problem, beliefs: Beliefs) -> Logs:
 
 def _expected_logs(problem: Problem, beliefs: Beliefs) -> Logs:
     log_prior = problem.states.expected_log(beliefs.alpha)
-    return log_prior, problem.workers.log_table(beliefs.beta, problem.n_threads)
+    log_table = problem.workers.log_table(beliefs.beta, problem.n_threads)
+    if problem.n_states == problem.n_classes:
+        return log_prior, log_table
+    return rounded(log_prior, LOG_ROUNDER), rounded(log_table, LOG_ROUNDER)
 
 
 def _has_confusions(problem: Problem) -> bool:
@@ -224,6 +231,7 @@ def ascend(
     max_iter: int = 500,
     accelerate: bool = False,
     implied: Beliefs | None = None,
+    entropy: float | None = None,
     first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
     elsewhere: Any = None,
     may_overwrite: bool = False,
@@ -231,8 +239,8 @@ def ascend(
     """Climb the bound by turns: tasks, then beliefs; stop when no q moves by `tol`.
 
     Where simultaneous updates of linked tasks swap between two states, the run stops there.
-    `implied` is what q implies, where that is known; `first` is a step before the first sweep, and
-    returns the beliefs after it.
+    `implied` is what q implies, where that is known, and `entropy` that of q; `first` is a step
+    before the first sweep, and returns the beliefs after it.
     `accelerate` lets SQUAREM extrapolate where that is safe: towards a tolerance, and without links
     whose model remembers more than beliefs. `elsewhere` says where tasks on
     other machines start, as a run left them; None: at the votes. `may_overwrite`: nobody else needs
@@ -241,7 +249,7 @@ def ascend(
     q = np.array(q, dtype=np.float64, order="C", copy=None if may_overwrite else True)
     sweeper = problem.open(q, elsewhere)
     beliefs = update_beliefs(problem, *sweeper.tally()) if implied is None else implied
-    value = value_of_tasks(problem, sweeper)
+    value = value_of_tasks(problem, sweeper) if entropy is None else entropy
     bounds = [] if value is None else [bound_after_update(problem, beliefs, value)]
     if first is not None:
         beliefs = first(sweeper, beliefs)

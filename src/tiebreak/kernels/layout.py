@@ -81,6 +81,7 @@ class ByTask(NamedTuple):
     n_codes: int  # n_workers · K
     by_code: ByCode | None = None  # where chunks cannot afford accumulators of their own
     weight: Floats | None = None  # (n_responses,) > 0: how often each counts; None: one each
+    rounder: float | None = None  # what q is rounded by where it is counted; None: it is not
 
     @property
     def n_tasks(self) -> int:
@@ -172,6 +173,24 @@ def lay_out(
     return ByTask(start, code, role, _cut(start, n_wanted), n_codes, by_code, weight)
 
 
+def rounder_for(n_tasks: float) -> float:
+    """Return what rounds q so that sums over as many tasks are exact in any order.
+
+    [eq:exact-sums]: 1.5 · 2^e with 2^e ≥ n_tasks. Multiples of 2^(e − 52) whose sum is below
+    2^(e + 1) are added without rounding.
+    """
+    return float(1.5 * 2.0 ** max(1, (int(n_tasks) - 1).bit_length()))
+
+
+def rounded(values: Floats, rounder: float | None) -> Floats:
+    """Return values as multiples of what the last bit of the rounder stands for.
+
+    >>> rounded(np.array([0.1, 0.7]), 1.5 * 2.0**50)
+    array([0. , 0.75])
+    """
+    return values if rounder is None else np.asarray((values + rounder) - rounder)
+
+
 def part_of(tasks: ByTask, at: Codes, n_classes: int) -> ByTask:
     """Lay out some tasks by themselves, in the order of `at`."""
     start, code = (_sealed(each) for each in responses_on(tasks, at))
@@ -184,6 +203,7 @@ def part_of(tasks: ByTask, at: Codes, n_classes: int) -> ByTask:
         edges,
         tasks.n_codes,
         weight=None if weight is None else _sealed(weight),
+        rounder=tasks.rounder,
     )
 
 
@@ -207,6 +227,7 @@ def slice_of(tasks: ByTask, low: int, high: int, n_classes: int) -> ByTask:
         chunk_edges(start, tasks.n_codes * n_classes * 8),
         tasks.n_codes,
         weight=None if tasks.weight is None else _sealed(tasks.weight[first:last]),
+        rounder=tasks.rounder,
     )
 
 

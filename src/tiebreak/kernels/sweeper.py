@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tiebreak.kernels.layout import FREE, ByTask, Floats, Mask, Swept
+from tiebreak.kernels.layout import FREE, ByTask, Floats, Mask, Swept, rounded
 
 TASKS_AT_ONCE = 1 << 20
 
@@ -153,8 +153,11 @@ class HostSweeper(AllHere):
         """Return Σ q by code and over tasks, of the chosen tasks; None: of all."""
         if chosen is None:
             chosen = np.ones(self._tasks.n_tasks, dtype=bool)
-        weighed = self._q if self._copies is None else self._q * self._copies[:, None]
-        return self._kernels.tally(weighed, self._tasks, chosen, self._n_threads)
+        if self._copies is None:
+            return self._kernels.tally(self._q, self._tasks, chosen, self._n_threads)
+        of_all = rounded(self._q, self._tasks.rounder) * self._copies[:, None]
+        tasks = self._tasks._replace(rounder=None)
+        return self._kernels.tally(of_all, tasks, chosen, self._n_threads)
 
     def entropy(self) -> float:
         """Return Σ H(q) over the free tasks, a million at a time: each takes four rows of q."""

@@ -358,6 +358,8 @@ plus = _elementwise(_sum)
 minus = _elementwise(lambda builder, a, b: builder.fsub(a, b, flags=FUSE))
 times = _elementwise(lambda builder, a, b: builder.fmul(a, b, flags=FUSE))
 over = _elementwise(lambda builder, a, b: builder.fdiv(a, b))
+# Not fused with the product before it: what is counted is q as it is stored, rounded.
+rounded = _elementwise(lambda builder, a, by: builder.fsub(builder.fadd(a, by), by))
 fma = _elementwise(lambda builder, a, b, c: _sum(builder, builder.fmul(a, b, flags=FUSE), c))
 maximum = _elementwise(_maximum)
 abs_difference = _elementwise(_abs_difference)

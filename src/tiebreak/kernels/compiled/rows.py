@@ -28,6 +28,7 @@ from tiebreak.kernels.compiled.simd import (
     maximum,
     plus,
     prefetch,
+    rounded,
     store,
     store_column,
     times,
@@ -48,6 +49,7 @@ class ResponseArrays(NamedTuple):
     start: Offsets
     code: Codes
     weight: Floats | None
+    rounder: float | None
 
 
 class Scoring(NamedTuple):
@@ -142,6 +144,7 @@ def count_rows(
                 far = maximum(far, abs_difference(load_column(new, k, t, like), row))
                 row = load_column(new, k, t, like)
                 store(q, i, k, row)
+            row = counted(row, responses.rounder)
             total = plus(total, row)
             r = first(responses.start, i)
             stop = first(responses.start, i + 1) if len(counts) else r
@@ -167,13 +170,36 @@ def count_response(
 ) -> None:
     """Add a row, times the weight of response r, to the counts of its code."""
     code = np.uint32(responses.code[r])
-    new = times(row, weight_of(responses.weight, r))
+    new = weighed(row, responses.weight, r, responses.rounder)
     store(counts, code, k, plus(load(counts, code, k, like), new))
 
 
 @kernel
+def counted(row: Any, rounder: float | None) -> Any:
+    """Return a row as it is counted; where it is not rounded that leaves no trace in the code."""
+    if rounder is None:
+        return row
+    return rounded(row, rounder)
+
+
+@kernel
+def weighed(row: Any, weight: Floats | None, r: Any, rounder: float | None) -> Any:
+    """Return a counted row times the weight of response r, rounded once more."""
+    if weight is None:
+        return row
+    return counted(times(row, weight[r]), rounder)
+
+
+@kernel
 def count_codes(
-    low: int, high: int, like: Like, by_code: ByCode, chosen: Roles, q: Floats, counts: Floats
+    low: int,
+    high: int,
+    like: Like,
+    by_code: ByCode,
+    rounder: float | None,
+    chosen: Roles,
+    q: Floats,
+    counts: Floats,
 ) -> None:
     """Set the counts of codes low … high − 1 to the sums of q over their chosen tasks."""
     start = by_code.start
@@ -185,6 +211,6 @@ def count_codes(
             for r in range(start[c], start[c + 1]):
                 prefetch(q, task[min(r + PREFETCH_AHEAD, last)], k)  # tasks lie anywhere
                 if chosen[task[r]]:
-                    row = load(q, task[r], k, like)
-                    total = plus(total, times(row, weight_of(by_code.weight, r)))
+                    row = counted(load(q, task[r], k, like), rounder)
+                    total = plus(total, weighed(row, by_code.weight, r, rounder))
             store(counts, c, k, total)

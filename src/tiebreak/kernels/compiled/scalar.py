@@ -128,6 +128,12 @@ def over(a: float, b: float) -> float:
     return a / b
 
 
+@kernel
+def rounded(a: float, rounder: float) -> float:
+    """Return a as a multiple of what the last bit of the rounder stands for."""
+    return (a + rounder) - rounder
+
+
 @fused_kernel
 def fma(a: float, b: float, c: float) -> float:
     """Return a · b + c, rounded once where the machine can."""

@@ -23,7 +23,7 @@ AS_ROWS = np.bool_(False)
 
 def columns_of(tasks: ByTask) -> ResponseArrays:
     """Return the responses as kernels take them."""
-    return ResponseArrays(tasks.start, tasks.code, tasks.weight)
+    return ResponseArrays(tasks.start, tasks.code, tasks.weight, tasks.rounder)
 
 
 def scoring_of(log_prior: Floats, log_table: Floats) -> Scoring:

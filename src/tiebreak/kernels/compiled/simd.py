@@ -41,6 +41,7 @@ minus = operations.minus
 times = operations.times
 over = operations.over
 fma = operations.fma
+rounded = operations.rounded
 maximum = operations.maximum
 abs_difference = operations.abs_difference
 others = operations.others

@@ -38,7 +38,6 @@ from tiebreak.kernels.layout import (
     FREE,
     KNOWN,
     LINKED,
-    ByCode,
     ByTask,
     Floats,
     Mask,
@@ -89,7 +88,7 @@ def sweep_tasks(
 
     for_each(work, n_chunks, n_threads)
     if counting and tasks.by_code is not None:
-        counts = _count_by_code(tasks.by_code, q, tasks.is_counted, n_threads)
+        counts = _count_by_code(tasks, q, tasks.is_counted, n_threads)
     counted = _add_in_order(counts)
     total = _add_in_order(totals)
     log_norm = float(_add_in_order(figures[:, 2]))
@@ -146,7 +145,7 @@ def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[F
 
     for_each(work, len(tasks.edges) - 1, n_threads)
     if tasks.by_code is not None:
-        counts = _count_by_code(tasks.by_code, q, chosen, n_threads)
+        counts = _count_by_code(tasks, q, chosen, n_threads)
     return _add_in_order(counts), _add_in_order(totals)
 
 
@@ -159,15 +158,17 @@ def _accumulators(tasks: ByTask, n_classes: int, *, counting: bool = True) -> tu
     return counts, np.zeros((n_chunks, n_classes))
 
 
-def _count_by_code(by_code: ByCode, q: Floats, chosen: Mask, n_threads: int) -> Floats:
+def _count_by_code(tasks: ByTask, q: Floats, chosen: Mask, n_threads: int) -> Floats:
     """Return the counts as those of one chunk, each code by one thread."""
+    by_code = tasks.by_code
+    assert by_code is not None
     like = vector_for(q.shape[1])
     counts = np.zeros((1, len(by_code.start) - 1, q.shape[1]))
     as_roles = np.ascontiguousarray(chosen).view(np.int8)
 
     def work(s: int) -> None:
         low, high = by_code.edges[s : s + 2]
-        count_codes(low, high, like, by_code, as_roles, q, counts[0])
+        count_codes(low, high, like, by_code, tasks.rounder, as_roles, q, counts[0])
 
     for_each(work, len(by_code.edges) - 1, n_threads)
     return counts

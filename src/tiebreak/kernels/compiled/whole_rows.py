@@ -27,6 +27,7 @@ from tiebreak.kernels.compiled.rows import (
     ResponseArrays,
     Scoring,
     count_response,
+    counted,
     first,
     row_of,
     two_rows,
@@ -180,6 +181,7 @@ def _shares(
         row = times(load(block, t, 0, like), share)
         far = maximum(far, abs_difference(row, load(q, at[t], 0, like)))
         store(q, at[t], 0, row)
+        row = counted(row, responses.rounder)
         total = plus(total, row)
         tops += figures[TOP, t]
         product *= figures[NORM, t]

@@ -16,6 +16,7 @@ from tiebreak.kernels.layout import (
     Floats,
     Mask,
     Swept,
+    rounded,
     weights_or_ones,
 )
 
@@ -114,12 +115,15 @@ def calibration_log_likelihood(
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
     """Return Σ weight · q over responses by code, and Σ q over tasks, of the chosen tasks alone.
 
-    Implements the sums of [eq:confusion-update] and [eq:class-prior-update].
+    Implements the sums of [eq:confusion-update] and [eq:class-prior-update]. With a rounder sums
+    are exact, and so the same in any order.
     """
-    counted = np.where(chosen[:, None], q, 0.0)
-    if q.shape[1] >= MANY_CLASSES:
+    counted = rounded(np.where(chosen[:, None], q, 0.0), tasks.rounder)
+    if q.shape[1] >= MANY_CLASSES and (tasks.weight is None or tasks.rounder is None):
         return np.asarray(_responses_matrix(tasks).T @ counted), counted.sum(axis=0)
     by_response = _weighted(np.repeat(counted, np.diff(tasks.start), axis=0), tasks)
+    if tasks.weight is not None:
+        by_response = rounded(by_response, tasks.rounder)
     return _sum_by(tasks.code, by_response, tasks.n_codes), counted.sum(axis=0)
 
 
