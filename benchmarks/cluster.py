@@ -41,6 +41,8 @@ from tiebreak.responses import Responses
 
 RESULTS = Path(__file__).parent / "results" / "cluster.json"
 N_SHARDS = 8
+LARGEST_SHARD = 125_000_000  # responses
+IN_MEMORY = 1_000_000_000  # responses, on a machine of 24 GB
 A_TASK = 5
 N_PAIRS = 25
 
@@ -52,10 +54,11 @@ def shards(folder: Path, n: int, n_workers: int = 1000, n_classes: int = 2) -> P
     if (target / "done").exists():
         return target
     target.mkdir(parents=True, exist_ok=True)
-    n_tasks = n // A_TASK // N_SHARDS
+    n_shards = max(N_SHARDS, n // LARGEST_SHARD)
+    n_tasks = n // A_TASK // n_shards
     classes = Ids(pa.array([f"c{k}" for k in range(n_classes)]))
     workers = Ids(pa.array([f"w{w}" for w in range(n_workers)]))
-    for i in range(N_SHARDS):
+    for i in range(n_shards):
         rng = np.random.default_rng(i)
         truth = rng.integers(0, n_classes, n_tasks, dtype=np.int32)
         worker = rng.integers(0, n_workers, (n_tasks, A_TASK), dtype=np.int32)
@@ -182,7 +185,8 @@ def memory(folder: Path, n: int) -> dict[str, Any]:
     """Measure fits in processes of their own."""
     source = shards(folder, n)
     found: dict[str, Any] = {"responses": n}
-    ways = ("out_of_core", "in_memory", "driver")[: 3 if n <= 200_000_000 else 2]
+    n_ways = 1 if n > IN_MEMORY else 3 if n <= 200_000_000 else 2
+    ways = ("out_of_core", "in_memory", "driver")[:n_ways]
     for way in ways:
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.cluster", str(folder), way, str(source)],

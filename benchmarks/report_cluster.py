@@ -14,7 +14,8 @@ MARK = "<!-- measured -->\n"
 def write() -> None:
     found = json.loads(RESULTS.read_text("utf-8"))
     head, _, _ = PAGE.read_text("utf-8").partition(MARK)
-    parts = ["## What was measured\n", ABOUT]
+    dates = " to ".join(sorted({row["date"] for row in found.values()}))
+    parts = ["## What was measured\n", ABOUT.format(dates=dates)]
     parts.append(_efficiency(sorted(_of("efficiency", found), key=lambda row: row["responses"])))
     parts.append(_memory(sorted(_of("memory", found), key=lambda row: row["responses"])))
     parts += [_wide(row) for row in _of("wide", found)]
@@ -23,8 +24,8 @@ def write() -> None:
 
 ABOUT = (
     "Two shared cores, all processes on one machine, loopback; written by `python -m "
-    "benchmarks.report_cluster`\nfrom `benchmarks/results/cluster.json`, 2026-11-16. The machine "
-    "was not quiet: the load (processes that want a core) is given,\nso that absolute times mean "
+    "benchmarks.report_cluster`\nfrom `benchmarks/results/cluster.json`, {dates}. Others share "
+    "the machine: the load (processes that want a core) is given,\nand absolute times mean "
     "little. Ratios are of sweeps by turns. Nothing was run on two machines: nothing here\nsays "
     "how fits scale.\n"
 )

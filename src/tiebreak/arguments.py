@@ -17,6 +17,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
 from numbers import Integral
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.options import require_number
 
@@ -179,7 +181,7 @@ WHOLE = whole()
 CODED = whole(most=2**31 - 1)  # of tasks, workers or classes: their codes have 32 bits
 NUMBER = number()
 PROBABILITY = number("a probability, from 0 to 1", least=0.0, most=1.0)
-FLAG = of_type("True or False", bool)
+FLAG = of_type("True or False", bool, np.bool_)
 TEXT = of_type("a text", str)
 NAME = of_type("a name, such as 'a' or 1", Hashable)
 PATH = of_type("a path", str, os.PathLike)

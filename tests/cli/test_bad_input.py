@@ -200,7 +200,7 @@ def test_contradictions_can_be_dropped_and_are_counted(run: Run, write: Write) -
     write("l.csv", "left,right,link\na,b,must\nb,c,must\na,c,cannot\n")
     result = run("fuse", "r.csv", "--links", "l.csv", "--on-contradiction", "drop")
     assert result.exit_code == 0
-    assert "note: 1 cannot-links contradict must-links: dropped" in result.stderr
+    assert "note: 1 cannot-link contradicts must-links: dropped" in result.stderr
     assert len({row.split(",")[1] for row in result.stdout.splitlines()[1:]}) == 1
 
 

@@ -63,7 +63,7 @@ def test_further_contradictions_are_counted() -> None:
 
 def test_contradicting_cannot_links_can_be_dropped() -> None:
     links = from_file(("a", "b", "must"), ("a", "b", "cannot"), ("a", "c", "cannot"))
-    with pytest.warns(InputNote, match="1 cannot-links contradict must-links: dropped"):
+    with pytest.warns(InputNote, match="1 cannot-link contradicts must-links: dropped"):
         kept = run(links, 3, on_contradiction="drop")
     assert kept.row.tolist() == [0, 2]
     with pytest.raises(OptionError, match="'error', 'drop'; got 'ignore'"):

@@ -142,7 +142,7 @@ def test_lines_survive_a_selection() -> None:
 
 def test_a_task_linked_to_itself_is_dropped_or_refused() -> None:
     links = Links.from_pairs(must=pairs("ab aa bc"), cannot=pairs("ac"))
-    with pytest.warns(InputNote, match="1 must-links join a task to itself"):
+    with pytest.warns(InputNote, match="1 must-link joins a task to itself"):
         codes = links.on(Ids("abc"))
     assert codes.row.tolist() == [0, 3, 2]
     wrong = Links.from_columns("abc", "bbc", [True, False, False], source=FILE)

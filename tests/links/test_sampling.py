@@ -19,7 +19,7 @@ def copies(links: Links) -> list[bool]:
 
 def test_a_source_without_cannot_links_gives_duplicates() -> None:
     who = ["ann", "ann", "bob"]
-    with pytest.warns(InputNote, match="1 must-links come from a source without cannot-links"):
+    with pytest.warns(InputNote, match="1 must-link comes from a source without cannot-links"):
         links = Links.from_columns("abc", "bcd", [True, False, True], who=who)
     assert copies(links) == [False, False, True]
 

@@ -91,7 +91,7 @@ def fit(model: Any, inputs: Inputs, units: Units, start: Logs | None) -> Logs | 
     """Fit an estimator; return the tables of its last beliefs, None: labels are those of q."""
     crowd = inputs.responses
     n_linked = 0 if inputs.link_codes is None else 2 * inputs.link_codes.n_links
-    n_responses = units.crowd.n_responses
+    n_responses = units.crowd.n_responses if crowd.n_responses else 0
     kernels = choose_backend(model.backend, n_responses, n_linked, may_be_device=False)
     tasks = stages.lay_out(crowd)
     q = None if start is None else softmax(kernels.score_tasks(tasks, *start))

@@ -143,7 +143,8 @@ class Units:
 
     def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
         """Return a backend whose sweepers have units beside them."""
-        inner = choose_backend(name, self.crowd.n_responses, n_linked, may_be_device=False)
+        n_all = self.crowd.n_responses if n_responses else 0  # as on one machine
+        inner = choose_backend(name, n_all, n_linked, may_be_device=False)
         made: Any = ClusterBackend(inner, self)
         return made  # type: ignore[no-any-return]
 

@@ -15,6 +15,7 @@ from tiebreak.link_graph.chains import ChainStep
 from tiebreak.link_graph.colouring import feasibility
 from tiebreak.links.table import Asker, Links, OnContradiction
 from tiebreak.options import CONTRADICTIONS, require_word
+from tiebreak.wording import agreeing, counted
 
 SIGNS = {True: "=", False: "≠"}
 SHOWN_ENDS = 4  # tasks shown at either end of a long chain
@@ -86,7 +87,8 @@ def check(
         if on_contradiction == "error":
             raise _contradiction(given)
         note(
-            f"{len(conflicts):,} cannot-links contradict must-links: dropped, "
+            f"{counted(len(conflicts), 'cannot-link')} {agreeing(len(conflicts), 'contradict')} "
+            "must-links: dropped, "
             'as on_contradiction="drop" asks.'
         )
         codes = codes.keep(~np.isin(codes.row, implied.links.row[conflicts]))
@@ -124,7 +126,8 @@ def _contradiction(given: _Given) -> LinkError:
     b = int(implied.task[implied.links.right[first]])
     steps = implied.why(a, b, same=True)
     n_more = len(conflicts) - 1
-    more = f" {n_more:,} more cannot-links contradict must-links." if n_more else ""
+    others = f"{counted(n_more, 'more cannot-link')} {agreeing(n_more, 'contradict')} must-links"
+    more = f" {others}." if n_more else ""
     places = _places(given, [*_shown_links(steps), first])
     drop = DROP if given.asker == "fit" else ""
     return LinkError(

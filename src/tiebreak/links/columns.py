@@ -166,11 +166,12 @@ def duplicates(
         found |= must & (said == UNSAID)
     elif sampling is None:
         guessed = guess(must, who) & (said == UNSAID)
-        if guessed.any():
+        n_guessed = int(np.count_nonzero(guessed))
+        if n_guessed:
             note(
-                f"{np.count_nonzero(guessed):,} must-links come from a source without "
-                "cannot-links: they count as duplicates, one draw of the class per group. "
-                'sampling="pairs" (--link-sampling pairs) says that they are answers about pairs.'
+                f"{counted(n_guessed, 'must-link')} {agreeing(n_guessed, 'come')} from a source "
+                "without cannot-links: such links count as duplicates, one draw of the class per "
+                'group. sampling="pairs" (--link-sampling pairs) says that they answer questions.'
             )
         found |= guessed
     return found if found.any() else None

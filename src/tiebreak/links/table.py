@@ -280,9 +280,9 @@ class Links:
         right = code[self.right]
         self._refuse_unknown(left, right)
         itself = left == right
-        if itself.any():
+        if n := int(np.count_nonzero(itself)):
             self._refuse_unlike_itself(itself)
-            note(f"{np.count_nonzero(itself):,} must-links join a task to itself: dropped.")
+            note(f"{counted(n, 'must-link')} {agreeing(n, 'join')} a task to itself: dropped.")
         kept = np.flatnonzero(~itself)
         weight = None if self.weight is None else self.weight[kept]
         who = None if self.who is None else self.who[kept]
