@@ -177,6 +177,26 @@ def _rule(rule: Rule | type) -> Rule:
     return of_type(f"{rule.__name__}, {origin}" if origin else rule.__name__, rule)
 
 
+def _with_responses(name: str, value: Any) -> None:
+    """Take fitted models; not those whose responses were dropped, so that counts stay."""
+    FITTED(name, value)
+    if getattr(value, "_carried", None) is not None:
+        raise OptionError(
+            f"{name} keeps counts in the place of responses, and this needs responses. Fit it "
+            "again, or save it with keep='responses' (--keep responses)."
+        )
+
+
+def _with_tasks(name: str, value: Any) -> None:
+    """Take fitted models; not those of a fit over shards, which writes labels to files."""
+    FITTED(name, value)
+    if getattr(value, "_carried", None) is not None and not len(getattr(value, "tasks_", ())):
+        raise OptionError(
+            f"{name} keeps no task: a fit over shards writes labels to files. Label the tasks in "
+            "question with model.predict, or fit them on one machine."
+        )
+
+
 WHOLE = whole()
 CODED = whole(most=2**31 - 1)  # of tasks, workers or classes: their codes have 32 bits
 NUMBER = number()
@@ -191,3 +211,5 @@ SEVERAL: Rule = _several
 COLUMN: Rule = _column
 FUNCTION: Rule = _callable
 FITTED = having("classes_")
+WITH_RESPONSES: Rule = _with_responses
+WITH_TASKS: Rule = _with_tasks

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.arguments import FITTED, TEXT, checks, number, optional, whole
+from tiebreak.arguments import TEXT, WITH_TASKS, checks, number, optional, whole
 from tiebreak.decisions.accuracy import AccuracyEstimate, Recount, Stated, estimate_accuracy
 from tiebreak.decisions.costs import NO_LABEL, CostMatrix, read_cost_matrix
 from tiebreak.decisions.cross_fit import cross_fit_of, known_tasks
@@ -147,7 +147,7 @@ class Decisions:
         return as_frame(self.columns(), frame or self.frame)
 
 
-@checks(model=FITTED, abstain_rate=optional(number("from 0 to below 1", least=0.0, below=1.0)))
+@checks(model=WITH_TASKS, abstain_rate=optional(number("from 0 to below 1", least=0.0, below=1.0)))
 def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = None) -> Decisions:
     """Return the decision of least expected cost for each task.
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.arguments import FITTED, SEVERAL, checks, number, optional, whole
+from tiebreak.arguments import SEVERAL, WITH_RESPONSES, checks, number, optional, whole
 from tiebreak.decisions.costs import CostMatrix, read_cost_matrix
 from tiebreak.decisions.decide import decide
 from tiebreak.errors import OptionError
@@ -103,7 +103,7 @@ class VotePlan:
 
 
 @checks(
-    model=FITTED,
+    model=WITH_RESPONSES,
     limit=number("a cost, a finite number"),
     workers=optional(SEVERAL),
     most_votes=whole(1),

@@ -73,8 +73,10 @@ class DistributedFit:
         self.n_lost = int(getattr(units.executor, "n_lost", 0))  # workers that died on the way
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "model":
+        if name.startswith("__") or name == "model":
             raise AttributeError(name)
+        if name in ("tasks_", "probabilities_", "responses_"):
+            raise AttributeError(f"{name} of a fit over shards are files: see labels_.dataset().")
         return getattr(self.model, name)
 
     def __repr__(self) -> str:

@@ -346,10 +346,9 @@ def start_from_model(start: Any, responses: Responses, tasks: ByTask) -> Floats:
 def require_fitted(start: Any) -> None:
     """Refuse a start that is not a fitted model."""
     if not isinstance(start, Estimator):
-        raise OptionError(
-            f"start must be a fitted model; got {type(start).__name__}. Probabilities to start "
-            "from are given as init=."
-        )
+        inner = isinstance(getattr(start, "model", None), Estimator)
+        hint = "Give its model." if inner else "Probabilities to start from are given as init=."
+        raise OptionError(f"start must be a fitted model; got {type(start).__name__}. {hint}")
     if "probabilities_" not in vars(start):
         raise NotFittedError("start is a model that was not fitted yet. Call its fit first.")
 

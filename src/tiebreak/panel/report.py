@@ -10,10 +10,9 @@ import numpy as np
 from scipy.stats import beta, norm
 
 from tiebreak import files
-from tiebreak.arguments import MAPPING, SEED, checks, optional, whole
+from tiebreak.arguments import MAPPING, SEED, WITH_RESPONSES, checks, optional, whole
 from tiebreak.errors import OptionError, note
 from tiebreak.frames import as_plain
-from tiebreak.inference.estimator import require_fitted
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import require_number
 from tiebreak.panel.held_out import blind, held_out
@@ -92,7 +91,7 @@ class PanelReport:
         return dict(as_plain(self))
 
 
-@checks(prices=optional(MAPPING), n_to_label=whole(1), random_state=SEED)
+@checks(model=WITH_RESPONSES, prices=optional(MAPPING), n_to_label=whole(1), random_state=SEED)
 def report(
     model: Any,
     gold: Any = None,
@@ -128,7 +127,6 @@ def report(
     >>> found.shared.effective < 4, found.n_known
     (True, 300)
     """
-    require_fitted(model)
     responses = model.responses_
     gold = model.gold_ if gold is None else gold
     preferences: tuple[SelfPreference, ...] = ()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.arguments import FITTED, SEED, checks, whole
+from tiebreak.arguments import SEED, WITH_RESPONSES, checks, whole
 from tiebreak.kernels.layout import Codes, Floats
 
 N_TASKS = 50
@@ -25,7 +25,7 @@ class Sample(NamedTuple):
     probability: Floats
 
 
-@checks(model=FITTED, n=whole(1), random_state=SEED)
+@checks(model=WITH_RESPONSES, n=whole(1), random_state=SEED)
 def sample(model: Any, n: int = N_TASKS, *, random_state: int | None = 0) -> Sample:
     """Draw tasks to label from those that have responses and are not known.
 

@@ -15,7 +15,7 @@ from tiebreak.markup import clip
 from tiebreak.plots import drawings
 from tiebreak.plots.calibration_curve import calibration_curve, labels_to_score
 from tiebreak.plots.drawings import LONGEST_ID, WorkerRow
-from tiebreak.plots.worker_accuracy import WorkerAccuracy, worker_accuracy
+from tiebreak.plots.worker_accuracy import WorkerAccuracy, dropped_by_class, worker_accuracy
 
 MOST_WORKERS = 40  # of one picture
 
@@ -47,6 +47,7 @@ class Plots:
         model = self._model
         if worker is None:
             given = np.bincount(model.responses_.worker_of_each(), minlength=len(model.workers_))
+            given = given + dropped_by_class(model).sum(axis=1)
             matrix = np.einsum("w,wkl->kl", given / max(given.sum(), 1), model.confusion_)
             title = "What workers say, on average"
             words = "Each row: of tasks of this class, the share of answers that name each class."

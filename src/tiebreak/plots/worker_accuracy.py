@@ -50,7 +50,7 @@ def worker_accuracy(model: Any) -> WorkerAccuracy:
     """
     prior = np.asarray(model.class_prior_)
     right = np.diagonal(model.confusion_, axis1=1, axis2=2)
-    counts = responses_by_label(model.responses_, model.labels_.label)
+    counts = responses_by_label(model.responses_, model.labels_.label) + dropped_by_class(model)
     weight = counts + len(prior)
     mean = right @ prior
     variance = (right * (1.0 - right) / (weight + 1.0)) @ prior**2
@@ -60,7 +60,7 @@ def worker_accuracy(model: Any) -> WorkerAccuracy:
         mean = table.accuracy
         low = table.accuracy_low
         high = table.accuracy_high
-    n_responses = counts.sum(axis=1).astype(np.int64)
+    n_responses = counts.sum(axis=1).round().astype(np.int64)
     # How often answers that ignore the task would be right.
     by_chance = np.einsum("k,wkl->wl", prior, model.confusion_) @ prior
     verdict = _verdicts(mean, low, high, by_chance, n_responses)
@@ -71,9 +71,9 @@ def _has_table(model: Any) -> bool:
     """Whether a table of workers can be had soon, and is of the tasks that this model shows."""
     end = vars(model).get("_warm_start")
     crowd = model.responses_
-    return (
-        end is not None and len(end.q) == crowd.n_tasks and 0 < crowd.n_responses <= MOST_RESPONSES
-    )
+    if end is None or getattr(model, "_carried", None) is not None:
+        return False
+    return bool(len(end.q) == crowd.n_tasks and 0 < crowd.n_responses <= MOST_RESPONSES)
 
 
 def responses_by_label(responses: Responses, label: Any) -> Floats:
@@ -83,6 +83,18 @@ def responses_by_label(responses: Responses, label: Any) -> Floats:
     cell += np.asarray(label)[responses.task_of_each()]
     size = responses.n_workers * n_classes
     return np.bincount(cell, minlength=size).reshape(-1, n_classes).astype(np.float64)
+
+
+def dropped_by_class(model: Any) -> Floats:
+    """Return what a model counted of responses that it no longer has, (n_workers, n_classes)."""
+    n_classes = len(model.classes_)
+    carried = getattr(model, "_carried", None)
+    if carried is None:
+        return np.zeros((len(model.workers_), n_classes))
+    by_answer = carried.counts.reshape(
+        -1, n_classes, n_classes, carried.counts.shape[1] // n_classes
+    )
+    return np.asarray(by_answer.sum(axis=(1, 3)))
 
 
 def _beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:

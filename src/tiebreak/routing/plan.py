@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.arguments import checks, number
+from tiebreak.arguments import WITH_RESPONSES, checks, number
 from tiebreak.errors import OptionError, note
-from tiebreak.inference.estimator import require_fitted
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats, Mask, total_weights
 from tiebreak.options import require_number, require_word
@@ -79,6 +78,7 @@ class Route:
 
 
 @checks(
+    model=WITH_RESPONSES,
     wrong=number("a cost above 0", above=0.0),
     human=number("a cost above 0", above=0.0),
     human_error=number("at least 0 and below 1", least=0.0, below=1.0),
@@ -114,7 +114,6 @@ def plan(
     >>> found.n_done + found.n_human + found.n_judge
     200
     """
-    require_fitted(model)
     costs = _checked(wrong, human, human_error)
     prices = _prices(judge, model.responses_)
     q = np.asarray(model.probabilities_)

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tiebreak.arguments import FITTED, SEED, SEVERAL, checks, optional, whole
+from tiebreak.arguments import SEED, SEVERAL, WITH_RESPONSES, checks, optional, whole
 from tiebreak.errors import OptionError
 from tiebreak.frames import as_frame
 from tiebreak.ids import Ids
@@ -67,7 +67,7 @@ class Pairs:
         return as_frame({**columns, "gain": self.gain}, self.frame)
 
 
-@checks(model=FITTED, n=whole(0), among=optional(SEVERAL), random_state=SEED)
+@checks(model=WITH_RESPONSES, n=whole(0), among=optional(SEVERAL), random_state=SEED)
 def pairs(
     model: Estimator,
     n: int,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.arguments import FITTED, MAPPING, SEED, SEVERAL, checks, optional, whole
+from tiebreak.arguments import MAPPING, SEED, SEVERAL, WITH_RESPONSES, checks, optional, whole
 from tiebreak.errors import OptionError
 from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.layout import Floats, Offsets
@@ -49,7 +49,7 @@ class QuestionPlan(NamedTuple):
 
 
 @checks(
-    model=FITTED,
+    model=WITH_RESPONSES,
     n=whole(0),
     kinds=SEVERAL,
     costs=optional(MAPPING),

@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.special import betaincinv
 
 from tiebreak import link_graph
+from tiebreak.arguments import WITH_RESPONSES, checks
 from tiebreak.errors import InputNote, NotFittedError, OptionError
 from tiebreak.frames import as_frame, as_html, as_text
 from tiebreak.ids import Column, Ids
@@ -121,6 +122,7 @@ class WorkersTable:
         return as_frame(self.columns(confusion=confusion), frame or self.frame)
 
 
+@checks(model=WITH_RESPONSES)
 def workers_table(model: Any, *, level: float = LEVEL) -> WorkersTable:
     """Return what a fitted model knows of each worker, with intervals.
 

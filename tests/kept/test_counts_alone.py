@@ -1,0 +1,92 @@
+"""A model that keeps counts says so where responses are needed, and never guesses without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tiebreak as tb
+from tiebreak import decisions, panel, routing, selection
+from tiebreak.errors import OptionError
+from tiebreak.plots.worker_accuracy import dropped_by_class, worker_accuracy
+
+CROWD = tb.simulate.crowd(300, 12, 3, random_state=1)
+COSTS = 1.0 - np.eye(3)
+NEEDS_RESPONSES: dict[str, Callable[[Any], Any]] = {
+    "workers": lambda model: model.workers_table(),
+    "votes": lambda model: decisions.plan_votes(model, COSTS, limit=5.0),
+    "panel": lambda model: panel.report(model),
+    "sample": lambda model: panel.sample(model, 5),
+    "route": lambda model: routing.plan(model, wrong=1.0, human=0.2),
+    "questions": lambda model: selection.questions(model, 5),
+    "pairs": lambda model: selection.pairs(model, 5),
+}
+MODELS = [tb.VariationalBayes(), tb.DawidSkene(), tb.VariationalBayes(worker_model="subtypes")]
+
+
+@pytest.fixture(scope="module")
+def full() -> Any:
+    return tb.VariationalBayes().fit(CROWD.responses)
+
+
+@pytest.fixture(scope="module")
+def counts(full: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    file = tmp_path_factory.mktemp("counts") / "model.tbm"
+    full.save(file, keep="counts")
+    return tb.load(file)
+
+
+@pytest.fixture(scope="module")
+def over_shards(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("shards")
+    for i in range(3):
+        part = CROWD.responses.on_tasks(np.arange(100 * i, 100 * (i + 1)))
+        tb.write_responses(folder / f"{i}.tb", part)
+    return tb.distributed.fit(folder, folder / "out")
+
+
+@pytest.mark.parametrize("name", NEEDS_RESPONSES)
+def test_what_needs_responses_is_refused(
+    name: str, full: Any, counts: Any, over_shards: Any
+) -> None:
+    ask = NEEDS_RESPONSES[name]
+    ask(full)
+    for model in (counts, over_shards, over_shards.model):
+        with pytest.raises(OptionError, match="model keeps counts in the place of responses"):
+            ask(model)
+
+
+def test_decisions_need_tasks(full: Any, counts: Any, over_shards: Any) -> None:
+    expected = full.decide(COSTS)
+    assert counts.decide(COSTS).columns()["decision"] == expected.columns()["decision"]
+    with pytest.raises(OptionError, match="model keeps no task: a fit over shards writes labels"):
+        over_shards.decide(COSTS)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["vb", "em", "subtypes"])
+def test_plots_count_what_was_dropped(model: Any, tmp_path: Path) -> None:
+    fitted = type(model)(**model.get_params()).fit(CROWD.responses)
+    fitted.save(tmp_path / "model.tbm", keep="counts")
+    kept = tb.load(tmp_path / "model.tbm")
+    given = np.bincount(CROWD.responses.worker_of_each(), minlength=12)
+    assert not dropped_by_class(fitted).any()
+    np.testing.assert_allclose(dropped_by_class(kept).sum(axis=1), given)
+    found = worker_accuracy(kept)
+    expected = worker_accuracy(fitted)
+    assert found.n_responses.tolist() == expected.n_responses.tolist()
+    np.testing.assert_allclose(found.accuracy, expected.accuracy, atol=0.05)
+    assert kept.plot.confusion().svg() == fitted.plot.confusion().svg()
+
+
+def test_a_fit_over_shards_shows_itself_and_is_no_start(over_shards: Any) -> None:
+    assert "VariationalBayes" in over_shards._repr_html_()
+    for name in ("tasks_", "probabilities_", "responses_"):
+        with pytest.raises(AttributeError, match="of a fit over shards are files"):
+            getattr(over_shards, name)
+    with pytest.raises(OptionError, match=r"got DistributedFit\. Give its model\."):
+        tb.VariationalBayes().fit(CROWD.responses, start=over_shards)
+    assert tb.VariationalBayes().fit(CROWD.responses, start=over_shards.model).converged_
