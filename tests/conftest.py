@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,10 @@ from typing import Any
 import browser
 import pytest
 from hypothesis import settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Of a job in the background; commands that tests start would not see Ctrl-C either.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("tiebreak", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("tiebreak")
