@@ -40,8 +40,8 @@ PAIRS_HEAD = (
 FITS = (
     "Fifteen sweeps from packed shards to files of labels. Memory is the most that was held: "
     "anonymous, that is without mapped files,\nand for the driver all that was resident. From 2e9 "
-    "on shards and q are larger than the memory for files (24 GB in all), and every sweep reads the "
-    "disk:\n"
+    "on shards and q are larger than the memory for files (24 GB in all), and every sweep reads "
+    "the disk:\n"
 )
 FITS_HEAD = (
     "| responses | out of core | its memory | in memory | its memory | two processes on Dask | "
