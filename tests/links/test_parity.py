@@ -1,8 +1,11 @@
 import numpy as np
+import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from links.graphs import GOLDEN, Rows, codes, golden_codes, graphs, labellings, that_keep
 
 from tiebreak import link_graph
+from tiebreak.link_graph import closure
 
 
 def test_parity_gives_the_worked_numbers() -> None:
@@ -24,6 +27,18 @@ def test_parity_says_what_all_labellings_of_two_classes_say(graph: tuple[int, Ro
     assert len(kept) in (0, 2 ** len(set(tied.root.tolist())))
     component = link_graph.components(n_tasks, links.left, links.right)
     assert tied.root.tolist() == [component.tolist().index(c) for c in component]
+
+
+@given(st.integers(1, 60), st.integers(0, 2**32 - 1), st.booleans())
+def test_components_of_few_links_are_those_of_a_graph(n: int, seed: int, is_chain: bool) -> None:
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n)
+    ends = (order[:-1], order[1:]) if is_chain else rng.integers(0, n, (2, rng.integers(0, 60)))
+    found = link_graph.components(n, *ends)
+    for name, value in (("FEW_LINKS", -1), ("FEW_TURNS", 1)):  # of a graph; after a turn
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(closure, name, value)
+            assert link_graph.components(n, *ends).tolist() == found.tolist()
 
 
 @given(graphs())

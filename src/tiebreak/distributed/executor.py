@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from tiebreak.arguments import having
+from tiebreak.arguments import MAPPING, PATH, TEXT, having, optional
 from tiebreak.kernels.arrays import default_threads
 
 Result = TypeVar("Result")
@@ -48,8 +48,14 @@ def each_of(
     return [found[place] for place in sorted(found)]
 
 
-CLIENT = having("scheduler", words="a client of dask")
-EXECUTOR = having("each", words="an Executor")
+# What public functions over shards take, all of them.
+SHARDED = {
+    "out": PATH,
+    "columns": optional(MAPPING),
+    "repeats": optional(TEXT),
+    "client": optional(having("scheduler", words="a client of dask")),
+    "executor": optional(having("each", words="an Executor")),
+}
 
 
 def executor_of(client: Any) -> Executor:

@@ -14,10 +14,10 @@ import numpy as np
 
 from tiebreak import files, ids
 from tiebreak._version import __version__
-from tiebreak.arguments import FLAG, FUNCTION, MAPPING, PATH, TEXT, checks, optional, whole
+from tiebreak.arguments import FLAG, FUNCTION, checks, optional, whole
 from tiebreak.distributed import estimators, output, partitions, spread
 from tiebreak.distributed.checkpoint import Checkpoint
-from tiebreak.distributed.executor import CLIENT, EXECUTOR, Executor, executor_of
+from tiebreak.distributed.executor import SHARDED, Executor, executor_of
 from tiebreak.distributed.far_links import FarTasks, cut_far_tasks
 from tiebreak.distributed.named import gather_named
 from tiebreak.distributed.output import LabelFiles
@@ -92,15 +92,11 @@ class DistributedFit:
 
 
 @checks(
-    out=PATH,
+    **SHARDED,
     resume=FLAG,
     force=FLAG,
-    units=optional(whole(1)),
     probabilities=FLAG,
-    columns=optional(MAPPING),
-    repeats=optional(TEXT),
-    client=optional(CLIENT),
-    executor=optional(EXECUTOR),
+    units=optional(whole(1)),
     estimator=optional(Estimator),
     progress=optional(FUNCTION),
 )

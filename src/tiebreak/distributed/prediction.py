@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tiebreak import files
-from tiebreak.arguments import FITTED, FLAG, MAPPING, PATH, TEXT, checks, optional
+from tiebreak.arguments import FITTED, FLAG, checks
 from tiebreak.distributed import output
-from tiebreak.distributed.executor import CLIENT, EXECUTOR, Executor, each_of, executor_of
+from tiebreak.distributed.executor import SHARDED, Executor, each_of, executor_of
 from tiebreak.distributed.fitting import DistributedFit
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import look
@@ -19,15 +19,7 @@ from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.prediction import ready_to_send
 
 
-@checks(
-    model=FITTED,
-    out=PATH,
-    probabilities=FLAG,
-    columns=optional(MAPPING),
-    repeats=optional(TEXT),
-    client=optional(CLIENT),
-    executor=optional(EXECUTOR),
-)
+@checks(**SHARDED, model=FITTED, probabilities=FLAG)
 def predict(
     model: Any,
     source: Any,

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from tiebreak import ids
-from tiebreak.arguments import MAPPING, PATH, TEXT, checks, optional, whole
-from tiebreak.distributed.executor import CLIENT, EXECUTOR, Executor, each_of, executor_of
+from tiebreak.arguments import checks, optional, whole
+from tiebreak.distributed.executor import SHARDED, Executor, each_of, executor_of
 from tiebreak.distributed.partitions import JoinedCrowd, Look, look_and_join
 from tiebreak.distributed.sources import ReadOptions, find_shards
 from tiebreak.errors import InputError, InputNote, note
@@ -106,14 +106,7 @@ def _spans_are_apart(looks: list[Look]) -> bool:
     return all(one[1] < other[0] for one, other in pairwise(ordered))
 
 
-@checks(
-    out=PATH,
-    parts=optional(whole(1)),
-    columns=optional(MAPPING),
-    repeats=optional(TEXT),
-    client=optional(CLIENT),
-    executor=optional(EXECUTOR),
-)
+@checks(**SHARDED, parts=optional(whole(1)))
 def shuffle(
     source: Any,
     out: str | os.PathLike[str],
