@@ -14,6 +14,8 @@ import pytest
 
 import tiebreak as tb
 from tiebreak import theory
+from tiebreak.arguments import FLAG
+from tiebreak.errors import OptionError
 from tiebreak.plots import Plots
 from tiebreak.theory.assumption_file import EXAMPLE
 
@@ -487,3 +489,10 @@ def test_what_is_refused_is_named_with_what_was_given() -> None:
 def test_seeds_are_what_numpy_takes(seed: Any) -> None:
     one, other = (tb.simulate.crowd(9, random_state=seed).gold.label for _ in range(2))
     assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("value", [True, np.True_, np.bool_(False)])
+def test_flags_may_be_those_of_numpy(value: Any) -> None:
+    FLAG("force", value)
+    with pytest.raises(OptionError, match="force must be True or False; got 1"):
+        FLAG("force", 1)

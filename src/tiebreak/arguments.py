@@ -17,8 +17,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
 from numbers import Integral
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
-
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.options import require_number
 
@@ -153,6 +151,14 @@ def _seed(name: str, value: Any) -> None:
         raise refused(name, "None, a whole number from 0 on or a generator", value)
 
 
+def _flag(name: str, value: Any) -> None:
+    """Take True and False, NumPy's too; it is not loaded for that."""
+    kind = type(value)
+    is_numpys = kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
+    if not isinstance(value, bool) and not is_numpys:
+        raise refused(name, "True or False", value)
+
+
 def _several(name: str, value: Any) -> None:
     """Take lists, sets and the like; a text is one thing."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes):
@@ -201,7 +207,7 @@ WHOLE = whole()
 CODED = whole(most=2**31 - 1)  # of tasks, workers or classes: their codes have 32 bits
 NUMBER = number()
 PROBABILITY = number("a probability, from 0 to 1", least=0.0, most=1.0)
-FLAG = of_type("True or False", bool, np.bool_)
+FLAG: Rule = _flag
 TEXT = of_type("a text", str)
 NAME = of_type("a name, such as 'a' or 1", Hashable)
 PATH = of_type("a path", str, os.PathLike)

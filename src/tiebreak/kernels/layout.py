@@ -185,8 +185,8 @@ def rounder_for(n_tasks: float) -> float:
 def rounded(values: Floats, rounder: float | None) -> Floats:
     """Return values as multiples of what the last bit of the rounder stands for.
 
-    >>> rounded(np.array([0.1, 0.7]), 1.5 * 2.0**50)
-    array([0. , 0.75])
+    >>> rounded(np.array([0.1, 0.7]), 1.5 * 2.0**50).tolist()
+    [0.0, 0.75]
     """
     return values if rounder is None else np.asarray((values + rounder) - rounder)
 
