@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from tiebreak.inference.dawid_skene import DawidSkene
     from tiebreak.inference.gibbs import GibbsSampler
     from tiebreak.inference.kept.model_file import load
-    from tiebreak.inference.log_opinion_pool import LogOpinionPool
     from tiebreak.inference.majority_vote import MajorityVote
     from tiebreak.inference.variational_bayes import VariationalBayes
     from tiebreak.labels import Labels
@@ -89,7 +88,6 @@ __all__ = [
     "Labels",
     "LinkError",
     "Links",
-    "LogOpinionPool",
     "MajorityVote",
     "MeanFieldOptions",
     "MissingExtraError",
@@ -181,7 +179,6 @@ _HOMES = {
     "inference.auto": ("Auto",),
     "inference.dawid_skene": ("DawidSkene",),
     "inference.gibbs": ("GibbsSampler",),
-    "inference.log_opinion_pool": ("LogOpinionPool",),
     "inference.majority_vote": ("MajorityVote",),
     "inference.variational_bayes": ("VariationalBayes",),
     "inference.kept.model_file": ("load",),

@@ -24,6 +24,7 @@ from tiebreak.cli.messages import describe, is_terminal, print_message, summaris
 from tiebreak.cli.model_options import (
     Method,
     build_estimator,
+    default_method,
     refuse_without_links,
     takes_link_options,
     takes_model_options,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from tiebreak.cli.decisions import Decided
     from tiebreak.inference.estimator import Estimator
 
-USES_LINKS = ("vb", "pool", "auto", "gibbs")
+USES_LINKS = ("auto", "vb", "gibbs")
 
 
 @takes_link_options
@@ -59,12 +60,12 @@ def fuse(
     gold: GoldFile = None,
     tasks: TasksFile = None,
     method: Annotated[
-        Method,
+        Method | None,
         typer.Option(
-            help="vb: variational Bayes, ds: Dawid-Skene, mv: majority vote, gibbs: sampling, "
-            "pool: workers weighed by gold, auto: what predicts gold best."
+            help="auto: a committee of models near the votes, vb: variational Bayes, ds: "
+            "Dawid-Skene, mv: majority vote, gibbs: sampling. [auto; shards: vb]"
         ),
-    ] = "vb",
+    ] = None,
     out: Annotated[
         str | None,
         typer.Option("-o", "--out", help="Where labels go; else stdout.", metavar="FILE"),
@@ -123,6 +124,8 @@ def fuse(
     are_partitions = partitions.are_given
     out = require_folder(out) if are_partitions else out or STANDARD
     to = FuseOutputs(out, workers, worker_summary, doubtful, expert_list, vote_plan, save)
+    if method is None:
+        method = default_method(model_options, link_options, over_shards=are_partitions)
     _refuse_misuse(method, links, link_options, model_options, to, as_json=as_json)
     _refuse_without_costs(cost_matrix, abstain_rate, expert_list, cost_limit, vote_plan)
     reads = (links, gold, tasks, cost_matrix)
@@ -294,7 +297,9 @@ def _decide(
 def _write(to: FuseOutputs, model: Any, decided: Decided | None, *, probabilities: bool) -> None:
     """Write all that was asked for, together or not at all."""
     from tiebreak import files
+    from tiebreak.inference.committee import vote_of_each
 
+    vote = vote_of_each(model.responses_)
     with files.together():
         if to.worker_summary:
             files.write_table(to.worker_summary, model.workers_table().columns())
@@ -305,9 +310,11 @@ def _write(to: FuseOutputs, model: Any, decided: Decided | None, *, probabilitie
         if to.doubtful:
             files.write_table(to.doubtful, doubtful_columns(model))
         if decided is None:
-            files.write_labels(to.labels, model.labels_, probabilities=probabilities)
+            files.write_labels(to.labels, model.labels_, probabilities=probabilities, vote=vote)
         else:
-            files.write_table(to.labels, decided.beside(model.labels_, probabilities=probabilities))
+            columns = decided.beside(model.labels_, probabilities=probabilities)
+            columns["vote"] = files.vote_column(model.classes_, vote)
+            files.write_table(to.labels, columns)
 
 
 def _tell(

@@ -91,7 +91,7 @@ def takes_judging_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options about judges; it gets what they say as `judging`."""
     made = [
         option_parameter("gold", GoldFile),
-        option_parameter("method", MethodName, default="vb"),
+        option_parameter("method", MethodName, default="auto"),
         option_parameter("dependence", Dependence, default=JUDGES),
         option_parameter("columns", Columns),
         option_parameter("repeats", Repeats),

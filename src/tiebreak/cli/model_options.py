@@ -20,7 +20,7 @@ from tiebreak.cli.arguments import (
     split_list,
     with_options,
 )
-from tiebreak.options import LINK_OPTIONS, LinkOptions
+from tiebreak.options import LINK_OPTIONS, LinkOptions, MeanFieldOptions
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FLAGS = {  # of the command, by the estimator's name for them
     "confusion_prior": "--prior",
     "init": "--init",
+    "members": "--members",
     "worker_model": "--worker-model",
     "trust": "--trust",
     "saw_all": "--saw-all",
@@ -43,26 +44,30 @@ FLAGS = {  # of the command, by the estimator's name for them
     "n_draws": "--draws",
 }
 ESTIMATORS = {
+    "auto": "Auto",
     "vb": "VariationalBayes",
     "ds": "DawidSkene",
     "mv": "MajorityVote",
-    "pool": "LogOpinionPool",
-    "auto": "Auto",
     "gibbs": "GibbsSampler",
 }
 INFERENCE = "--link-inference"
 TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
 
-Method = Literal["vb", "ds", "mv", "pool", "auto", "gibbs"]
-WorkerModelName = Literal[
-    "confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto"
-]
+Method = Literal["auto", "vb", "ds", "mv", "gibbs"]
+WorkerModelName = Literal["confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities"]
+OF_VB = ("worker_model", "saw_all", "gold_weight", "init", "calibrate")  # which Auto has not
 
 MODEL_OPTIONS = (
     new_option(
         "prior",
         Literal["diagonal", "uniform"] | None,
         "Prior of workers: better than chance, or none. [vb: diagonal]",
+    ),
+    new_option(
+        "members",
+        str | None,
+        "Of auto: votes, first-step, even, kinds. [all]",
+        metavar="NAMES",
     ),
     new_option(
         "worker_model", WorkerModelName | None, "How workers are modelled. [vb, ds: confusion]"
@@ -120,6 +125,7 @@ def takes_model_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def gather(
     prior: str | None,
+    members: str | None,
     trust: str | None,
     saw_all: str | None,
     gold_weight: str | None,
@@ -133,6 +139,7 @@ def gather(
     """Return what was given, as the estimators call and take it; `same` is as it stands."""
     chosen = same | {
         "confusion_prior": prior,
+        "members": None if members is None else tuple(split_list(members)),
         "trust": None if trust is None else trusted_workers(trust),
         "saw_all": None if saw_all is None else workers_named(saw_all),
         "gold_weight": number_or(("auto",), "--gold-weight", gold_weight),
@@ -169,6 +176,14 @@ def workers_named(text: str) -> list[str] | bool:
     (['rule1', 'rule2'], True)
     """
     return True if text.strip() == "all" else split_list(text)
+
+
+def default_method(
+    chosen: dict[str, Any], link_options: LinkOptions | None = None, *, over_shards: bool = False
+) -> Method:
+    """Return the method where none was named: auto, or vb where only that has what was chosen."""
+    needs_vb = over_shards or isinstance(link_options, MeanFieldOptions)
+    return "vb" if needs_vb or any(name in chosen for name in OF_VB) else "auto"
 
 
 def build_estimator(method: Method, chosen: dict[str, Any]) -> Estimator:

@@ -11,7 +11,13 @@ import typer
 from tiebreak.cli.arguments import STANDARD, Force, Quiet, Seed, check_files
 from tiebreak.cli.judging import Accepts, SystemsFile, require_both
 from tiebreak.cli.messages import print_message, stages
-from tiebreak.cli.model_options import WorkerModelName, refuse_without_links, takes_link_options
+from tiebreak.cli.model_options import (
+    WorkerModelName,
+    build_estimator,
+    default_method,
+    refuse_without_links,
+    takes_link_options,
+)
 from tiebreak.cli.tables import (
     Classes,
     Columns,
@@ -32,7 +38,7 @@ from tiebreak.cli.tables import (
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
-    from tiebreak.inference.variational_bayes import VariationalBayes
+    from tiebreak.inference.estimator import Estimator
     from tiebreak.options import LinkOptions
 
 
@@ -61,7 +67,8 @@ def report(
     form: FormatName = None,
     question: Question = None,
     worker_model: Annotated[
-        WorkerModelName | None, typer.Option(help="How workers are modelled. [confusion]")
+        WorkerModelName | None,
+        typer.Option(help="How workers are modelled, by one model in place of the committee."),
     ] = None,
     link_options: Any = None,
     on_contradiction: Annotated[
@@ -148,17 +155,17 @@ def _fit(
     on_contradiction: Literal["error", "drop"] | None,
     seed: int | None,
     force: bool,
-) -> VariationalBayes:
+) -> Estimator:
     """Fit a model to the tables, unless that would take too long."""
     from tiebreak.inference import inputs
-    from tiebreak.inference.variational_bayes import VariationalBayes
 
-    chosen = worker_model or "confusion"
-    inputs.note_or_refuse(given.responses, chosen, force=force)
-    model = VariationalBayes(
-        worker_model=chosen,
-        link_options=link_options,
-        on_contradiction=on_contradiction or "drop",
-        random_state=seed,
-    )
+    chosen: dict[str, Any] = {} if worker_model is None else {"worker_model": worker_model}
+    method = default_method(chosen, link_options)
+    inputs.note_or_refuse(given.responses, worker_model or "confusion", force=force)
+    chosen |= {
+        "link_options": link_options,
+        "on_contradiction": on_contradiction or "drop",
+        "random_state": seed,
+    }
+    model = build_estimator(method, chosen)
     return model.fit(given.responses, links=given.links, gold=given.gold)

@@ -97,7 +97,8 @@ def fit(model: Any, inputs: Inputs, units: Units, start: Logs | None) -> Logs | 
     q = None if start is None else softmax(kernels.score_tasks(tasks, *start))
     fitted: Fitted | None = None
     if isinstance(model, VariationalBayes):
-        model._keep_chosen_model(None, None)
+        model.worker_model_ = model.worker_model
+        model._communities = None
         fitted = model._fit_inputs(inputs, tasks, q, None, is_warm=q is not None)
         q = fitted.found.run.q
         units.state = fitted.found.run.elsewhere

@@ -181,7 +181,7 @@ def fit(
     try:
         there.load()
         last = estimators.fit(model, inputs._replace(elsewhere=there), there, tables)
-        wish = LabelWish(str(folder), probabilities, model.calibration_, model.overturned_)
+        wish = LabelWish(str(folder), probabilities, model.calibration_)
         n_written = _write(there, named, model, last, wish)
     finally:
         # An engine that knows all processes tells all.

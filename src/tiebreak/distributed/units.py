@@ -25,7 +25,6 @@ from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
 from tiebreak.inference import calibration, dawid_skene, vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.overturned import Overturned
 from tiebreak.inference.worker_models import one_class
 from tiebreak.kernels import arrays, layout, reference
 from tiebreak.kernels.contract import choose_backend
@@ -96,7 +95,6 @@ class LabelWish(NamedTuple):
     folder: str
     probabilities: bool
     calibration: Calibration | None
-    overturned: Overturned | None  # where gold contradicts the crowd
 
 
 class NamedLabels(NamedTuple):
@@ -188,10 +186,6 @@ class Part:
             )
         by_class[named.task] = named.q
         label[named.task] = named.label
-        if wish.overturned is not None:  # the driver has done so with named tasks
-            is_here = np.bincount(named.task, minlength=crowd.n_tasks) == 0
-            votes = vb.majority(self.tasks, crowd.n_classes)
-            by_class = wish.overturned.limit(by_class, label, votes, is_here)
         labels = Labels.from_probabilities(crowd.tasks, crowd.classes, by_class, label=label)
         file = Path(wish.folder) / f"labels-{self.look.number:05d}.parquet"
         try:

@@ -48,10 +48,17 @@ class WithWorkers(Protocol):
 
 @checks(labels=Labels, probabilities=FLAG)
 def write_labels(
-    target: Target, labels: Labels, *, probabilities: bool = False, format: str | None = None
+    target: Target,
+    labels: Labels,
+    *,
+    probabilities: bool = False,
+    vote: npt.NDArray[np.int32] | None = None,
+    format: str | None = None,
 ) -> None:
     """Write task, label, probability and, if asked, one ``probability_<class>`` per class.
 
+    `vote`, the class of most votes by its code, is written as a column where it is given; −1 is
+    left empty.
     `target` is a path, or "-" for standard output; `format` overrules what its name says.
 
     Examples
@@ -65,7 +72,15 @@ def write_labels(
     """
     label = Coded(labels.classes, labels.label)
     columns = {"task": labels.tasks.values, "label": label, **labels.numbers(probabilities)}
+    if vote is not None:
+        columns["vote"] = vote_column(labels.classes, vote)
     write_table(target, columns, format=format)
+
+
+def vote_column(classes: Ids, vote: npt.NDArray[np.int32]) -> Coded:
+    """Return the names of classes by code, and nothing where the code is −1."""
+    names = Ids([*map(str, classes), ""])
+    return Coded(names, np.where(vote < 0, len(classes), vote).astype(np.int32))
 
 
 @checks(model=having("workers_", "classes_", "confusion_"), counts=optional(np.ndarray))

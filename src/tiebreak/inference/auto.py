@@ -1,123 +1,114 @@
-"""Auto: methods pooled by how well they predict gold."""
+"""Auto, the default: a committee of simple models, moved by known labels where there are any."""
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tiebreak.errors import InputNote, note
+from tiebreak import link_graph
+from tiebreak.errors import note
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import (
-    calibration,
-    comparison,
-    dirichlet,
-    gold_weights,
-    model_choice,
-    opinion_weights,
-    publishing,
-    stacking,
-    stages,
-    vb,
-)
-from tiebreak.inference.best_worker import BestWorker
-from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
-from tiebreak.inference.comparison import (
-    BACKED,
-    BEST,
-    LEAST_GOLD,
-    MV,
-    POOL,
+from tiebreak.inference import committee, dirichlet, gold_stage, publishing, stages, vb
+from tiebreak.inference.calibration import DEPENDENCE, Honesty
+from tiebreak.inference.committee import (
+    KINDS,
     VB,
+    VOTES,
+    FromVote,
     Member,
-    Plain,
-    Predictor,
+    Opinion,
 )
-from tiebreak.inference.estimator import (
-    BayesEstimator,
-    Estimator,
-    require_exact_links,
-)
+from tiebreak.inference.dirichlet import KnownShares
+from tiebreak.inference.estimator import BayesEstimator, require_exact_links
 from tiebreak.inference.exact_links import fit as exact_links
 from tiebreak.inference.exact_links import from_scores
 from tiebreak.inference.exact_links.from_scores import ClassScores
-from tiebreak.inference.gold_weights import GoldWeight
+from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.inference.gold_stage import GoldStage
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.log_opinion_pool import LogOpinionPool
 from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.publishing import Fitted
-from tiebreak.inference.variational_bayes import VariationalBayes
-from tiebreak.inference.vb import Problem
-from tiebreak.inference.worker_models import PLAIN
+from tiebreak.inference.vb import Problem, Run
+from tiebreak.inference.worker_models import PLAIN, CrowdModel
+from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Floats
 from tiebreak.links import OnContradiction
-from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, check_common
-from tiebreak.wording import counted
+from tiebreak.options import ExactLinkOptions, LinkOptions, check_common
 
-TRIAL = 1e-4  # tolerance of fits that are only compared
-MOST_FOR_MODELS = 2_000_000  # responses: with more, other worker models are not tried
+SPLIT = 0.25  # of all tasks: a member that differs from the pool on so many is in another mode
+SHOWN = 20  # tasks to label, named in a note
 
 
 class Auto(BayesEstimator):
-    """Let gold weigh methods: VB with gold, another worker model, the pool, the best worker, votes.
+    """Infer true labels with a committee: the default, with or without links and gold.
 
-    Each predicts folds of gold from the others. The better it does, the more it counts in the
-    probabilities, which are a logarithmic pool of all [eq:stack]; VB with gold and the pool count
-    most until gold says otherwise. Each is then fitted with all gold, and links join what they say.
-    `members_` says what each scored and counts. Without gold, or with fewer than ten labels or one
-    class of them, nothing can be compared: it is VB, with a note.
+    Its members are the votes, one step of the model from the votes (with class shares learnt, and
+    with even ones), and a model of good, middling and flat workers fitted to the end. Their
+    probabilities are averaged [eq:committee]. Known labels move the average, the more of them the
+    further [eq:committee-gold]; links join tasks in every member and once more at the end.
 
     Parameters
     ----------
-    class_prior, confusion_prior, trust, gold_weight, dependence
+    members
+        Some of "votes", "first-step", "even", "kinds". `("votes", "first-step")` is the careful
+        choice: it stays closest to the votes, and gains less where workers differ much.
+    class_prior, confusion_prior, trust
         As in `VariationalBayes`.
+    dependence
+        How much errors of workers on one task are shared, 0 to 1: of the model that only the stage
+        of gold hears.
     link_options, on_contradiction
-        As in `VariationalBayes`; links are inferred exactly. They are not used in the comparison.
+        As in `VariationalBayes`; links are inferred exactly.
     tol, max_iter, accelerate, backend, n_threads
-        As in `VariationalBayes`.
-    random_state
-        Deals gold into folds, and seeds the worker models and weights that are drawn.
+        As in `VariationalBayes`: of the member that is fitted to the end.
 
     Attributes
     ----------
-    chosen_, members_
-        The method that counts most; what each scored on held-out gold: accuracy with its interval,
-        log-loss, how far it leads VB, and its weight.
-    model_
-        A fitted `VariationalBayes` or `LogOpinionPool`, whichever counts more: what `save` keeps,
-        and `predict` labels new tasks by.
-    best_worker_
-        The worker who is right most often on gold, or None without gold.
     labels_, probabilities_, violations_
         As in `VariationalBayes`.
+    members_
+        Name, weight and, for each, how many labels it alone would give otherwise than the votes.
+    from_vote_
+        `n_differ` labels differ from the majority vote; the model expects `expected_right` more of
+        them to be right than of the vote's. Known tasks are not counted.
     confusion_, class_prior_
-        As VB with gold has them.
+        Workers and classes as the probabilities show them.
+    weights_, weight_intervals_
+        With gold: (n_workers,) the vote that gold adds to each worker's word; (n_workers, 2) where
+        it lies with 95 %. None without gold.
+    best_worker_
+        With gold: the worker who is expected to be right most often; None without.
+    bounds_, n_iter_, converged_
+        Of the member that is fitted to the end.
 
     Examples
     --------
     >>> import tiebreak as tb
     >>> crowd = tb.simulate.crowd(200, 6, 2, responses_per_task=6, shared=0.5, random_state=0)
-    >>> known = dict(list(crowd.gold.to_dict().items())[:50])
-    >>> auto = tb.Auto().fit(crowd.responses, gold=known)
+    >>> auto = tb.Auto().fit(crowd.responses)
     >>> [member.name for member in auto.members_]
-    ['vb', 'pool', 'best worker', 'best+crowd', 'mv', 'subtypes']
+    ['votes', 'first-step', 'even', 'kinds']
     """
 
-    chosen_: str
     members_: tuple[Member, ...]
-    model_: Estimator
+    from_vote_: FromVote
+    weights_: Floats | None
+    weight_intervals_: Floats | None
     best_worker_: Any
+    link_report_: LinkReport | None
+    _opinions: tuple[Opinion, ...]
+    _gold_stage: GoldStage | None = None
 
     supports_adaptive_selection = False
 
     def __init__(
         self,
         *,
+        members: tuple[str, ...] = tuple(committee.MEMBERS),
         class_prior: dirichlet.ClassPriorOption = 1.0,
         confusion_prior: dirichlet.ConfusionPrior = "diagonal",
         trust: dirichlet.Trust | None = None,
-        gold_weight: GoldWeight = AUTO,
         dependence: float = DEPENDENCE,
         link_options: LinkOptions | None = None,
         on_contradiction: OnContradiction = "error",
@@ -126,12 +117,11 @@ class Auto(BayesEstimator):
         accelerate: bool = True,
         backend: str = "auto",
         n_threads: int | None = None,
-        random_state: int | None = None,
     ) -> None:
+        self.members = members
         self.class_prior = class_prior
         self.confusion_prior = confusion_prior
         self.trust = trust
-        self.gold_weight = gold_weight
         self.dependence = dependence
         self.link_options = link_options
         self.on_contradiction = on_contradiction
@@ -140,207 +130,208 @@ class Auto(BayesEstimator):
         self.accelerate = accelerate
         self.backend = backend
         self.n_threads = n_threads
-        self.random_state = random_state
 
     def fit(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
     ) -> Self:
-        """Compare on gold, then fit all methods; `start` serves where it is VB alone."""
+        """Fit to responses and, if given, links and gold.
+
+        A committee begins at the votes: from any `start` it would come to the same.
+        """
         check_common(self.get_params())
+        names = committee.require_members(self.members)
         options = require_exact_links(self.link_options, type(self).__name__)
         inputs = self._read_inputs(responses, links, gold)
-        self.members_ = ()
-        self.best_worker_ = None
-        self.chosen_ = VB
-        known = inputs.gold_codes
-        if known is None:
-            note("Without gold nothing can be compared: VariationalBayes is used.")
-        if known is None or not _can_compare(inputs, known):
-            self._fit_vb_alone(inputs, start)
-            return self
-        patterns = stages.patterns_of(inputs, stages.lay_out(inputs.responses), None)
-        by_pattern = stages.to_patterns(inputs, patterns)
-        gold = _gold_of(by_pattern)
-        plain = self._plain(patterns, inputs, PLAIN)
-        members = self._methods(plain, self._other_model(patterns, inputs), gold)
-        self._weigh(members, gold)
-        best = BestWorker.of(plain.problem.tasks, plain.shares, gold)
-        self.best_worker_ = inputs.responses.workers[int(best.order[0])]
-        of_vb = self._fit_vb(plain, by_pattern, options)
-        scores = self._pooled_scores(members, of_vb, gold, plain.problem.tasks.n_tasks)
-        self._publish_pooled(plain, of_vb, scores, patterns, inputs, by_pattern, options)
-        self._fit_heaviest(inputs)
+        rows = stages.patterns_of(inputs, stages.lay_out(inputs.responses), None)
+        by_row = stages.to_patterns(inputs, rows)
+        implied = by_row.implied if inputs.responses.n_classes > 1 else None
+        units = committee.join_must_linked(rows, implied, inputs.responses.n_classes)
+        made = self._hear(names, rows, units, inputs, by_row, options)
+        p = committee.pool(made.said, made.weight)
+        known = _of_units(by_row.gold_codes, units)
+        if known is not None:
+            p = self._move_by_gold(p, made, units, known, inputs)
+        self._join_and_publish(p, made, rows, units, inputs, by_row, options)
+        self._publish_members(made, rows, units, inputs)
+        self._warn_unsettled(self.tol)
         return self
 
-    def _methods(
-        self, plain: Plain, other: tuple[str, Plain] | None, gold: GoldCodes
-    ) -> dict[str, Predictor]:
-        """Return what is compared."""
-        terms = opinion_weights.make_terms(plain.problem, plain.run.beliefs, self.dependence)
-        plain = self._with_weight(plain, gold)
-        trial = self._stopping._replace(tol=max(TRIAL, self.tol))
-        honesty = Honesty("auto", self.dependence)
-        members = {
-            VB: comparison.by_vb(plain, trial, honesty),
-            POOL: comparison.by_pool(plain, terms, self.random_state),
-            BEST: comparison.by_best_worker(plain),
-            BACKED: comparison.by_best_and_crowd(plain, terms),
-            MV: comparison.by_votes(plain, self.dependence),
-        }
-        if other is not None:
-            name, of_model = other
-            members[name] = comparison.by_vb(self._with_weight(of_model, gold), trial, honesty)
-        return members
-
-    def _weigh(self, members: dict[str, Predictor], gold: GoldCodes) -> None:
-        """Predict gold by each member, and say how much it counts."""
-        self.members_ = tuple(comparison.compare(members, gold, self.random_state))
-        self.chosen_ = max(self.members_, key=lambda each: each.weight).name
-
-    def _fit_vb(self, plain: Plain, inputs: Inputs, options: ExactLinkOptions) -> Fit:
-        """Fit VB to all gold and, if there are any, links, which teach it what workers are like.
-
-        The probabilities are those of each task alone: links join them after methods are pooled.
-        """
-        gold = _gold_of(inputs)
-        links = inputs.link_codes
-        honesty = Honesty("auto", self.dependence)
-        run = plain.run
-        if links is None or inputs.implied is None:
-            problem = self._with_weight(plain, gold).problem
-            return stages.fit_gold(problem, run, run.beliefs, gold, self._stopping, honesty)
-        problem = self._with_weight(plain, gold, has_links=True).problem
-        given = (links, inputs.implied, gold, options, self._stopping, honesty)
-        found = exact_links.fit(problem, run, run.beliefs, *given)
-        scale = found.calibration or Calibration(self.dependence)
-        return found._replace(q=calibration.probabilities(problem, found.run.beliefs, scale))
-
-    def _pooled_scores(
-        self, members: dict[str, Predictor], of_vb: Fit, gold: GoldCodes, n_tasks: int
-    ) -> Floats:
-        """Return log p of all tasks by the pool of methods, (n_tasks, n_classes)."""
-        everything = np.arange(n_tasks, dtype=np.int32)
-        scores = np.zeros_like(of_vb.q)
-        for each in self.members_:
-            q = of_vb.q if each.name == VB else members[each.name](gold, everything)
-            scores += each.weight * stacking.log_shares(q)
-        return scores
-
-    def _with_weight(self, plain: Plain, gold: GoldCodes, *, has_links: bool = False) -> Plain:
-        """Return the problem in which known tasks count as often as they should."""
-        problem = plain.problem
-        patterns = Patterns(problem.tasks, problem.copies)
-        n_classes = problem.n_classes
-        table = gold_weights.find(self.gold_weight, gold, patterns, n_classes, has_links=has_links)
-        return plain._replace(problem=problem._replace(gold_weight=table))
-
-    def _other_model(self, patterns: Patterns, inputs: Inputs) -> tuple[str, Plain] | None:
-        """Return the worker model with the highest bound on responses; None: the plain one."""
-        crowd = inputs.responses
-        members = model_choice.members_for(crowd, None)
-        if len(members) == 1 or crowd.n_responses > MOST_FOR_MODELS:
-            return None
-
-        def problem_of(name: str) -> Problem:
-            return self._plain_problem(name, patterns, inputs)
-
-        found = model_choice.choose(
-            problem_of,
-            None,
-            None,
-            self._stopping,
-            members=members,
-            first_seed=self.random_state or 0,
-        )
-        if found.worker_model == PLAIN:
-            return None
-        problem = problem_of(found.worker_model)
-        short = self._stopping._replace(tol=max(TRIAL, self.tol))
-        return found.worker_model, Plain(problem, vb.ascend(problem, found.q, **short._asdict()))
-
-    def _plain(self, patterns: Patterns, inputs: Inputs, name: str) -> Plain:
-        problem = self._plain_problem(name, patterns, inputs)
-        q = vb.majority(problem.tasks, problem.n_classes)
-        return Plain(problem, vb.ascend(problem, q, **self._stopping._asdict()))
-
-    def _fit_model(self, name: str, inputs: Inputs, start: Any) -> Estimator:
-        """Fit the estimator of a method to all there is."""
-        model = LogOpinionPool() if name == POOL else VariationalBayes()
-        shared = {
-            key: value for key, value in self.get_params().items() if key in model.get_params()
-        }
-        model.set_params(**shared)
-        if name not in (POOL, VB):
-            model.set_params(worker_model=name)
-        return model.fit(inputs.responses, links=inputs.links, gold=inputs.gold, start=start)
-
-    def _fit_vb_alone(self, inputs: Inputs, start: Any) -> None:
-        """Fit VB to all there is, and take over what it learnt."""
-        model = self._fit_model(VB, inputs, start)
-        learnt = {key: value for key, value in vars(model).items() if key.endswith("_")}
-        vars(self).update(learnt)
-        self.model_ = model
-
-    def _fit_heaviest(self, inputs: Inputs) -> None:
-        """Fit the estimator that counts most: what can be saved, and predicts new tasks."""
-        with_model = [each for each in self.members_ if each.name not in (BEST, BACKED, MV)]
-        name = max(with_model, key=lambda each: each.weight).name
-        with warnings.catch_warnings(action="ignore", category=InputNote):  # said already
-            self.model_ = self._fit_model(name, inputs, None)
-
-    def _publish_pooled(
+    def _hear(
         self,
-        plain: Plain,
-        of_vb: Fit,
-        scores: Floats,
-        patterns: Patterns,
+        names: tuple[str, ...],
+        rows: Patterns,
+        units: Patterns,
         inputs: Inputs,
-        by_pattern: Inputs,
+        by_row: Inputs,
+        options: ExactLinkOptions,
+    ) -> _Heard:
+        """Ask every member; nobody hears known labels."""
+        n_classes = inputs.responses.n_classes
+        near = self._plain_problem(PLAIN, units, inputs)
+        model = CrowdModel(near.states, near.workers)
+        step = committee.one_step(near)
+        by_step = committee.by_step(near, step)
+        said = {}
+        opinions = []
+        run = Run(vb.majority(rows.tasks, n_classes), step, [], 0, converged=True)
+        whole = self._plain_problem(PLAIN, rows, inputs)
+        links = by_row.link_codes
+        share_linked = 0.0 if links is None else len(links.tasks()) / inputs.responses.n_tasks
+        weight = {
+            name: committee.weight_of_kinds(share_linked) if name == KINDS else 1.0
+            for name in names
+        }
+        for name in names:
+            if name == VOTES:
+                said[name] = committee.by_votes(units.tasks, n_classes)
+                opinions.append(Opinion(name, weight[name], None, None))
+            elif name in by_step:
+                said[name] = by_step[name]
+                opinions.append(Opinion(name, weight[name], model, step))
+            else:
+                whole, run, q = self._fit_to_end(name, rows, inputs, by_row, options)
+                said[name] = units.to_patterns(q)
+                of_kinds = CrowdModel(whole.states, whole.workers)
+                opinions.append(Opinion(name, weight[name], of_kinds, run.beliefs))
+        if by_row.gold_codes is not None:
+            of_vb = vb.ascend(near, vb.majority(near.tasks, n_classes), **self._stopping._asdict())
+            said[VB] = committee.by_model(near, of_vb.beliefs, self.dependence)
+            opinions.append(Opinion(VB, 0.0, model, of_vb.beliefs))
+        return _Heard(said, weight, opinions, near, whole, run)
+
+    def _fit_to_end(
+        self, name: str, rows: Patterns, inputs: Inputs, by_row: Inputs, options: ExactLinkOptions
+    ) -> tuple[Problem, Run, Floats]:
+        """Fit a worker model to responses and links; return its class probabilities by row too."""
+        worker_model = committee.MEMBERS[name].worker_model
+        assert worker_model is not None
+        problem = self._plain_problem(worker_model, rows, inputs)
+        q = vb.majority(problem.tasks, problem.n_classes)
+        run = vb.ascend(problem, q, **self._stopping._asdict())
+        links = by_row.link_codes
+        if links is None or by_row.implied is None or problem.n_classes < 2:
+            return problem, run, vb.class_probabilities(problem, run.q)
+        implied = by_row.implied
+        if by_row.gold_codes is not None:  # what follows from links without known labels
+            firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else links.is_hard
+            implied = link_graph.imply(links, problem.n_classes, firm=firm)
+        given = (links, implied, None, options, self._stopping, Honesty("none", self.dependence))
+        found = exact_links.fit(problem, run, run.beliefs, *given)
+        return problem, found.run, found.q
+
+    def _move_by_gold(
+        self, p: Floats, made: _Heard, units: Patterns, known: GoldCodes, inputs: Inputs
+    ) -> Floats:
+        """Learn from known labels, and return what the pool becomes."""
+        classes = inputs.responses.classes
+        seen = np.unique(known.label)
+        if len(seen) < 2 <= len(classes):
+            note(
+                f"All gold is {classes[int(seen[0])]!r}: it says how sure to be, and nothing of "
+                "workers or other classes. Label tasks of other classes too."
+            )
+        opinions = [p, *(q for name, q in made.said.items() if name != VOTES)]
+        knows_shares = isinstance(made.near.states, KnownShares)
+        stage = gold_stage.learn(opinions, units.tasks, known, knows_shares=knows_shares)
+        self._gold_stage = stage
+        return stage.probabilities(opinions, units.tasks, made.near.backend)
+
+    def _join_and_publish(
+        self,
+        p: Floats,
+        made: _Heard,
+        rows: Patterns,
+        units: Patterns,
+        inputs: Inputs,
+        by_row: Inputs,
         options: ExactLinkOptions,
     ) -> None:
-        """Join the pooled scores by links, and publish labels and probabilities."""
-        problem, run = plain
-        gold = _gold_of(by_pattern)
-        of_prior = np.log(plain.shares)
-        given = ClassScores(scores - of_prior, of_prior)
-        links = by_pattern.link_codes
-        if links is None or by_pattern.implied is None:
-            found = from_scores.infer_alone(run, given, gold)
+        """Join the pool by links, label tasks, and see workers by the probabilities."""
+        links = by_row.link_codes
+        gold = by_row.gold_codes
+        n_classes = inputs.responses.n_classes
+        if links is None or by_row.implied is None or n_classes < 2:
+            q = vb.clamp(np.array(units.to_tasks(p)), gold)
+            found = Fit(made.run._replace(q=q), q)
         else:
+            scores = np.log(np.maximum(units.to_tasks(p), 1e-300))
+            if units.pattern is not None and units.representative is not None:
+                is_first = np.zeros(len(scores), dtype=bool)
+                is_first[units.representative] = True
+                scores = np.where(is_first[:, None], scores, 0.0)  # of a unit once: they add up
+            given = ClassScores(scores, np.zeros(n_classes))
             found = from_scores.infer_linked(
-                problem, run, given, links, by_pattern.implied, gold, options, self._stopping
+                made.whole, made.run, given, links, by_row.implied, gold, options, self._stopping
             )
-        fitted = Fitted(inputs, by_pattern, problem, patterns, run.beliefs, found)
-        beliefs = of_vb.run.beliefs
-        self.class_prior_ = problem.states.mean(beliefs.alpha)
-        self.confusion_ = vb.confusion(problem, beliefs)
-        self.bounds_ = of_vb.run.bounds
-        self.n_iter_ = of_vb.run.n_sweeps
-        self.converged_ = of_vb.run.converged
+        plain = self._plain_problem(PLAIN, rows, inputs)
+        beliefs = vb.implied_beliefs(plain, found.q)
+        label = committee.likeliest(found.q)
+        if found.decoded is not None:
+            label[found.decoded.task] = found.decoded.label
+        self.ran_on_ = where(plain.backend)
+        self.class_prior_ = plain.states.mean(beliefs.alpha)
+        self.confusion_ = vb.confusion(plain, beliefs)
+        self.bounds_ = made.run.bounds
+        self.n_iter_ = made.run.n_sweeps
+        self.converged_ = made.run.converged
+        self.link_report_ = found.link_report
+        fitted = Fitted(inputs, by_row, plain, rows, beliefs, found)
         self.doubtful_links_ = publishing.doubtful_links(fitted)
-        self._publish(inputs, *publishing.label_tasks(fitted))
+        self._publish(inputs, rows.to_tasks(found.q), rows.to_tasks(label))
+        may_break = self.on_contradiction == "drop" or self.link_error is not None
+        if found.decoded is not None and not may_break:
+            publishing.note_broken(self.violations_)
         publishing.note_doubts(fitted, self.labels_, self.dependence)
 
-
-def _gold_of(inputs: Inputs) -> GoldCodes:
-    assert inputs.gold_codes is not None  # checked before anything is compared
-    return inputs.gold_codes
-
-
-def _can_compare(inputs: Inputs, gold: GoldCodes) -> bool:
-    """Say whether gold suffices to compare methods; where it does not, say so to the user."""
-    crowd = inputs.responses
-    seen = np.unique(gold.label)
-    if len(gold.task) < LEAST_GOLD:
-        note(
-            f"With {counted(len(gold.task), 'gold label')} methods cannot be compared: "
-            f"VariationalBayes is used. From {LEAST_GOLD} on they are; some 50 do well."
+    def _publish_members(
+        self, made: _Heard, rows: Patterns, units: Patterns, inputs: Inputs
+    ) -> None:
+        """Say what each member would do alone, how the labels differ from the vote, and why."""
+        crowd = inputs.responses
+        votes = vb.majority(stages.lay_out(crowd), crowd.n_classes)
+        total = sum(made.weight.values())
+        labels = {
+            name: rows.to_tasks(units.to_tasks(committee.likeliest(made.said[name])))
+            for name in made.weight
+        }
+        self.members_ = tuple(
+            Member(
+                name,
+                weight / total,
+                int(committee.differs_from_votes(votes, labels[name]).sum()),
+            )
+            for name, weight in made.weight.items()
         )
-        return False
-    if len(seen) < 2 <= crowd.n_classes:
-        note(
-            f"All gold is {crowd.classes[int(seen[0])]!r}: methods cannot be compared on one "
-            "class, and VariationalBayes is used. Label tasks of other classes too."
+        is_known = np.zeros(crowd.n_tasks, dtype=bool)
+        if inputs.gold_codes is not None:
+            is_known[inputs.gold_codes.task] = True
+        self.from_vote_ = committee.compare_with_votes(
+            votes, self.probabilities_, self.labels_.label, is_known
         )
-        return False
-    return crowd.n_classes > 1
+        self._opinions = tuple(made.opinions)
+        stage = self._gold_stage if inputs.gold_codes is not None else None
+        self._gold_stage = stage
+        self.weights_ = None if stage is None else stage.weights()
+        self.weight_intervals_ = None if stage is None else stage.weight_intervals()
+        best = None if stage is None else int(stage.best.accuracy().argmax())
+        self.best_worker_ = None if best is None else crowd.workers[best]
+
+
+class _Heard(NamedTuple):
+    """What the members say, by unit, and how they came to it."""
+
+    said: dict[str, Floats]  # with gold, that of honest VB too
+    weight: dict[str, float]  # of members
+    opinions: list[Opinion]
+    near: Problem  # confusion matrices over units
+    whole: Problem  # of the member that is fitted to the end, over rows
+    run: Run  # its end
+
+
+def _of_units(gold: GoldCodes | None, units: Patterns) -> GoldCodes | None:
+    """Return known units, each once and in order: that of gold is nothing."""
+    if gold is None:
+        return None
+    task = gold.task if units.pattern is None else units.pattern[gold.task]
+    unit, first = np.unique(task, return_index=True)
+    return GoldCodes(unit.astype(np.int32), gold.label[first])

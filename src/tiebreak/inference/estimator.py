@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from tiebreak.decisions import Decisions
     from tiebreak.inference.kept.dropping import Carried
     from tiebreak.inference.link_errors.suspect import DoubtfulLinks
-    from tiebreak.inference.overturned import Overturned
     from tiebreak.inference.variational_bayes import VariationalBayes
     from tiebreak.inference.worker_summary import WorkersTable
     from tiebreak.plots import Plots
@@ -82,7 +81,6 @@ class Estimator:
     ran_on_: str = PROCESSOR
     calibration_: Calibration | None = None
     doubtful_links_: DoubtfulLinks | None = None
-    overturned_: Overturned | None = None  # where gold contradicts the crowd, what it says
     _carried: Carried | None = None  # where responses were dropped and counts stay
 
     @property
@@ -90,16 +88,6 @@ class Estimator:
         """How often links without weight are wrong, as the options say; None: never."""
         options = self.link_options
         return options.error if isinstance(options, ExactLinkOptions) else None
-
-    @property
-    def _heeds_gold(self) -> bool:
-        """Whether probabilities are at most what gold can show.
-
-        Not where they are the model's, nor where gold is no sample of the tasks: `gold_weight=1`,
-        as sessions fit, which ask about doubtful tasks. Crowds are mostly wrong on those.
-        """
-        is_sample = getattr(self, "gold_weight", "auto") != 1
-        return is_sample and getattr(self, "calibrate", "auto") not in ("none", False)
 
     @property
     def links_may_err(self) -> bool:
@@ -234,15 +222,6 @@ class Estimator:
     ) -> None:
         """Keep the inputs and name the results by the caller's ids."""
         responses = inputs.responses
-        self.overturned_ = None
-        if inputs.gold_codes is not None and self._heeds_gold:
-            from tiebreak.inference import overturned
-
-            given = q.argmax(axis=1) if label is None else label
-            q, self.overturned_ = overturned.limit(inputs, q, given)
-            if self.overturned_ is not None:
-                label = given
-                top = None
         self._carried = None
         self.responses_ = responses
         self.links_ = inputs.links

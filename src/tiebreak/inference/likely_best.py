@@ -18,17 +18,19 @@ import numpy as np
 from scipy.special import betainc, betaincinv
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference.best_worker import WEIGHT_OF_OTHERS
 from tiebreak.kernels.layout import (
     ByTask,
     Codes,
     Floats,
+    Offsets,
     part_of,
     responses_on,
     weights_on,
     weights_or_ones,
 )
 
+WEIGHT_OF_OTHERS = 4.0  # known tasks: so much the mean of all workers counts for each of them
+MAY_ERR = 0.05  # the share that even classes have beside the word of the best worker
 N_BINS = 64  # of accuracies
 N_BEST = 8  # workers: bins are narrow where their accuracies lie
 LEVELS = np.linspace(0.02, 0.98, 17)
@@ -37,97 +39,113 @@ LEAST = 1e-300
 
 
 class LikelyBest(NamedTuple):
-    """How accurate each worker may be, by known tasks."""
+    """How often each worker was right and wrong on known tasks, by weight."""
 
-    right: Floats  # (n_workers,) of the Beta distribution
+    right: Floats  # (n_workers,)
     wrong: Floats
 
     @classmethod
     def of(cls, tasks: ByTask, n_classes: int, gold: GoldCodes) -> LikelyBest:
-        """Count right and wrong answers to known tasks, each worker drawn to the mean of all."""
+        """Count right and wrong answers to known tasks."""
         n_workers = tasks.n_codes // n_classes
         start, code = responses_on(tasks, gold.task)
         weight = weights_or_ones(weights_on(tasks, gold.task), len(code))
         is_right = code % n_classes == np.repeat(gold.label, np.diff(start))
-        worker = code // n_classes
-        right = np.bincount(worker, weights=weight * is_right, minlength=n_workers)
-        wrong = np.bincount(worker, weights=weight * ~is_right, minlength=n_workers)
-        mean = (right.sum() + 1.0) / (right.sum() + wrong.sum() + 2.0)
-        return cls(right + WEIGHT_OF_OTHERS * mean, wrong + WEIGHT_OF_OTHERS * (1.0 - mean))
+        right = np.bincount(code // n_classes, weights=weight * is_right, minlength=n_workers)
+        wrong = np.bincount(code // n_classes, weights=weight * ~is_right, minlength=n_workers)
+        return cls(np.asarray(right, np.float64), np.asarray(wrong, np.float64))
 
-    def probabilities(self, tasks: ByTask, asked: Codes, shares: Floats) -> Floats:
-        """Return p of each class on some tasks: the words of their workers, as they are heard.
+    def accuracy(self) -> Floats:
+        """Return how accurate each worker is expected to be."""
+        right, wrong = self._beta()
+        return np.asarray(right / (right + wrong))
 
-        A worker gives its label its accuracy, and the other classes the rest, by their `shares`.
-        """
-        found = np.tile(shares, (len(asked), 1))
-        chances = _Chances.of(self)
-        accuracy = self.right / (self.right + self.wrong)
-        size = np.diff(tasks.start)[asked]
+    def words(self, tasks: ByTask, n_classes: int) -> Floats:
+        """Return (n_tasks, n_classes): each label with the chance that the best worker gave it."""
+        right, wrong = self._beta()
+        edges = self._edges()
+        log_below, share = _chances(right, wrong, edges)
+        found = np.full((tasks.n_tasks, n_classes), 1.0 / n_classes)
+        size = np.diff(tasks.start)
         part = np.cumsum(size) * N_BINS // CELLS
         for number in np.unique(part):
-            place = np.flatnonzero((part == number) & (size > 0))
-            if len(place):
-                some = part_of(tasks, asked[place], len(shares))
-                found[place] = _words(some, chances.heard(some, len(shares)), accuracy, shares)
+            at = np.flatnonzero((part == number) & (size > 0)).astype(np.int32)
+            if len(at):
+                some = part_of(tasks, at, n_classes)
+                worker = some.code // n_classes
+                found[at] = _words(some, n_classes, log_below[worker], share[worker])
         return found
 
+    def words_without_own(self, tasks: ByTask, n_classes: int, gold: GoldCodes) -> Floats:
+        """Return the words on known tasks, each as if its own label were not known."""
+        some = part_of(tasks, gold.task, n_classes)
+        found = np.full((some.n_tasks, n_classes), 1.0 / n_classes)
+        answered = np.flatnonzero(np.diff(some.start)).astype(np.int32)
+        if not len(answered):
+            return found
+        some = part_of(some, answered, n_classes)
+        task = some.task_of_each()
+        worker = some.code // n_classes
+        weight = weights_or_ones(some.weight, len(some.code))
+        own_right = weight * (some.code % n_classes == gold.label[answered][task])
+        # A worker may have several responses on one task: all of them are left out.
+        runs = _run_of(task, worker, len(self.right))
+        of_run = np.bincount(runs, weights=own_right)[runs]
+        wrong_of_run = np.bincount(runs, weights=weight - own_right)[runs]
+        all_right = self.right.sum() - np.bincount(task, weights=own_right)
+        everything = (self.right + self.wrong).sum() - np.bincount(task, weights=weight)
+        mean = ((all_right + 1.0) / (everything + 2.0))[task]
+        right = self.right[worker] - of_run + WEIGHT_OF_OTHERS * mean
+        wrong = self.wrong[worker] - wrong_of_run + WEIGHT_OF_OTHERS * (1.0 - mean)
+        found[answered] = _words(some, n_classes, *_chances(right, wrong, self._edges()))
+        return found
 
-class _Chances(NamedTuple):
-    """By worker and bin of accuracies."""
+    def _beta(self) -> tuple[Floats, Floats]:
+        """Return the parameters of accuracies: each worker is drawn to the mean of all."""
+        mean = (self.right.sum() + 1.0) / ((self.right + self.wrong).sum() + 2.0)
+        return self.right + WEIGHT_OF_OTHERS * mean, self.wrong + WEIGHT_OF_OTHERS * (1.0 - mean)
 
-    log_below: Floats  # (n_workers, n_bins) log Pr(in a lower bin, or in the lower half of this)
-    share: Floats  # Pr(in this bin) / Pr(below)
+    def _edges(self) -> Floats:
+        """Return the edges of bins: half of them even, half where the best workers lie.
 
-    @classmethod
-    def of(cls, best: LikelyBest) -> _Chances:
-        edges = _edges(best)
-        below = betainc(best.right[:, None], best.wrong[:, None], edges)
-        middle = np.maximum((below[:, 1:] + below[:, :-1]) / 2.0, LEAST)
-        return cls(np.log(middle), np.diff(below, axis=1) / middle)
-
-    def heard(self, tasks: ByTask, n_classes: int) -> Floats:
-        """Return the chance that a response is by the best worker of its task; sums to 1 by task.
-
-        Several runs of a worker share one chance.
+        All who are level with the last of the best belong to them: order must not choose.
         """
-        worker = tasks.code // n_classes
-        size = np.diff(tasks.start)
-        first = tasks.start[:-1]
-        turn = _turns(tasks, worker)[:, None]
-        every = np.add.reduceat(turn * self.log_below[worker], first, axis=0)
-        every = np.exp(every - every.max(axis=1, keepdims=True))
-        chance = (turn * self.share[worker] * np.repeat(every, size, axis=0)).sum(axis=1)
-        return np.asarray(chance / np.repeat(np.add.reduceat(chance, first), size))
+        right, wrong = self._beta()
+        accuracy = right / (right + wrong)
+        least = np.sort(accuracy)[-N_BEST:][0]
+        best = np.unique(np.column_stack([right, wrong])[accuracy >= least], axis=0).T
+        likely = betaincinv(best[0][:, None], best[1][:, None], LEVELS)
+        narrow = np.quantile(likely, np.linspace(0.0, 1.0, N_BINS // 2))
+        return np.sort(np.concatenate([narrow, np.linspace(0.0, 1.0, N_BINS // 2 + 1)]))
 
 
-def _edges(best: LikelyBest) -> Floats:
-    """Return the edges of bins: half of them even, half where the best workers lie."""
-    order = np.argsort(-best.right / (best.right + best.wrong), kind="stable")[:N_BEST]
-    likely = betaincinv(best.right[order, None], best.wrong[order, None], LEVELS)
-    narrow = np.quantile(likely, np.linspace(0.0, 1.0, N_BINS // 2))
-    return np.sort(np.concatenate([narrow, np.linspace(0.0, 1.0, N_BINS // 2 + 1)]))
+def _chances(right: Floats, wrong: Floats, edges: Floats) -> tuple[Floats, Floats]:
+    """Return by bin: log Pr(in a lower bin, or the lower half of this), Pr(in this) / Pr(below)."""
+    below = betainc(right[:, None], wrong[:, None], edges)
+    middle = np.maximum((below[:, 1:] + below[:, :-1]) / 2.0, LEAST)
+    return np.log(middle), np.diff(below, axis=1) / middle
 
 
-def _turns(tasks: ByTask, worker: Codes) -> Floats:
-    """Return 1 / the number of runs that the worker of each response has on the task."""
-    if tasks.weight is None:
-        return np.ones(len(worker))
+def _words(tasks: ByTask, n_classes: int, log_below: Floats, share: Floats) -> Floats:
+    """Return the words on tasks that have responses, of which each has a row of chances.
+
+    Several responses of a worker to one task share one chance.
+    """
     task = tasks.task_of_each()
-    _, own, runs = np.unique(
-        task * np.int64(tasks.n_codes) + worker, return_inverse=True, return_counts=True
-    )
-    return np.asarray(1.0 / runs[own])
+    size = np.diff(tasks.start)
+    first = tasks.start[:-1]
+    runs = _run_of(task, tasks.code // n_classes, tasks.n_codes // n_classes)
+    turn = (1.0 / np.bincount(runs))[runs][:, None]
+    every = np.add.reduceat(turn * log_below, first, axis=0)
+    every = np.exp(every - every.max(axis=1, keepdims=True))
+    chance = (turn * share * np.repeat(every, size, axis=0)).sum(axis=1)
+    chance /= np.repeat(np.add.reduceat(chance, first), size)
+    cell = task * n_classes + tasks.code % n_classes
+    said = np.bincount(cell, weights=chance, minlength=tasks.n_tasks * n_classes)
+    return np.asarray((1.0 - MAY_ERR) * said.reshape(-1, n_classes) + MAY_ERR / n_classes)
 
 
-def _words(tasks: ByTask, heard: Floats, accuracy: Floats, shares: Floats) -> Floats:
-    n_classes = len(shares)
-    task = tasks.task_of_each()
-    label = tasks.code % n_classes
-    right = accuracy[tasks.code // n_classes]
-    other = (1.0 - right) / np.maximum(1.0 - shares[label], LEAST)
-    found = np.bincount(task, weights=heard * other, minlength=tasks.n_tasks)[:, None] * shares
-    own = heard * (right - other * shares[label])
-    by_label = np.bincount(task * n_classes + label, weights=own, minlength=found.size)
-    found += by_label.reshape(found.shape)
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+def _run_of(task: Offsets, worker: Codes, n_workers: int) -> Offsets:
+    """Number the pairs of task and worker, (n_responses,)."""
+    key = task * np.int64(n_workers) + worker
+    return np.asarray(np.unique(key, return_inverse=True)[1])

@@ -27,8 +27,6 @@ class MajorityVote(Estimator):
     {'a': 'x', 'b': 'y'}
     """
 
-    _heeds_gold = False  # shares of votes are no probabilities
-
     def __init__(self, *, backend: str = "auto", n_threads: int | None = None) -> None:
         self.backend = backend
         self.n_threads = n_threads

@@ -27,14 +27,13 @@ from tiebreak.inference.stages import (
     to_patterns,
 )
 from tiebreak.inference.vb import Beliefs, Problem
-from tiebreak.inference.worker_models import COMMUNITIES, PLAIN, CrowdModel
+from tiebreak.inference.worker_models import COMMUNITIES, CrowdModel
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.links import OnContradiction
 from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, refuse_renamed
 
 if TYPE_CHECKING:
     from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
-    from tiebreak.inference.model_choice import Tried
     from tiebreak.inference.worker_models.kinds import Kinds
 
 
@@ -58,8 +57,7 @@ class VariationalBayes(BayesEstimator):
         "confusion": a confusion matrix per worker, the paper's. "coin": one accuracy per worker.
         "kinds": good, middling and flat workers, each kind with its own prior. "subtypes": tasks
         of a class fall into groups that workers take alike. "kinds+subtypes": both.
-        "communities": kinds whose priors are learnt. "auto": what fits of the first and of those
-        with kinds or subtypes; `worker_model_` says which.
+        "communities": kinds whose priors are learnt.
     trust
         Workers who are known to be good: how many right answers to tasks of each class each of
         them starts with, such as {"ann": 50}.
@@ -120,8 +118,8 @@ class VariationalBayes(BayesEstimator):
         Learnt error rates of links, by source, or None.
     calibration_
         How scores became probabilities: `dependence` and `multiplier`, or None.
-    worker_model_, models_tried_
-        The worker model of the fit; what "auto" tried, or None.
+    worker_model_
+        The worker model of the fit.
     link_strength_, link_grid_
         For mean-field: the strength used; what each strength of the grid gave, or None.
 
@@ -142,7 +140,6 @@ class VariationalBayes(BayesEstimator):
     calibration_: Calibration | None
     uncertain_groups_: list[list[Hashable]]
     worker_model_: str
-    models_tried_: tuple[Tried, ...] | None
     _warm_start: WarmStart
     _communities: Kinds | None = None
     _crowd_model: CrowdModel
@@ -211,7 +208,8 @@ class VariationalBayes(BayesEstimator):
         inputs = self._read_inputs(responses, links, gold)
         same = self._end_on_same(inputs, start)
         whole = lay_out(inputs.responses) if same is None else same.tasks
-        self._keep_chosen_model(same, start)
+        self.worker_model_ = self.worker_model
+        self._communities = None if same is None else start._communities
         is_warm = start is not None
         fitted = self._fit_inputs(
             inputs, whole, self._start_of_q(inputs, whole, start), same, is_warm
@@ -231,7 +229,7 @@ class VariationalBayes(BayesEstimator):
         if end is None or end.has_patterns:
             patterns = patterns_of(inputs, whole, q)
         by_pattern = to_patterns(inputs, patterns)
-        problem, begin = self._begin(inputs, by_pattern, patterns, q, end, whole)
+        problem, begin = self._begin(inputs, patterns, q, end, whole)
         begin = begin._replace(is_warm=is_warm)
         is_alone = inputs.link_codes is None and inputs.gold_codes is None
         plain = stages.fit_plain(problem, begin, self._stopping, is_alone=is_alone)
@@ -259,33 +257,17 @@ class VariationalBayes(BayesEstimator):
         saw_these = end is not None and end.is_for(inputs.responses)
         return end if saw_these and silence.are_alike(start, self) else None
 
-    def _keep_chosen_model(self, same: WarmStart | None, start: Any) -> None:
-        """Take over what an earlier fit of the very same responses chose or learnt of workers."""
-        self.worker_model_ = self.worker_model
-        self.models_tried_ = None
-        self._communities = None
-        if same is None:
-            return
-        self._communities = start._communities
-        if self.worker_model == AUTO:
-            self.worker_model_ = same.worker_model
-            self.models_tried_ = start.models_tried_
-
     def _begin(
         self,
         inputs: Inputs,
-        by_pattern: Inputs,
         patterns: Patterns,
         q: Floats | None,
         same: WarmStart | None,
         whole: ByTask,
     ) -> tuple[Problem, Start]:
-        """Choose or learn what is left open of the worker model; say where the fit starts."""
+        """Learn what is left open of the worker model; say where the fit starts."""
         q = None if q is None else patterns.to_patterns(q)
         is_given = q is not None and not (isinstance(self.init, str) and self.init == "spectral")
-        if self.worker_model_ == AUTO:
-            q = self._choose_model(patterns, inputs, by_pattern, q)
-            is_given = False
         problem = self._problem(patterns, inputs)
         if q is None and patterns.copies is not None and problem.n_states > problem.n_classes:
             apart = self._problem(Patterns(whole), inputs)
@@ -320,8 +302,7 @@ class VariationalBayes(BayesEstimator):
         """Set up plain VB, with what known tasks count and who saw all of them."""
         crowd = inputs.responses
         there = inputs.elsewhere
-        name = PLAIN if self.worker_model_ == AUTO else self.worker_model_
-        problem = self._plain_problem(name, patterns, inputs)
+        problem = self._plain_problem(self.worker_model_, patterns, inputs)
         if inputs.gold_codes is not None:
             weight = gold_weights.find(
                 *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
@@ -334,29 +315,6 @@ class VariationalBayes(BayesEstimator):
         if self.saw_all is None:
             return problem
         return silence.with_silence(problem, self.saw_all, crowd.workers, self.gold_weight)
-
-    def _choose_model(
-        self, patterns: Patterns, inputs: Inputs, by_pattern: Inputs, q: Floats | None
-    ) -> Floats:
-        """Choose a worker model on plain responses; return where its run ended."""
-        from tiebreak.inference import model_choice
-
-        def problem_of(name: str) -> Problem:
-            self.worker_model_ = name
-            return self._problem(patterns, inputs)
-
-        found = model_choice.choose(
-            problem_of,
-            q,
-            by_pattern.gold_codes,
-            self._stopping,
-            members=model_choice.members_for(inputs.responses, self.link_options),
-            first_seed=self.random_state or 0,
-            dependence=self.dependence,
-        )
-        self.worker_model_ = found.worker_model
-        self.models_tried_ = found.tried
-        return found.q
 
     @property
     def _honesty(self) -> Honesty:

@@ -91,7 +91,7 @@ class Service:
             if not isinstance(model, VariationalBayes):
                 raise OptionError(
                     f"{self._path} holds a {type(model).__name__}; only VariationalBayes takes a "
-                    "stream. Fit one: tiebreak fuse RESPONSES --save MODEL.tbm"
+                    "stream. Fit one: tiebreak fuse RESPONSES --method vb --save MODEL.tbm"
                 )
             if self._settings.keep is None and model._carried is not None:
                 self._keep = "counts"

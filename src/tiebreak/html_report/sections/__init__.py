@@ -14,6 +14,7 @@ from tiebreak.html_report.sections import (
     agreement,
     doubtful_tasks,
     fit,
+    from_vote,
     judges,
     labels,
     links,
@@ -43,6 +44,7 @@ class Section(Protocol):
 
 SECTIONS: dict[str, Section] = {
     "labels": labels,
+    "from_vote": from_vote,
     "doubtful_tasks": doubtful_tasks,
     "workers": workers,
     "shared_errors": shared_errors,

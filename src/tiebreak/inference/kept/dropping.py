@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from tiebreak.errors import OptionError
 from tiebreak.inference import calibration
 from tiebreak.inference.silence import refuse_silence
 from tiebreak.inference.stages import lay_out
@@ -61,6 +62,11 @@ def drop_tasks(model: Estimator, empty: Responses, n_states: int) -> None:
 def drop_responses(model: Fitted) -> Fitted:
     """Return the model with counts in the place of all its responses."""
     refuse_silence(model, "A model of counts")
+    if "_opinions" in vars(model):
+        raise OptionError(
+            "Auto needs the responses: a vote cannot be told from counts. Keep the responses, or "
+            "use VariationalBayes (--method vb)."
+        )
     crowd = model.responses_
     former = model._carried
     warm = getattr(model, "_warm_start", None)

@@ -14,10 +14,15 @@ from tiebreak import files, ids, link_graph
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import MISSING, Ids
 from tiebreak.inference import calibration, vb
-from tiebreak.inference.estimator import Estimator, refuse_links
+from tiebreak.inference.estimator import refuse_links
 from tiebreak.inference.exact_links import fit as decoding
 from tiebreak.inference.exact_links.ascents import Setup, set_up
-from tiebreak.inference.kept.prediction import AS_IT_IS, knowledge_of, where_it_runs
+from tiebreak.inference.kept.prediction import (
+    AS_IT_IS,
+    committee_says,
+    knowledge_of,
+    where_it_runs,
+)
 from tiebreak.inference.kept.stream_links import LinkRows, link_odds
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.vb import Problem
@@ -45,17 +50,23 @@ class Union(NamedTuple):
     gold: GoldCodes | None  # of the old ones
 
 
-def predict_linked(model: Estimator, crowd: Responses, tasks: ByTask, links: Any) -> Labels:
+def predict_linked(model: Any, crowd: Responses, tasks: ByTask, links: Any) -> Labels:
     """Label the tasks of these responses, with links among them and to tasks of the model."""
-    if not isinstance(model, VariationalBayes):
+    is_committee = "_opinions" in vars(model)
+    if not isinstance(model, VariationalBayes) and not is_committee:
         refuse_links(model, links)
-        raise AssertionError  # pragma: no cover - refused above
     union = _join(model, crowd, files.read_links(links))
     problem = _problem(model, tasks, len(union.old))
     options = _options(model)
     setup, codes = _set_up(model, union, problem, options)
-    scores, scale = _scores(model, problem, tasks.n_tasks, union.old)
-    log_prior = problem.states.expected_log_of_class(model._beliefs.alpha)
+    if is_committee:
+        log_prior = np.log(model.class_prior_)
+        said = np.concatenate([committee_says(model, tasks), model.probabilities_[union.old]])
+        scores = np.log(np.maximum(said, TINY))
+        scale = np.ones(len(scores))
+    else:
+        scores, scale = _scores(model, problem, tasks.n_tasks, union.old)
+        log_prior = problem.states.expected_log_of_class(model._beliefs.alpha)
     exact = setup.exact
     unit = None if exact.unit is None else exact.unit[exact.task]
     linked = calibration.scale_scores(
@@ -78,7 +89,7 @@ def predict_linked(model: Estimator, crowd: Responses, tasks: ByTask, links: Any
     )
 
 
-def _join(model: VariationalBayes, crowd: Responses, links: Links) -> Union:
+def _join(model: Any, crowd: Responses, links: Links) -> Union:
     """Find the old tasks that links lead to, and the links and gold that they bring along."""
     is_new = crowd.tasks.codes(links.tasks) != MISSING
     seeds = model.tasks_.codes(links.tasks)[~is_new]
@@ -102,10 +113,10 @@ def _join(model: VariationalBayes, crowd: Responses, links: Links) -> Union:
     return Union(tasks, old, links, gold)
 
 
-def _problem(model: VariationalBayes, tasks: ByTask, n_old: int) -> Problem:
+def _problem(model: Any, tasks: ByTask, n_old: int) -> Problem:
     """Return the inference of new tasks and, without responses, of old ones."""
     knowledge = knowledge_of(model)
-    assert knowledge is not None  # variational Bayes knows workers
+    assert knowledge is not None  # refused above: votes know no workers
     start = np.concatenate([tasks.start, np.full(n_old, tasks.start[-1])])
     role = np.full(tasks.n_tasks + n_old, FREE, dtype=np.int8)
     n_states = knowledge.workers.n_states
@@ -113,7 +124,7 @@ def _problem(model: VariationalBayes, tasks: ByTask, n_old: int) -> Problem:
     return knowledge.problem(whole, *where_it_runs(model))
 
 
-def _options(model: VariationalBayes) -> ExactLinkOptions:
+def _options(model: Any) -> ExactLinkOptions:
     """Return how links are inferred: exactly. Those of mean field count by their strength."""
     options = model.link_options or ExactLinkOptions()
     if not isinstance(options, MeanFieldOptions):
@@ -125,7 +136,7 @@ def _options(model: VariationalBayes) -> ExactLinkOptions:
 
 
 def _set_up(
-    model: VariationalBayes, union: Union, problem: Problem, options: ExactLinkOptions
+    model: Any, union: Union, problem: Problem, options: ExactLinkOptions
 ) -> tuple[Setup, LinkCodes | None]:
     codes = union.links.on(union.tasks)
     firm = np.zeros(codes.n_links, dtype=bool) if options.is_soft else codes.is_hard
@@ -141,7 +152,7 @@ def _set_up(
     assert checked.codes is not None
     assert checked.implied is not None
     setup = set_up(problem, checked.codes, checked.implied, union.gold, options)
-    if options.error == "learn" and model.link_errors_:
+    if options.error == "learn" and getattr(model, "link_errors_", None):
         soft = checked.codes.keep(~setup.hard)
         setup.exact.set_log_odds(_learnt_log_odds(model, union.links, soft))
     return setup, checked.codes

@@ -14,7 +14,7 @@ import numpy as np
 
 from tiebreak._version import __version__
 from tiebreak.arguments import PATH, checks
-from tiebreak.errors import NotFittedError, OptionError, note
+from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.files import array_folder
 from tiebreak.files.array_folder import FolderContent, Kind
 from tiebreak.files.atomic_write import Target
@@ -32,13 +32,14 @@ ESTIMATORS = {  # that a file may hold, and the module of each, loaded when one 
     "DawidSkene": "dawid_skene",
     "MajorityVote": "majority_vote",
     "GibbsSampler": "gibbs",
-    "LogOpinionPool": "log_opinion_pool",
+    "Auto": "auto",
 }
 INNER = (
     "_communities",
     "_crowd_model",
     "_beliefs",
-    "_opinion",
+    "_opinions",
+    "_gold_stage",
     "_carried",
 )  # beside what ends in _
 WARM = ("plain", "q", "added", "worker_model", "has_patterns")  # of a warm start
@@ -139,16 +140,12 @@ def summary(model: Estimator) -> dict[str, Any]:
 
 
 def _own(model: Estimator) -> Estimator:
-    """Return the model that is kept: this one, or its heaviest; refuse where there is none."""
+    """Return the model; refuse one that is not fitted, or of a kind that no file holds."""
     name = type(model).__name__
     if "labels_" not in vars(model):
         raise NotFittedError(f"{name} has nothing to save yet. Call fit first.")
     if name in ESTIMATORS:
         return model
-    chosen: Estimator | None = getattr(model, "model_", None)
-    if chosen is not None:  # Auto
-        note(f"{name} pools methods; saved is the one that counts most, {type(chosen).__name__}.")
-        return chosen
     raise OptionError(
         f"{name} has no model to keep. {', '.join(ESTIMATORS)} do: fit one of them, or write the "
         "labels alone with tb.write_labels."

@@ -10,17 +10,17 @@ import numpy as np
 from tiebreak import files
 from tiebreak.errors import NotFittedError, note
 from tiebreak.ids import MISSING
-from tiebreak.inference import calibration, dirichlet, vb
+from tiebreak.inference import calibration, committee, dirichlet, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.dirichlet import StatePrior
 from tiebreak.inference.inputs import require_memory
-from tiebreak.inference.overturned import limit_new
 from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.worker_models import CrowdModel
 from tiebreak.inference.worker_models.known_workers import NOTHING, KnownStates, KnownWorkers
 from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
 from tiebreak.inference.worker_models.selected import UNKNOWN, select_parameters, select_workers
 from tiebreak.kernels import layout
-from tiebreak.kernels.arrays import default_threads, softmax
+from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask
 from tiebreak.kernels.sweeper import Logs
@@ -30,7 +30,6 @@ from tiebreak.wording import counted, first_few
 
 if TYPE_CHECKING:
     from tiebreak.inference.estimator import Estimator
-    from tiebreak.inference.variational_bayes import VariationalBayes
 
 AS_IT_IS = Calibration(0.0)  # scores become probabilities unscaled
 IMPOSSIBLE = -1e6  # the log of an answer that was never given: two of these are worse than one
@@ -84,22 +83,17 @@ class Knowledge(NamedTuple):
 def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     """Label the tasks of these responses, by workers as they are known."""
     _require_fitted(model)
-    model = _chosen(model)
     crowd = files.read_responses(responses)
     require_memory(crowd)
     knowledge = knowledge_of(model)
     if links is not None:
         from tiebreak.inference.kept.linked_prediction import predict_linked
 
-        found = predict_linked(model, crowd, in_codes_of(model, crowd, knowledge), links)
-    else:
-        q, label, top = _label_alone(model, crowd, knowledge)
-        found = Labels.from_probabilities(
-            crowd.tasks, model.classes_, q, label=label, top=top, frame=crowd.frame
-        )
-    if model.overturned_ is None:
-        return found
-    return limit_new(model.overturned_, crowd, found, are_linked=links is not None)
+        return predict_linked(model, crowd, in_codes_of(model, crowd, knowledge), links)
+    q, label, top = _label_alone(model, crowd, knowledge)
+    return Labels.from_probabilities(
+        crowd.tasks, model.classes_, q, label=label, top=top, frame=crowd.frame
+    )
 
 
 def _require_fitted(model: Estimator) -> None:
@@ -116,9 +110,10 @@ def _label_alone(
     if knowledge is None:
         q = vb.majority(in_codes_of(model, crowd, None), len(model.classes_))
         return q, *backend.likeliest(q)
-    if "_opinion" in vars(model):
-        q = _pooled(model, in_codes_of(model, crowd, knowledge), knowledge)
-        return q, *backend.likeliest(q)
+    if "_opinions" in vars(model):
+        q = committee_says(model, in_codes_of(model, crowd, knowledge))
+        label = committee.likeliest(q)
+        return q, label, q[np.arange(len(label)), label]
     found = model.calibration_ or AS_IT_IS
     if knowledge.saw is not None:
         tasks = in_codes_of(model, crowd, knowledge)
@@ -133,25 +128,32 @@ def _label_alone(
     )
 
 
-def _chosen(model: Estimator) -> Estimator:
-    """Return the model that labels new tasks: for Auto, the one that counts most."""
-    own = vars(model)
-    chosen: Estimator = own["model_"] if "chosen_" in own else model
-    return chosen
-
-
-def _pooled(model: Any, tasks: ByTask, knowledge: Knowledge) -> Floats:
-    """Return what a log opinion pool says: [eq:opinion-pool], with no weight learnt of the new."""
-    from tiebreak.inference.opinion_weights import Terms
-
-    table = knowledge.workers.table
-    scale = Calibration(model.dependence).scale(calibration.n_responses(tasks))
-    centred = table - table.mean(axis=1, keepdims=True)
-    opinion = model._opinion
-    terms = Terms(tasks, centred, scale, model.class_prior_)
-    backend = choose_backend(model.backend, len(tasks.code))
-    of_all = opinion._replace(extra=np.append(opinion.extra, 0.0))
-    return softmax(terms.scores(of_all, backend) + opinion.offset)
+def committee_says(model: Any, tasks: ByTask) -> Floats:
+    """Return what a committee says of new tasks: every member, pooled, and moved by gold."""
+    n_classes = len(model.classes_)
+    backend_name, n_threads = where_it_runs(model)
+    said = {}
+    for opinion in model._opinions:
+        if opinion.name in said:
+            continue
+        if opinion.model is None:
+            said[opinion.name] = committee.by_votes(tasks, n_classes)
+            continue
+        known = _of_model(model, opinion.model, opinion.beliefs)
+        problem = known.problem(tasks, backend_name, n_threads)
+        if opinion.name in (committee.FIRST_STEP, committee.EVEN):
+            said |= committee.by_step(problem, known.beliefs)
+        else:
+            honest = model.dependence if opinion.name == committee.VB else 0.0
+            said[opinion.name] = committee.by_model(problem, known.beliefs, honest)
+    weight = {each.name: each.weight for each in model._opinions if each.weight}
+    q = committee.pool(said, weight)
+    stage = model._gold_stage
+    if stage is None:
+        return q
+    heard = [said[each.name] for each in model._opinions if each.name != committee.VOTES]
+    backend = choose_backend(backend_name, len(tasks.code))
+    return np.asarray(stage.with_a_stranger().probabilities([q, *heard], tasks, backend))
 
 
 def ready_to_send(model: Estimator) -> Estimator:
@@ -181,7 +183,7 @@ def _make_knowledge(model: Estimator) -> Knowledge | None:
     from tiebreak.inference.variational_bayes import VariationalBayes
 
     if isinstance(model, VariationalBayes):
-        return _of_variational_bayes(model)
+        return _of_model(model, model._crowd_model, model._beliefs)
     if isinstance(model, MajorityVote):
         return None
     n_workers, n_classes = model.confusion_.shape[:2]
@@ -198,17 +200,18 @@ def _make_knowledge(model: Estimator) -> Knowledge | None:
     return Knowledge(KnownStates(np.maximum(shares, IMPOSSIBLE)), NOTHING, workers)
 
 
-def _of_variational_bayes(model: VariationalBayes) -> Knowledge:
-    states, workers = model._crowd_model
+def _of_model(model: Any, crowd_model: CrowdModel, beliefs: Beliefs) -> Knowledge:
+    """Return what a fitted crowd model knows, with a worker whom it has never seen."""
+    states, workers = crowd_model
     at = np.arange(workers.n_workers + 1, dtype=np.int32)
     at[-1] = UNKNOWN
     base = base_prior(model.confusion_prior, workers.n_classes)
     chosen = select_workers(workers, at, base)
-    parameters = select_parameters(workers, model._beliefs.beta, at, base)
+    parameters = select_parameters(workers, beliefs.beta, at, base)
     table = np.ascontiguousarray(chosen.log_table(parameters, model.n_threads or default_threads()))
     known = KnownWorkers(table, workers.n_workers + 1, workers.n_classes)
     saw = chosen.saw if isinstance(chosen, SawAll) else None
-    return Knowledge(states, model._beliefs.alpha, known, saw)
+    return Knowledge(states, beliefs.alpha, known, saw)
 
 
 def base_prior(given: dirichlet.ConfusionPrior, n_classes: int) -> Floats:

@@ -26,7 +26,6 @@ from tiebreak.inference.dirichlet import ClassPrior, KnownShares, SubtypePrior
 from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.kept.dropping import Carried
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks, ErrorRate
-from tiebreak.inference.model_choice import Tried
 from tiebreak.inference.problem import GridPoint
 from tiebreak.inference.vb import Beliefs
 from tiebreak.inference.worker_models import ConfusionMatrices, CrowdModel
@@ -45,15 +44,18 @@ RECORDS: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
         *(Responses, Links, Gold, Labels, ExactLinkOptions, MeanFieldOptions),
-        *(Calibration, LinkReport, DoubtfulLinks, ErrorRate, Tried, GridPoint),
+        *(Calibration, LinkReport, DoubtfulLinks, ErrorRate, GridPoint),
         *(Beliefs, CrowdModel, Carried, CarriedStates, CarriedWorkers),
         *(ClassPrior, KnownShares, SubtypePrior, ConfusionMatrices, Coins, Kinds, FixedRows),
         SawAll,
     )
 }
 HOMES = {  # of records that few models hold: loaded when one is met
-    "Opinion": "tiebreak.inference.opinion_weights",
-    "Overturned": "tiebreak.inference.overturned",
+    "FromVote": "tiebreak.inference.committee",
+    "GoldStage": "tiebreak.inference.gold_stage",
+    "LikelyBest": "tiebreak.inference.likely_best",
+    "Member": "tiebreak.inference.committee",
+    "Opinion": "tiebreak.inference.committee",
     "PosteriorMoments": "tiebreak.inference.gibbs.chains",
 }
 

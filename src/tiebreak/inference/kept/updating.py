@@ -29,7 +29,6 @@ from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.vb import Stopping
 from tiebreak.kernels.layout import Codes
 from tiebreak.links import Links
-from tiebreak.options import AUTO
 from tiebreak.responses import Responses
 
 
@@ -68,15 +67,11 @@ def _fit_all(
         return copy.copy(model).fit(crowd, **given, start=model)
     made = copy.copy(model)
     options = made.get_params()
-    chosen = model.worker_model_ if made.worker_model == AUTO else made.worker_model
-    made.set_params(
-        worker_model=chosen, confusion_prior=_by_worker(model), init=_init(options["init"])
-    )
+    made.set_params(confusion_prior=_by_worker(model), init=_init(options["init"]))
     start = model
     if new is not None and pairs is None:
         start = start_of(model, crowd, new, known)
     made.fit(crowd, **given, start=start)
-    made.models_tried_ = model.models_tried_
     return made.set_params(**options)
 
 

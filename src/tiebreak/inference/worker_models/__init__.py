@@ -181,13 +181,18 @@ Maker = Callable[[Given], CrowdModel]
 
 
 def _confusion(given: Given) -> CrowdModel:
-    workers = ConfusionMatrices(given.prior(), given.responses.n_workers)
-    fixed = given.rows_to_fix()
-    if fixed is not None:
-        from tiebreak.inference.worker_models.one_class import FixedRows
+    return _of_rules_or_not(given, ConfusionMatrices(given.prior(), given.responses.n_workers))
 
-        return CrowdModel(KnownShares(given.of_class), FixedRows(workers, fixed))
-    return CrowdModel(ClassPrior(given.of_class), workers)
+
+def _of_rules_or_not(given: Given, workers: WorkerModel) -> CrowdModel:
+    """Return the model; of a crowd of rules with what nothing tells kept at the prior."""
+    fixed = given.rows_to_fix()
+    if fixed is None:
+        return CrowdModel(ClassPrior(given.of_class), workers)
+    from tiebreak.inference.worker_models.one_class import FixedRows
+
+    known = FixedRows(workers, fixed, given.prior())
+    return CrowdModel(KnownShares(given.of_class), known)
 
 
 def _coin(given: Given) -> CrowdModel:
@@ -198,6 +203,10 @@ def _coin(given: Given) -> CrowdModel:
 
 
 def _kinds(given: Given) -> CrowdModel:
+    return _of_rules_or_not(given, _three_kinds(given))
+
+
+def _plain_kinds(given: Given) -> CrowdModel:
     return CrowdModel(ClassPrior(given.of_class), _three_kinds(given))
 
 
@@ -234,17 +243,22 @@ MODELS: dict[str, Maker] = {
     "kinds": _kinds,
     "subtypes": _subtypes,
     "kinds+subtypes": _kinds_and_subtypes,
-    "communities": _kinds,  # what `communities.learn` starts from
+    "communities": _plain_kinds,  # what `communities.learn` starts from
 }
 
 
 PLAIN = "confusion"
 COMMUNITIES = "communities"
-NAMES = (*MODELS, AUTO)
+NAMES = tuple(MODELS)
 
 
 def require_model(name: str, allowed: tuple[str, ...] = NAMES) -> None:
     """Refuse a name that no worker model has."""
+    if name == AUTO:
+        raise OptionError(
+            "worker_model='auto' is gone: Auto() (--method auto) pools several models instead of "
+            "choosing one. Or name a worker model."
+        )
     require_word("worker_model", name, allowed)
 
 

@@ -29,12 +29,14 @@ LIFT = 0.25  # of the way from chance to certainty: so far must others agree wit
 
 @dataclass(frozen=True)
 class FixedRows(ModelWrapper):
-    """A `WorkerModel` of confusion matrices of which some rows are not learnt: [eq:one-class].
+    """A `WorkerModel` of which some rows of confusion matrices are not learnt: [eq:one-class].
 
-    A fixed row is known: it is the mean of its prior. Counts are kept for all rows alike.
+    A fixed row is known: it is the mean of the prior that the user gave. Counts are kept for all
+    rows alike.
     """
 
     is_fixed: Mask  # (n_workers, n_states)
+    given: Floats | None = None  # (n_workers or 1, answer, state); None: the prior of `inner`
 
     def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return E[log θ], and log θ of the rows that are known."""
@@ -52,10 +54,12 @@ class FixedRows(ModelWrapper):
 
     def confusion(self, parameters: Floats) -> Floats:
         """Return E[θ], (worker, state, answer)."""
-        return self.inner.confusion(np.where(self.is_fixed[:, None, :], self.prior, parameters))
+        known = np.broadcast_to(self._known(), parameters.shape).transpose(0, 2, 1)
+        return np.where(self.is_fixed[:, :, None], known, self.inner.confusion(parameters))
 
     def _known(self) -> Floats:
-        return np.asarray(self.prior / self.prior.sum(axis=1, keepdims=True))
+        prior = self.prior if self.given is None else self.given
+        return np.asarray(prior / prior.sum(axis=1, keepdims=True))
 
 
 def rows_to_fix(responses: Responses) -> Mask | None:

@@ -37,9 +37,11 @@ def select_workers(model: WorkerModel, at: Codes, base: Floats) -> WorkerModel:
         return model._replace(n_workers=n, trusted=trusted)
     if isinstance(model, FixedRows):
         inner = select_workers(model.inner, at, base)
-        assert isinstance(inner, ConfusionMatrices)
         fixed = np.concatenate([model.is_fixed, np.zeros((1, model.n_states), dtype=bool)])
-        return FixedRows(inner, fixed[at])  # UNKNOWN is the last row: one who may say anything
+        given = model.given
+        if given is not None:
+            given = _rows(given, at, _by_state(base, model.n_states), model.n_workers)
+        return FixedRows(inner, fixed[at], given)  # UNKNOWN, the last row, may say anything
     if isinstance(model, SawAll):
         inner = select_workers(model.inner, at, base)
         return SawAll(inner, np.append(model.saw, False)[at])  # who is new may not have seen all

@@ -15,9 +15,12 @@ from tiebreak.arguments import WITH_RESPONSES, checks
 from tiebreak.errors import InputNote, NotFittedError, OptionError
 from tiebreak.frames import as_frame, as_html, as_text
 from tiebreak.ids import Column, Ids
+from tiebreak.inference import vb
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import Patterns
+from tiebreak.inference.stages import lay_out
 from tiebreak.inference.vb import Beliefs
+from tiebreak.inference.worker_models import PLAIN
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_summary import linear_response, refine
 from tiebreak.inference.worker_summary.cells import Cells, cells_of, coin_cells, dirichlet_cells
@@ -198,11 +201,18 @@ def _fitted_cells(model: Any) -> _Fitted:
             moves = np.zeros_like(moves)  # by responses alone, tasks would forget the silence
         found = refine.refine(cells, votes, warm.q, totals, moves)
         return _Fitted(cells, votes, units, found.q, found.counts)
+    if "_opinions" in vars(model):  # a committee: workers as its probabilities show them
+        nothing = Inputs(crowd, None, None, None, None, None, None)
+        problem = model._plain_problem(PLAIN, Patterns(lay_out(crowd)), nothing)
+        q = model.probabilities_
+        cells = cells_of(problem, vb.implied_beliefs(problem, q))
+        counts = refine.count_cells(cells, votes, q, q.sum(axis=0))
+        return _Fitted(cells, votes, units, q, counts)
     smoothing = getattr(model, "smoothing", None)
     if smoothing is None:
         raise OptionError(
             f"{type(model).__name__} does not model workers, so there are no intervals to give. "
-            "Use VariationalBayes, DawidSkene or GibbsSampler."
+            "Use Auto, VariationalBayes, DawidSkene or GibbsSampler."
         )
     cells = _maximum_likelihood_cells(crowd, model.worker_model, max(smoothing, LEAST_COUNT))
     q = model.probabilities_
