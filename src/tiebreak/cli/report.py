@@ -67,8 +67,7 @@ def report(
     form: FormatName = None,
     question: Question = None,
     worker_model: Annotated[
-        WorkerModelName | None,
-        typer.Option(help="How workers are modelled, by one model in place of the committee."),
+        WorkerModelName | None, typer.Option(help="One worker model, in place of a committee.")
     ] = None,
     link_options: Any = None,
     on_contradiction: Annotated[

@@ -16,6 +16,7 @@ from tiebreak.files.task_values import read_selection, read_systems
 from tiebreak.files.texts import read_class_texts, read_contents, read_texts
 from tiebreak.files.writers import (
     refuse_unwritable_name,
+    vote_column,
     write_gold,
     write_labels,
     write_links,
@@ -43,6 +44,7 @@ __all__ = [
     "read_texts",
     "refuse_unwritable_name",
     "together",
+    "vote_column",
     "write_gold",
     "write_labels",
     "write_links",

@@ -15,18 +15,8 @@ N_FOLDS = 4
 
 
 def blind(model: Any) -> Any:
-    """Return the model as fitted without gold: itself, or a fit to the same responses and links.
-
-    A pool, which cannot do without gold, is stood in for by the VB whose terms it weighs.
-    """
-    from tiebreak.inference.log_opinion_pool import LogOpinionPool
-    from tiebreak.inference.variational_bayes import VariationalBayes
-
-    if model.gold_ is None or not len(model.gold_):
-        return model
-    if isinstance(model, LogOpinionPool):
-        return fit_again(model, unfitted=VariationalBayes(dependence=model.dependence))
-    return fit_again(model)
+    """Return the model as fitted without gold: itself, or a fit to the same responses and links."""
+    return model if model.gold_ is None or not len(model.gold_) else fit_again(model)
 
 
 def held_out(model: Any, task: Codes, seed: int = 0) -> Floats:
