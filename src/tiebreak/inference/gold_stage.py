@@ -43,7 +43,8 @@ LEAST_WEIGHT = 0.01  # of a ridge that counts
 MOST_FOR_NEWTON = 1_500  # weights; beyond, L-BFGS, and curvature by its diagonal alone
 DENSE_CELLS = 4_000_000
 STEPS = 60
-SETTLED = 1e-9  # of the gradient, per known task
+SETTLED = 1e-13  # of the gradient, per known task: the order of tasks must leave no trace
+ROUNDING = 1e-13  # of the cost: near the minimum a step gains less than can be seen
 INTERVAL = 1.959964  # standard deviations: 95 %
 
 
@@ -237,7 +238,7 @@ def _minimise(known: _Known, centre: Floats, strength: Floats, x: Floats) -> Flo
         size = 1.0
         while True:
             ahead = _cost(known, centre, strength, x + size * step)
-            if ahead[0] <= cost + 1e-4 * size * slope or size < 1e-6:
+            if ahead[0] <= cost + 1e-4 * size * slope + ROUNDING * abs(cost) or size < 1e-6:
                 break
             size /= 2.0
         x = x + size * step
