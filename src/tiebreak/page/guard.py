@@ -22,6 +22,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 COOKIE = "tiebreak"
+LOGIN = "/join"  # the one form that is read of who has no cookie
 MOST_BODY = 64 * 1024  # bytes; a form has a few hundred
 SLOWEST = 10.0  # seconds for the next piece of a body
 RATE = 40.0  # requests a second that a visitor may make for long
