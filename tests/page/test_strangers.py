@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from page.served import TOKEN, Client, Server, invited, join, lead, serving
@@ -23,7 +24,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a job whose workers have addresses for names."""
     folder = tmp_path_factory.mktemp("strangers")
     rows = [(f"t{t}", w, f"c{(t * k) % 2}") for t in range(30) for k, w in enumerate(WORKERS)]
-    columns = dict(zip(("task", "worker", "label"), map(list, zip(*rows, strict=True)), strict=True))
+    columns = dict(
+        zip(("task", "worker", "label"), map(list, zip(*rows, strict=True)), strict=True)
+    )
     files.write_table(folder / "r.csv", columns)
     return folder
 
@@ -41,7 +44,7 @@ def names(folder: Path) -> set[str]:
         return {who for (who,) in db.execute("SELECT DISTINCT who FROM events")}
 
 
-def invitation_for(by: Client, who: str, **fields: str) -> str:
+def invitation_for(by: Client, who: str, **fields: Any) -> str:
     """Let a lead make an invitation; return its address."""
     page = by.post("/invite", who=who, **fields).body
     found = re.search(rf'value="[^"]*(/join\?[^"]+)"[^>]*Invitation for {re.escape(who)}', page)
