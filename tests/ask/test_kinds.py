@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +304,69 @@ def test_a_reader_of_a_job_without_the_class_is_refused(mixed: Open, tmp_path: P
     session.close()
     with pytest.raises(SessionError, match="names class 'cow'"):
         mixed(VOTES)
+
+
+VERSION_2 = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY, token TEXT NOT NULL UNIQUE, run TEXT NOT NULL, at TEXT NOT NULL,
+    who TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('same', 'different', 'unsure', 'skip', 'undo', 'keep')),
+    "left" TEXT, "right" TEXT, about INTEGER REFERENCES events (id),
+    CHECK ((kind IN ('undo', 'keep')) = (about IS NOT NULL)),
+    CHECK ((about IS NULL) = ("left" IS NOT NULL AND "right" IS NOT NULL))
+);
+CREATE UNIQUE INDEX said_once ON events (about, kind) WHERE about IS NOT NULL;
+CREATE TRIGGER never_changed BEFORE UPDATE ON events
+    BEGIN SELECT RAISE(ABORT, 'events are never changed'); END;
+CREATE TRIGGER never_deleted BEFORE DELETE ON events
+    BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END;
+CREATE TABLE leases ("left" TEXT, "right" TEXT, run TEXT NOT NULL, until REAL NOT NULL,
+    PRIMARY KEY ("left", "right"));
+CREATE TABLE fits (id INTEGER PRIMARY KEY, run TEXT NOT NULL, at TEXT NOT NULL,
+    seen INTEGER NOT NULL, start INTEGER REFERENCES fits (id), link_error TEXT NOT NULL,
+    tol REAL NOT NULL);
+"""
+
+
+def test_a_file_of_version_2_opens_with_its_labels_and_goes_on(
+    tmp_path: Path, crowd: Crowd, truth: Truth
+) -> None:
+    path = tmp_path / "s.db"
+    options: dict[str, Any] = {"kinds": ("same",), "random_state": 0, "batch": 5}
+    with Session(path, crowd.responses, **options) as session:
+        answer_truly(session, truth, 12)
+        session.undo()
+        labels = session.model().labels_.best()
+        probabilities = session.model().probabilities_
+    db = sqlite3.connect(path)
+    about = db.execute("SELECT * FROM about").fetchall()
+    columns = 'id, token, run, at, who, kind, "left", "right", about'
+    events = db.execute(f"SELECT {columns} FROM events").fetchall()
+    fits = db.execute("SELECT id, run, at, seen, start, link_error, tol FROM fits").fetchall()
+    db.close()
+    path.unlink()
+    db = sqlite3.connect(path)
+    db.executescript(VERSION_2)
+    db.executemany("INSERT INTO about VALUES (?, ?)", about)
+    db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", events)
+    db.executemany("INSERT INTO fits VALUES (?, ?, ?, ?, ?, ?, ?)", fits)
+    db.execute("PRAGMA application_id = 1953064258")
+    db.execute("PRAGMA user_version = 2")
+    db.commit()
+    db.close()
+    with Session(path, crowd.responses, **options) as again:
+        assert again.model().labels_.best() == labels
+        assert np.array_equal(again.model().probabilities_, probabilities)
+        answer = again.answer(again.question(next(iter(truth))), truth[next(iter(truth))])
+        assert answer.kind == "label"
+    db = sqlite3.connect(path)
+    assert db.execute(f"SELECT {columns} FROM events").fetchall()[: len(events)] == events
+    assert db.execute("PRAGMA user_version").fetchone() == (4,)
+    assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with pytest.raises(sqlite3.IntegrityError, match="events are never"):
+        db.execute("DELETE FROM events")
+    db.close()
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,42 @@ from hypothesis import strategies as st
 import tiebreak as tb
 from tiebreak.ask import Session
 from tiebreak.ask.fitting import Fits
+from tiebreak.errors import SessionError
 
 CROWD = tb.simulate.crowd(30, 5, 3, accuracy=(0.45, 0.75), random_state=1)
 TASKS = [str(task) for task in CROWD.responses.tasks]
 Row = tuple[Any, ...]  # id, seen, start, link_error, tol
+
+VERSION_1 = (
+    "PRAGMA application_id = 1953064258",
+    "PRAGMA user_version = 1",
+    "PRAGMA journal_mode = WAL",
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE events (
+        id INTEGER PRIMARY KEY,
+        token TEXT NOT NULL UNIQUE,
+        run TEXT NOT NULL,
+        at TEXT NOT NULL,
+        who TEXT NOT NULL,
+        kind TEXT NOT NULL CHECK (
+            kind IN ('same', 'different', 'unsure', 'skip', 'undo', 'keep')
+        ),
+        "left" TEXT,
+        "right" TEXT,
+        about INTEGER REFERENCES events (id),
+        CHECK ((kind IN ('undo', 'keep')) = (about IS NOT NULL)),
+        CHECK ((about IS NULL) = ("left" IS NOT NULL AND "right" IS NOT NULL))
+    )""",
+    "CREATE UNIQUE INDEX said_once ON events (about, kind) WHERE about IS NOT NULL",
+    """CREATE TRIGGER never_changed BEFORE UPDATE ON events
+        BEGIN SELECT RAISE(ABORT, 'events are never changed'); END""",
+    """CREATE TRIGGER never_deleted BEFORE DELETE ON events
+        BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END""",
+    """CREATE TABLE leases (
+        "left" TEXT, "right" TEXT, run TEXT NOT NULL, until REAL NOT NULL,
+        PRIMARY KEY ("left", "right")
+    )""",
+)
 
 
 def fits_in(path: Path) -> list[Row]:
@@ -38,6 +70,27 @@ def copied(path: Path) -> Path:
     one.close()
     other.close()
     return copy
+
+
+def as_version_1(path: Path) -> None:
+    """Write a session file again as the first version of the format had it, to the letter.
+
+    It knew pairs only: other answers, and what was done with these, are left out.
+    """
+    db = sqlite3.connect(path)
+    about = db.execute("SELECT * FROM about").fetchall()
+    events = db.execute(
+        'SELECT id, token, run, at, who, kind, "left", "right", about FROM events AS it WHERE '
+        "question = 'same' OR (SELECT question FROM events WHERE id = it.about) = 'same'"
+    ).fetchall()
+    db.close()
+    path.unlink()
+    db = sqlite3.connect(path, isolation_level=None)
+    for statement in VERSION_1:
+        db.execute(statement)
+    db.executemany("INSERT INTO about VALUES (?, ?)", about)
+    db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", events)
+    db.close()
 
 
 def assert_same(one: tb.VariationalBayes, other: tb.VariationalBayes) -> None:
@@ -124,6 +177,11 @@ def test_closed_or_killed_at_any_point_a_session_has_its_labels_again(
         assert_same(session.model(), closed_with)
         assert fits_in(path) == before  # made again, not anew
     session.close()
+    as_version_1(path)  # other labels perhaps, but the same ones from now on
+    with Session(path, CROWD.responses, **options) as old:
+        labels = old.model()
+    with Session(path, CROWD.responses, **options) as again:
+        assert_same(again.model(), labels)
 
 
 def test_a_fit_says_what_it_knew_and_how_it_began(
@@ -224,6 +282,50 @@ def test_gold_that_came_later_counts_when_fits_are_made_again(
     labels = open_session(gold=known).model().labels_.best()
     assert {task: labels[task] for task in known} == known
     assert open_session(link_error=0.1).model().link_error == 0.1
+
+
+def test_a_file_without_fits_is_fitted_in_its_order(
+    open_session: Open, tmp_path: Path, truth: Truth
+) -> None:
+    """Files of version 1 did not record fits; sixteen parts come near to the batches of then."""
+    path = tmp_path / "session.db"
+    session = open_session(batch=2)
+    given = answer_truly(session, truth, 32)
+    session.close()
+    as_version_1(path)
+    killed = open_session()
+    steps = killed.replay()
+    assert [next(steps) for _ in range(5)] == [(n, 16) for n in range(1, 6)]
+    killed.close()
+    again = open_session()
+    assert list(again.replay()) == [(n, 16) for n in range(1, 17)]  # 5 again, and the rest
+    made = fits_in(path)
+    assert [row[1] for row in made] == [answer.id for answer in given[1::2]]
+    assert [row[2] for row in made] == [None, *range(1, 16)]
+    model = again.model()
+    assert len(again.answers()) == 32
+    again.close()
+    assert_same(open_session().model(), model)
+
+
+def test_an_old_file_of_another_job_stays_old(tmp_path: Path, open_session: Open) -> None:
+    path = tmp_path / "session.db"
+    open_session().close()
+    as_version_1(path)
+    with pytest.raises(SessionError, match="belongs to another job"):
+        Session(path, [("a", "u", "x"), ("b", "u", "y")])
+    db = sqlite3.connect(path)
+    assert db.execute("PRAGMA user_version").fetchone() == (1,)
+    db.close()
+
+
+def test_an_old_file_without_answers_is_as_a_new_one(tmp_path: Path, open_session: Open) -> None:
+    open_session().close()
+    as_version_1(tmp_path / "session.db")
+    session = open_session()
+    assert list(session.replay()) == []
+    session.model()
+    assert fits_in(tmp_path / "session.db") == [(1, 0, None, "null", 1e-6)]
 
 
 def test_fits_are_never_changed_or_deleted(open_session: Open, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from tiebreak.options import ExactLinkOptions
 from tiebreak.selection.asking import own_probabilities
 
 BETWEEN_BATCHES = 1e-3  # tolerance of fits that only choose questions: an answer moves far more
+PARTS = 16  # in which answers from before fits were recorded are added; 8 were too few on "web"
 
 
 class FittedSession(NamedTuple):
@@ -65,11 +66,11 @@ class FitPoint(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A fit to make again when the session is opened."""
+    """A fit to make when the session is opened; one without id is yet to be recorded."""
 
     known: Snapshot
     tol: float
-    id: int
+    id: int | None
 
 
 class Fits:
@@ -137,10 +138,26 @@ class Fits:
         return self.made
 
     def _to_replay(self) -> list[Step]:
-        """Return the steps to the last fit that is recorded, from the last cold one on."""
+        """Return the steps to the last fit that is recorded, from the last cold one on.
+
+        Parts of a file of version 1 that are not fitted yet come after it.
+        """
         fits = self._record.fits()
-        snapshots = self._record.snapshots([fit.seen for fit in fits])
-        return [Step(known, fit.tol, fit.id) for known, fit in zip(snapshots, fits, strict=True)]
+        seen = [fit.seen for fit in fits]
+        parts = [each for each in self._parts() if not seen or each > seen[-1]]
+        made: list[tuple[float, int | None]] = [(fit.tol, fit.id) for fit in fits]
+        made += [(BETWEEN_BATCHES, None)] * len(parts)
+        snapshots = self._record.snapshots([*seen, *parts])
+        return [Step(known, *how) for known, how in zip(snapshots, made, strict=True)]
+
+    def _parts(self) -> list[int]:
+        """Return the last event of each part of a file of version 1, which recorded no fits.
+
+        Answers are added in the order they were given, as they were when that version asked.
+        """
+        (whole,) = self._record.snapshots([self._record.storage.not_fitted()])
+        ends = np.linspace(0, len(whole.answers), PARTS + 1).astype(int)[1:]
+        return sorted({whole.answers[end - 1].id for end in ends if end})
 
     def _make(self, known: Snapshot, tol: float, id: int | None = None) -> FittedSession:
         """Fit, and record it unless it is; memory never runs ahead of the file."""

@@ -30,8 +30,9 @@ from tiebreak.ask.log import KINDS, QUESTIONS, Event, FitEvent, Subject
 from tiebreak.errors import SessionError
 
 APPLICATION = 0x7469_6542  # marks the file as ours: "tieB"
-VERSION = 4
+VERSION = 4  # 1 had no fits, 2 pairs only, 3 no checksums: opened as well, and brought up to date
 PATIENCE = 10.0  # seconds to wait for another process that writes
+NOT_FITTED = "not_fitted"  # in a file of version 1: the last event from before fits were recorded
 RESTORE = "Put a copy from before in its place, or name another file."
 
 SCHEMA = (
@@ -139,7 +140,9 @@ class Storage:
             if self._pragma("application_id") != APPLICATION:
                 self._make(marks)
             self._refuse_another_job(marks)
-        self._db.execute("PRAGMA foreign_keys = ON")
+            if self._pragma("user_version") != VERSION:
+                self._bring_up_to_date()
+        self._db.execute("PRAGMA foreign_keys = ON")  # not before: tables are made anew there
 
     def _write_ahead(self) -> None:
         """Keep a write-ahead log. Of two processes that ask for it at once, one waits here.
@@ -159,9 +162,9 @@ class Storage:
     def _refuse_foreign(self) -> None:
         if self._pragma("application_id") == APPLICATION:
             version = self._pragma("user_version")
-            if version != VERSION:
+            if version not in range(1, VERSION + 1):
                 raise SessionError(
-                    f"{self.path} is of version {version}; this tiebreak reads version {VERSION}. "
+                    f"{self.path} is of version {version}; this tiebreak reads 1 to {VERSION}. "
                     "Use the tiebreak that made it, or begin with another file."
                 )
         elif self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -170,11 +173,42 @@ class Storage:
             )
 
     def _make(self, marks: Marks) -> None:
+        self._make_tables(marks._asdict())
+        self._db.execute(f"PRAGMA application_id = {APPLICATION}")
+
+    def _make_tables(self, about: dict[str, str]) -> None:
         for statement in SCHEMA:
             self._db.execute(statement)
-        self._db.executemany("INSERT INTO about VALUES (?, ?)", marks._asdict().items())
-        self._db.execute(f"PRAGMA application_id = {APPLICATION}")
+        self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
         self._db.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _bring_up_to_date(self) -> None:
+        """Put what an earlier version recorded, as it is, into tables with checksums."""
+        version = self._pragma("user_version")
+        added = "question, label, seconds"
+        if version < 3:  # an event named two tasks or another event
+            added = "CASE WHEN about IS NULL THEN 'same' END, NULL, NULL"
+        events = self._db.execute(
+            'SELECT id, token, run, at, who, kind, "left", "right", about, '
+            f"{added} FROM events ORDER BY id"
+        ).fetchall()
+        about = self._about()
+        fits: list[tuple[object, ...]] = []
+        if version == 1:
+            about[NOT_FITTED] = str(events[-1][0] if events else 0)
+        else:
+            fits = self._db.execute(
+                "SELECT id, run, at, seen, start, link_error, tol FROM fits ORDER BY id"
+            ).fetchall()
+            self._db.execute("DROP TABLE fits")
+        for table in ("events", "leases", "about"):
+            self._db.execute(f"DROP TABLE {table}")
+        self._make_tables(about)
+        for table, rows in (("events", events), ("fits", fits)):
+            checksum = ""
+            for row in rows:
+                checksum = _checksum(checksum, row)
+                self._insert(table, (*row, checksum))
 
     def _refuse_another_job(self, marks: Marks) -> None:
         about = self._about()
@@ -208,6 +242,11 @@ class Storage:
             finally:
                 if is_ahead:
                     self._db.execute("PRAGMA synchronous = FULL")
+
+    def not_fitted(self) -> int:
+        """Return the last event from before fits were recorded; 0: they always were."""
+        with self._explaining_errors():
+            return int(self._about().get(NOT_FITTED, 0))
 
     def since(self, last: int) -> list[Event]:
         """Return the events after one of this id, in their order; refuse what was changed."""
