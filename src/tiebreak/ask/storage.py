@@ -184,7 +184,7 @@ class Storage:
 
     def _bring_up_to_date(self) -> None:
         """Put what an earlier version recorded, as it is, into tables with checksums."""
-        version = self._pragma("user_version")
+        version = int(self._pragma("user_version"))
         added = "question, label, seconds"
         if version < 3:  # an event named two tasks or another event
             added = "CASE WHEN about IS NULL THEN 'same' END, NULL, NULL"
