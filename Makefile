@@ -4,10 +4,11 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test quick test-long check format docs bench bench-gpu reproduction lock clean
+.PHONY: help demo test quick test-long test-oldest check format docs bench bench-gpu reproduction lock clean
 
 VENV := .venv
 BENCH_VENV := .venv-bench
+OLDEST_VENV := .venv-oldest
 BIN := $(VENV)/bin
 UV ?= uv
 PYTEST_ARGS ?=
@@ -32,6 +33,9 @@ quick: $(VENV)/.dev-ready ## Run the tests to run while typing: some of `make te
 
 test-long: $(VENV)/.dev-ready ## Run the tests that take minutes each, which `make test` leaves out
 	@$(PYTEST) -m long $(PYTEST_ARGS)
+
+test-oldest: $(OLDEST_VENV)/.oldest-ready ## Run the quick tests on the oldest versions that pyproject.toml allows
+	@$(OLDEST_VENV)/bin/python -m pytest -n $(WORKERS) -m "not long and quick" $(PYTEST_ARGS)
 
 check: $(VENV)/.dev-ready ## Check format, lint, types and the import rule
 	$(BIN)/ruff format --check .
@@ -63,7 +67,7 @@ lock: ## Renew requirements/*.txt from pyproject.toml; needs uv
 	$(LOCK) --group build --group bench --output-file requirements/bench.txt
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) $(BENCH_VENV) build dist tiebreak-demo out reproduction docs/reference
+	rm -rf $(VENV) $(BENCH_VENV) $(OLDEST_VENV) build dist tiebreak-demo out reproduction docs/reference
 	rm -rf .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -79,8 +83,15 @@ $(VENV)/.run-ready $(VENV)/.dev-ready $(BENCH_VENV)/.bench-ready:
 	@$(@D)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
+# No hashes here: what the oldest versions need in turn is left to pip.
+$(OLDEST_VENV)/.oldest-ready: requirements/oldest.txt pyproject.toml | $(OLDEST_VENV)/bin/python
+	@echo "Installing $< into $(@D) (once; some minutes on a slow line) ..." >&2
+	@$(@D)/bin/python $(PIP_INSTALL) -r $<
+	@$(@D)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
 # The first Python that is new enough: the one that PYTHON names, or else one on the PATH.
-$(VENV)/bin/python $(BENCH_VENV)/bin/python:
+$(VENV)/bin/python $(BENCH_VENV)/bin/python $(OLDEST_VENV)/bin/python:
 	@for python in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python); do \
 		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 			echo "Making $(patsubst %/bin/python,%,$@) with $$("$$python" --version) ..." >&2; \

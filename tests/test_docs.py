@@ -52,6 +52,13 @@ def test_every_mark_on_a_page_belongs_to_a_number() -> None:
     assert marks == len(stated_numbers()) > 10
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
+def test_no_page_has_control_characters(page: Path) -> None:
+    """A backslash of TeX in a plain string of Python becomes one: form feed and "rac"."""
+    lines = page.read_bytes().decode("utf-8").split("\n")
+    assert [number for number, line in enumerate(lines, 1) if not line.isprintable()] == []
+
+
 def test_every_module_on_the_map_exists() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     named = set(re.findall(r"(?<![\w/.-])[a-z_]+(?:/[a-z_]+)*(?:/|\.py)(?![\w.])", text))

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -321,6 +322,20 @@ def test_every_requirement_is_pinned_with_hashes_and_names_no_index(name: str) -
     assert not re.search(
         r"://|--(extra-)?index|find-links", (ROOT / "requirements" / name).read_text()
     )
+
+
+def test_the_oldest_versions_are_the_lower_bounds() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    groups, extras = project["dependency-groups"], project["project"]["optional-dependencies"]
+    needed = [*project["project"]["dependencies"], *groups["build"], *groups["test"]]
+    needed += [each for name in ("page", "plot", "dask") for each in extras[name]]
+    bounds = {re.match(r"([\w-]+)>=([\d.]+)", each).groups() for each in needed}  # type: ignore[union-attr]
+    text = (ROOT / "requirements" / "oldest.txt").read_text("utf-8")
+    oldest = dict(re.findall(r"^([\w-]+)==([\d.]+)", text, re.MULTILINE))
+    assert set(oldest) - {"click"} == {name for name, _ in bounds}  # see the file about click
+    padded = {(name, re.sub(r"(\.0)+$", "", oldest[name])) for name, _ in bounds}
+    assert padded == {(name, re.sub(r"(\.0)+$", "", bound)) for name, bound in bounds}
+    assert not re.search(r"://|--(extra-)?index|find-links", text)
 
 
 def test_demo_and_tests_agree_on_versions() -> None:

@@ -21,9 +21,21 @@ the way out.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+
+# Where the caller is not: in this package, or in what Python puts between its functions.
+NOT_THE_CALLER = (
+    os.path.dirname(__file__) + os.sep,  # noqa: PTH120
+    contextlib.__file__,
+    functools.__file__,
+    "<frozen importlib",
+)
 
 
 class TiebreakError(Exception):
@@ -90,7 +102,22 @@ class ConvergenceWarning(UserWarning):
 
 def note(message: str) -> None:
     """Report what was done with the input: the command prints it, Python warns."""
-    warnings.warn(message, InputNote, stacklevel=3)
+    warn(message, InputNote)
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called this package, however deep in it the reason was found."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(NOT_THE_CALLER):
+        frame = frame.f_back
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
 
 
 # Kernels are compiled once a machine, which takes seconds: whoever wants to be told asks here.

@@ -134,16 +134,6 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    Storage(path, MARKS).close()
-    db = sqlite3.connect(path)
-    db.execute("PRAGMA user_version = 99")
-    db.close()
-    with pytest.raises(SessionError, match="version 99; this tiebreak reads 1 to 3"):
-        Storage(path, MARKS)
-
-
 def test_a_closed_session_says_so(tmp_path: Path) -> None:
     session = tb.ask.Session(tmp_path / "s.db", VOTES)
     session.close()

@@ -221,3 +221,22 @@ def test_json_is_the_only_thing_on_stdout(run: Run, folder: Path) -> None:
     assert json.loads(fused.stdout)["tasks"] == 50
     scored = run("evaluate", "labels.csv", "gold.csv", "--json")
     assert json.loads(scored.stdout)["n_tasks"] == 50
+
+
+@pytest.mark.parametrize("module", ["typer", "tiebreak.cli.describe", "tiebreak.files", "numpy"])
+def test_an_interrupt_while_modules_load_ends_with_130(tmp_path: Path, module: str) -> None:
+    (tmp_path / "r.csv").write_text("task,worker,label\na,w,x\n")
+    code = (
+        "import os, signal, sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "sys.argv = ['tiebreak', 'describe', 'r.csv']\n"
+        "from tiebreak.__main__ import main\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")

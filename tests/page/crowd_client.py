@@ -131,7 +131,9 @@ def question_of(page: str) -> Shown | None:
         return None
     signed = unescape(found[1])
     text = signed.partition(".")[0]
-    kind, left, right, token = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    kind, left, right, token, *_ = json.loads(
+        base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    )
     first, second = sorted((left, right)) if kind == "same" else (left, right)
     return Shown(signed, (kind, first, second), token)
 

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 TOKEN = "a-token-of-tests-only"
 
@@ -112,18 +112,25 @@ def lead(server: Server, who: str = "lead") -> Client:
     client = Client(server)
     assert client.get(f"/?token={TOKEN}").status == 200
     client.get("/")
-    assert client.post("/name", script=False, who=who).status == 303
+    assert client.post("/name", script=False, who=who, again=1).status == 303
     client.get("/")
     return client
 
 
+def join(client: Client, address: str) -> Reply:
+    """Open an invitation, and begin."""
+    client.get(address)
+    _, _, invitation = address.partition("invitation=")
+    return client.post("/join", script=False, invitation=unquote(invitation))
+
+
 def invited(by: Client, server: Server, who: str) -> Client:
     """Come in with an invitation that a lead made."""
-    page = by.post("/invite", who=who).body
+    page = by.post("/invite", who=who, again=1).body
     link = re.search(rf'value="[^"]*(/join\?[^"]+)"[^>]*Invitation for {re.escape(who)}', page)
     assert link is not None
     client = Client(server)
-    assert client.get(unescape(link[1])).status == 200
+    assert join(client, unescape(link[1])).status == 303
     client.get("/")
     return client
 

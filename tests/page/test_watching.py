@@ -171,7 +171,9 @@ def test_a_person_settles_what_is_theirs_and_is_not_talked_out_of_the_rest(desk:
         """Answer; return whether this person is asked to settle a contradiction."""
         question = desk.session(who).question(task)
         visitor = room.tokens.new_visitor(who, is_lead=False)
-        return room.answer(visitor, room.sign(question), str(label)).contradiction is not None
+        return (
+            room.answer(visitor, room.sign(question, visitor), str(label)).contradiction is not None
+        )
 
     assert names[0] != names[1]
     assert not says("ann", 0)

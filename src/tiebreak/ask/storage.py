@@ -7,46 +7,37 @@ processes take turns: every write begins with a lock, and reads what the other w
 
 Fits are appended too, in a table of their own: they are what a program did, not what somebody
 said, and no question goes out of date because one was made.
+
+Each event, and each fit, carries a checksum of all that it says and of the checksum before it.
+Reading verifies them, so that a bit that flipped on the disk, or a row that is gone, is found when
+the file is opened; SQLite itself checks its structure, not the values in it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tiebreak.ask.log import KINDS, QUESTIONS, Event, FitEvent, Subject
 from tiebreak.errors import SessionError
 
 APPLICATION = 0x7469_6542  # marks the file as ours: "tieB"
-VERSION = 3  # 1 had no fits, 2 pairs only: opened as well, and brought up to date
+VERSION = 4  # 1 had no fits, 2 pairs only, 3 no checksums: opened as well, and brought up to date
 PATIENCE = 10.0  # seconds to wait for another process that writes
 NOT_FITTED = "not_fitted"  # in a file of version 1: the last event from before fits were recorded
+RESTORE = "Put a copy from before in its place, or name another file."
 
-FITS = (  # added in version 2
-    """CREATE TABLE fits (
-        id INTEGER PRIMARY KEY,
-        run TEXT NOT NULL,
-        at TEXT NOT NULL,
-        seen INTEGER NOT NULL,
-        start INTEGER REFERENCES fits (id),
-        link_error TEXT NOT NULL,
-        tol REAL NOT NULL
-    )""",
-    """CREATE TRIGGER fits_never_changed BEFORE UPDATE ON fits
-        BEGIN SELECT RAISE(ABORT, 'fits are never changed'); END""",
-    """CREATE TRIGGER fits_never_deleted BEFORE DELETE ON fits
-        BEGIN SELECT RAISE(ABORT, 'fits are never deleted'); END""",
-)
-
-EVENTS = (  # of version 3; before, an event named two tasks or another event
-    f"""CREATE TABLE {{name}} (
+SCHEMA = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    f"""CREATE TABLE events (
         id INTEGER PRIMARY KEY,
         token TEXT NOT NULL UNIQUE,
         run TEXT NOT NULL,
@@ -55,46 +46,59 @@ EVENTS = (  # of version 3; before, an event named two tasks or another event
         kind TEXT NOT NULL CHECK (kind IN ({", ".join(map(repr, KINDS))})),
         "left" TEXT,
         "right" TEXT,
-        about INTEGER REFERENCES {{name}} (id),
+        about INTEGER REFERENCES events (id),
         question TEXT CHECK (question IN ({", ".join(map(repr, QUESTIONS))})),
         label TEXT,
         seconds REAL,
+        checksum TEXT NOT NULL,
         CHECK ((kind IN ('undo', 'keep')) = (about IS NOT NULL)),
         CHECK ((about IS NULL) = ("left" IS NOT NULL)),
         CHECK ((about IS NULL) = (question IS NOT NULL)),
         CHECK ((question IS 'same') = ("right" IS NOT NULL)),
         CHECK (label IS NOT NULL OR NOT (kind = 'label' OR question IS 'is'))
-    )"""
-)
-GUARDS = (
+    )""",
     "CREATE UNIQUE INDEX said_once ON events (about, kind) WHERE about IS NOT NULL",
     """CREATE TRIGGER never_changed BEFORE UPDATE ON events
         BEGIN SELECT RAISE(ABORT, 'events are never changed'); END""",
     """CREATE TRIGGER never_deleted BEFORE DELETE ON events
         BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END""",
+    """CREATE TABLE fits (
+        id INTEGER PRIMARY KEY,
+        run TEXT NOT NULL,
+        at TEXT NOT NULL,
+        seen INTEGER NOT NULL,
+        start INTEGER REFERENCES fits (id),
+        link_error TEXT NOT NULL,
+        tol REAL NOT NULL,
+        checksum TEXT NOT NULL
+    )""",
+    """CREATE TRIGGER fits_never_changed BEFORE UPDATE ON fits
+        BEGIN SELECT RAISE(ABORT, 'fits are never changed'); END""",
+    """CREATE TRIGGER fits_never_deleted BEFORE DELETE ON fits
+        BEGIN SELECT RAISE(ABORT, 'fits are never deleted'); END""",
     # Who shows which question now. Not part of the record: losing it does no harm.
     """CREATE TABLE leases (
         kind TEXT, "left" TEXT, "right" TEXT, run TEXT NOT NULL, until REAL NOT NULL,
         PRIMARY KEY (kind, "left", "right")
     )""",
+    # Who answers under which name on a page: the sitting that holds it, or who is invited to it.
+    """CREATE TABLE seats (
+        who TEXT PRIMARY KEY, run TEXT, invitation TEXT, is_lead INTEGER NOT NULL
+    )""",
 )
-SCHEMA = (
-    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    EVENTS.format(name="events"),
-    *GUARDS,
-    *FITS,
+EVENT_COLUMNS = (
+    'id, token, run, at, who, kind, "left", "right", about, question, label, seconds, checksum'
 )
-WIDEN = (  # events of versions 1 and 2, as they are, in a table that has room for other kinds
-    EVENTS.format(name="widened"),
-    """INSERT INTO widened
-        SELECT id, token, run, at, who, kind, "left", "right", about,
-            CASE WHEN about IS NULL THEN 'same' END, NULL, NULL
-        FROM events ORDER BY id""",
-    "DROP TABLE events",
-    "ALTER TABLE widened RENAME TO events",
-    "DROP TABLE leases",
-    *GUARDS,
-)
+FIT_COLUMNS = "id, run, at, seen, start, link_error, tol, checksum"
+
+
+class Seat(NamedTuple):
+    """Who answers under a name on a page: the sitting that holds it, None until somebody came."""
+
+    who: str
+    run: str | None
+    invitation: str | None  # the last that was made for this name; earlier ones open nothing
+    is_lead: bool
 
 
 class Marks(NamedTuple):
@@ -136,11 +140,9 @@ class Storage:
             if self._pragma("application_id") != APPLICATION:
                 self._make(marks)
             self._refuse_another_job(marks)
-            if self._pragma("user_version") == 1:
-                self._add_fits()
-            if self._pragma("user_version") == 2:
-                self._widen_events()
-        self._db.execute("PRAGMA foreign_keys = ON")  # not before: a table is made anew there
+            if self._pragma("user_version") != VERSION:
+                self._bring_up_to_date()
+        self._db.execute("PRAGMA foreign_keys = ON")  # not before: tables are made anew there
 
     def _write_ahead(self) -> None:
         """Keep a write-ahead log. Of two processes that ask for it at once, one waits here.
@@ -171,26 +173,42 @@ class Storage:
             )
 
     def _make(self, marks: Marks) -> None:
+        self._make_tables(marks._asdict())
+        self._db.execute(f"PRAGMA application_id = {APPLICATION}")
+
+    def _make_tables(self, about: dict[str, str]) -> None:
         for statement in SCHEMA:
             self._db.execute(statement)
-        self._db.executemany("INSERT INTO about VALUES (?, ?)", marks._asdict().items())
-        self._db.execute(f"PRAGMA application_id = {APPLICATION}")
+        self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
         self._db.execute(f"PRAGMA user_version = {VERSION}")
 
-    def _add_fits(self) -> None:
-        """Bring a file of version 1 up to date; what was said in it stays as it is."""
-        for statement in FITS:
-            self._db.execute(statement)
-        self._db.execute(
-            "INSERT INTO about SELECT ?, coalesce(max(id), 0) FROM events", (NOT_FITTED,)
-        )
-        self._db.execute("PRAGMA user_version = 2")
-
-    def _widen_events(self) -> None:
-        """Bring a file of version 2 up to date, which knew pairs only."""
-        for statement in WIDEN:
-            self._db.execute(statement)
-        self._db.execute(f"PRAGMA user_version = {VERSION}")
+    def _bring_up_to_date(self) -> None:
+        """Put what an earlier version recorded, as it is, into tables with checksums."""
+        version = int(self._pragma("user_version"))
+        added = "question, label, seconds"
+        if version < 3:  # an event named two tasks or another event
+            added = "CASE WHEN about IS NULL THEN 'same' END, NULL, NULL"
+        events = self._db.execute(
+            'SELECT id, token, run, at, who, kind, "left", "right", about, '
+            f"{added} FROM events ORDER BY id"
+        ).fetchall()
+        about = self._about()
+        fits: list[tuple[object, ...]] = []
+        if version == 1:
+            about[NOT_FITTED] = str(events[-1][0] if events else 0)
+        else:
+            fits = self._db.execute(
+                "SELECT id, run, at, seen, start, link_error, tol FROM fits ORDER BY id"
+            ).fetchall()
+            self._db.execute("DROP TABLE fits")
+        for table in ("events", "leases", "about"):
+            self._db.execute(f"DROP TABLE {table}")
+        self._make_tables(about)
+        for table, rows in (("events", events), ("fits", fits)):
+            checksum = ""
+            for row in rows:
+                checksum = _checksum(checksum, row)
+                self._insert(table, (*row, checksum))
 
     def _refuse_another_job(self, marks: Marks) -> None:
         about = self._about()
@@ -231,14 +249,12 @@ class Storage:
             return int(self._about().get(NOT_FITTED, 0))
 
     def since(self, last: int) -> list[Event]:
-        """Return the events after one of this id, in their order."""
+        """Return the events after one of this id, in their order; refuse what was changed."""
         with self._explaining_errors():
-            rows = self._db.execute(
-                'SELECT id, token, run, at, who, kind, "left", "right", about, question, label, '
-                "seconds FROM events WHERE id > ? ORDER BY id",
-                (last,),
+            rows = self._verified(
+                f"SELECT {EVENT_COLUMNS} FROM events WHERE id >= ? ORDER BY id", last
             )
-            return [Event(*row) for row in rows]
+            return [Event(*row) for row in rows if row[0] > last]
 
     def with_token(self, token: str) -> int | None:
         """Return the id of the event with this token, if it is recorded."""
@@ -249,22 +265,19 @@ class Storage:
     def append(self, event: Event) -> Event:
         """Record an event, inside `writing`; return it with its id."""
         with self._explaining_errors():
-            done = self._db.execute(
-                'INSERT INTO events (token, run, at, who, kind, "left", "right", about, question, '
-                "label, seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                event[1:],
-            )
-            return event._replace(id=int(done.lastrowid or 0))
+            id, checksum = self._last("events")
+            event = event._replace(id=id + 1)
+            self._insert("events", (*event, _checksum(checksum, event)))
+            return event
 
     def append_fit(self, fit: FitEvent) -> FitEvent:
         """Record a fit, inside `writing`; return it with its id."""
         with self._explaining_errors():
-            done = self._db.execute(
-                "INSERT INTO fits (run, at, seen, start, link_error, tol) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                fit._replace(link_error=json.dumps(fit.link_error))[1:],
-            )
-            return fit._replace(id=int(done.lastrowid or 0))
+            id, checksum = self._last("fits")
+            fit = fit._replace(id=id + 1)
+            row = fit._replace(link_error=json.dumps(fit.link_error))
+            self._insert("fits", (*row, _checksum(checksum, row)))
+            return fit
 
     def fits(self, last: int) -> list[FitEvent]:
         """Return the last fit that has seen no event after this one, and those it came from.
@@ -273,15 +286,26 @@ class Storage:
         fitted, this is the chain of the one that did so last.
         """
         with self._explaining_errors():
-            rows = self._db.execute(
-                """WITH RECURSIVE chain AS (
-                    SELECT * FROM fits WHERE id = (SELECT max(id) FROM fits WHERE seen <= ?)
-                    UNION ALL SELECT fits.* FROM fits JOIN chain ON fits.id = chain.start
-                ) SELECT id, run, at, seen, start, link_error, tol FROM chain ORDER BY id""",
-                (last,),
-            )
-            fits = [FitEvent(*row) for row in rows]
-        return [fit._replace(link_error=json.loads(str(fit.link_error))) for fit in fits]
+            rows = self._verified(f"SELECT {FIT_COLUMNS} FROM fits WHERE id >= ? ORDER BY id", 0)
+        by_id = {row[0]: FitEvent(*row) for row in rows}
+        chain: list[FitEvent] = []
+        at = max((id for id, fit in by_id.items() if fit.seen <= last), default=None)
+        while at is not None:
+            fit = by_id[at]
+            chain.append(fit._replace(link_error=json.loads(str(fit.link_error))))
+            at = fit.start
+        return chain[::-1]
+
+    def seats(self) -> list[Seat]:
+        """Return who holds which name on a page."""
+        with self._explaining_errors():
+            rows = self._db.execute("SELECT who, run, invitation, is_lead FROM seats")
+            return [Seat(who, run, key, bool(is_lead)) for who, run, key, is_lead in rows]
+
+    def set_seat(self, seat: Seat) -> None:
+        """Let a name be held so, inside `writing`."""
+        with self._explaining_errors():
+            self._db.execute("INSERT OR REPLACE INTO seats VALUES (?, ?, ?, ?)", seat)
 
     def leased(self, run: str) -> set[Subject]:
         """Return what other runs are asking now."""
@@ -309,6 +333,32 @@ class Storage:
         """Close the file; closing twice does no harm."""
         with self._explaining_errors():
             self._db.close()
+
+    def _last(self, table: str) -> tuple[int, str]:
+        """Return id and checksum of the last row of a table."""
+        found = self._db.execute(f"SELECT id, checksum FROM {table} ORDER BY id DESC LIMIT 1")
+        return found.fetchone() or (0, "")
+
+    def _insert(self, table: str, row: tuple[object, ...]) -> None:
+        places = ", ".join("?" * len(row))
+        self._db.execute(f"INSERT INTO {table} VALUES ({places})", row)
+
+    def _verified(self, query: str, first: int) -> list[tuple[Any, ...]]:
+        """Return the rows that a query finds without their checksums, which must be right.
+
+        Where it begins at a row that was read before, that row says how the next one begins.
+        """
+        found: list[tuple[Any, ...]] = []
+        before = ""
+        for *row, checksum in self._db.execute(query, (first,)):
+            if row[0] != first and checksum != _checksum(before, row):
+                raise SessionError(
+                    f"{self.path} is damaged: row {row[0]} is not what was recorded there, or rows "
+                    f"before it are missing. {RESTORE}"
+                )
+            found.append(tuple(row))
+            before = checksum
+        return found
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
@@ -341,6 +391,12 @@ class Storage:
             raise SessionError(_explained(self.path, error)) from error
 
 
+def _checksum(before: str, row: Iterable[object]) -> str:
+    """Return the checksum of a row that follows one with the checksum `before`."""
+    text = json.dumps([before, *row], default=ascii)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
 def _explained(path: Path, error: sqlite3.Error) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
@@ -360,7 +416,9 @@ def _explained(path: Path, error: sqlite3.Error) -> str:
             return f"{path} cannot be made: there is no folder {path.parent}."
         return f"{path} cannot be opened ({error}). May you read and write it and its folder?"
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return f"{path} is not a session file, or it is damaged ({error}). Name another file."
+        return f"{path} is not a session file, or it is damaged ({error}). {RESTORE}"
+    if "decode to UTF-8" in str(error):
+        return f"{path} is damaged ({error}). {RESTORE}"
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return (
             f"{path} is held by another program for over {PATIENCE:.0f} seconds ({error}). "

@@ -29,6 +29,7 @@ import typer.core
 import typer.main
 
 from tiebreak._version import __version__
+from tiebreak.cli import raise_on_interrupt
 from tiebreak.cli.messages import print_message
 from tiebreak.errors import (
     ConvergenceWarning,
@@ -180,6 +181,7 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
         if sys.stdout is None:
             sys.stdout = ClosedOutput()
         try:
+            raise_on_interrupt()
             quiet = bool(kwargs.get("quiet", False))
             with _spoken_warnings(quiet=quiet), on_first_compile(_tell_compiling(quiet=quiet)):
                 body(*args, **kwargs)

@@ -34,6 +34,12 @@ def serve(
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Let browsers fetch images from https addresses.")
     ] = False,
+    show_why: Annotated[
+        bool,
+        typer.Option(
+            "--show-why", help="Let invited people see votes, who gave them, and probabilities."
+        ),
+    ] = False,
     kinds: Annotated[
         str | None, typer.Option(help="What may be asked: same, label, is.", metavar="A,B,…")
     ] = None,
@@ -81,7 +87,7 @@ def serve(
         listening = server.bind(host, port)
         _start(desk, tell)
     with desk:
-        room = Room(desk, Tokens(token), contents)
+        room = Room(desk, Tokens(token), contents, shows_why=show_why)
         _announce(server.address(listening, host), room.tokens.token, token, is_local=is_local)
         if open_browser:
             webbrowser.open(f"{server.address(listening, host)}/?token={room.tokens.token}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from tiebreak.errors import (
     NotFittedError,
     OptionError,
     note,
+    warn,
 )
 from tiebreak.frames import as_html
 from tiebreak.gold import Gold
@@ -243,11 +243,10 @@ class Estimator:
     def _warn_unsettled(self, tol: float) -> None:
         """Say that the sweeps ended too early, unless the caller asked for their number."""
         if not self.converged_ and tol > 0.0:
-            warnings.warn(
+            warn(
                 f"Not settled after {self.n_iter_} sweeps; labels may still change. "
                 "Raise max_iter, or accept a larger tol.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
 

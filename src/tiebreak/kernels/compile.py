@@ -17,8 +17,11 @@ class _Compiling(event.Listener):
     """Hears of each compilation that no cache could answer."""
 
     def on_start(self, event: event.Event) -> None:
-        module = event.data["dispatcher"].py_func.__module__
-        if module.startswith("tiebreak."):
+        # It hears of everybody's functions, and what it raises would come out of theirs: some
+        # have no module, and other compilers than ours may tell less.
+        dispatcher = event.data.get("dispatcher") if isinstance(event.data, dict) else None
+        module = getattr(getattr(dispatcher, "py_func", None), "__module__", None)
+        if isinstance(module, str) and module.startswith("tiebreak."):
             tell_listeners()
 
     def on_end(self, event: event.Event) -> None:

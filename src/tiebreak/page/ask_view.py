@@ -77,7 +77,7 @@ def _standing(room: Room, screen: Screen) -> Markup:
 
 
 def _question(room: Room, visitor: Visitor, question: Question) -> Markup:
-    signed = tag("input", type="hidden", name="question", value=room.sign(question))
+    signed = tag("input", type="hidden", name="question", value=room.sign(question, visitor))
     job = room.desk.job
     tasks = zip(question.tasks, (question.left_text, question.right_text), strict=False)
     shown = [
@@ -111,7 +111,7 @@ def _question(room: Room, visitor: Visitor, question: Question) -> Markup:
                 "div",
                 _one(room, visitor, "/skip", "Skip", skip_key, signed),
                 _one(room, visitor, "/undo", "Undo", "u"),
-                _why_button(room, question),
+                _why_button(room, visitor, question) if room.may_see_why(visitor) else None,
                 class_="more",
             ),
             tag("div", id="why"),
@@ -181,12 +181,12 @@ def _plain_button(words: str, key: str) -> Markup:
     )
 
 
-def _why_button(room: Room, question: Question) -> Markup:
+def _why_button(room: Room, visitor: Visitor, question: Question) -> Markup:
     """Return what shows votes and probabilities: on request only, so that they do not sway."""
     words = "Why this pair?" if question.kind == "same" else "Why this task?"
     return tag(
         "form",
-        tag("input", type="hidden", name="question", value=room.sign(question)),
+        tag("input", type="hidden", name="question", value=room.sign(question, visitor)),
         _plain_button(words, "v"),
         tag("span", in_words(question.gain), class_="note") if question.gain > 0 else None,
         method="get",

@@ -6,13 +6,14 @@ how often it comes. What goes out carries headers that let no foreign script, fr
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
+import logging
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from tiebreak.page.tokens import Tokens
 
@@ -21,9 +22,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
+LOG = logging.getLogger("uvicorn.error")  # as all that the server says
 COOKIE = "tiebreak"
+LOGIN = "/join"  # the one form that is read of who has no cookie
 MOST_BODY = 64 * 1024  # bytes; a form has a few hundred
-SLOWEST = 10.0  # seconds for the next piece of a body
+MOST_LOGIN = 8 * 1024  # bytes of the one form that strangers may send
+MOST_AT_ONCE = 20  # requests of one visitor
 RATE = 40.0  # requests a second that a visitor may make for long
 BURST = 120.0  # … and at once
 MOST_CLIENTS = 10_000  # whose rates are remembered
@@ -47,7 +51,7 @@ class Rules(NamedTuple):
 
     def is_ours(self, host: str) -> bool:
         """Say whether a Host names this server; a foreign name that resolves here does not."""
-        name = urlsplit(f"//{host}").hostname or ""
+        name = _split(f"//{host}", "Host").hostname or ""
         if name in self.hosts or name == "localhost":
             return True
         try:
@@ -73,6 +77,7 @@ class Guard:
         self._app = app
         self._tokens = tokens
         self._rules = rules
+        self._running: Counter[str] = Counter()  # requests of each visitor
         self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, when
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -86,8 +91,9 @@ class Guard:
             self._check(scope, headers)
             scope["visitor"] = self._tokens.visitor(_cookie(headers.get("cookie", "")))
             self._check_rate(scope)
-            body = await _read_body(receive)
-            await self._app(scope, _again(body, receive), outgoing)
+            with self._at_once(scope):
+                body = await _read_body(receive, _most_body(scope))
+                await self._app(scope, _again(body, receive), outgoing)
         except Refusal as refusal:
             await _answer(outgoing, refusal)
 
@@ -101,7 +107,8 @@ class Guard:
             return
         if scope["method"] != "POST":
             raise Refusal(405, "Only GET and POST are answered here.")
-        origin = urlsplit(headers.get("origin", ""))
+        said = headers.get("origin", "null")  # "null" is what browsers say of no origin
+        origin = _split("" if said == "null" else said, "Origin")
         if origin.netloc != host or origin.scheme not in ("http", "https"):
             raise Refusal(403, "This form comes from another site, or says not from where.")
 
@@ -117,6 +124,23 @@ class Guard:
             self._rates.popitem(last=False)
         if left < 1.0:
             raise Refusal(429, "Too many requests. Wait a second.")
+
+    @contextmanager
+    def _at_once(self, scope: MutableMapping[str, Any]) -> Iterator[None]:
+        """Let a visitor have so many requests at once: slow forms take up connections."""
+        visitor = scope["visitor"]
+        if visitor is None:
+            yield
+            return
+        if self._running[visitor.run] >= MOST_AT_ONCE:
+            raise Refusal(429, "Too many requests at once. Wait a second.")
+        self._running[visitor.run] += 1
+        try:
+            yield
+        finally:
+            self._running[visitor.run] -= 1
+            if not self._running[visitor.run]:
+                del self._running[visitor.run]
 
     def _with_headers(self, send: Send) -> Send:
         safe = {
@@ -161,21 +185,42 @@ def _number(text: str) -> int:
     return int(text[:12])
 
 
-async def _read_body(receive: Receive) -> bytes:
-    """Read a body that is short and comes soon."""
+def _split(text: str, header: str) -> SplitResult:
+    """Take an address apart; what is none is refused, with one line in the log.
+
+    What was sent is not repeated there: strangers would write the log.
+    """
+    try:
+        found = urlsplit(text)
+        if "@" not in found.netloc and not (found.path or found.query or found.fragment):
+            return found
+    except ValueError:  # of brackets that do not match, among others
+        pass
+    LOG.warning("A request was refused: its header %s is malformed.", header)
+    raise Refusal(400, f"The header {header} is malformed.")
+
+
+def _most_body(scope: MutableMapping[str, Any]) -> int:
+    """Return how long a body may be; of who has no cookie only the login form is read."""
+    if scope["visitor"] is not None:
+        return MOST_BODY
+    if scope["method"] == "POST" and scope["path"] != LOGIN:
+        raise Refusal(403, "Open the address that `tiebreak serve` printed, or ask a lead.")
+    return MOST_LOGIN if scope["method"] == "POST" else 0
+
+
+async def _read_body(receive: Receive, most: int) -> bytes:
+    """Read a body that is short; the server hangs up on one that is slow."""
     parts: list[bytes] = []
     size = 0
     while True:
-        try:
-            message = await asyncio.wait_for(receive(), SLOWEST)
-        except TimeoutError:
-            raise Refusal(408, "The rest of the request did not come.") from None
+        message = await receive()
         if message["type"] == "http.disconnect":
             raise Refusal(400, "The request was broken off.")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > MOST_BODY:
-            raise Refusal(413, f"A request may have {MOST_BODY:,} bytes.")
+        if size > most:
+            raise Refusal(413, f"A request may have {most:,} bytes.")
         if not message.get("more_body", False):
             return b"".join(parts)
 

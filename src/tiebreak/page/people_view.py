@@ -14,8 +14,7 @@ def show(
     room: Room,
     visitor: Visitor,
     people: list[PersonSummary],
-    base: str,
-    invited: tuple[str, str] | None,
+    invited: list[tuple[str, str]],
 ) -> Markup:
     """Return the whole view."""
     return join(
@@ -25,10 +24,13 @@ def show(
             section(
                 "Invite",
                 "invite",
-                tag("p", "Whoever opens this address gives a name and answers questions:"),
-                _address(f"{base}/join?invitation={room.tokens.invitation(None)}", "anybody"),
+                tag(
+                    "p",
+                    "Each person has an invitation of their own. It lets one browser in, the first "
+                    "that opens it.",
+                ),
                 _form(room, visitor),
-                None if invited is None else _personal(*invited),
+                *(_personal(*each) for each in invited),
             ),
         ]
     )
@@ -62,8 +64,13 @@ def _form(room: Room, visitor: Visitor) -> Markup:
         room.tokens,
         visitor,
         "/invite",
-        tag("label", tag("span", "Name"), tag("input", name="who", maxlength=MOST_NAME)),
-        tag("button", "Make an invitation for one person", type="submit"),
+        tag("label", tag("span", "Names, one a line"), tag("textarea", name="who", rows=3)),
+        tag(
+            "label",
+            tag("input", type="checkbox", name="again", value="1"),
+            " again, for people who were invited before",
+        ),
+        tag("button", "Make invitations", type="submit"),
         class_="filter",
     )
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tiebreak.ask import Answer, Contradiction, Desk, Progress, Question, Session, Vote
 from tiebreak.ask.log import BY_HAND
 from tiebreak.ask.results import choices_for
+from tiebreak.ask.storage import Seat
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import Floats
 from tiebreak.page.contents import Contents
@@ -44,11 +45,89 @@ class Reason(NamedTuple):
 class Room:
     """What all requests share."""
 
-    def __init__(self, desk: Desk, tokens: Tokens, contents: Contents) -> None:
+    def __init__(
+        self, desk: Desk, tokens: Tokens, contents: Contents, *, shows_why: bool = False
+    ) -> None:
         self.desk = desk
         self.tokens = tokens
         self.contents = contents
+        self._shows_why = shows_why
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._seats = {seat.who: seat for seat in desk.record.storage.seats()}
+
+    def take_name(self, visitor: Visitor, who: str, *, again: bool) -> None:
+        """Let a lead have a name; `again`: they say that the lead of that name is themselves."""
+        with self.desk.lock:
+            seat = self._seats.get(who)
+            if seat is not None and not seat.is_lead:
+                raise OptionError(f"{who} is the name of somebody who was invited. Take another.")
+            if self._is_in_use(who) and not again:
+                raise OptionError(
+                    f"The name {who} is in use. Take another, or say that it is you who used it."
+                )
+            self._set_seat(Seat(who, visitor.run, None, is_lead=True))
+
+    def invite(self, names: list[str], *, again: bool) -> list[tuple[str, str]]:
+        """Return an invitation for each person; `again`: also for who was invited before.
+
+        A new invitation takes the place of the old one: the browser that came with that is out.
+        """
+        made: list[tuple[str, str]] = []
+        with self.desk.lock:
+            for who in names:
+                seat = self._seats.get(who)
+                if seat is not None and seat.is_lead:
+                    raise OptionError(f"{who} is the name of a lead. Choose another.")
+                if self._is_in_use(who) and not again:
+                    raise OptionError(
+                        f"The name {who} is in use. Choose another for a second person, or say "
+                        "that it is the same person again."
+                    )
+            for who in names:
+                key = secrets.token_hex(8)
+                self._set_seat(Seat(who, None, key, is_lead=False))
+                made.append((who, self.tokens.invitation(who, key)))
+        return made
+
+    def join(self, who: str, key: str, visitor: Visitor | None) -> Visitor | None:
+        """Let in who was invited: the first browser that comes, and that one again."""
+        with self.desk.lock:
+            seat = self._seats.get(who, Seat(who, None, key, is_lead=False))
+            if seat.is_lead or seat.invitation != key:
+                return None
+            if seat.run is None:
+                visitor = self.tokens.new_visitor(who, is_lead=False)
+                self._set_seat(seat._replace(run=visitor.run))
+                return visitor
+            is_back = visitor is not None and (visitor.who, visitor.run) == (who, seat.run)
+            return visitor if is_back else None
+
+    def admits(self, visitor: Visitor) -> bool:
+        """Say whether a visitor still has their name: a new invitation gives it to another."""
+        if visitor.is_lead or visitor.who is None:
+            return visitor.is_lead
+        seat = self._seats.get(visitor.who)
+        if seat is None:  # the file was put back from a copy: the cookie is older than it
+            with self.desk.lock:
+                seat = self._seats.get(visitor.who)
+                seat = seat or Seat(visitor.who, visitor.run, None, is_lead=False)
+                self._set_seat(seat)
+        return not seat.is_lead and seat.run == visitor.run
+
+    def may_see_why(self, visitor: Visitor) -> bool:
+        """Say whether somebody may see votes, who gave them, and probabilities."""
+        return visitor.is_lead or self._shows_why
+
+    def _is_in_use(self, who: str) -> bool:
+        self.desk.record.catch_up()
+        said = self.desk.record.log.answers.values()
+        return who in self._seats or any(event.who == who for event in said)
+
+    def _set_seat(self, seat: Seat) -> None:
+        storage = self.desk.record.storage
+        with storage.writing():
+            storage.set_seat(seat)
+        self._seats[seat.who] = seat
 
     def screen(self, visitor: Visitor, said: str = "", *, has_new: bool = False) -> Screen:
         """Return what a person sees next."""
@@ -63,7 +142,7 @@ class Room:
         """Record an answer; what is returned is on the disk."""
         with self.desk.lock:
             session = self._session(visitor)
-            question = self._question(signed)
+            question = self._question(signed, visitor)
             answer = session.answer(question, _choice(question, choice))
             self._wake(visitor)
             said = f"Kept: {answer}." if answer.says != "unsure" else "Kept: can't tell."
@@ -81,7 +160,7 @@ class Room:
         """Put a question off."""
         with self.desk.lock:
             session = self._session(visitor)
-            session.skip(self._question(signed))
+            session.skip(self._question(signed, visitor))
             return self._next(session, "Skipped: it comes back later.")
 
     def undo(self, visitor: Visitor, id: int | None = None) -> Screen:
@@ -98,14 +177,15 @@ class Room:
         """Let an answer stand beside those that it contradicts."""
         with self.desk.lock:
             session = self._session(visitor)
+            self._refuse_answers_of_others(visitor, id)
             session.keep(id)
             self._wake(visitor)
             said = "Kept, with what it contradicts: answers may be wrong now."
             return self._next(session, said, has_new=True)
 
-    def why(self, signed: str) -> list[Reason]:
+    def why(self, visitor: Visitor, signed: str) -> list[Reason]:
         """Return what is believed of the tasks of a question, and who voted for what."""
-        question = self._question(signed)
+        question = self._question(signed, visitor)
         with self.desk.lock:
             q = self.desk.last_fit().q
         return [self._reason(task, q) for task in question.tasks]
@@ -153,19 +233,25 @@ class Room:
         gold = self.desk.job.gold
         return () if gold is None else tuple(gold.tasks)
 
-    def sign(self, question: Question) -> str:
-        """Return a question as a form carries it: it can be answered after a restart, too."""
+    def sign(self, question: Question, visitor: Visitor) -> str:
+        """Return a question as the form of one person carries it, who alone can answer it.
+
+        They can after a restart, too.
+        """
         _, left, right = self.desk.record.subject(question)
         if question.kind == "same":  # as they are shown, which a subject does not tell
             left = self.desk.job.key_of(question.left)
             right = self.desk.job.key_of(question.right)
-        return self.tokens.signed("question", [question.kind, left, right, question.token])
+        said = [question.kind, left, right, question.token, visitor.who]
+        return self.tokens.signed("question", said)
 
-    def _question(self, signed: str) -> Question:
+    def _question(self, signed: str, visitor: Visitor) -> Question:
         found = self.tokens.read("question", signed)
-        if found is None:
+        if found is None or len(found) != 5:
             raise OptionError("This question is not of this page. Load the page again.")
-        kind, left, right, token = found
+        kind, left, right, token, who = found
+        if who != visitor.who:
+            raise OptionError("This question was asked of somebody else. Load the page again.")
         job = self.desk.job
         if left not in job.code or (kind == "same" and right not in job.code):
             raise OptionError("This question is about another job. Load the page again.")
@@ -210,7 +296,7 @@ class Room:
     def _refuse_answers_of_others(self, visitor: Visitor, id: int | None) -> None:
         event = None if id is None else self.desk.record.log.get(id)
         if event is not None and event.who != visitor.who and not visitor.is_lead:
-            raise OptionError(f"That is an answer of {event.who}: only they or a lead undo it.")
+            raise OptionError("That is an answer of somebody else: it is theirs, or a lead's.")
 
     def _wake(self, visitor: Visitor) -> None:
         if self.desk.background is not None:

@@ -29,7 +29,7 @@ from tiebreak.page.exchange import (
     visitor_of,
     whole,
 )
-from tiebreak.page.guard import COOKIE, Guard, Rules
+from tiebreak.page.guard import COOKIE, LOGIN, Guard, Rules
 from tiebreak.page.room import Room, Screen
 from tiebreak.page.tokens import MOST_NAME, Visitor, clean_name
 from tiebreak.page.watching import Wanted
@@ -43,6 +43,10 @@ STATIC = {
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # a picture runs nothing
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 WEEK = 7 * 24 * 3600  # seconds that a cookie holds
+NOT_INVITED = "This invitation is not of this server. Ask for a new one."
+NOT_ADMITTED = (
+    "This invitation was used in another browser, or a new one took its place. Ask for a new one."
+)
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -60,8 +64,9 @@ class Pages:
         post = ["POST"]
         return [
             Route("/static/{name}", self.static, methods=get),
-            Route("/join", self.join, methods=get),
-            Route("/name", self._posted(self.name, needs_name=False), methods=post),
+            Route(LOGIN, self.join, methods=get),
+            Route(LOGIN, self.begin, methods=post),
+            Route("/name", self._posted(self.name, needs_name=False, lead=True), methods=post),
             Route("/", self.ask, methods=get),
             Route("/ask", self._for(self.ask_part), methods=get),
             Route("/answer", self._posted(self.answer), methods=post),
@@ -95,11 +100,33 @@ class Pages:
         return Response(data, media_type=STATIC[name])
 
     async def join(self, request: Request) -> Response:
-        """Let somebody in who has an invitation."""
-        visitor = self._tokens.invited(request.query_params.get("invitation"))
+        """Show whom an invitation is for.
+
+        It is used by the form that follows, not by looking: chats and mail programs look at links.
+        """
+        signed = request.query_params.get("invitation", "")
+        invited = self._tokens.invited(signed)
+        if invited is None:
+            return error_page(403, NOT_INVITED)
+        form = tag(
+            "form",
+            tag("input", type="hidden", name="invitation", value=signed),
+            tag("button", f"Begin as {invited[0]}", type="submit"),
+            method="post",
+            action=LOGIN,
+        )
+        return HTMLResponse(layout.document("Welcome", tag("h1", "Welcome"), form))
+
+    async def begin(self, request: Request) -> Response:
+        """Let in who was invited, in one browser."""
+        form = await read_form(request)
+        invited = self._tokens.invited(form.get("invitation"))
+        if invited is None:
+            return error_page(403, NOT_INVITED)
+        visitor = await run_in_threadpool(self._room.join, *invited, visitor_of(request))
         if visitor is None:
-            return error_page(403, "This invitation is not of this server. Ask for a new one.")
-        return self._welcome(request, visitor)
+            return error_page(403, NOT_ADMITTED)
+        return self._with_cookie(request, visitor, RedirectResponse("/", status_code=303))
 
     async def ask(self, request: Request) -> Response:
         """Show the question; first of all let in whoever brings the token."""
@@ -145,29 +172,41 @@ class Pages:
         )
         return response
 
-    def _name_page(self, visitor: Visitor, problem: str = "") -> HTMLResponse:
+    def _name_page(self, visitor: Visitor, problem: str = "", status: int = 200) -> HTMLResponse:
         field = tag(
             "label",
             tag("span", "Your name, as others will see it"),
             tag("input", name="who", required=True, maxlength=MOST_NAME, autocomplete="nickname"),
+        )
+        again = tag(
+            "label", tag("input", type="checkbox", name="again", value="1"), " That was me."
         )
         form = layout.form(
             self._tokens,
             visitor,
             "/name",
             field,
+            again if status == 409 else None,
             tag("button", "Begin", type="submit"),
             class_="filter",
         )
         words = tag("p", problem, role="alert") if problem else None
         title = tag("h1", "Who answers?")
-        return HTMLResponse(layout.document("Who answers?", title, words, form))
+        page = layout.document("Who answers?", title, words, form)
+        return HTMLResponse(page, status_code=status)
 
     async def name(self, request: Request, visitor: Visitor, form: Form) -> Response:
-        """Take a person's name."""
+        """Take the name of a lead who has none yet."""
+        if visitor.who is not None:
+            return error_page(403, "You have a name already.")
         who = clean_name(form.get("who", ""))
         if who is None:
             return self._name_page(visitor, f"A name has 1 to {MOST_NAME} characters.")
+        try:
+            again = "again" in form
+            await run_in_threadpool(lambda: self._room.take_name(visitor, who, again=again))
+        except OptionError as error:
+            return self._name_page(visitor, str(error), 409)
         return self._with_cookie(
             request, visitor._replace(who=who), RedirectResponse("/", status_code=303)
         )
@@ -210,8 +249,10 @@ class Pages:
 
     async def why(self, request: Request, visitor: Visitor) -> Response:
         """Show votes and probabilities of the tasks that are asked about."""
+        if not self._room.may_see_why(visitor):
+            return error_page(403, "This view is for the lead.")
         question = request.query_params.get("question", "")
-        part = ask_view.why(await run_in_threadpool(self._room.why, question))
+        part = ask_view.why(await run_in_threadpool(self._room.why, visitor, question))
         if has_script(request):
             return HTMLResponse(part)
         back = tag("p", tag("a", "Back to the question", href="/"))
@@ -313,21 +354,26 @@ class Pages:
         return HTMLResponse(await run_in_threadpool(self._people_page, request, visitor))
 
     def _people_page(
-        self, request: Request, visitor: Visitor, invited: tuple[str, str] | None = None
+        self, request: Request, visitor: Visitor, invited: list[tuple[str, str]] | None = None
     ) -> str:
         with self._room.desk.lock:
             found = watching.people(self._room.desk)
-        view = people_view.show(self._room, visitor, found, base_of(request), invited)
+        addresses = [
+            (who, f"{base_of(request)}{LOGIN}?invitation={signed}") for who, signed in invited or ()
+        ]
+        view = people_view.show(self._room, visitor, found, addresses)
         return layout.document("People", view, visitor=visitor, here="/people")
 
     async def invite(self, request: Request, visitor: Visitor, form: Form) -> Response:
-        """Make an invitation for one person."""
-        who = clean_name(form.get("who", ""))
-        if who is None:
+        """Make invitations, each for one person."""
+        names = [clean_name(line) for line in form.get("who", "").splitlines() if line.strip()]
+        known = list(dict.fromkeys(who for who in names if who is not None))
+        if None in names or not known:
             return error_page(400, f"A name has 1 to {MOST_NAME} characters.")
-        address = f"{base_of(request)}/join?invitation={self._tokens.invitation(who)}"
-        made = await run_in_threadpool(self._people_page, request, visitor, (who, address))
-        return HTMLResponse(made)
+        again = "again" in form
+        made = await run_in_threadpool(lambda: self._room.invite(known, again=again))
+        page = await run_in_threadpool(self._people_page, request, visitor, made)
+        return HTMLResponse(page)
 
     async def download(self, request: Request, visitor: Visitor) -> Response:
         """Send labels or links as a table; for the fused labels the worker fits to all answers."""
@@ -361,6 +407,8 @@ class Pages:
                 return error_page(
                     403, "Open the address that `tiebreak serve` printed, or ask a lead."
                 )
+            if not await run_in_threadpool(self._room.admits, visitor):
+                return error_page(403, NOT_ADMITTED)
             if needs_name and visitor.who is None:
                 return RedirectResponse("/", status_code=303)
             if lead and not visitor.is_lead:

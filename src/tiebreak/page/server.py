@@ -6,6 +6,8 @@ import asyncio
 import ipaddress
 import socket
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 import h11
 import uvicorn
@@ -15,30 +17,38 @@ from tiebreak.errors import OptionError
 from tiebreak.page.guard import Rules
 from tiebreak.page.room import Room
 from tiebreak.page.routes import make_app
-from tiebreak.page.tokens import SHORTEST
+from tiebreak.page.tokens import SHORTEST, Visitor
 
-HEADERS_WITHIN = 10.0  # seconds until the head of a request must be there
-MOST_CONNECTIONS = 1_000  # at once; more are told to come back
+REQUEST_WITHIN = 10.0  # seconds until a request must be there, head and body
+MOST_CONNECTIONS = 800  # at once
+OPEN_FILES = 4_096  # what they and a burst of 2,048 newcomers need; often 1,024 are allowed
+MOST_OF_ONE = 100  # of one address, without a cookie, that are waiting for the rest of a request
+SPARE = 100  # connections kept free for who comes next
 SWITCH = 0.0005  # seconds after which a fit lets a request go on, instead of 0.005
 KEPT_ALIVE = 15  # seconds that an idle connection stays open
 
 
 class TimedProtocol(H11Protocol):
-    """HTTP that hangs up on a client that does not finish the head of its request.
+    """HTTP that hangs up on who does not finish a request, or holds too many connections.
 
-    uvicorn waits for it without end, so that a thousand slow clients would take all connections.
+    uvicorn waits without end, and refuses newcomers when all connections are taken. Here a request
+    has one deadline, from its first byte to its last; and where connections get scarce, the one
+    that has waited longest of whoever holds the most gives way to the newcomer. A browser that
+    means it is done in milliseconds, so it gets in, whatever others hold.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override,unused-ignore]
-        """Start the clock."""
+        """Start the clock; make room where connections are scarce."""
         super().connection_made(transport)
+        self.began = self.loop.time()
         self._deadline: asyncio.TimerHandle | None = None
         self._start_clock()
+        _make_room(self.connections, self)
 
     def data_received(self, data: bytes) -> None:
-        """Stop the clock where a head is complete, start it where another begins."""
+        """Stop the clock where a request is complete, start it where another begins."""
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
+        if not self.is_incomplete():
             self._stop_clock()
         elif self._deadline is None:
             self._start_clock()
@@ -48,18 +58,58 @@ class TimedProtocol(H11Protocol):
         self._stop_clock()
         super().connection_lost(exc)
 
+    def is_incomplete(self) -> bool:
+        """Say whether the rest of a request, or all of the next one, has still to come."""
+        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+
+    def holder(self) -> str:
+        """Say who holds this connection: the visitor that the guard found, or else an address."""
+        scope: dict[str, Any] = dict(self.scope or {})
+        visitor: Visitor | None = scope.get("visitor")
+        if visitor is not None:
+            return f"visitor {visitor.run}"
+        host = self.client[0] if self.client else "?"
+        # Who has one address of IPv6 has all that begin with the same 64 bits.
+        return ":".join(host.split(":")[:4]) if ":" in host else host
+
+    def hang_up(self) -> None:
+        """Close the connection, whatever it waits for."""
+        self._stop_clock()
+        self.transport.close()
+
     def _start_clock(self) -> None:
-        self._deadline = self.loop.call_later(HEADERS_WITHIN, self._hang_up)
+        self._deadline = self.loop.call_later(REQUEST_WITHIN, self._time_is_over)
 
     def _stop_clock(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _hang_up(self) -> None:
+    def _time_is_over(self) -> None:
         self._deadline = None
-        if self.conn.their_state is h11.IDLE:
+        if self.is_incomplete():
             self.transport.close()
+
+
+def _make_room(connections: Iterable[Any], newcomer: TimedProtocol) -> None:
+    """Hang up on one connection that waits for its client, where somebody holds too many."""
+    now = [each for each in connections if not each.transport.is_closing()]
+    if len(now) <= MOST_OF_ONE:
+        return
+    held: dict[str, list[TimedProtocol]] = {}
+    for each in now:
+        if each is not newcomer and each.is_incomplete():
+            held.setdefault(each.holder(), []).append(each)
+    own = held.get(newcomer.holder(), [])
+    if len(own) >= MOST_OF_ONE:
+        min(own, key=_began).hang_up()
+    elif len(now) > MOST_CONNECTIONS - SPARE and held:
+        most = max(held.values(), key=lambda theirs: len(theirs))
+        min(most, key=_began).hang_up()
+
+
+def _began(connection: TimedProtocol) -> float:
+    return connection.began
 
 
 def check_binding(host: str, token: str | None) -> bool:
@@ -100,6 +150,7 @@ def address(listening: socket.socket, host: str) -> str:
 def run(room: Room, rules: Rules, listening: socket.socket) -> None:
     """Serve until a signal ends it; the desk must have been started."""
     sys.setswitchinterval(SWITCH)
+    _allow_open_files()
     config = uvicorn.Config(
         make_app(room, rules),  # type: ignore[arg-type,unused-ignore]  # scopes are mappings
         http=TimedProtocol,
@@ -115,6 +166,18 @@ def run(room: Room, rules: Rules, listening: socket.socket) -> None:
         h11_max_incomplete_event_size=16 * 1024,
     )
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _allow_open_files() -> None:
+    """Let this process have enough files open, as far as the system lets it."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _is_loopback(host: str) -> bool:

@@ -57,14 +57,17 @@ class Tokens:
         """Say whether a form came from a page of this visitor."""
         return hmac.compare_digest(said.encode(), self.csrf(visitor).encode())
 
-    def invitation(self, who: str | None) -> str:
-        """Return an invitation to answer questions, for a person or for anybody."""
-        return self.signed("invitation", [who])
+    def invitation(self, who: str, key: str) -> str:
+        """Return an invitation for one person; `key` tells it from others for the same name."""
+        return self.signed("invitation", [who, key])
 
-    def invited(self, said: str | None) -> Visitor | None:
-        """Begin a sitting of somebody with an invitation, None where it is not of this server."""
-        found = self.read("invitation", said)
-        return None if found is None else self.new_visitor(found[0], is_lead=False)
+    def invited(self, said: str | None) -> tuple[str, str] | None:
+        """Return whom an invitation is for, and its key; None where it is not of this server."""
+        match self.read("invitation", said):
+            case [str(who), str(key)]:
+                return who, key
+            case _:
+                return None
 
     def signed(self, purpose: str, value: Any) -> str:
         """Return a value as text that only this server can have made."""

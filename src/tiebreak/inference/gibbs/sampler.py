@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 
-from tiebreak.errors import ConvergenceWarning, OptionError
+from tiebreak.errors import ConvergenceWarning, OptionError, warn
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.estimator import Estimator, start_from_model
 from tiebreak.inference.gibbs import chains, mixing
@@ -178,13 +177,12 @@ class GibbsSampler(Estimator):
     def _warn_unmixed(self) -> None:
         if self.converged_:
             return
-        warnings.warn(
+        warn(
             f"The chains have not mixed: R-hat is {self.r_hat_:.2f}, above {mixing.MIXED}. They "
             "may sit in different modes, so that probabilities and intervals mean little. Raise "
             "n_draws and n_warmup; where that does not help, some gold labels settle which class "
             "is which.",
             ConvergenceWarning,
-            stacklevel=3,
         )
 
 

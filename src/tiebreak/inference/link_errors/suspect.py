@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.errors import InputNote
+from tiebreak.errors import note
 from tiebreak.frames import as_frame
 from tiebreak.inference.link_errors.learnt import Rates
 from tiebreak.kernels.layout import Floats
@@ -65,10 +64,8 @@ def errors_by_source(links: Links | None, rates: Rates) -> LinkErrors:
         found[name] = ErrorRate(same, different)
         if same + different > 1.0:
             who = "The links" if name is None else f"Source {name!r}"
-            warnings.warn(
+            note(
                 f"{who} look worse than a coin: wrong on {same:.0%} of pairs that are the same "
-                f"and {different:.0%} of pairs that differ. Are the words swapped?",
-                InputNote,
-                stacklevel=2,
+                f"and {different:.0%} of pairs that differ. Are the words swapped?"
             )
     return found

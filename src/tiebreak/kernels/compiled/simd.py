@@ -6,20 +6,19 @@ same kernels with the same results, class by class and slower.
 
 from __future__ import annotations
 
-import warnings
-
 import numba
+
+from tiebreak.errors import warn
 
 try:
     from tiebreak.kernels.compiled import llvm as operations
 except (ImportError, AttributeError) as error:
     from tiebreak.kernels.compiled import scalar as operations  # type: ignore[no-redef]
 
-    warnings.warn(
+    warn(
         f"numba {numba.__version__} is not the one that tiebreak's vector code was written for "
         f"({error}): results are the same, fits slower; install the numba that tiebreak asks for",
         RuntimeWarning,
-        stacklevel=2,
     )
 
 Like = tuple[int, ...]  # as long as a vector

@@ -1,0 +1,146 @@
+"""A session file that changed on its disk is refused when it is opened, with the way out."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import tiebreak as tb
+from tiebreak.errors import SessionError
+
+VOTES = [(task, worker, f"kind-{(task + worker) % 2}") for task in range(6) for worker in range(3)]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a session with answers of each sort, and the fits that were made."""
+    path = tmp_path_factory.mktemp("kept") / "s.db"
+    with tb.ask.Session(path, VOTES, who="ann", random_state=0) as session:
+        session.answer(session.question(0), "kind-0")
+        session.answer(session.question(1, 2), "same")
+        session.answer(session.question(3), "kind-1")
+        session.undo()
+        session.answer(session.question(4), "kind-1")
+        session.model()
+    return path
+
+
+def opened(path: Path) -> dict[object, object]:
+    with tb.ask.Session(path, VOTES, who="ann", random_state=0) as session:
+        list(session.replay())
+        return dict(session.labels().to_dict())
+
+
+def changed(kept: Path, folder: Path, *statements: str) -> Path:
+    """Return a copy that somebody else wrote to, past every trigger."""
+    path = folder / "s.db"
+    shutil.copy(kept, path)
+    with closing(sqlite3.connect(path)) as db:
+        triggers = db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for (name,) in triggers:
+            db.execute(f"DROP TRIGGER {name}")
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        for statement in statements:
+            assert db.execute(statement).rowcount == 1
+        db.commit()
+    return path
+
+
+def test_what_was_kept_is_read_again(kept: Path) -> None:
+    assert opened(kept) == {0: "kind-0", 4: "kind-1"}
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_a_flipped_bit_of_a_label_is_found(kept: Path, tmp_path: Path, bit: int) -> None:
+    data = bytearray(kept.read_bytes())
+    at = data.index(b"labelkind-0") + len(b"labelkind-")  # bit 0 makes another class of it
+    data[at] ^= 1 << bit
+    (tmp_path / "s.db").write_bytes(data)
+    with pytest.raises(SessionError, match="damaged") as found:
+        opened(tmp_path / "s.db")
+    assert str(tmp_path / "s.db") in str(found.value)
+    assert "copy" in str(found.value)  # the way out
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "id = 90", "token = 'x'", "run = 'hand-1'", "at = '2020-01-01T00:00:00.000Z'",
+        "who = 'bob'", "kind = 'unsure'", '"left" = \'5\'', "label = 'kind-0'", "seconds = 0.1",
+        "label = X'6b'",
+    ],
+)  # fmt: skip
+def test_every_column_of_an_event_is_covered(kept: Path, tmp_path: Path, to: str) -> None:
+    path = changed(kept, tmp_path, f"UPDATE events SET {to} WHERE id = 5")
+    with pytest.raises(SessionError, match="damaged"):
+        opened(path)
+
+
+def test_an_event_that_is_gone_is_missed(kept: Path, tmp_path: Path) -> None:
+    path = changed(kept, tmp_path, "DELETE FROM events WHERE id = 2")
+    with pytest.raises(SessionError, match="damaged"):
+        opened(path)
+
+
+@pytest.mark.parametrize("to", ["seen = 1", "tol = 0.5", "link_error = '0.4'", "run = 'x'"])
+def test_every_column_of_a_fit_is_covered(kept: Path, tmp_path: Path, to: str) -> None:
+    path = changed(kept, tmp_path, f"UPDATE fits SET {to} WHERE id = 1")
+    with pytest.raises(SessionError, match="damaged"):
+        opened(path)
+
+
+def test_a_process_that_runs_finds_what_changes_below_it(kept: Path, tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    shutil.copy(kept, path)
+    with tb.ask.Session(path, VOTES, who="ann", random_state=0) as session:
+        with closing(sqlite3.connect(path)) as db:
+            db.execute(
+                "INSERT INTO events SELECT 99, 'x', run, at, 'eve', kind, \"left\", \"right\", "
+                "about, question, 'kind-0', seconds, checksum FROM events WHERE id = 5"
+            )
+            db.commit()
+        with pytest.raises(SessionError, match="damaged"):
+            session.answers()
+
+
+@pytest.mark.parametrize("version", [0, 5, 99])
+def test_a_file_of_a_later_version_is_refused_and_left_alone(
+    kept: Path, tmp_path: Path, version: int
+) -> None:
+    path = tmp_path / "s.db"
+    shutil.copy(kept, path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    with pytest.raises(SessionError, match=f"version {version};"):
+        opened(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_version_3_opens_with_its_labels_and_gets_checksums(
+    kept: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "s.db"
+    shutil.copy(kept, path)
+    labels = opened(path)
+    rows = {}
+    with closing(sqlite3.connect(path)) as db:
+        for table in ("events", "fits"):  # as version 3 had them
+            rows[table] = db.execute(f"SELECT * FROM {table}").fetchall()
+            db.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
+        db.execute("DROP TABLE seats")
+        db.execute("PRAGMA user_version = 3")
+    assert opened(path) == labels
+    with closing(sqlite3.connect(path)) as db:
+        for table, before in rows.items():
+            assert db.execute(f"SELECT * FROM {table}").fetchall() == before
+        with pytest.raises(sqlite3.IntegrityError, match="events are never"):
+            db.execute("DELETE FROM events")
+    data = path.read_bytes().replace(b"labelkind-0", b"labelkind-1")
+    (tmp_path / "flipped.db").write_bytes(data)
+    with pytest.raises(SessionError, match="damaged"):
+        opened(tmp_path / "flipped.db")
