@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import beta, norm
+from scipy.stats import beta
 
 from tiebreak import files
 from tiebreak.arguments import MAPPING, SEED, WITH_RESPONSES, checks, optional, whole
@@ -15,26 +15,26 @@ from tiebreak.errors import OptionError, note
 from tiebreak.frames import as_plain
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import require_number
-from tiebreak.panel.held_out import blind, held_out
-from tiebreak.panel.learning import GoldWorth, gold_worth
+from tiebreak.panel.held_out import CrossValidation, Scored
 from tiebreak.panel.sampling import N_TASKS, sample
 from tiebreak.panel.self_preference import SelfPreference, self_preference
 from tiebreak.panel.shared_errors import SharedErrors, shared_errors
 from tiebreak.panel.subsets import (
+    LEAST_GOLD,
+    MOST_LEFT_OUT,
+    GoldGain,
     JudgeEffect,
     SmallPanel,
-    cheapest,
+    Suspect,
     effects,
-    scores_of,
+    gold_gain,
     smallest,
+    suspects,
 )
-from tiebreak.panel.table import GoldTable, gold_table, known_codes, log_terms
+from tiebreak.panel.table import GoldTable, gold_table, known_codes
 from tiebreak.responses import Responses
 
-N_DRAWS = 4000  # of the Bayesian bootstrap
-MOST_DRAWN = 1000  # known tasks: of more, the mean is as good as normal
 LEVEL = 0.95
-FEW_GOLD = 20  # below it, figures are said to be rough
 
 
 class Judge(NamedTuple):
@@ -73,7 +73,8 @@ class PanelReport:
     effects: tuple[JudgeEffect, ...] = ()
     smallest: SmallPanel | None = None
     cheapest: SmallPanel | None = None
-    gold_worth: GoldWorth | None = None
+    gold_gain: GoldGain | None = None
+    look_at: tuple[Suspect, ...] = ()
     self_preference: tuple[SelfPreference, ...] = ()
     unanimous_wrong: tuple[Hashable, ...] = field(default=(), repr=False)
     n_unanimous: int = 0
@@ -101,6 +102,8 @@ def report(
     accepts: Hashable | None = None,
     n_to_label: int = N_TASKS,
     random_state: int = 0,
+    sub_panels: bool = True,
+    progress: Callable[[str], None] | None = None,
 ) -> PanelReport:
     """Report on the judges of a fitted model.
 
@@ -117,6 +120,11 @@ def report(
     systems, accepts
         Which model made the answer that each task is about, and the class that accepts it: for
         self-preference.
+    sub_panels
+        Whether parts of the panel are tried, and half of the gold. Each is scored by fits of the
+        same method to its judges, five for a panel, with the gold of the other folds.
+    progress
+        Called with a few words before each of these fits.
 
     Examples
     --------
@@ -135,21 +143,16 @@ def report(
     task, label = known_codes(gold, model.tasks_, model.classes_)
     if not len(task):
         return _without_gold(model, preferences, n_to_label, random_state)
-    table = gold_table(responses, task, label, random_state)
+    table = gold_table(responses, task, label)
     _note_odd_gold(table)
-    unseen = blind(model)
-    confusion = np.asarray(unseen.confusion_)[:, : len(table.classes), : len(table.classes)]
-    prior = np.asarray(unseen.class_prior_)[: len(table.classes)]
-    shared = shared_errors(table, _judges_per_task(responses))
-    dependence = float(np.clip(shared.correlation, 0.05, 1.0))
-    scores = scores_of(table, log_terms(table, confusion), prior, dependence)
-    priced = None if prices is None else _prices(prices, responses)
     unanimous_wrong, n_unanimous = _unanimous(table, responses)
+    priced = None if prices is None else _prices(prices, responses)
     found = PanelReport(
         responses.n_tasks,
         len(table.task),
         _judges(table, responses),
-        shared,
+        shared_errors(table, _judges_per_task(responses)),
+        look_at=suspects(table),
         self_preference=preferences,
         unanimous_wrong=unanimous_wrong,
         n_unanimous=n_unanimous,
@@ -157,14 +160,59 @@ def report(
     )
     if _has_one_class(table):
         return found  # what is best for one class may be worst for the others
+    validation = CrossValidation(model, table, gold, progress)
+    told = model.gold_ is not None and len(model.gold_) > 0
+    compares = sub_panels and len(table.task) >= LEAST_GOLD and responses.n_workers > 0
+    everyone = np.ones(responses.n_workers, dtype=bool)
+    whole = validation.score(everyone, "the panel") if told or compares else None
+    # A model that saw no gold has not seen these labels either.
+    right = whole.right if told and whole is not None else _right(model, table)
+    found = replace(found, versus=_versus(table, right))
+    if whole is None or not compares:
+        return found
+    return _with_parts(found, validation, whole, table, priced)
+
+
+def _with_parts(
+    found: PanelReport,
+    validation: CrossValidation,
+    whole: Scored,
+    table: GoldTable,
+    prices: Floats | None,
+) -> PanelReport:
+    """Add what parts of the panel do, and what half of the gold does."""
+    answers = table.there.any(axis=0)
+    among = np.flatnonzero(answers).tolist()
+    if len(among) > MOST_LEFT_OUT:
+        among = table.workers.codes([each.worker for each in found.look_at]).tolist()
+    dependence = 0.5 if found.shared is None else found.shared.correlation
+    dependence = float(np.clip(dependence, 0.05, 1.0))
+    small = smallest(validation, whole, table, dependence)
+    cheap = None
+    if prices is not None:
+        by_price = smallest(validation, whole, table, dependence, prices)
+        priced = [each for each in (by_price, _at_prices(small, table, prices)) if each is not None]
+        cheap = min(priced, key=lambda each: each.price or 0.0, default=None)
     return replace(
         found,
-        versus=_versus(table, held_out(model, table.task, random_state), random_state),
-        effects=effects(scores, table) if len(table.task) >= FEW_GOLD else (),
-        smallest=smallest(scores, table, None, random_state),
-        cheapest=None if priced is None else cheapest(scores, table, priced, random_state),
-        gold_worth=gold_worth(table, confusion, prior, dependence, random_state),
+        effects=effects(validation, whole, table, among) if answers.sum() > 1 else (),
+        smallest=small,
+        cheapest=cheap,
+        gold_gain=gold_gain(validation, whole, np.ones(len(table.workers), dtype=bool)),
     )
+
+
+def _at_prices(panel: SmallPanel | None, table: GoldTable, prices: Floats) -> SmallPanel | None:
+    if panel is None:
+        return None
+    members = table.workers.codes(list(panel.workers))
+    return panel._replace(price=float(prices[members].sum()), whole_price=float(prices.sum()))
+
+
+def _right(model: Any, table: GoldTable) -> Floats:
+    """Return where the model's labels are right, as it stands."""
+    q = np.asarray(model.probabilities_)[table.task]
+    return np.asarray(q.argmax(axis=1) == table.truth, dtype=np.float64)
 
 
 def _without_gold(
@@ -192,7 +240,7 @@ def _note_odd_gold(table: GoldTable) -> None:
             "is known of the others. Whether the panel is better than its best judge, and what a "
             "smaller one would do, cannot be told. Label tasks of other classes."
         )
-    if len(table.task) < FEW_GOLD:
+    if len(table.task) < LEAST_GOLD:
         note(
             f"With {len(table.task):,} known labels all figures are rough; 50 are enough to see "
             "shared errors."
@@ -249,18 +297,17 @@ def interval_of_share(right: float, n: float) -> tuple[float, float]:
     return low, high
 
 
-def _versus(table: GoldTable, q: Floats, seed: int) -> Versus:
-    """Compare the panel with the best judge, picked for each task by the other known tasks."""
-    right = (q.argmax(axis=1) == table.truth).astype(np.float64)
+def _versus(table: GoldTable, right: Floats) -> Versus:
+    """Compare the panel with the best judge, picked for each task by the other known tasks.
+
+    Only tasks on which one is right and the other wrong tell them apart. Of these the share for the
+    panel has a beta posterior with an even prior: after five to none it is .98, not 1.
+    """
     best_right = _picked(table)
-    rng = np.random.default_rng(seed)
     change = right - best_right
-    if len(change) > MOST_DRAWN:
-        error = float(change.std() / np.sqrt(len(change)))
-        better = float(norm.sf(0.0, change.mean(), max(error, 1e-12)))
-    else:
-        mean = rng.dirichlet(np.ones(len(change)), N_DRAWS) @ change
-        better = float((mean > 0.0).mean() + 0.5 * (mean == 0.0).mean())
+    ahead = float(np.maximum(change, 0.0).sum())
+    behind = float(np.maximum(-change, 0.0).sum())
+    better = float(beta.sf(0.5, ahead + 1.0, behind + 1.0))
     n = table.there.sum(axis=0)
     accuracy = 1.0 - np.nansum(table.error, axis=0) / np.maximum(n, 1)
     best = int(np.argmax(np.where(n >= max(n.max() / 2.0, 1.0), accuracy, -1.0)))
