@@ -12,17 +12,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tiebreak import files
 from tiebreak.decisions.cross_fit import fit_again
 from tiebreak.gold import Gold
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.panel.table import GoldTable, drawn_by_name, name_keys
+from tiebreak.panel.table import GoldTable, drawn_by_name
 from tiebreak.responses import Responses
 
-N_FOLDS = 5
-MOST_TASKS = 20_000  # tasks of a fit: of more, those whose class is known, and some of the others
+N_FOLDS = 4
+MOST_TASKS = 10_000  # of a fit: of more, those whose class is known, and some of the others
 LOSS_FLOOR = 1e-4  # of a probability, before its log is taken
 
 
@@ -60,38 +59,37 @@ class CrossValidation:
     ) -> None:
         self._model = model
         self._progress = progress
+        self._responses = _some_tasks(model, table.task)
         known = {} if model.gold_ is None else model.gold_.to_dict()
         known |= {} if gold is None else files.read_gold(gold).to_dict()
-        names = list(known)
-        here = np.flatnonzero(model.tasks_.codes(names) >= 0)
-        self._known = {names[i]: known[names[i]] for i in here.tolist()}
+        here = self._responses.tasks.codes(list(known)) >= 0
+        self._known = {task: known[task] for task, is_here in zip(known, here, strict=True) if is_here}
         self._tasks = [model.tasks_[int(i)] for i in table.task]
-        self._truth = [self._known[task] for task in self._tasks]
-        self.fold = folds_by_name(self._tasks, self._truth)
-        self._responses = _some_tasks(model, list(self._known))
+        self._truth = [known[task] for task in self._tasks]
+        self._dealt = deal(model.responses_, table.task, self._truth)
         self._worker = self._responses.worker_of_each()
+        self.answers: Mask = np.bincount(self._worker, minlength=self._responses.n_workers) > 0
 
-    def score(
-        self, members: Mask | Sequence[Mask], what: str, *, half_of_gold: bool = False
-    ) -> Scored:
-        """Score a panel: who is in it, or who is in it in each fold; fits with the other folds.
-
-        `half_of_gold`: with two of the four other folds instead.
-        """
-        each = [members] * N_FOLDS if isinstance(members, np.ndarray) else members
-        loss = np.full(len(self._tasks), -np.log(LOSS_FLOOR))
+    def score(self, members: Mask, what: str, *, half_of_gold: bool = False) -> Scored:
+        """Score the panel of these judges, told the gold of the other folds, or half of that."""
+        loss = np.zeros(len(self._tasks))
         right = np.zeros(len(self._tasks))
         for fold in range(N_FOLDS):
-            rows = np.flatnonzero(self.fold == fold)
+            rows = np.flatnonzero(self._dealt % N_FOLDS == fold)
             if not len(rows):
                 continue
             if self._progress is not None:
                 self._progress(f"{what}, fold {fold + 1} of {N_FOLDS}")
-            left_out = {fold, *((fold + 1) % N_FOLDS, (fold + 2) % N_FOLDS)[: 2 * half_of_gold]}
-            hidden = {self._tasks[i] for i in np.flatnonzero(np.isin(self.fold, list(left_out)))}
+            hides = self._dealt % N_FOLDS == fold
+            if half_of_gold:
+                hides |= self._dealt >= N_FOLDS
+            hidden = {self._tasks[i] for i in np.flatnonzero(hides)}
             told = {task: label for task, label in self._known.items() if task not in hidden}
-            gold = Gold.from_dict(told) if told else None
-            fitted = fit_again(self._model, gold, responses=self._of(each[fold]))
+            if told:
+                gold = Gold.from_dict(told)
+                fitted = fit_again(self._model, gold, responses=self._of(members))
+            else:
+                fitted = blind(self._model)
             q = fitted.probabilities_[fitted.tasks_.codes([self._tasks[i] for i in rows])]
             truth = fitted.classes_.codes([self._truth[i] for i in rows])
             # A class that the fit does not know has no probability.
@@ -116,30 +114,49 @@ class CrossValidation:
         )
 
 
-def folds_by_name(tasks: Iterable[Hashable], truth: Sequence[Hashable]) -> Codes:
-    """Deal tasks into folds, class by class, by what they are called: no order plays a part.
+def deal(responses: Responses, task: Codes, truth: Sequence[Hashable]) -> Codes:
+    """Deal known tasks into 2 N_FOLDS parts by their class and responses; no order plays a part.
 
-    >>> folds_by_name(["a", "b", "c", "d"], ["x", "x", "y", "y"]).tolist()
-    [1, 0, 2, 3]
-    >>> folds_by_name(["d", "c", "b", "a"], ["y", "y", "x", "x"]).tolist()
-    [3, 2, 0, 1]
+    Parts f and f + N_FOLDS are a fold. Tasks are sorted by what is said of them and dealt in turn,
+    so that folds are alike. Tasks of which the same is said are in the order of their ids, which
+    matters only with links.
+
+    >>> rows = [("a", "ann", "x"), ("b", "ann", "y"), ("c", "ann", "x")]
+    >>> deal(Responses.from_rows(rows), np.array([0, 1, 2]), ["x", "x", "x"]).tolist()
+    [0, 2, 1]
+    >>> deal(Responses.from_rows(rows[::-1]), np.array([0, 1, 2]), ["x", "x", "x"]).tolist()
+    [1, 2, 0]
     """
-    keys = name_keys(tasks)
-    order = sorted(range(len(keys)), key=lambda i: (str(truth[i]), keys[i]))
-    fold = np.empty(len(keys), dtype=np.int32)
-    fold[order] = np.arange(len(keys)) % N_FOLDS
-    return fold
+    worker, label = np.divmod(responses.code, responses.n_classes)
+    said = _ranks(responses.workers)[worker] * responses.n_classes + _ranks(responses.classes)[label]
+    weight = responses.weight_of_each()
+    keys = []
+    for i, known in zip(task.tolist(), truth, strict=True):
+        at = slice(int(responses.start[i]), int(responses.start[i + 1]))
+        what = sorted(zip(said[at].tolist(), weight[at].tolist(), strict=True))
+        keys.append((str(known), what, str(responses.tasks[i])))
+    dealt = np.empty(len(keys), dtype=np.int32)
+    dealt[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys)) % (2 * N_FOLDS)
+    return dealt
 
 
-def _some_tasks(model: Any, known: list[Hashable]) -> Responses:
-    """Return all responses, or those on known tasks and on some others where there are very many.
+def _ranks(names: Iterable[Hashable]) -> Codes:
+    """Return the place of each name where all are sorted."""
+    texts = [str(name) for name in names]
+    ranks = np.empty(len(texts), dtype=np.int64)
+    ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    return ranks
+
+
+def _some_tasks(model: Any, known: Codes) -> Responses:
+    """Return all responses, or those on the known tasks and some others where there are very many.
 
     With links all stay, as a task may hang on any other.
     """
     responses: Responses = model.responses_
     if responses.n_tasks <= MOST_TASKS or model.links_ is not None:
         return responses
-    chosen: npt.NDArray[Any] = np.zeros(responses.n_tasks, dtype=bool)
-    chosen[drawn_by_name(list(responses.tasks), MOST_TASKS)] = True
-    chosen[responses.tasks.codes(known)] = True
+    chosen = np.zeros(responses.n_tasks, dtype=bool)
+    chosen[drawn_by_name(responses.tasks, MOST_TASKS)] = True
+    chosen[known] = True
     return responses.on_tasks(np.flatnonzero(chosen))

@@ -15,19 +15,17 @@ from tiebreak.errors import OptionError, note
 from tiebreak.frames import as_plain
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import require_number
-from tiebreak.panel.held_out import CrossValidation, Scored
+from tiebreak.panel.held_out import CrossValidation
 from tiebreak.panel.sampling import N_TASKS, sample
 from tiebreak.panel.self_preference import SelfPreference, self_preference
 from tiebreak.panel.shared_errors import SharedErrors, shared_errors
 from tiebreak.panel.subsets import (
     LEAST_GOLD,
-    MOST_LEFT_OUT,
     GoldGain,
-    JudgeEffect,
     SmallPanel,
     Suspect,
-    effects,
     gold_gain,
+    outdone,
     smallest,
     suspects,
 )
@@ -70,11 +68,11 @@ class PanelReport:
     judges: tuple[Judge, ...]
     shared: SharedErrors | None = None
     versus: Versus | None = None
-    effects: tuple[JudgeEffect, ...] = ()
+    outdone: tuple[Hashable, ...] = ()  # judges than whom two others are surely better
+    look_at: tuple[Suspect, ...] = ()
     smallest: SmallPanel | None = None
     cheapest: SmallPanel | None = None
     gold_gain: GoldGain | None = None
-    look_at: tuple[Suspect, ...] = ()
     self_preference: tuple[SelfPreference, ...] = ()
     unanimous_wrong: tuple[Hashable, ...] = field(default=(), repr=False)
     n_unanimous: int = 0
@@ -121,8 +119,8 @@ def report(
         Which model made the answer that each task is about, and the class that accepts it: for
         self-preference.
     sub_panels
-        Whether parts of the panel are tried, and half of the gold. Each is scored by fits of the
-        same method to its judges, five for a panel, with the gold of the other folds.
+        Whether to score what is left without judges that look worst, and half of the gold: by some
+        20 more fits of the same method, each told a part of the gold.
     progress
         Called with a few words before each of these fits.
 
@@ -152,7 +150,6 @@ def report(
         len(table.task),
         _judges(table, responses),
         shared_errors(table, _judges_per_task(responses)),
-        look_at=suspects(table),
         self_preference=preferences,
         unanimous_wrong=unanimous_wrong,
         n_unanimous=n_unanimous,
@@ -160,6 +157,7 @@ def report(
     )
     if _has_one_class(table):
         return found  # what is best for one class may be worst for the others
+    may_go = outdone(table)
     validation = CrossValidation(model, table, gold, progress)
     told = model.gold_ is not None and len(model.gold_) > 0
     compares = sub_panels and len(table.task) >= LEAST_GOLD and responses.n_workers > 0
@@ -167,46 +165,29 @@ def report(
     whole = validation.score(everyone, "the panel") if told or compares else None
     # A model that saw no gold has not seen these labels either.
     right = whole.right if told and whole is not None else _right(model, table)
-    found = replace(found, versus=_versus(table, right))
+    found = replace(
+        found,
+        versus=_versus(table, right),
+        outdone=tuple(table.workers[j] for j in may_go),
+        look_at=suspects(table, may_go),
+    )
     if whole is None or not compares:
         return found
-    return _with_parts(found, validation, whole, table, priced)
-
-
-def _with_parts(
-    found: PanelReport,
-    validation: CrossValidation,
-    whole: Scored,
-    table: GoldTable,
-    prices: Floats | None,
-) -> PanelReport:
-    """Add what parts of the panel do, and what half of the gold does."""
-    answers = table.there.any(axis=0)
-    among = np.flatnonzero(answers).tolist()
-    if len(among) > MOST_LEFT_OUT:
-        among = table.workers.codes([each.worker for each in found.look_at]).tolist()
-    dependence = 0.5 if found.shared is None else found.shared.correlation
-    dependence = float(np.clip(dependence, 0.05, 1.0))
-    small = smallest(validation, whole, table, dependence)
+    small = smallest(validation, whole, table, may_go, priced)
     cheap = None
-    if prices is not None:
-        by_price = smallest(validation, whole, table, dependence, prices)
-        priced = [each for each in (by_price, _at_prices(small, table, prices)) if each is not None]
-        cheap = min(priced, key=lambda each: each.price or 0.0, default=None)
+    if priced is not None and may_go:
+        cheap = small
+        if small is None or len(small.left_out) < len(may_go):
+            by_price = sorted(may_go, key=lambda j: -priced[j])
+            others = (small, smallest(validation, whole, table, by_price, priced))
+            cheap = min(
+                (each for each in others if each is not None),
+                key=lambda each: each.price or 0.0,
+                default=None,
+            )
     return replace(
-        found,
-        effects=effects(validation, whole, table, among) if answers.sum() > 1 else (),
-        smallest=small,
-        cheapest=cheap,
-        gold_gain=gold_gain(validation, whole, np.ones(len(table.workers), dtype=bool)),
+        found, smallest=small, cheapest=cheap, gold_gain=gold_gain(validation, whole)
     )
-
-
-def _at_prices(panel: SmallPanel | None, table: GoldTable, prices: Floats) -> SmallPanel | None:
-    if panel is None:
-        return None
-    members = table.workers.codes(list(panel.workers))
-    return panel._replace(price=float(prices[members].sum()), whole_price=float(prices.sum()))
 
 
 def _right(model: Any, table: GoldTable) -> Floats:

@@ -7,7 +7,7 @@ b           no       yes yes yes    –        error of gpt 1, ann gave no answe
 
 from __future__ import annotations
 
-import hashlib
+import zlib
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
@@ -66,19 +66,16 @@ def known_codes(gold: Any, tasks: Ids, classes: Ids) -> tuple[Codes, Codes]:
     return task[task != MISSING], label[task != MISSING]
 
 
-def name_keys(tasks: Iterable[Hashable]) -> list[bytes]:
-    """Return a key of each task that depends on its id alone, and goes with nothing else."""
-    return [hashlib.blake2b(str(task).encode(), digest_size=8).digest() for task in tasks]
-
-
 def drawn_by_name(tasks: Iterable[Hashable], n: int) -> Offsets:
     """Draw n tasks by their ids, so that the order of rows plays no part; return their places.
 
+    Tasks whose ids have the same checksum come and go together, so it may be one or two more.
+
     >>> drawn_by_name(["a", "b", "c", "d"], 2).tolist()
-    [1, 2]
+    [1, 3]
     """
-    keys = name_keys(tasks)
-    return np.sort(np.array(sorted(range(len(keys)), key=keys.__getitem__)[:n], dtype=np.int64))
+    keys = np.array([zlib.crc32(str(task).encode()) for task in tasks], dtype=np.uint32)
+    return np.flatnonzero(keys <= np.partition(keys, n - 1)[n - 1])
 
 
 def gold_table(responses: Responses, task: Codes, label: Codes) -> GoldTable:

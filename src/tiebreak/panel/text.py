@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from tiebreak.panel.subsets import LEAST_GOLD
 from tiebreak.wording import aligned, counted, first_few
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def sentences(report: PanelReport) -> list[str]:
 
 
 def _findings(report: PanelReport) -> list[str]:
-    parts = (_shared, _versus, _left_out, _smaller, _look_at, _gold, _preferences)
+    parts = (_shared, _versus, _look_at, _smaller, _gold, _preferences)
     return [line for part in parts for line in part(report)]
 
 
@@ -115,47 +114,39 @@ def _versus(report: PanelReport) -> list[str]:
     return lines
 
 
-def _left_out(report: PanelReport) -> list[str]:
-    """Name judges without whom labels are surely better."""
-    lines = [
-        f"Labels are better without {each.worker}: log-loss {_difference(each.log_loss)}, "
-        f"accuracy {_difference(each.accuracy)}."
-        for each in reversed(report.effects)
-        if each.is_harmful
-    ]
-    if report.effects and not lines:
-        lines = [
-            f"No one judge is seen to make labels worse ({len(report.effects):,} left out in turn)."
-        ]
-    return lines
-
-
 def _smaller(report: PanelReport) -> list[str]:
+    """Say which judges could go, or that it cannot be told."""
     if report.versus is None or len(report.workers) < 2:
         return []
     known = counted(report.n_known, "known label")
-    if report.n_known < LEAST_GOLD:
-        return [f"Which judges could go cannot be told from {known}."]
+    if not report.outdone:
+        why = "no judge is surely less often right than two others"
+        return [f"Which judges could go cannot be told from {known}: {why}."]
     if report.gold_gain is None:
         return []  # parts of the panel were not tried
     small = report.smallest
     if small is None:
-        return [f"Whether fewer judges would do as well cannot be told from {known}."]
-    names = first_few(list(map(str, small.workers)), 6)
+        names = first_few(list(map(str, report.outdone)), 6)
+        return [f"Whether labels stay as good without {names} cannot be told from {known}."]
     lines = [
-        f"The smallest panel about as good: {counted(len(small.workers), 'judge')}, {names}: "
-        f"log-loss {small.log_loss:.3f}, of all judges {small.whole_log_loss:.3f} (difference "
-        f"{_difference(small.change)}); accuracy {_number(small.accuracy)}, of all "
-        f"{_number(small.whole_accuracy)}."
+        f"Labels are {'better' if small.is_better else 'about as good'} without "
+        f"{first_few(list(map(str, small.left_out)), 6)}: log-loss {small.log_loss:.3f}, of all "
+        f"judges {small.whole_log_loss:.3f} (difference {_difference(small.change)}); accuracy "
+        f"{_number(small.accuracy)}, of all {_number(small.whole_accuracy)}. "
+        f"{_stay(len(small.workers))}: {first_few(list(map(str, small.workers)), 6)}."
     ]
     cheap = report.cheapest
     if cheap is not None and cheap.price is not None and cheap.whole_price is not None:
         names = first_few(list(map(str, cheap.workers)), 6)
         lines.append(
-            f"The cheapest about as good: {cheap.price:g} a task instead of {cheap.whole_price:g} "
-            f"(log-loss {cheap.log_loss:.3f}): {names}."
+            f"The cheapest panel about as good: {cheap.price:g} a task instead of "
+            f"{cheap.whole_price:g} (log-loss {cheap.log_loss:.3f}): {names}."
         )
     return lines
+
+
+def _stay(n: int) -> str:
+    return "1 judge stays" if n == 1 else f"{n:,} judges stay"
 
 
 def _look_at(report: PanelReport) -> list[str]:
