@@ -49,7 +49,11 @@ def fitted(responses: Any, gold: Any = None) -> Any:
 
 
 def jury(
-    seed: int, accuracy: dict[str, float], shared: float = 0.5, n_tasks: int = 500, n_known: int = 300
+    seed: int,
+    accuracy: dict[str, float],
+    shared: float = 0.5,
+    n_tasks: int = 500,
+    n_known: int = 300,
 ) -> Made:
     """Judges of given accuracies on two classes, who look at one misleading sign on some tasks.
 

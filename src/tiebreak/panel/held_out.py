@@ -63,7 +63,9 @@ class CrossValidation:
         known = {} if model.gold_ is None else model.gold_.to_dict()
         known |= {} if gold is None else files.read_gold(gold).to_dict()
         here = self._responses.tasks.codes(list(known)) >= 0
-        self._known = {task: known[task] for task, is_here in zip(known, here, strict=True) if is_here}
+        self._known = {
+            task: known[task] for task, is_here in zip(known, here, strict=True) if is_here
+        }
         self._tasks = [model.tasks_[int(i)] for i in table.task]
         self._truth = [known[task] for task in self._tasks]
         self._dealt = deal(model.responses_, table.task, self._truth)
@@ -128,7 +130,9 @@ def deal(responses: Responses, task: Codes, truth: Sequence[Hashable]) -> Codes:
     [1, 2, 0]
     """
     worker, label = np.divmod(responses.code, responses.n_classes)
-    said = _ranks(responses.workers)[worker] * responses.n_classes + _ranks(responses.classes)[label]
+    said = (
+        _ranks(responses.workers)[worker] * responses.n_classes + _ranks(responses.classes)[label]
+    )
     weight = responses.weight_of_each()
     keys = []
     for i, known in zip(task.tolist(), truth, strict=True):

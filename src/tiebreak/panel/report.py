@@ -185,9 +185,7 @@ def report(
                 key=lambda each: each.price or 0.0,
                 default=None,
             )
-    return replace(
-        found, smallest=small, cheapest=cheap, gold_gain=gold_gain(validation, whole)
-    )
+    return replace(found, smallest=small, cheapest=cheap, gold_gain=gold_gain(validation, whole))
 
 
 def _right(model: Any, table: GoldTable) -> Floats:
