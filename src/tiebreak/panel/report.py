@@ -50,7 +50,7 @@ class Judge(NamedTuple):
 
 
 class Versus(NamedTuple):
-    """The panel against the judge that gold would pick, each on tasks it was not picked by."""
+    """The panel against the judge that is best on the known tasks."""
 
     best: Hashable
     panel_accuracy: float
@@ -277,16 +277,16 @@ def interval_of_share(right: float, n: float) -> tuple[float, float]:
 
 
 def _versus(table: GoldTable, right: Floats) -> Versus:
-    """Compare the panel with the best judge, picked for each task by the other known tasks.
+    """Compare the panel with its best judge: the one that is best on the known tasks.
 
-    Only tasks on which one is right and the other wrong tell them apart. Of these the share for the
-    panel has a beta posterior with an even prior: after five to none it is .98, not 1.
+    That judge owes its place to luck, too. One that is picked for each task by the other known
+    tasks does not; but of equal judges it is one that erred on the task left out. The truth lies
+    between the two, and the probability is that which is nearer to one half.
     """
-    best_right = _picked(table)
-    change = right - best_right
-    ahead = float(np.maximum(change, 0.0).sum())
-    behind = float(np.maximum(-change, 0.0).sum())
-    better = float(beta.sf(0.5, ahead + 1.0, behind + 1.0))
+    best_right = _best_judge(table)
+    chances = [
+        _chance_better(right, each) for each in (best_right, _best_judge(table, leave_out=True))
+    ]
     n = table.there.sum(axis=0)
     accuracy = 1.0 - np.nansum(table.error, axis=0) / np.maximum(n, 1)
     best = int(np.argmax(np.where(n >= max(n.max() / 2.0, 1.0), accuracy, -1.0)))
@@ -295,19 +295,31 @@ def _versus(table: GoldTable, right: Floats) -> Versus:
         float(right.mean()),
         interval_of_share(float(right.sum()), float(len(right))),
         float(best_right.mean()),
-        better,
+        sorted((*chances, 0.5))[1],
     )
 
 
-def _picked(table: GoldTable) -> Floats:
-    """Return how right the best judge is on each task, the best by all other known tasks.
+def _chance_better(right: Floats, other: Floats) -> float:
+    """Return how likely labels are more often right than other labels.
+
+    Only tasks on which one is right and the other wrong tell them apart. Of these the share has a
+    beta posterior with an even prior: after five to none it is .98, not 1.
+    """
+    change = right - other
+    ahead = float(np.maximum(change, 0.0).sum())
+    behind = float(np.maximum(-change, 0.0).sum())
+    return float(beta.sf(0.5, ahead + 1.0, behind + 1.0))
+
+
+def _best_judge(table: GoldTable, *, leave_out: bool = False) -> Floats:
+    """Return how right the best judge is on each task; `leave_out`: the best by all other tasks.
 
     Where it did not answer, the next best stands in; where nobody did, the answer is wrong.
     """
     there = table.there
     error = np.where(there, table.error, 0.0)
-    n = there.sum(axis=0) - there
-    wrong = error.sum(axis=0) - error
+    n = there.sum(axis=0) - leave_out * there
+    wrong = error.sum(axis=0) - leave_out * error
     # One error in two tasks is added, so that a judge with two tasks is not the best of all.
     rate = (wrong + 1.0) / (n + 2.0)
     best = np.argmin(np.where(there, rate, np.inf), axis=1)
