@@ -74,14 +74,14 @@ class CrossValidation:
 
     def score(self, members: Mask, what: str, *, half_of_gold: bool = False) -> Scored:
         """Score the panel of these judges, told the gold of the other folds, or half of that."""
+        if self._progress is not None:
+            self._progress(f"scoring {what}")
         loss = np.zeros(len(self._tasks))
         right = np.zeros(len(self._tasks))
         for fold in range(N_FOLDS):
             rows = np.flatnonzero(self._dealt % N_FOLDS == fold)
             if not len(rows):
                 continue
-            if self._progress is not None:
-                self._progress(f"{what}, fold {fold + 1} of {N_FOLDS}")
             hides = self._dealt % N_FOLDS == fold
             if half_of_gold:
                 hides |= self._dealt >= N_FOLDS

@@ -10,7 +10,16 @@ import numpy as np
 from scipy.stats import beta
 
 from tiebreak import files
-from tiebreak.arguments import MAPPING, SEED, WITH_RESPONSES, checks, optional, whole
+from tiebreak.arguments import (
+    FLAG,
+    FUNCTION,
+    MAPPING,
+    SEED,
+    WITH_RESPONSES,
+    checks,
+    optional,
+    whole,
+)
 from tiebreak.errors import OptionError, note
 from tiebreak.frames import as_plain
 from tiebreak.kernels.layout import Codes, Floats
@@ -90,7 +99,14 @@ class PanelReport:
         return dict(as_plain(self))
 
 
-@checks(model=WITH_RESPONSES, prices=optional(MAPPING), n_to_label=whole(1), random_state=SEED)
+@checks(
+    model=WITH_RESPONSES,
+    prices=optional(MAPPING),
+    n_to_label=whole(1),
+    random_state=SEED,
+    sub_panels=FLAG,
+    progress=optional(FUNCTION),
+)
 def report(
     model: Any,
     gold: Any = None,
@@ -122,7 +138,7 @@ def report(
         Whether to score what is left without judges that look worst, and half of the gold: by some
         20 more fits of the same method, each told a part of the gold.
     progress
-        Called with a few words before each of these fits.
+        Called with a few words before each panel that is scored.
 
     Examples
     --------

@@ -143,7 +143,7 @@ def smallest(
     for size in tries:
         stays = np.ones(len(table.workers), dtype=bool)
         stays[may_go[:size]] = False
-        scored = validation.score(stays, f"without {size} of {len(stays)} judges")
+        scored = validation.score(stays, f"the panel without {size} of {len(stays)} judges")
         level = 1.0 - (1.0 - LEVEL) / len(tries)
         change = difference(scored.loss, whole.loss, LOSS_SPREAD, level)
         lost = difference(whole.right, scored.right, 1.0, level)
@@ -166,7 +166,7 @@ def smallest(
 def gold_gain(validation: CrossValidation, whole: Scored) -> GoldGain:
     """Compare log-loss with half of the gold and with all of it, each on tasks not told."""
     everyone = np.ones(len(validation.answers), dtype=bool)
-    half = validation.score(everyone, "half of the gold", half_of_gold=True)
+    half = validation.score(everyone, "the panel with half of the gold", half_of_gold=True)
     return GoldGain(
         len(whole.loss),
         float(half.loss.mean()),
