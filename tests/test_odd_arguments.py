@@ -143,6 +143,8 @@ CALLS: dict[str, Call] = {
             "accepts": "yes",
             "n_to_label": 5,
             "random_state": 0,
+            "sub_panels": False,
+            "progress": None,
         },
     ),
     "panel.sample": (tb.panel.sample, {"model": MODEL, "n": 5, "random_state": 0}),

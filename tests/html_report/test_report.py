@@ -467,3 +467,23 @@ def test_what_is_odd_about_gold_is_said_on_the_page() -> None:
     model = tb.VariationalBayes().fit(crowd.responses)
     found = gather(model, truth=known)["sections"]["judges"]
     assert any("All gold is of one class" in each for each in found["sentences"])
+
+
+@pytest.mark.parametrize(
+    ("n", "right", "stated", "expected"),
+    [
+        (3, 2 / 3, 0.9, "too few"),
+        (3, 1.0, 0.98, "too few"),
+        (300, 0.7, 0.9, "too sure"),
+        (300, 0.9, 0.7, "too modest"),
+        (300, 0.9, 0.91, "honest"),
+        (60, 0.85, 0.92, "too few"),
+    ],
+)
+def test_probabilities_are_judged_only_by_enough_known_labels(
+    n: int, right: float, stated: float, expected: str
+) -> None:
+    from tiebreak.html_report.sections import scores
+
+    (said,) = scores.words({"n_tasks": n, "accuracy": right, "mean_probability": stated})
+    assert expected in said.text

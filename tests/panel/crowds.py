@@ -46,3 +46,45 @@ def family(n_tasks: int = 1500, seed: int = 0) -> tuple[tb.Responses, dict[int, 
 
 def fitted(responses: Any, gold: Any = None) -> Any:
     return tb.VariationalBayes(dependence=0.5).fit(responses, gold=gold)
+
+
+def jury(
+    seed: int,
+    accuracy: dict[str, float],
+    shared: float = 0.5,
+    n_tasks: int = 500,
+    n_known: int = 300,
+) -> Made:
+    """Judges of given accuracies on two classes, who look at one misleading sign on some tasks.
+
+    With chance `shared` a judge errs by a number that all judges of the task have in common, so
+    that who errs more often errs wherever the better ones do.
+    """
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, n_tasks)
+    common = rng.random(n_tasks)
+    rows = []
+    for name, right in accuracy.items():
+        own = np.where(rng.random(n_tasks) < shared, common, rng.random(n_tasks))
+        said = np.where(own < right, truth, 1 - truth)
+        rows += [(f"t{i}", name, f"c{said[i]}") for i in range(n_tasks)]
+    gold = {f"t{i}": f"c{truth[i]}" for i in range(n_tasks)}
+    drawn = rng.choice(n_tasks, n_known, replace=False)
+    some = {f"t{i}": gold[f"t{i}"] for i in drawn.tolist()}
+    return Made(tb.Responses.from_rows(rows), gold, some)
+
+
+def position_biased(seed: int, n_tasks: int = 400, n_known: int = 200) -> Made:
+    """Five judges who say which of two answers is better, A, B or tie; one mostly says A."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(3, n_tasks, p=[0.4, 0.4, 0.2])
+    rows = []
+    for name, right in {"ann": 0.8, "bob": 0.75, "cat": 0.7, "dan": 0.65, "first": 0.65}.items():
+        said = np.where(rng.random(n_tasks) < right, truth, rng.integers(0, 3, n_tasks))
+        if name == "first":
+            said = np.where(rng.random(n_tasks) < 0.6, 0, said)
+        rows += [(f"t{i}", name, ("A", "B", "tie")[said[i]]) for i in range(n_tasks)]
+    gold = {f"t{i}": ("A", "B", "tie")[truth[i]] for i in range(n_tasks)}
+    drawn = rng.choice(n_tasks, n_known, replace=False)
+    some = {f"t{i}": gold[f"t{i}"] for i in drawn.tolist()}
+    return Made(tb.Responses.from_rows(rows), gold, some)

@@ -187,3 +187,28 @@ def test_rogan_gladen_needs_judges_who_have_to_do_with_the_truth() -> None:
     assert turned is not None, "who says the opposite says much"
     assert turned.low < 0.3 < turned.high
     assert turned.high - turned.low < 0.4
+
+
+def test_ppi_is_not_to_be_quoted_where_it_is_gold_alone() -> None:
+    """Twelve known tasks of the new system, one of them bad: judges play no part in its rate."""
+    rng = np.random.default_rng(5)
+    truth = {i: bool(rng.random() < (0.6 if i % 2 else 0.95)) for i in range(400)}
+    rows = [
+        (i, f"judge {j}", "good" if good ^ (rng.random() < 0.15) else "bad")
+        for i, good in truth.items()
+        for j in range(4)
+    ]
+    gold = {i: "good" if truth[i] else "bad" for i in range(60)}
+    systems = {i: "old" if i % 2 else "new" for i in range(400)}
+    model = fitted(tb.Responses.from_rows(rows))
+    found = tb.rates.estimate(model, gold, systems=systems)
+    alone = {rate.system: rate.is_gold_alone for rate in found.rates if rate.method == "ppi"}
+    assert alone == {"all": False, "new": True, "old": False}
+    new, of_gold = found.of("bad", "new"), found.of("bad", "new", "gold")
+    assert (new.rate, new.low, new.high) == (of_gold.rate, of_gold.low, of_gold.high)
+    assert all(each.is_gold_alone for each in found.differences if each.method == "ppi")
+    text = str(found)
+    assert text.count("gold alone") >= 3, text
+    few = str(tb.rates.estimate(model, dict(list(gold.items())[:6])))
+    assert "quote ppi" not in few
+    assert "quote gold" in few

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any, Self
 
 import numpy as np
 import pytest
-from panel.crowds import family, fitted, made
+from panel.crowds import family, fitted, jury, made, position_biased
 
 import tiebreak as tb
 from tiebreak.error_dependence import effective
 from tiebreak.panel.report import interval_of_share
 from tiebreak.panel.shared_errors import residuals, shared_errors
+from tiebreak.panel.subsets import outdone, suspects
 from tiebreak.panel.table import gold_table, known_codes
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
@@ -105,12 +107,207 @@ def test_the_smallest_panel_leaves_out_noise() -> None:
         prices={f"good {j}": 1.0 for j in range(3)} | {f"coin {j}": 0.5 for j in range(5)},
     )
     assert report.smallest is not None
-    assert all(str(worker).startswith("good") for worker in report.smallest.workers)
+    assert sorted(map(str, report.smallest.workers)) == ["good 0", "good 1", "good 2"]
     assert report.cheapest is not None
-    assert report.cheapest.price is not None
+    assert report.cheapest.price == pytest.approx(3.0)
     assert report.cheapest.whole_price == pytest.approx(5.5)
-    assert report.cheapest.price <= 3.0
-    assert str(report.effects[0].worker).startswith("good")
+
+
+SPREAD = {"a": 0.9, "b": 0.85, "c": 0.8, "d": 0.7, "e": 0.6}
+JURIES_MADE = {
+    "spread": {"accuracy": SPREAD},
+    "alike": {"accuracy": SPREAD, "shared": 0.9},
+    "apart": {"accuracy": SPREAD, "shared": 0.0},
+    "few known": {"accuracy": SPREAD, "n_known": 50},
+    "close": {"accuracy": {"a": 0.8, "b": 0.79, "c": 0.78, "d": 0.77, "e": 0.6}, "n_known": 200},
+    "issue": {
+        "accuracy": {"gpt": 0.71, "falcon": 0.69, "llama": 0.69, "yi": 0.59},
+        "n_tasks": 900,
+        "n_known": 750,
+    },
+}
+
+
+def named(report: tb.panel.PanelReport) -> set[Any]:
+    """Return who is to be looked at or left out."""
+    kept = report.workers if report.smallest is None else report.smallest.workers
+    looked_at = {each.worker for each in report.look_at}
+    return set(report.outdone) | looked_at | (set(report.workers) - set(kept))
+
+
+def n_named_of_the_best(kind: str, seeds: range) -> tuple[int, int]:
+    """Return in how many juries one of the two best judges is named, and in how many the last."""
+    given: dict[str, Any] = JURIES_MADE[kind]
+    names = list(given["accuracy"])
+    crowds = [jury(seed, **given) for seed in seeds]
+    found = [named(tb.panel.report(fitted(each.responses, each.some))) for each in crowds]
+    return sum(bool(each & set(names[:2])) for each in found), sum(
+        names[-1] in each for each in found
+    )
+
+
+@pytest.mark.parametrize("kind", JURIES_MADE)
+def test_the_two_best_judges_are_not_named_to_go(kind: str) -> None:
+    best, last = n_named_of_the_best(kind, range(4))
+    assert best == 0
+    assert last == 4 or kind == "few known"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", JURIES_MADE)
+def test_the_two_best_judges_are_named_to_go_in_one_jury_of_twenty_at_most(kind: str) -> None:
+    best, last = n_named_of_the_best(kind, range(100, 200))
+    assert best <= 5
+    assert last >= 95 or kind == "few known"
+
+
+def test_a_judge_who_prefers_the_first_answer_is_named() -> None:
+    """With the class that it says too often; of the two best judges neither is named."""
+    for seed in range(10):
+        crowd = position_biased(seed)
+        report = tb.panel.report(fitted(crowd.responses, crowd.some))
+        found = report.look_at[0]
+        assert (found.worker, found.label) == ("first", "A"), seed
+        assert found.said > found.true + 0.2
+        assert found.behind.high < 0.0
+        assert "Look at first" in str(report)
+        assert not named(report) & {"ann", "bob"}
+
+
+def test_equal_judges_are_not_called_worse_than_each_other() -> None:
+    """Of 60 juries of eight equals, somebody is named in one of twenty at most."""
+    wrong = 0
+    for seed in range(60):
+        crowd = jury(seed, {f"w{j}": 0.75 for j in range(8)}, n_tasks=100, n_known=100)
+        task, label = known_codes(crowd.some, crowd.responses.tasks, crowd.responses.classes)
+        table = gold_table(crowd.responses, task, label)
+        wrong += bool(outdone(table)) or bool(suspects(table, []))
+    assert wrong <= 3
+
+
+def test_sub_panels_are_scored_by_the_method_that_will_be_used() -> None:
+    """Every fit is of the model's class and parameters, to some judges, told some gold."""
+    crowd = jury(0, {"a": 0.9, "b": 0.85, "c": 0.8, "d": 0.5})
+    seen: list[tuple[set[Any], int]] = []
+
+    class Watched(tb.DawidSkene):
+        def fit(self, responses: Any, **given: Any) -> Self:
+            assert self.max_iter == 7
+            answers = np.bincount(responses.worker_of_each(), minlength=4) > 0
+            names = {responses.workers[int(j)] for j in np.flatnonzero(answers)}
+            seen.append((names, len(tb.read_gold(given["gold"]))))
+            return super().fit(responses, **given)
+
+    model = Watched(max_iter=7).fit(crowd.responses, gold=crowd.some)
+    seen.clear()
+    report = tb.panel.report(model)
+    assert report.outdone == ("d",)
+    n = len(crowd.some)
+    assert seen.count(({"a", "b", "c", "d"}, n * 3 // 4)) == 4
+    assert seen.count(({"a", "b", "c"}, n * 3 // 4)) == 4
+    assert len(seen) == 12, "four fits for the panel, for what is left of it, for half of the gold"
+    halves = [known for names, known in seen if known < n * 3 // 4]
+    assert len(halves) == 4
+    assert all(known == pytest.approx(n * 3 / 8, abs=2) for known in halves)
+    seen.clear()
+    without = tb.panel.report(model, sub_panels=False)
+    assert len(seen) == 4
+    assert without.smallest is None
+    assert without.gold_gain is None
+    assert without.versus == report.versus
+
+
+def test_no_order_changes_the_report() -> None:
+    """Rows, gold, and names of tasks: folds go by what is said of a task and its class.
+
+    By an estimator on which they have no influence either.
+    """
+    crowd = jury(3, SPREAD | {"e": 0.5}, n_tasks=200, n_known=200)
+    responses = crowd.responses
+    rows = [
+        (responses.tasks[int(t)], responses.workers[int(w)], responses.classes[int(k)])
+        for t, w, k in zip(
+            responses.task_of_each(),
+            responses.worker_of_each(),
+            responses.label_of_each(),
+            strict=True,
+        )
+    ]
+    rng = np.random.default_rng(0)
+    new = {f"t{i}": f"x{rng.integers(1 << 40)}" for i in range(200)}
+    reports = []
+    for place in (np.arange(len(rows)), rng.permutation(len(rows))):
+        for names in ({name: name for name in new}, new):
+            some = [(names[task], label) for task, label in crowd.some.items()]
+            gold = dict(some if place[0] == 0 else some[::-1])
+            these = [(names[rows[i][0]], *rows[i][1:]) for i in place]
+            model = tb.DawidSkene().fit(these, gold=gold)
+            reports.append(tb.panel.report(model, gold))
+    first = reports[0]
+    assert first.smallest is not None
+    assert first.gold_gain is not None
+    for other in reports[1:]:
+        assert other.outdone == first.outdone
+        assert other.smallest is not None
+        assert other.gold_gain is not None
+        assert set(other.smallest.workers) == set(first.smallest.workers)
+        assert other.smallest.log_loss == pytest.approx(first.smallest.log_loss, abs=1e-9)
+        assert other.gold_gain.half == pytest.approx(first.gold_gain.half, abs=1e-9)
+        assert other.gold_gain.all == pytest.approx(first.gold_gain.all, abs=1e-9)
+
+
+def test_many_tasks_are_not_all_fitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tiebreak.panel.held_out.MOST_TASKS", 150)
+    crowd = jury(0, SPREAD, n_tasks=400, n_known=100)
+    sizes = []
+
+    class Watched(tb.MajorityVote):
+        def fit(self, responses: Any, **given: Any) -> Self:
+            sizes.append(responses.n_tasks)
+            return super().fit(responses, **given)
+
+    model = Watched().fit(crowd.responses)
+    sizes.clear()
+    assert tb.panel.report(model, crowd.some).gold_gain is not None
+    assert 150 <= max(sizes) <= 250
+
+
+def test_gold_that_teaches_is_worth_more() -> None:
+    """Judges who say the opposite: the more gold, the more of that is known."""
+    crowd = jury(1, {"a": 0.85, "b": 0.2, "c": 0.8}, shared=0.0, n_tasks=200, n_known=160)
+    found = tb.panel.report(fitted(crowd.responses), crowd.some).gold_gain
+    assert found is not None
+    assert found.n_known == 160
+    assert found.all <= found.half + 0.01
+    assert found.change.low <= found.all - found.half <= found.change.high
+
+
+def test_equal_judges_are_not_beaten_for_erring_in_turn() -> None:
+    """Five judges err on two other tasks each, of fifteen: the panel is not surely better.
+
+    The judge that is best on the other tasks is always one of those that err on this one.
+    """
+    other = {"yes": "no", "no": "yes"}
+    truth = {i: "yes" if i < 40 else "no" for i in range(60)}
+    rows = [
+        (i, f"judge {j}", other[label] if i in (j, j + 5) else label)
+        for i, label in truth.items()
+        for j in range(5)
+    ]
+    gold = {i: truth[i] for i in [*range(10), *range(40, 45)]}
+    report = tb.panel.report(fitted(tb.Responses.from_rows(rows)), gold)
+    assert report.versus is not None
+    assert report.versus.best_accuracy == pytest.approx(13 / 15)
+    assert 0.5 < report.versus.probability_better < 0.95
+    assert "Cannot be told yet" in str(report)
+
+
+def test_a_probability_is_never_said_to_be_one() -> None:
+    crowd = made(n_tasks=800, n_judges=9, shared=0.0, n_known=600)
+    report = tb.panel.report(fitted(crowd.responses), crowd.some)
+    assert report.versus is not None
+    assert report.versus.probability_better > 0.995
+    assert "probability > .99 that" in str(report)
 
 
 def test_unanimous_and_wrong() -> None:
@@ -196,9 +393,10 @@ class TestBadInput:
         assert report.shared is not None
         assert report.shared.effective_interval[1] - report.shared.effective_interval[0] > 1.0
         assert report.smallest is None
-        assert report.gold_worth is None
-        assert "too few" in str(report)
-        assert "better without" not in str(report), "five labels do not show who harms"
+        assert report.outdone == ()
+        assert report.look_at == ()
+        assert report.gold_gain is None
+        assert "cannot be told" in str(report)
 
     def test_gold_of_one_class_answers_no_question_about_all(self) -> None:
         crowd = made()
@@ -207,7 +405,8 @@ class TestBadInput:
             report = tb.panel.report(fitted(crowd.responses), one)
         assert report.versus is None
         assert report.smallest is None
-        assert report.effects == ()
+        assert report.outdone == ()
+        assert report.look_at == ()
         assert "Is the panel better" not in str(report)
         assert report.judges[0].n_known > 0
 
@@ -251,8 +450,9 @@ class TestBadInput:
         assert silent.n_known == 0
         assert silent.accuracy != silent.accuracy
         assert "silent" in str(report)
-        assert report.smallest is not None
-        assert "silent" not in report.smallest.workers
+        assert "silent" not in report.outdone
+        if report.smallest is not None:
+            assert "silent" not in report.smallest.workers
 
     def test_gold_that_contradicts_all(self) -> None:
         crowd = made(shared=0.0)

@@ -85,7 +85,7 @@ def _panel(given: InputTables, tell: Callable[[str], None]) -> PanelReport:
 
     tell("fitting")
     model = VariationalBayes(dependence=JUDGES).fit(given.responses)
-    return panel.report(model, given.gold)
+    return panel.report(model, given.gold, progress=tell)
 
 
 def look_at(responses: Responses) -> dict[str, Any]:

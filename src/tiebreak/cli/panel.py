@@ -18,7 +18,7 @@ from tiebreak.cli.judging import (
     require_both,
     takes_judging_options,
 )
-from tiebreak.cli.messages import print_message, working
+from tiebreak.cli.messages import print_message, stages
 from tiebreak.cli.tables import ResponsesFiles
 from tiebreak.errors import OptionError
 
@@ -49,7 +49,10 @@ def panel(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Report on a panel of judges: accuracies, shared errors, its best and smallest part.
+    """Report on a panel of judges: accuracies, shared errors, and which of them could go.
+
+    Parts of the panel are scored by cross-validation on gold with the same method, so that the
+    report takes as long as some 20 fits.
 
     Without gold, shared errors cannot be seen: the report says which tasks to label, and how to
     get them as a table.
@@ -61,13 +64,15 @@ def panel(
     from tiebreak.panel import report
 
     judged = judging.fit(responses, systems=by, quiet=quiet)
-    with working("looking at the judges", quiet=quiet):
+    with stages(quiet=quiet) as tell:
+        tell("looking at the judges")
         found = report(
             judged.model,
             prices=priced,
             systems=judged.given.systems,
             accepts=accepts,
             n_to_label=n_sample,
+            progress=tell,
         )
         drawn = sample_columns(judged.model, n_sample) if sample else {}
         names_tasks = not found.n_known and not sample

@@ -65,13 +65,18 @@ def known_tasks(model: Any) -> Codes:
     return np.asarray(gold.on(model.tasks_, model.classes_).task)
 
 
-def fit_again(model: Any, gold: Gold | None = None, unfitted: Any = None) -> Any:
-    """Fit a model to the same responses and links, with this gold; or fit `unfitted` so."""
+def fit_again(
+    model: Any, gold: Gold | None = None, unfitted: Any = None, responses: Any = None
+) -> Any:
+    """Fit a model to the same responses and links, with this gold; or fit `unfitted` so.
+
+    `responses` are those to fit to, where they are not the model's own.
+    """
     again = type(model)(**model.get_params()) if unfitted is None else unfitted
     given = {"links": model.links_, "gold": gold}
     known = {name: value for name, value in given.items() if value is not None}
     with warnings.catch_warnings(action="ignore"):  # the caller has seen the notes of this very fit
-        return again.fit(model.responses_, **known)
+        return again.fit(model.responses_ if responses is None else responses, **known)
 
 
 def _cross_fit(model: Any) -> KnownTasks | None:

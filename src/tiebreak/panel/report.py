@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import beta, norm
+from scipy.stats import beta
 
 from tiebreak import files
-from tiebreak.arguments import MAPPING, SEED, WITH_RESPONSES, checks, optional, whole
+from tiebreak.arguments import (
+    FLAG,
+    FUNCTION,
+    MAPPING,
+    SEED,
+    WITH_RESPONSES,
+    checks,
+    optional,
+    whole,
+)
 from tiebreak.errors import OptionError, note
 from tiebreak.frames import as_plain
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import require_number
-from tiebreak.panel.held_out import blind, held_out
-from tiebreak.panel.learning import GoldWorth, gold_worth
+from tiebreak.panel.held_out import CrossValidation
 from tiebreak.panel.sampling import N_TASKS, sample
 from tiebreak.panel.self_preference import SelfPreference, self_preference
 from tiebreak.panel.shared_errors import SharedErrors, shared_errors
 from tiebreak.panel.subsets import (
-    JudgeEffect,
+    LEAST_GOLD,
+    GoldGain,
     SmallPanel,
-    cheapest,
-    effects,
-    scores_of,
+    Suspect,
+    gold_gain,
+    outdone,
     smallest,
+    suspects,
 )
-from tiebreak.panel.table import GoldTable, gold_table, known_codes, log_terms
+from tiebreak.panel.table import GoldTable, gold_table, known_codes
 from tiebreak.responses import Responses
 
-N_DRAWS = 4000  # of the Bayesian bootstrap
-MOST_DRAWN = 1000  # known tasks: of more, the mean is as good as normal
 LEVEL = 0.95
-FEW_GOLD = 20  # below it, figures are said to be rough
 
 
 class Judge(NamedTuple):
@@ -52,7 +59,7 @@ class Judge(NamedTuple):
 
 
 class Versus(NamedTuple):
-    """The panel against the judge that gold would pick, each on tasks it was not picked by."""
+    """The panel against the judge that is best on the known tasks."""
 
     best: Hashable
     panel_accuracy: float
@@ -70,10 +77,11 @@ class PanelReport:
     judges: tuple[Judge, ...]
     shared: SharedErrors | None = None
     versus: Versus | None = None
-    effects: tuple[JudgeEffect, ...] = ()
+    outdone: tuple[Hashable, ...] = ()  # judges than whom two others are surely better
+    look_at: tuple[Suspect, ...] = ()
     smallest: SmallPanel | None = None
     cheapest: SmallPanel | None = None
-    gold_worth: GoldWorth | None = None
+    gold_gain: GoldGain | None = None
     self_preference: tuple[SelfPreference, ...] = ()
     unanimous_wrong: tuple[Hashable, ...] = field(default=(), repr=False)
     n_unanimous: int = 0
@@ -91,7 +99,14 @@ class PanelReport:
         return dict(as_plain(self))
 
 
-@checks(model=WITH_RESPONSES, prices=optional(MAPPING), n_to_label=whole(1), random_state=SEED)
+@checks(
+    model=WITH_RESPONSES,
+    prices=optional(MAPPING),
+    n_to_label=whole(1),
+    random_state=SEED,
+    sub_panels=FLAG,
+    progress=optional(FUNCTION),
+)
 def report(
     model: Any,
     gold: Any = None,
@@ -101,6 +116,8 @@ def report(
     accepts: Hashable | None = None,
     n_to_label: int = N_TASKS,
     random_state: int = 0,
+    sub_panels: bool = True,
+    progress: Callable[[str], None] | None = None,
 ) -> PanelReport:
     """Report on the judges of a fitted model.
 
@@ -117,6 +134,11 @@ def report(
     systems, accepts
         Which model made the answer that each task is about, and the class that accepts it: for
         self-preference.
+    sub_panels
+        Whether to score what is left without judges that look worst, and half of the gold: by some
+        20 more fits of the same method, each told a part of the gold.
+    progress
+        Called with a few words before each panel that is scored.
 
     Examples
     --------
@@ -135,21 +157,15 @@ def report(
     task, label = known_codes(gold, model.tasks_, model.classes_)
     if not len(task):
         return _without_gold(model, preferences, n_to_label, random_state)
-    table = gold_table(responses, task, label, random_state)
+    table = gold_table(responses, task, label)
     _note_odd_gold(table)
-    unseen = blind(model)
-    confusion = np.asarray(unseen.confusion_)[:, : len(table.classes), : len(table.classes)]
-    prior = np.asarray(unseen.class_prior_)[: len(table.classes)]
-    shared = shared_errors(table, _judges_per_task(responses))
-    dependence = float(np.clip(shared.correlation, 0.05, 1.0))
-    scores = scores_of(table, log_terms(table, confusion), prior, dependence)
-    priced = None if prices is None else _prices(prices, responses)
     unanimous_wrong, n_unanimous = _unanimous(table, responses)
+    priced = None if prices is None else _prices(prices, responses)
     found = PanelReport(
         responses.n_tasks,
         len(table.task),
         _judges(table, responses),
-        shared,
+        shared_errors(table, _judges_per_task(responses)),
         self_preference=preferences,
         unanimous_wrong=unanimous_wrong,
         n_unanimous=n_unanimous,
@@ -157,14 +173,41 @@ def report(
     )
     if _has_one_class(table):
         return found  # what is best for one class may be worst for the others
-    return replace(
+    may_go = outdone(table)
+    validation = CrossValidation(model, table, gold, progress)
+    told = model.gold_ is not None and len(model.gold_) > 0
+    compares = sub_panels and len(table.task) >= LEAST_GOLD and responses.n_workers > 0
+    everyone = np.ones(responses.n_workers, dtype=bool)
+    whole = validation.score(everyone, "the panel") if told or compares else None
+    # A model that saw no gold has not seen these labels either.
+    right = whole.right if told and whole is not None else _right(model, table)
+    found = replace(
         found,
-        versus=_versus(table, held_out(model, table.task, random_state), random_state),
-        effects=effects(scores, table) if len(table.task) >= FEW_GOLD else (),
-        smallest=smallest(scores, table, None, random_state),
-        cheapest=None if priced is None else cheapest(scores, table, priced, random_state),
-        gold_worth=gold_worth(table, confusion, prior, dependence, random_state),
+        versus=_versus(table, right),
+        outdone=tuple(table.workers[j] for j in may_go),
+        look_at=suspects(table, may_go),
     )
+    if whole is None or not compares:
+        return found
+    small = smallest(validation, whole, table, may_go, priced)
+    cheap = None
+    if priced is not None and may_go:
+        cheap = small
+        if small is None or len(small.left_out) < len(may_go):
+            by_price = sorted(may_go, key=lambda j: -priced[j])
+            others = (small, smallest(validation, whole, table, by_price, priced))
+            cheap = min(
+                (each for each in others if each is not None),
+                key=lambda each: each.price or 0.0,
+                default=None,
+            )
+    return replace(found, smallest=small, cheapest=cheap, gold_gain=gold_gain(validation, whole))
+
+
+def _right(model: Any, table: GoldTable) -> Floats:
+    """Return where the model's labels are right, as it stands."""
+    q = np.asarray(model.probabilities_)[table.task]
+    return np.asarray(q.argmax(axis=1) == table.truth, dtype=np.float64)
 
 
 def _without_gold(
@@ -192,7 +235,7 @@ def _note_odd_gold(table: GoldTable) -> None:
             "is known of the others. Whether the panel is better than its best judge, and what a "
             "smaller one would do, cannot be told. Label tasks of other classes."
         )
-    if len(table.task) < FEW_GOLD:
+    if len(table.task) < LEAST_GOLD:
         note(
             f"With {len(table.task):,} known labels all figures are rough; 50 are enough to see "
             "shared errors."
@@ -249,18 +292,17 @@ def interval_of_share(right: float, n: float) -> tuple[float, float]:
     return low, high
 
 
-def _versus(table: GoldTable, q: Floats, seed: int) -> Versus:
-    """Compare the panel with the best judge, picked for each task by the other known tasks."""
-    right = (q.argmax(axis=1) == table.truth).astype(np.float64)
-    best_right = _picked(table)
-    rng = np.random.default_rng(seed)
-    change = right - best_right
-    if len(change) > MOST_DRAWN:
-        error = float(change.std() / np.sqrt(len(change)))
-        better = float(norm.sf(0.0, change.mean(), max(error, 1e-12)))
-    else:
-        mean = rng.dirichlet(np.ones(len(change)), N_DRAWS) @ change
-        better = float((mean > 0.0).mean() + 0.5 * (mean == 0.0).mean())
+def _versus(table: GoldTable, right: Floats) -> Versus:
+    """Compare the panel with its best judge: the one that is best on the known tasks.
+
+    That judge owes its place to luck, too. One that is picked for each task by the other known
+    tasks does not; but of equal judges it is one that erred on the task left out. The truth lies
+    between the two, and the probability is that which is nearer to one half.
+    """
+    best_right = _best_judge(table)
+    chances = [
+        _chance_better(right, each) for each in (best_right, _best_judge(table, leave_out=True))
+    ]
     n = table.there.sum(axis=0)
     accuracy = 1.0 - np.nansum(table.error, axis=0) / np.maximum(n, 1)
     best = int(np.argmax(np.where(n >= max(n.max() / 2.0, 1.0), accuracy, -1.0)))
@@ -269,19 +311,31 @@ def _versus(table: GoldTable, q: Floats, seed: int) -> Versus:
         float(right.mean()),
         interval_of_share(float(right.sum()), float(len(right))),
         float(best_right.mean()),
-        better,
+        sorted((*chances, 0.5))[1],
     )
 
 
-def _picked(table: GoldTable) -> Floats:
-    """Return how right the best judge is on each task, the best by all other known tasks.
+def _chance_better(right: Floats, other: Floats) -> float:
+    """Return how likely labels are more often right than other labels.
+
+    Only tasks on which one is right and the other wrong tell them apart. Of these the share has a
+    beta posterior with an even prior: after five to none it is .98, not 1.
+    """
+    change = right - other
+    ahead = float(np.maximum(change, 0.0).sum())
+    behind = float(np.maximum(-change, 0.0).sum())
+    return float(beta.sf(0.5, ahead + 1.0, behind + 1.0))
+
+
+def _best_judge(table: GoldTable, *, leave_out: bool = False) -> Floats:
+    """Return how right the best judge is on each task; `leave_out`: the best by all other tasks.
 
     Where it did not answer, the next best stands in; where nobody did, the answer is wrong.
     """
     there = table.there
     error = np.where(there, table.error, 0.0)
-    n = there.sum(axis=0) - there
-    wrong = error.sum(axis=0) - error
+    n = there.sum(axis=0) - leave_out * there
+    wrong = error.sum(axis=0) - leave_out * error
     # One error in two tasks is added, so that a judge with two tasks is not the best of all.
     rate = (wrong + 1.0) / (n + 2.0)
     best = np.argmin(np.where(there, rate, np.inf), axis=1)

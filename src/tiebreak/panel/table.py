@@ -7,6 +7,8 @@ b           no       yes yes yes    –        error of gpt 1, ann gave no answe
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +66,19 @@ def known_codes(gold: Any, tasks: Ids, classes: Ids) -> tuple[Codes, Codes]:
     return task[task != MISSING], label[task != MISSING]
 
 
-def gold_table(responses: Responses, task: Codes, label: Codes, seed: int = 0) -> GoldTable:
+def drawn_by_name(tasks: Iterable[Hashable], n: int) -> Offsets:
+    """Draw n tasks by their ids, so that the order of rows plays no part; return their places.
+
+    Tasks whose ids have the same checksum come and go together, so it may be one or two more.
+
+    >>> drawn_by_name(["a", "b", "c", "d"], 2).tolist()
+    [1, 3]
+    """
+    keys = np.array([zlib.crc32(str(task).encode()) for task in tasks], dtype=np.uint32)
+    return np.flatnonzero(keys <= np.partition(keys, n - 1)[n - 1])
+
+
+def gold_table(responses: Responses, task: Codes, label: Codes) -> GoldTable:
     """Gather what each judge said on known tasks that have a response."""
     answered = np.diff(responses.start)[task] > 0
     rows = np.flatnonzero(answered)
@@ -74,7 +88,7 @@ def gold_table(responses: Responses, task: Codes, label: Codes, seed: int = 0) -
             "tasks that they answered."
         )
     if len(rows) > MOST_GOLD:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_GOLD, replace=False))
+        rows = rows[drawn_by_name((responses.tasks[int(i)] for i in task[rows]), MOST_GOLD)]
         note(f"{MOST_GOLD:,} of the known tasks are drawn for the report.")
     task = task[rows]
     truth = label[rows]
@@ -101,13 +115,3 @@ def responses_on(responses: Responses, task: Codes | Offsets) -> tuple[Offsets, 
     ends = np.cumsum(n_each)
     at = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - n_each, n_each)
     return at + np.repeat(first, n_each), place
-
-
-def log_terms(table: GoldTable, confusion: Floats) -> Floats:
-    """Return what each judge says of each class, (n, J, K): weight · Σ_l share · log θ(k, l)."""
-    logs = np.log(np.maximum(confusion, FLOOR))
-    n, _, n_classes = table.share.shape
-    terms = np.empty((n, len(table.workers), n_classes))
-    for j in range(len(table.workers)):
-        terms[:, j] = (table.weight[:, j, None] * table.share[:, j]) @ logs[j].T
-    return terms

@@ -9,11 +9,12 @@ from tiebreak.wording import aligned, counted, first_few
 
 if TYPE_CHECKING:
     from tiebreak.panel.report import PanelReport
+    from tiebreak.panel.subsets import Difference
 
 MAX_SHOWN = 20  # judges in the text; to_dict has all
 MAX_TO_LABEL = 60  # tasks that are named
 WIDTH = 100  # characters of a line of tasks
-SURE = 0.9  # a sentence says yes or no from this probability on
+SURE = 0.95  # a sentence says yes or no from this probability on
 
 
 def as_text(report: PanelReport) -> str:
@@ -29,7 +30,7 @@ def sentences(report: PanelReport) -> list[str]:
 
 
 def _findings(report: PanelReport) -> list[str]:
-    parts = (_shared, _versus, _smaller, _gold, _preferences)
+    parts = (_shared, _versus, _look_at, _smaller, _gold, _preferences)
     return [line for part in parts for line in part(report)]
 
 
@@ -101,8 +102,8 @@ def _versus(report: PanelReport) -> list[str]:
     lines = [
         f"Is the panel better than its best judge? {answer[0].upper()}{answer[1:]}: panel "
         f"{_number(found.panel_accuracy)} ({_number(low)} to {_number(high)}), best judge "
-        f"({found.best}) {_number(found.best_accuracy)}; probability {chance:.2f} that the panel "
-        "is better."
+        f"({found.best}) {_number(found.best_accuracy)}; probability {_chance(chance)} that the "
+        "panel is better."
     ]
     if report.n_unanimous:
         n_wrong = len(report.unanimous_wrong)
@@ -114,43 +115,63 @@ def _versus(report: PanelReport) -> list[str]:
 
 
 def _smaller(report: PanelReport) -> list[str]:
-    lines = []
+    """Say which judges could go, or that it cannot be told."""
+    if report.versus is None or len(report.workers) < 2:
+        return []
+    known = counted(report.n_known, "known label")
+    if not report.outdone:
+        why = "no judge is surely less often right than two others"
+        return [f"Which judges could go cannot be told from {known}: {why}."]
+    if report.gold_gain is None:
+        return []  # parts of the panel were not tried
     small = report.smallest
-    if small is not None:
-        names = first_few(list(map(str, small.workers)), 6)
-        lines.append(
-            f"The smallest panel about as good (log-loss {small.log_loss:.3f}, all judges "
-            f"{small.whole_log_loss:.3f} ± {small.error:.3f}): "
-            f"{counted(len(small.workers), 'judge')}, {names}."
-        )
+    if small is None:
+        names = first_few(list(map(str, report.outdone)), 6)
+        return [f"Whether labels stay as good without {names} cannot be told from {known}."]
+    lines = [
+        f"Labels are {'better' if small.is_better else 'about as good'} without "
+        f"{first_few(list(map(str, small.left_out)), 6)}: log-loss {small.log_loss:.3f}, of all "
+        f"judges {small.whole_log_loss:.3f} (difference {_difference(small.change)}); accuracy "
+        f"{_number(small.accuracy)}, of all {_number(small.whole_accuracy)}. "
+        f"{_stay(len(small.workers))}: {first_few(list(map(str, small.workers)), 6)}."
+    ]
     cheap = report.cheapest
     if cheap is not None and cheap.price is not None and cheap.whole_price is not None:
         names = first_few(list(map(str, cheap.workers)), 6)
         lines.append(
-            f"The cheapest: {cheap.price:g} a task instead of {cheap.whole_price:g} (log-loss "
-            f"{cheap.log_loss:.3f}): {names}."
+            f"The cheapest panel about as good: {cheap.price:g} a task instead of "
+            f"{cheap.whole_price:g} (log-loss {cheap.log_loss:.3f}): {names}."
         )
-    harmful = [each for each in report.effects if each.log_loss < -each.error]
-    if harmful:
-        names = first_few([str(each.worker) for each in reversed(harmful)], 6)
-        lines.append(f"The panel is better without any one of these: {names}.")
+    return lines
+
+
+def _stay(n: int) -> str:
+    return "1 judge stays" if n == 1 else f"{n:,} judges stay"
+
+
+def _look_at(report: PanelReport) -> list[str]:
+    lines = []
+    for each in report.look_at:
+        line = (
+            f"Look at {each.worker}: it is right in {_number(each.accuracy)} of known tasks, other "
+            f"judges in {_number(each.others)} (difference {_difference(each.behind, 2)})"
+        )
+        if each.label is not None:
+            line += (
+                f"; it says {each.label!r} in {_number(each.said)} of tasks, and "
+                f"{_number(each.true)} are"
+            )
+        lines.append(f"{line}.")
     return lines
 
 
 def _gold(report: PanelReport) -> list[str]:
-    found = report.gold_worth
-    if found is None and report.versus is None:
-        return []  # gold of one class
+    found = report.gold_gain
     if found is None:
-        return ["More gold: too few known labels to tell what more would win."]
-    if found.n_more == 0:
-        return [
-            f"More gold: {found.left_to_win:.3f} log-loss a task are left to win; "
-            f"{found.n_known:,} known labels are enough."
-        ]
+        return []
     return [
-        f"More gold: as many labels again would win about {found.next_gain:.3f} log-loss a task; "
-        f"some {found.n_more:,} more are worth buying."
+        f"More gold: log-loss is {found.half:.3f} with half of the known labels and "
+        f"{found.all:.3f} with all: {_difference(found.change)}."
     ]
 
 
@@ -163,6 +184,22 @@ def _preferences(report: PanelReport) -> list[str]:
             f"{each.preference:+.2f} ({low:+.2f} to {high:+.2f}) more than other judges do."
         )
     return lines
+
+
+def _difference(found: Difference, digits: int = 3) -> str:
+    value, low, high = (f"{each:+.{digits}f}".replace("-", "−") for each in found)
+    return f"{value} ({low} to {high})"
+
+
+def _chance(value: float) -> str:
+    """Write a probability; never as 0 or 1.
+
+    >>> _chance(0.9969), _chance(0.72), _chance(0.0001)
+    ('> .99', '.72', '< .01')
+    """
+    if value > 0.99:
+        return "> .99"
+    return "< .01" if value < 0.01 else _number(value)
 
 
 def _number(value: float) -> str:

@@ -43,6 +43,7 @@ class RateEstimate(NamedTuple):
     low: float
     high: float
     draws: Floats
+    is_gold_alone: bool = False  # of ppi that makes no use of predictions
 
 
 def known_of(task: Codes, y: Floats, chance: Floats) -> KnownSample:
@@ -64,7 +65,7 @@ def prediction_powered(
     n = len(known.task)
     n_of_class = float((known.weight * known.y).sum())
     if min(n_of_class, n - n_of_class) < LEAST_KNOWN:
-        return gold_alone(known, len(f), level, rng)
+        return gold_alone(known, len(f), level, rng)._replace(is_gold_alone=True)
     on_known = f[known.task]
     power = _power(on_known, known)
     residual = known.y - power * on_known

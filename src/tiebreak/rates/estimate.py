@@ -39,7 +39,11 @@ METHODS = {
 
 
 class Rate(NamedTuple):
-    """The share of one class among the tasks of a system; low and high are nan without interval."""
+    """The share of one class among the tasks of a system; low and high are nan without interval.
+
+    `is_gold_alone`: a rate by ppi that is that of gold, as too few known tasks are of the class, or
+    of the others, for predictions to be of use.
+    """
 
     system: str
     label: Hashable
@@ -49,10 +53,11 @@ class Rate(NamedTuple):
     high: float
     n_tasks: int
     n_known: int
+    is_gold_alone: bool = False
 
 
 class Difference(NamedTuple):
-    """Rate of `left` less rate of `right`."""
+    """Rate of `left` less rate of `right`; `is_gold_alone` where one of the two is."""
 
     left: str
     right: str
@@ -61,11 +66,12 @@ class Difference(NamedTuple):
     difference: float
     low: float
     high: float
+    is_gold_alone: bool = False
 
 
 @dataclass(frozen=True)
 class RateTable:
-    """Rates by every method beside each other; `ppi` is the one to quote."""
+    """Rates by every method beside each other; `ppi` is the one to quote where it is not gold's."""
 
     rates: tuple[Rate, ...]
     differences: tuple[Difference, ...] = field(default=())
@@ -173,7 +179,9 @@ def estimate(
             n_known = int(np.count_nonzero(setting.systems[system][task]))
             n = int(np.count_nonzero(setting.systems[system]))
             interval = (each.low, each.high)
-            rates.append(Rate(system, name, method, each.value, *interval, n, n_known))
+            rates.append(
+                Rate(system, name, method, each.value, *interval, n, n_known, each.is_gold_alone)
+            )
         differences += _differences(found, list(setting.systems), name, level)
     return RateTable(tuple(rates), tuple(differences), level)
 
@@ -239,7 +247,8 @@ def _differences(
             low = high = np.nan
             if len(a.draws) and len(b.draws):
                 low, high = np.percentile(a.draws - b.draws, [tail, 100.0 - tail]).tolist()
-            rows.append(Difference(left, right, label, method, a.value - b.value, low, high))
+            alone = a.is_gold_alone or b.is_gold_alone
+            rows.append(Difference(left, right, label, method, a.value - b.value, low, high, alone))
     return rows
 
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from itertools import product
 from typing import TYPE_CHECKING
 
+from tiebreak.rates.arrays import LEAST_KNOWN
 from tiebreak.wording import aligned
 
 if TYPE_CHECKING:
@@ -36,14 +37,35 @@ def as_text(rates: RateTable) -> str:
         lines.append(f"… and {len(labels) - len(shown):,} more classes")
     lines += _differences(rates, shown)
     if "ppi" in methods:
-        lines.append(f"Intervals of {rates.level:.0%}; quote ppi.")
+        alone = [rate.is_gold_alone for rate in rates.rates if rate.method == "ppi"]
+        lines.append(f"Intervals of {rates.level:.0%}; {_what_to_quote(alone)}.")
     return "\n".join(lines)
+
+
+def _what_to_quote(alone: list[bool]) -> str:
+    """Say which column to quote, by where ppi is gold alone."""
+    if not any(alone):
+        return "quote ppi"
+    few = f"fewer than {LEAST_KNOWN:g} known tasks of the class or of the others"
+    if all(alone):
+        return f"quote gold: there are {few}, so that ppi makes no use of the judges"
+    return f"quote ppi; where it is gold alone there are {few}, and judges play no part"
 
 
 def _differences(rates: RateTable, labels: list[Hashable]) -> list[str]:
     """Lay out how systems differ, after an empty line; nothing where there is one."""
+    alone = {(rate.system, rate.label) for rate in rates.rates if rate.is_gold_alone}
     rows = [
-        [f"{each.left} − {each.right}", str(each.label), _signed(each)]
+        [
+            f"{each.left} − {each.right}",
+            str(each.label),
+            ", ".join(
+                [
+                    _signed(each),
+                    *(f"{name}: gold alone" for name in each[:2] if (name, each.label) in alone),
+                ]
+            ),
+        ]
         for each in rates.differences
         if each.method == "ppi" and each.label in labels
     ]
@@ -53,6 +75,8 @@ def _differences(rates: RateTable, labels: list[Hashable]) -> list[str]:
 def _cell(rate: Rate | None) -> str:
     if rate is None:
         return "–"
+    if rate.is_gold_alone:
+        return "gold alone"
     if rate.low != rate.low:
         return f"{rate.rate:.3f}"
     return f"{rate.rate:.3f} ({rate.low:.3f} to {rate.high:.3f})"

@@ -64,7 +64,7 @@ def _by_gold(subject: Subject) -> dict[str, Any] | None:
         model = restricted(subject.model, codes[codes >= 0].astype(np.int64))
     with warnings.catch_warnings(record=True) as notes:  # said on the page
         warnings.simplefilter("always", InputNote)
-        found = panel.report(model, gold)
+        found = panel.report(model, gold, sub_panels=False)
     return {
         "n_known": found.n_known,
         "judges": [

@@ -8,12 +8,14 @@ from tiebreak import charts, evaluate
 from tiebreak.charts import number, percent
 from tiebreak.html_report.subject import FINE, LOOK, Sentence, Subject, name
 from tiebreak.markup import Markup, join, tag
+from tiebreak.panel.report import interval_of_share
 from tiebreak.plots import drawings
 from tiebreak.plots.calibration_curve import CalibrationPoint, calibration_curve
 from tiebreak.wording import counted
 
 TITLE = "Against known labels"
 HONEST = 0.05  # how far the mean probability may be from the share that is right
+NARROW = 0.2  # width of an interval of that share, by which probabilities can be called honest
 
 
 def measure(subject: Subject) -> dict[str, Any] | None:
@@ -47,15 +49,22 @@ def words(found: dict[str, Any]) -> list[Sentence]:
     """Say how many known labels are found, and whether probabilities are honest."""
     stated = found["mean_probability"]
     right = found["accuracy"]
-    gap = stated - right
-    judged = "which is honest"
-    if abs(gap) > HONEST:
-        judged = "which is too sure" if gap > 0 else "which is too modest"
+    n = found["n_tasks"]
+    low, high = interval_of_share(right * n, n)
+    is_too_sure = stated > high and stated - right > HONEST
+    if is_too_sure:
+        judged = "which is too sure"
+    elif stated < low and right - stated > HONEST:
+        judged = "which is too modest"
+    elif abs(stated - right) <= HONEST and high - low <= NARROW:
+        judged = "which is honest"
+    else:
+        judged = "and these are too few to tell whether that is honest"
     text = (
-        f"{percent(right)} of {counted(found['n_tasks'], 'known label')} are found; the "
-        f"probabilities said {percent(stated)}, {judged}."
+        f"{percent(right)} of {counted(n, 'known label')} are found; the probabilities said "
+        f"{percent(stated)}, {judged}."
     )
-    return [Sentence(text, LOOK if gap > HONEST else FINE)]
+    return [Sentence(text, LOOK if is_too_sure else FINE)]
 
 
 def show(found: dict[str, Any]) -> Markup:
