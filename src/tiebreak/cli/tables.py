@@ -97,6 +97,15 @@ IMPORT_OPTIONS = (  # about files of tools
         "Columns that make up the worker together; with --wide, the workers.",
         metavar="A,B,…",
     ),
+    new_option(
+        "order_column", str | None, "Which column tells the order of two answers.", metavar="NAME"
+    ),
+    new_option(
+        "turned",
+        bool | None,
+        "Verdicts on two answers: turned back already, or as shown.",
+        "--turned/--as-shown",
+    ),
 )
 
 
@@ -155,6 +164,8 @@ def format_choices(
     wide: bool = False,
     task_columns: str | None = None,
     worker_columns: str | None = None,
+    order_column: str | None = None,
+    turned: bool | None = None,
 ) -> FormatOptions:
     """Return the options that were given, as the readers call them."""
     lists = {"task_columns": task_columns, "worker_columns": worker_columns}
@@ -164,6 +175,8 @@ def format_choices(
         "label_pattern": label_pattern,
         "label_pointer": label_pointer,
         "wide": wide or None,
+        "order_column": order_column,
+        "turned": turned,
         **{name: None if text is None else split_list(text) for name, text in lists.items()},
     }
     given = {name: value for name, value in chosen.items() if value is not None}
@@ -301,7 +314,7 @@ def _import_with_others(
     options = import_options(named, choices)
     table = import_table(located.source, form, options, RESPONSES.names).table
     opened = files.open_tables({"responses": table, **others}, named)
-    kept = ("multi_label", "task_columns", "worker_columns")
+    kept = ("multi_label", "task_columns", "worker_columns", "order_column", "turned")
     plain = opened.pop("responses")
     return plain._replace(options={k: v for k, v in choices.items() if k in kept}), opened
 

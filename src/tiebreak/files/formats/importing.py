@@ -170,6 +170,12 @@ def _refuse_idle_choices(name: str, form: Format, options: ImportOptions) -> Non
             f"{name} is a file of {form.title}, whose {idle[0]} is known: columns= "
             "(--columns) does nothing. Leave it out, or name task, worker and label."
         )
+    if options.order_column is not None or options.turned is not None:
+        raise OptionError(
+            f"{name} is a file of {form.title}, which says itself what was shown in which order: "
+            "order_column= and turned= (--order-column, --turned, --as-shown) do nothing. Leave "
+            "them out."
+        )
     if (options.label_pattern or options.label_pointer) and LABEL_IN_TEXT not in form.choosable:
         raise OptionError(
             f"{name} is a file of {form.title}, in which labels are no part of a text: "

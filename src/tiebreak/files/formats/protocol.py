@@ -29,6 +29,8 @@ class ImportOptions:
     wide: bool = False
     task_columns: Sequence[str] | None = None
     worker_columns: Sequence[str] | None = None
+    order_column: str | None = None  # tells in which order two answers were shown
+    turned: bool | None = None  # False: verdicts are as shown; None: not said
     columns: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -58,6 +60,8 @@ class FormatOptions(TypedDict, total=False):
     wide: bool
     task_columns: Sequence[str] | None
     worker_columns: Sequence[str] | None
+    order_column: str | None
+    turned: bool | None
 
 
 def import_options(columns: Mapping[str, object] | None, options: FormatOptions) -> ImportOptions:
