@@ -11,6 +11,7 @@ from tiebreak.files.table import Table
 from tiebreak.ids import as_list
 from tiebreak.wording import first_few
 
+LONGEST_LINE = 200  # characters of a header that a message shows
 LOOKED_AT = 200_000  # rows, where two columns are compared
 
 
@@ -278,7 +279,7 @@ def _explain_missing(
         guess = dict(zip(schema.needed, table.names, strict=False))
         return (
             f"{table.title}: the header is missing: the first line is "
-            f"{','.join(table.names)!r}.\nAdd {','.join(schema.needed)} as the first line; or, if "
+            f"{_shortened(','.join(table.names))!r}.\nAdd {','.join(schema.needed)} as the first line; or, if "
             f"this is a header, name its columns with {_override(guess)}."
         )
     close = {name: table.names[i] for name in missing if (i := _closest(name, table)) is not None}
@@ -289,6 +290,10 @@ def _explain_missing(
         f"{', '.join(schema.needed)}). {existing(table)}{hint}\n"
         f"Rename it, or name it with {_override(guess)}.{_wide_hint(table, missing)}"
     )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"
 
 
 def _wide_hint(table: Table, missing: list[str]) -> str:
