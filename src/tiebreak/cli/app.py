@@ -29,6 +29,7 @@ import typer.core
 import typer.main
 
 from tiebreak._version import __version__
+from tiebreak.cli.arguments import takes_safe_csv
 from tiebreak.cli.messages import print_message
 from tiebreak.errors import (
     ConvergenceWarning,
@@ -64,6 +65,7 @@ COMMANDS = (
     "reproduce",
     "warm",
 )
+WRITE_TABLES = ("fuse", "predict", "update", "convert", "select", "ask", "rate", "panel", "route")
 GROUPS = {"datasets": "List and fetch real crowds."}
 
 OUR_FAULT = 1
@@ -121,6 +123,8 @@ def _new_app(name: str, **settings: Any) -> typer.Typer:
 
 def _command(name: str) -> Any:
     body: Callable[..., None] = getattr(import_module(f"tiebreak.cli.{name}"), name)
+    if name in WRITE_TABLES:
+        body = takes_safe_csv(body)
     alone = _new_app(name)
     alone.command(name)(with_exit_codes(name, body))
     return typer.main.get_command(alone)

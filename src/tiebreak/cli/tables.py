@@ -83,6 +83,9 @@ IMPORT_OPTIONS = (  # about files of tools
     new_option(
         "multi_label", bool, "Make one yes/no task of each label.", "--multi-label", default=False
     ),
+    new_option(
+        "task_pattern", str | None, "How ids of a batch split: (?P<task>…) …", metavar="REGEX"
+    ),
     new_option("label_pattern", str | None, "Where the label stands in a text.", metavar="REGEX"),
     new_option(
         "label_pointer", str | None, "Where the label stands in a JSON text.", metavar="/KEY"
@@ -159,6 +162,7 @@ def takes_reading_options(command: Callable[..., None]) -> Callable[..., None]:
 def format_choices(
     question: str | None = None,
     multi_label: bool = False,
+    task_pattern: str | None = None,
     label_pattern: str | None = None,
     label_pointer: str | None = None,
     wide: bool = False,
@@ -172,6 +176,7 @@ def format_choices(
     chosen: dict[str, Any] = {
         "question": question,
         "multi_label": multi_label or None,
+        "task_pattern": task_pattern,
         "label_pattern": label_pattern,
         "label_pointer": label_pointer,
         "wide": wide or None,

@@ -119,8 +119,8 @@ def _refuse_nul(content: Content) -> None:
     """Refuse a file that begins with a NUL byte; inside a table one may be part of an id."""
     if bytes(content.data[:4096]).removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"\0"):
         raise InputError(
-            f"{content.name} begins with NUL bytes, which no text does: it is damaged, or no table. "
-            "Write it again as CSV, JSON lines or Parquet."
+            f"{content.name} begins with NUL bytes, which no text does: it is damaged, or no "
+            "table. Write it again as CSV, JSON lines or Parquet."
         )
 
 

@@ -109,7 +109,7 @@ def _header(content: Content, start: int, delimiters: Sequence[str]) -> tuple[He
 
 
 def _header_by(content: Content, start: int, delimiter: str) -> Header | None:
-    """Read the header as a delimiter splits it; None where that leaves a field beyond all limits."""
+    """Read the header as a delimiter splits it; None where one field has no end."""
     size = HEAD
     while True:
         # Latin-1 keeps one character per byte, so that characters consumed are bytes consumed.

@@ -101,6 +101,9 @@ def read_responses(
             Which question, where a file holds several.
         multi_label
             Make one yes/no task of each task and label.
+        task_pattern
+            A regular expression that splits the ids of a batch API: its groups `task`, `run` and
+            `order` by name, or its first group as the task.
         label_pattern, label_pointer
             Where a label stands inside a text: a regular expression, or a JSON pointer.
         wide

@@ -64,7 +64,7 @@ def _scorer_questions(records: Records, asked: str | None) -> dict[str, str]:
     values: dict[str, set[str]] = {}
     for _, sample in _samples(records, "samples"):
         scores = sample.get("scores") if isinstance(sample, Mapping) else None
-        for scorer, score in (scores.items() if isinstance(scores, Mapping) else ()):
+        for scorer, score in scores.items() if isinstance(scores, Mapping) else ():
             value = score.get("value") if isinstance(score, Mapping) else None
             seen = values.setdefault(scorer, set())
             if not isinstance(value, Mapping):

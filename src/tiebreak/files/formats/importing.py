@@ -196,6 +196,11 @@ def _refuse_idle_choices(name: str, form: Format, options: ImportOptions) -> Non
             "order_column= and turned= (--order-column, --turned, --as-shown) do nothing. Leave "
             "them out."
         )
+    if options.task_pattern and LABEL_IN_TEXT not in form.choosable:
+        raise OptionError(
+            f"{name} is a file of {form.title}, whose ids are not split: task_pattern= "
+            "(--task-pattern) does nothing. Leave it out."
+        )
     if (options.label_pattern or options.label_pointer) and LABEL_IN_TEXT not in form.choosable:
         raise OptionError(
             f"{name} is a file of {form.title}, in which labels are no part of a text: "
@@ -326,6 +331,7 @@ def _refuse_idle_options(name: str, options: ImportOptions) -> None:
     """Refuse options that only formats with questions or texts have."""
     given = {
         "question": options.question,
+        "task_pattern": options.task_pattern,
         "label_pattern": options.label_pattern,
         "label_pointer": options.label_pointer,
     }

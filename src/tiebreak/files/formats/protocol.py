@@ -24,6 +24,7 @@ class ImportOptions:
 
     question: str | None = None
     multi_label: bool = False
+    task_pattern: str | None = None  # a regular expression that splits ids of tasks
     label_pattern: str | None = None  # a regular expression for the label inside a text
     label_pointer: str | None = None  # a JSON pointer to the label inside a JSON text
     wide: bool = False
@@ -55,6 +56,7 @@ class FormatOptions(TypedDict, total=False):
 
     question: str | None
     multi_label: bool
+    task_pattern: str | None
     label_pattern: str | None
     label_pointer: str | None
     wide: bool

@@ -188,7 +188,9 @@ class Rows:
             first = next(iter(self.questions))
             raise InputError(
                 f"{self.name} holds {len(self.questions)} questions: {listed}.\n"
-                f"Choose one with --question {first!r} (question={first!r})."
+                f"Choose one with --question {first!r} (question={first!r}). Where a command has "
+                f"no such option, first write a table: tiebreak convert FILE --question {first!r} "
+                "-o responses.csv"
             )
 
     def _why_none(self) -> str:
