@@ -30,6 +30,7 @@ import typer.main
 
 from tiebreak._version import __version__
 from tiebreak.cli import raise_on_interrupt
+from tiebreak.cli.arguments import takes_safe_csv
 from tiebreak.cli.messages import print_message
 from tiebreak.errors import (
     ConvergenceWarning,
@@ -65,6 +66,7 @@ COMMANDS = (
     "reproduce",
     "warm",
 )
+WRITE_TABLES = ("fuse", "predict", "update", "convert", "select", "ask", "rate", "panel", "route")
 GROUPS = {"datasets": "List and fetch real crowds."}
 
 OUR_FAULT = 1
@@ -122,6 +124,8 @@ def _new_app(name: str, **settings: Any) -> typer.Typer:
 
 def _command(name: str) -> Any:
     body: Callable[..., None] = getattr(import_module(f"tiebreak.cli.{name}"), name)
+    if name in WRITE_TABLES:
+        body = takes_safe_csv(body)
     alone = _new_app(name)
     alone.command(name)(with_exit_codes(name, body))
     return typer.main.get_command(alone)

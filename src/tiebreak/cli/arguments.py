@@ -103,6 +103,30 @@ def with_options(
     return wrapped
 
 
+def takes_safe_csv(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that writes tables the option --safe-csv."""
+    signature = inspect.signature(command, eval_str=True)
+    words = "In CSV, put ' before text that a spreadsheet would run (= + - @)."
+    made = new_option("safe_csv", bool, words, "--safe-csv", default=False)
+
+    @functools.wraps(command)
+    def wrapped(*, safe_csv: bool, **given: Any) -> None:
+        if not safe_csv:
+            command(**given)
+            return
+        if given.get("cluster") or given.get("out_of_core"):
+            raise OptionError("--safe-csv does not go with --cluster and --out-of-core.")
+        from tiebreak.files.encoding import safe_cells
+
+        with safe_cells():
+            command(**given)
+
+    parameters = [*signature.parameters.values(), made]
+    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
+    return wrapped
+
+
 def option_parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
     """Make a parameter for `with_options`."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -187,7 +211,10 @@ def check_files(
     """
     from tiebreak.files import refuse_unwritable_name
 
-    read = [name for each in reads if each for name in _names_of(each)]
+    given = [each for each in reads if each is not None]
+    if "" in given or any("" in each for each in given if isinstance(each, list)):
+        raise OptionError("The name of a file is empty. Name one; '.' is this folder.")
+    read = [name for each in given for name in _names_of(each)]
     write = [f for f in writes if f]
     for names, stream in ((read, "input"), (write, "output")):
         if names.count(STANDARD) > 1:

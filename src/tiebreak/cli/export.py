@@ -8,6 +8,7 @@ import typer
 
 from tiebreak.cli.arguments import STANDARD, Quiet, check_files
 from tiebreak.cli.messages import print_message, working
+from tiebreak.errors import note
 from tiebreak.wording import counted
 
 
@@ -26,11 +27,18 @@ def export(
         typer.Option(help="Table of task, text, or the export of a tool.", metavar="FILE"),
     ] = None,
     question: Annotated[
-        str, typer.Option(help="What the tool calls the question.", metavar="NAME")
-    ] = "label",
+        str | None,
+        typer.Option(
+            help="What the tool calls the question. [as --texts tells, else label]", metavar="NAME"
+        ),
+    ] = None,
     field: Annotated[
-        str, typer.Option(help="What the tool calls the field of text.", metavar="NAME")
-    ] = "text",
+        str | None,
+        typer.Option(
+            help="What the tool calls the field of text. [as --texts tells, else text]",
+            metavar="NAME",
+        ),
+    ] = None,
     below: Annotated[
         float | None,
         typer.Option(help="Only labels below this probability.", metavar="P", min=0.0, max=1.0),
@@ -53,7 +61,9 @@ def export(
         if below is not None:
             read = _doubtful(read, below)
         shown = exports.Shown(question, field)
-        exports.write_export(out, read, to, texts=_texts(texts), shown=shown)
+        studio = _studio_tasks(texts, read) if to == "label-studio" else None
+        shown_texts = _texts(texts) if studio is None else None
+        exports.write_export(out, read, to, texts=shown_texts, shown=shown, studio=studio)
     if not quiet and out != STANDARD:
         print_message(f"{counted(len(read), 'label')} for {to}: wrote {out}")
 
@@ -72,6 +82,20 @@ def _doubtful(labels: Any, below: float) -> Any:
         raise typer.BadParameter(f"No label is below {below}: nothing to write.")
     tasks = Ids(labels.tasks.take(kept))
     return Labels(tasks, labels.classes, labels.label[kept], labels.probability[kept])
+
+
+def _studio_tasks(source: str | None, labels: Any) -> Any:
+    """Return the tasks of Label Studio that labels are about; None where they are not given."""
+    from tiebreak.files.formats.importing import import_studio_tasks
+
+    wanted = {str(task) for task in labels.tasks}
+    found = None if source is None else import_studio_tasks(source, wanted)
+    if found is None:
+        note(
+            "Label Studio makes new tasks of these. To add predictions to the tasks that it has, "
+            "give its JSON export as --texts."
+        )
+    return found
 
 
 def _texts(source: str | None) -> dict[Any, str] | None:

@@ -16,7 +16,9 @@ from tiebreak.cli.tables import (
     FoldLabels,
     GoldFile,
     InputTables,
+    Question,
     Repeats,
+    format_choices,
     read_inputs,
 )
 
@@ -63,11 +65,17 @@ class Judging(NamedTuple):
     repeats: Any
     classes: str | None
     fold_labels: bool
+    question: str | None
 
     @property
     def reads_plainly(self) -> bool:
         """Whether nothing was chosen about how the responses are read, but names of columns."""
-        return self.repeats is None and self.classes is None and not self.fold_labels
+        return (
+            self.repeats is None
+            and self.classes is None
+            and not self.fold_labels
+            and not self.question
+        )
 
     def fit(self, responses: list[str], *, quiet: bool, **tables: Any) -> Judged:
         """Read the responses, gold and other tables, and fit a model."""
@@ -81,6 +89,7 @@ class Judging(NamedTuple):
                 repeats=self.repeats,
                 classes=self.classes,
                 fold_labels=self.fold_labels,
+                choices=format_choices(self.question),
                 **tables,
             )
             model = estimator.fit(given.responses, links=given.links, gold=given.gold)
@@ -97,6 +106,7 @@ def takes_judging_options(command: Callable[..., None]) -> Callable[..., None]:
         option_parameter("repeats", Repeats),
         option_parameter("classes", Classes),
         option_parameter("fold_labels", FoldLabels, default=False),
+        option_parameter("question", Question),
     ]
     return with_options(command, PARAMETER, made, Judging)
 

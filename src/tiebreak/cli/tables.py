@@ -83,6 +83,9 @@ IMPORT_OPTIONS = (  # about files of tools
     new_option(
         "multi_label", bool, "Make one yes/no task of each label.", "--multi-label", default=False
     ),
+    new_option(
+        "task_pattern", str | None, "How ids of a batch split: (?P<task>…) …", metavar="REGEX"
+    ),
     new_option("label_pattern", str | None, "Where the label stands in a text.", metavar="REGEX"),
     new_option(
         "label_pointer", str | None, "Where the label stands in a JSON text.", metavar="/KEY"
@@ -96,6 +99,15 @@ IMPORT_OPTIONS = (  # about files of tools
         str | None,
         "Columns that make up the worker together; with --wide, the workers.",
         metavar="A,B,…",
+    ),
+    new_option(
+        "order_column", str | None, "Which column tells the order of two answers.", metavar="NAME"
+    ),
+    new_option(
+        "turned",
+        bool | None,
+        "Verdicts on two answers: turned back already, or as shown.",
+        "--turned/--as-shown",
     ),
 )
 
@@ -150,20 +162,26 @@ def takes_reading_options(command: Callable[..., None]) -> Callable[..., None]:
 def format_choices(
     question: str | None = None,
     multi_label: bool = False,
+    task_pattern: str | None = None,
     label_pattern: str | None = None,
     label_pointer: str | None = None,
     wide: bool = False,
     task_columns: str | None = None,
     worker_columns: str | None = None,
+    order_column: str | None = None,
+    turned: bool | None = None,
 ) -> FormatOptions:
     """Return the options that were given, as the readers call them."""
     lists = {"task_columns": task_columns, "worker_columns": worker_columns}
     chosen: dict[str, Any] = {
         "question": question,
         "multi_label": multi_label or None,
+        "task_pattern": task_pattern,
         "label_pattern": label_pattern,
         "label_pointer": label_pointer,
         "wide": wide or None,
+        "order_column": order_column,
+        "turned": turned,
         **{name: None if text is None else split_list(text) for name, text in lists.items()},
     }
     given = {name: value for name, value in chosen.items() if value is not None}
@@ -301,7 +319,7 @@ def _import_with_others(
     options = import_options(named, choices)
     table = import_table(located.source, form, options, RESPONSES.names).table
     opened = files.open_tables({"responses": table, **others}, named)
-    kept = ("multi_label", "task_columns", "worker_columns")
+    kept = ("multi_label", "task_columns", "worker_columns", "order_column", "turned")
     plain = opened.pop("responses")
     return plain._replace(options={k: v for k, v in choices.items() if k in kept}), opened
 

@@ -11,6 +11,7 @@ from tiebreak.files.table import Table
 from tiebreak.ids import as_list
 from tiebreak.wording import first_few
 
+LONGEST_LINE = 200  # characters of a header that a message shows
 LOOKED_AT = 200_000  # rows, where two columns are compared
 
 
@@ -66,9 +67,12 @@ WORKER = Role(
     "worker",
     _with_ids(
         "annotator rater judge model labeler labeller user person coder participant respondent "
-        "reviewer assessor grader llm performer contributor expert classifier"
+        "reviewer assessor grader llm performer contributor expert classifier evaluator scorer"
     )
-    | {"workerid", "workername", "username", "modelname", "judgename", "who"},
+    | _words(
+        "workerid workername username modelname judgename annotatorname ratername gradername "
+        "evaluatorname judgemodel gradermodel evaluatormodel judgellm llmjudge who"
+    ),
 )
 LABEL = Role(
     "label",
@@ -76,6 +80,7 @@ LABEL = Role(
         "answer response vote class annotation value rating choice category judgment judgement "
         "verdict prediction decision tag grade result"
     ),
+    weak=_words("score outcome assessment evaluation preference winner mark"),
 )
 TRUTH = Role(
     "label",
@@ -221,21 +226,20 @@ def _position(table: Table, schema: Schema, role: Role, taken: set[int]) -> int 
 def _refuse_two_choices(
     table: Table, schema: Schema, found: Mapping[str, int], chosen: Mapping[str, object]
 ) -> None:
-    """Refuse a column found by a common name beside one of a weak name that groups rows otherwise.
+    """Refuse a task found by a common name beside an `id` that groups rows otherwise.
 
     `prompt` and `id`: where each prompt has one id, either will do. An `id` that no two rows share,
     or all of them, is no choice.
     """
-    if schema.what != "responses":
+    at = found.get(TASK.name)
+    if schema.what != "responses" or at is None or TASK.name in chosen:
         return
-    for role in schema.roles:
-        at = found.get(role.name)
-        if at is None or role.name in chosen or _folded(table.names[at]) == role.name:
-            continue
-        free = [i for i in range(len(table.names)) if i not in found.values()]
-        for other in (i for i in free if squashed(table.names[i]) in role.weak):
-            if not _group_alike(table, at, other):
-                _only(table, schema, role.name, [at, other])
+    if _folded(table.names[at]) == TASK.name:
+        return
+    free = [i for i in range(len(table.names)) if i not in found.values()]
+    for other in (i for i in free if squashed(table.names[i]) in TASK.weak):
+        if not _group_alike(table, at, other):
+            _only(table, schema, TASK.name, [at, other])
 
 
 def _group_alike(table: Table, at: int, other: int) -> bool:
@@ -278,8 +282,9 @@ def _explain_missing(
         guess = dict(zip(schema.needed, table.names, strict=False))
         return (
             f"{table.title}: the header is missing: the first line is "
-            f"{','.join(table.names)!r}.\nAdd {','.join(schema.needed)} as the first line; or, if "
-            f"this is a header, name its columns with {_override(guess)}."
+            f"{_shortened(','.join(table.names))!r}.\n"
+            f"Add {','.join(schema.needed)} as the first line; or, if this is a header, "
+            f"name its columns with {_override(guess)}."
         )
     close = {name: table.names[i] for name in missing if (i := _closest(name, table)) is not None}
     guess = {name: close.get(name, "…") for name in missing}
@@ -289,6 +294,10 @@ def _explain_missing(
         f"{', '.join(schema.needed)}). {existing(table)}{hint}\n"
         f"Rename it, or name it with {_override(guess)}.{_wide_hint(table, missing)}"
     )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"
 
 
 def _wide_hint(table: Table, missing: list[str]) -> str:

@@ -109,7 +109,19 @@ def plain_content(content: Content, *, allow_empty: bool = False) -> Content:
         again = " It can be read only once." if content.name == STANDARD_INPUT else ""
         raise InputError(f"{content.name} is empty: it has no header and no rows.{again}")
     rewritten = as_plain_utf8(content.data, content.name)
-    return content if rewritten is None else Content(content.name, rewritten)
+    if rewritten is not None:
+        content = Content(content.name, rewritten)
+    _refuse_nul(content)
+    return content
+
+
+def _refuse_nul(content: Content) -> None:
+    """Refuse a file that begins with a NUL byte; inside a table one may be part of an id."""
+    if bytes(content.data[:4096]).removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"\0"):
+        raise InputError(
+            f"{content.name} begins with NUL bytes, which no text does: it is damaged, or no "
+            "table. Write it again as CSV, JSON lines or Parquet."
+        )
 
 
 def as_plain_utf8(data: memoryview, name: str) -> memoryview | None:

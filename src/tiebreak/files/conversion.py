@@ -16,6 +16,7 @@ from tiebreak.files.formats import FormatOptions, import_options, import_table, 
 from tiebreak.files.formats.protocol import KeepText
 from tiebreak.files.multi_label import split_labels
 from tiebreak.files.response_table import find_response_columns, joined
+from tiebreak.files.shown_order import turn_back, with_order_column
 from tiebreak.files.writers import write_table
 from tiebreak.ids import Column
 
@@ -47,8 +48,10 @@ def read_columns(
     choices = import_options(columns, options)
     imported = import_table(source, form, choices, RESPONSES.names, keep_text)
     table = imported.table
-    named = None if imported.is_named else columns
+    named = None if imported.is_named else with_order_column(columns, options)
     found = find_response_columns(table, named, *imported.composed(options), tell_use=False)
+    if not imported.is_named:
+        table = turn_back(table, found, choices.turned)
     if choices.multi_label and not imported.is_named:
         table = split_labels(table, found, choices).table
         found = find_response_columns(table, None, tell_use=False)

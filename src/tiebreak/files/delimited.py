@@ -28,6 +28,7 @@ BLOCK_SIZE = 1 << 22
 LARGE = 1 << 26  # bytes; a smaller file is read at once
 HEAD = 1 << 16
 STRADDLING = "straddl"  # in what Arrow says of a record longer than a block
+TOO_LONG = "field limit"  # in what the csv module says of a field without an end
 UNCLOSED = "a quote is opened that is never closed"
 
 
@@ -95,17 +96,30 @@ def line_of_record(delimiter: str, text: Iterator[str], row: int) -> int:
 
 def _header(content: Content, start: int, delimiters: Sequence[str]) -> tuple[Header, str]:
     """Read the header with the delimiter that splits it into the most columns."""
-    found = {d: _header_by(content, start, d) for d in delimiters}
-    best = max(delimiters, key=lambda d: len(found[d].names))  # the first of equals: a comma
+    found = {d: header for d in delimiters if (header := _header_by(content, start, d)) is not None}
+    if not found:
+        if b'"' in bytes(content.data[start : start + csv.field_size_limit()]):
+            raise InputError(f"{content.name}, line 1: {UNCLOSED}.")
+        raise InputError(
+            f"{content.name}, line 1: more than {csv.field_size_limit():,} characters without a "
+            "comma, tab, semicolon or '|': this is no table."
+        )
+    best = max(found, key=lambda d: len(found[d].names))  # the first of equals: a comma
     return found[best], best
 
 
-def _header_by(content: Content, start: int, delimiter: str) -> Header:
+def _header_by(content: Content, start: int, delimiter: str) -> Header | None:
+    """Read the header as a delimiter splits it; None where one field has no end."""
     size = HEAD
     while True:
         # Latin-1 keeps one character per byte, so that characters consumed are bytes consumed.
         head = bytes(content.data[start : start + size]).decode("latin-1")
-        fields, consumed = _first_record(content, head, delimiter)
+        try:
+            fields, consumed = _first_record(head, delimiter)
+        except BrokenRecord as broken:
+            if TOO_LONG in str(broken):
+                return None
+            raise InputError(f"{content.name}, line {broken.line}: {UNCLOSED}.") from None
         if consumed < len(head) or start + len(head) >= len(content.data):
             break
         size *= 8
@@ -116,7 +130,7 @@ def _header_by(content: Content, start: int, delimiter: str) -> Header:
     return Header(names, start + consumed)
 
 
-def _first_record(content: Content, head: str, delimiter: str) -> tuple[list[str], int]:
+def _first_record(head: str, delimiter: str) -> tuple[list[str], int]:
     stream = io.StringIO(head, newline="")
     consumed = 0
 
@@ -126,11 +140,8 @@ def _first_record(content: Content, head: str, delimiter: str) -> tuple[list[str
             consumed += len(line)
             yield line
 
-    try:
-        for _, fields in records(counted(), delimiter):
-            return fields, consumed
-    except BrokenRecord as broken:
-        raise InputError(f"{content.name}, line {broken.line}: {UNCLOSED}.") from None
+    for _, fields in records(counted(), delimiter):
+        return fields, consumed
     return [], consumed
 
 

@@ -6,6 +6,8 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 BATCH = 1 << 16  # rows turned into bytes at a time
 GROUP = 1 << 20  # rows of a group in Parquet
+FORMULA = r"^[=+\-@\t\r]"  # what spreadsheets take for the start of a formula
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_SAFE_CELLS: ContextVar[bool] = ContextVar("safe cells", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,16 @@ class Coded:
 
     def __getitem__(self, rows: slice) -> Column:
         return self.names.take(self.codes[rows])
+
+
+@contextmanager
+def safe_cells() -> Iterator[None]:
+    """Defuse, in CSV and TSV written meanwhile, texts that a spreadsheet would run."""
+    token = _SAFE_CELLS.set(True)
+    try:
+        yield
+    finally:
+        _SAFE_CELLS.reset(token)
 
 
 def encoded(columns: Mapping[str, Column], form: Format) -> Iterator[bytes]:
@@ -92,12 +107,15 @@ def _pieces(columns: Mapping[str, Column], size: int) -> Iterator[list[Column]]:
 def _delimited(columns: Mapping[str, Column], delimiter: str) -> Iterator[bytes]:
     import pyarrow as pa
 
-    header = _quoted(pa.array(list(columns), pa.large_string()), delimiter)
+    is_safe = _SAFE_CELLS.get()
+    names = pa.array(list(columns), pa.large_string())
+    header = _quoted(_defused(names) if is_safe else names, delimiter)
     yield (delimiter.join(header.to_pylist()) + "\n").encode()
     # A row of one empty field would be a blank line, which readers skip.
     nothing = '""' if len(columns) == 1 else ""
     for piece in _pieces(columns, BATCH):
-        yield _lines([_quoted(_as_text(c), delimiter) for c in piece], delimiter, nothing)
+        texts = [_defused(_as_text(c)) if is_safe else _as_text(c) for c in piece]
+        yield _lines([_quoted(text, delimiter) for text in texts], delimiter, nothing)
 
 
 def _json_lines(columns: Mapping[str, Column]) -> Iterator[bytes]:
@@ -128,6 +146,18 @@ def _lines(fields: list[pa.Array], delimiter: str, nothing: str) -> bytes:
     _, offsets, data = ended.buffers()
     n_bytes = int(np.frombuffer(offsets, dtype=np.int64)[len(ended)])
     return bytes(memoryview(data)[:n_bytes])
+
+
+def _defused(texts: pa.Array) -> pa.Array:
+    """Put an apostrophe before texts that a spreadsheet would run; a number is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    runs = pc.and_not(
+        pc.match_substring_regex(texts, FORMULA), pc.match_substring_regex(texts, NUMBER)
+    )
+    mark, nothing = (pa.scalar(text, pa.large_string()) for text in ("'", ""))
+    return pc.if_else(runs, pc.binary_join_element_wise(mark, texts, nothing), texts)
 
 
 def _quoted(texts: pa.Array, delimiter: str) -> pa.Array:

@@ -22,6 +22,7 @@ from tiebreak.files.response_table import (
     note_odd_classes,
     tell_order,
 )
+from tiebreak.files.shown_order import turn_back, with_order_column
 from tiebreak.files.sources import (
     ColumnNames,
     columns_table,
@@ -100,6 +101,9 @@ def read_responses(
             Which question, where a file holds several.
         multi_label
             Make one yes/no task of each task and label.
+        task_pattern
+            A regular expression that splits the ids of a batch API: its groups `task`, `run` and
+            `order` by name, or its first group as the task.
         label_pattern, label_pointer
             Where a label stands inside a text: a regular expression, or a JSON pointer.
         wide
@@ -107,6 +111,11 @@ def read_responses(
         task_columns, worker_columns
             Columns that make up the task, or the worker, together. Of a wide table
             `worker_columns` are the workers; the other columns are left out.
+        order_column
+            Which column tells in which order two answers were shown.
+        turned
+            Whether verdicts on two answers name the same answer in every order (True), or what
+            was shown first and second (False), so that they are turned back.
 
     Raises
     ------
@@ -185,7 +194,8 @@ def _read_plain(
 
         return Export(_extended(read_soft_votes(table, columns), tasks, classes), None)
     composed = options.get("task_columns"), options.get("worker_columns")
-    found = find_response_columns(table, columns, *composed)
+    found = find_response_columns(table, with_order_column(columns, options), *composed)
+    table = turn_back(table, found, options.get("turned"))
     if options.get("multi_label"):
         from tiebreak.files.formats import import_options
         from tiebreak.files.multi_label import split_labels

@@ -231,7 +231,7 @@ def _can_be(table: Table, role: str, position: int) -> bool:
     """Look at values where a name alone may mislead."""
     name = table.names[position]
     if role == "order":
-        values = _distinct(table, position, MOST_ORDERS)
+        values = distinct(table, position, MOST_ORDERS)
         if len(values) > MOST_ORDERS:
             note(
                 f"{table.title}: column {name!r} has more than {MOST_ORDERS} values, so it is not "
@@ -239,12 +239,12 @@ def _can_be(table: Table, role: str, position: int) -> bool:
             )
             return False
     if squashed(name) == "epoch":
-        largest = max((_number(value) for value in _distinct(table, position, 1)), default=0.0)
+        largest = max((_number(value) for value in distinct(table, position, 1)), default=0.0)
         return largest < LATEST_EPOCH
     return True
 
 
-def _distinct(table: Table, position: int, most: int) -> set[Any]:
+def distinct(table: Table, position: int, most: int) -> set[Any]:
     """Return the values of a column, one more than `most` of them at most."""
     seen: set[Any] = set()
     for (column,) in table.batches([position]):

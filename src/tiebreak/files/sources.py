@@ -116,6 +116,8 @@ def names_several(source: Any) -> bool:
     if not isinstance(source, str | os.PathLike):
         return False
     name = os.fspath(source)
+    if not name:
+        raise OptionError("The name of a file is empty. Name one; '.' is this folder.")
     if "://" in name or Path(name).is_dir():
         return not is_packed(name)
     return any(sign in name for sign in PATTERN_SIGNS) and not os.path.lexists(name)

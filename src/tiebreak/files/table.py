@@ -176,9 +176,11 @@ def _from_pandas(name: str, column: Any) -> Column:
 
 def _from_polars(column: Any) -> Column:
     import polars as pl
-    import pyarrow as pa
 
-    return column.to_list() if column.dtype == pl.Object else pa.chunked_array(column)
+    if column.dtype == pl.Object:
+        return column.to_list()
+    # Without views of text, which Arrow before 18 cannot cast.
+    return column.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def refuse_mixed_types(name: str, values: Sequence[Any]) -> None:

@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 
 from tiebreak import files
 from tiebreak.errors import OptionError
+from tiebreak.files.encoding import safe_cells
 from tiebreak.markup import tag
 from tiebreak.page import layout
 from tiebreak.page.room import Room
@@ -59,9 +60,12 @@ def share(text: str | None, default: float) -> float:
 
 
 def table_bytes(room: Room, what: str, form: str) -> bytes:
-    """Return a table as bytes, written as `tiebreak ask` and `tiebreak fuse` write theirs."""
+    """Return a table as bytes, written as `tiebreak ask` and `tiebreak fuse` write theirs.
+
+    A download is opened in a spreadsheet, and what people typed must not run there.
+    """
     desk = room.desk
-    with tempfile.TemporaryDirectory(prefix="tiebreak-") as folder:
+    with safe_cells(), tempfile.TemporaryDirectory(prefix="tiebreak-") as folder:
         path = Path(folder) / f"{what}.{form}"
         if what == "labels":
             files.write_labels(path, desk.model().labels_)

@@ -230,6 +230,8 @@ def first_classes(orders: Sequence[str], classes: Ids) -> list[int | None]:
     """
     texts = [str(name).casefold() for name in classes]
     swapped = {"false": 0, "0": 0, "no": 0, "original": 0, "true": 1, "yes": 1, "swapped": 1}
+    if "0" in orders:  # beside 0, a 1 is no name of an answer
+        swapped["1"] = 1
     if len(texts) >= 2 and all(name.casefold() in swapped for name in orders):
         return [swapped[name.casefold()] for name in orders]
     return [_first_class(name.casefold(), texts) for name in orders]

@@ -107,9 +107,13 @@ class TestExport:
         return str(result.stdout)
 
     def test_label_studio(self, labels: Path, data: Path) -> None:
-        tasks = json.loads(self._export(labels, data, "label-studio", "--question", "sentiment"))
-        assert tasks[1]["data"] == {"text": "bad film", "task": "2"}
+        """A record has the id and the data of its task, so that the prediction goes to it."""
+        tasks = json.loads(self._export(labels, data, "label-studio"))
+        known = {task["id"]: task for task in json.loads((data / "label-studio.json").read_text())}
+        assert [task["id"] for task in tasks] == list(known)
+        assert all(task["data"] == known[task["id"]]["data"] for task in tasks)
         prediction = tasks[1]["predictions"][0]
+        assert prediction["task"] == tasks[1]["id"]
         assert prediction["model_version"] == "tiebreak"
         assert 0.9 < prediction["score"] < 1
         assert prediction["result"] == [
@@ -120,6 +124,59 @@ class TestExport:
                 "value": {"choices": ["neg"]},
             }
         ]
+
+    def test_label_studio_without_its_export(self, labels: Path, tmp_path: Path) -> None:
+        texts = tmp_path / "texts.csv"
+        texts.write_text("task,text\n1,one\n")
+        command = ("export", labels, "--to", "label-studio", "--texts", texts)
+        result = _run(*command, "--question", "sentiment")
+        assert result.exit_code == 0, result.stderr
+        first = json.loads(result.stdout)[0]
+        assert first["data"] == {"text": "one", "task": "1"}
+        assert "id" not in first
+        assert first["predictions"][0]["result"][0]["from_name"] == "sentiment"
+        assert "new tasks" in result.stderr
+
+    def test_all_data_of_a_task_and_one_of_several_questions(self, tmp_path: Path) -> None:
+        def answer(name: str, kind: str, value: object) -> dict[str, object]:
+            return {"from_name": name, "to_name": "img", "type": kind, "value": {kind: value}}
+
+        given = [answer("mood", "choices", ["sad"]), answer("stars", "rating", 4)]
+        tasks = [
+            {
+                "id": i,
+                "data": {"image": f"/{i}.png", "meta": {"site": [1, 2]}, "text": "t"},
+                "annotations": [{"completed_by": 1, "result": given}],
+            }
+            for i in (7, 8)
+        ]
+        source, labels = tmp_path / "ls.json", tmp_path / "l.csv"
+        source.write_text(json.dumps(tasks))
+        labels.write_text("task,label,probability\n8,4,0.9\n")
+        command = ("export", labels, "--to", "label-studio", "--texts", source)
+        result = _run(*command, "--question", "stars")
+        assert result.exit_code == 0, result.stderr
+        (record,) = json.loads(result.stdout)
+        assert (record["id"], record["data"]) == (8, tasks[1]["data"])
+        assert record["predictions"][0]["result"] == [answer("stars", "rating", 4)]
+        refused = _run(*command)
+        assert refused.exit_code == 2
+        assert "mood" in refused.stderr
+        assert "stars" in refused.stderr
+
+    def test_texts_of_an_export_with_several_questions(self, tmp_path: Path) -> None:
+        results = [
+            {"from_name": n, "to_name": "t", "type": "choices", "value": {"choices": ["a"]}}
+            for n in ("one", "two")
+        ]
+        task = {"id": 1, "data": {"text": "hello"}}
+        task["annotations"] = [{"completed_by": 1, "result": results}]
+        source, labels = tmp_path / "ls.json", tmp_path / "l.csv"
+        source.write_text(json.dumps([task]))
+        labels.write_text("task,label,probability\n1,a,0.9\n")
+        result = _run("export", labels, "--to", "prodigy", "--texts", source)
+        assert result.exit_code == 0, result.stderr
+        assert json.loads(result.stdout)["text"] == "hello"
 
     def test_argilla(self, labels: Path, data: Path) -> None:
         records = json.loads(self._export(labels, data, "argilla", "--question", "sentiment"))

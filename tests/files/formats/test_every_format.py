@@ -133,10 +133,10 @@ def test_a_pair_seen_once_needs_no_order(tmp_path: Path) -> None:
     }
 
 
-def test_each_assertion_of_promptfoo_is_a_worker(data: Path) -> None:
+def test_assertions_of_a_type_are_the_judges_of_promptfoo(data: Path) -> None:
     votes = expected("test {} | openai:gpt-a | prompt 0", RUBRICS, "pass", "fail")
     moved = {(f"test {int(t.split()[1]) - 1}{t[6:]}", w): k for (t, w), k in votes.items()}
-    assert answers(read(data / "promptfoo.json")) == moved
+    assert answers(read(data / "promptfoo.json", question="llm-rubric")) == moved
 
 
 def test_models_are_workers_beside_people(data: Path) -> None:

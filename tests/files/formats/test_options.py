@@ -351,7 +351,6 @@ def test_options_that_do_nothing_are_refused(data: Path) -> None:
 def test_texts_of_an_export(data: Path) -> None:
     from tiebreak.files import conversion
 
-    with pytest.warns(tb.InputNote):
-        texts = conversion.read_texts(str(data / "mturk-items.csv"), None, {})
+    texts = conversion.read_texts(str(data / "mturk-items.csv"), None, {})
     assert texts == {"H1#1": "good film", "H1#2": "bad film", "H2#1": "dull", "H2#2": "fine"}
     assert conversion.read_texts(str(data / "records.json"), None, {}) is None

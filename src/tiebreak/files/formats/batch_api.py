@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tiebreak.errors import InputError, OptionError
@@ -41,19 +41,50 @@ class BatchApi:
     def read(self, records: Records, rows: Rows) -> None:
         """Add every answer, known label and text to `rows`."""
         find = _finder(rows.options)
+        split = _splitter(rows.options.task_pattern)
         example = None
         n_unreadable = 0
         for place, record in records():
-            task = need(record, "custom_id", IdType, place)
+            task, of_id = split(place, need(record, "custom_id", IdType, place))
             for model, run, content in _contents(place, record, rows):
                 label = find(content)
                 if label is UNREADABLE:
                     n_unreadable += 1
                     example = example or content
                     label = None
-                more = {} if run is None else {"run": run}
+                more = of_id if run is None else {**of_id, "run": _run(of_id, run)}
                 rows.add(place, task, model, label, **more)
         _check_readable(rows, n_unreadable, example)
+
+
+def _run(of_id: Mapping[str, str], number: int) -> Any:
+    """Name a run by its number among the choices, and by what the id says of it."""
+    return f"{of_id['run']}.{number}" if "run" in of_id else number
+
+
+def _splitter(text: str | None) -> Callable[[RecordPlace, Any], tuple[Any, dict[str, str]]]:
+    """Return a function from an id to the task, and to the run and order that the id tells."""
+    if text is None:
+        return lambda place, name: (name, {})
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise OptionError(f"--task-pattern {text!r} is no regular expression: {error}.") from None
+    odd = set(pattern.groupindex) - {"task", "run", "order"}
+    if odd or not pattern.groups or (pattern.groupindex and "task" not in pattern.groupindex):
+        raise OptionError(
+            f"--task-pattern {text!r} needs a group for the task: (?P<task>…), and (?P<run>…) and "
+            "(?P<order>…) where ids have these; or one group without a name."
+        )
+
+    def split(place: RecordPlace, name: Any) -> tuple[Any, dict[str, str]]:
+        found = pattern.search(str(name))
+        if found is None:
+            raise place.error(f"the id {name!r} does not fit --task-pattern {text!r}.")
+        parts = {role: part for role, part in found.groupdict().items() if part}
+        return parts.pop("task", found[1]), parts
+
+    return split
 
 
 def _contents(
@@ -131,6 +162,7 @@ def _by_itself(content: str) -> Any:
     value = _json_in(content)
     if isinstance(value, Mapping):
         named = [k for k in value if str(k).casefold() in {LABEL.name, *LABEL.others}]
+        named = named or [k for k in value if str(k).casefold() in LABEL.weak]
         found = value[named[0]] if len(named) == 1 else UNREADABLE
         return found if isinstance(found, str | int | float | bool) else UNREADABLE
     text = content.strip()

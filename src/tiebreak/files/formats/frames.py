@@ -69,6 +69,10 @@ def _arrow_table(source: Any) -> Any:
     """Return a table; what is none stays, and the reader of plain tables says what is wrong."""
     import pyarrow as pa
 
+    if type(source).__module__.partition(".")[0] == "polars":
+        import polars as pl
+
+        return source.to_arrow(compat_level=pl.CompatLevel.oldest())  # see `table.clean`
     try:
         return pa.table(source)
     except (pa.ArrowException, TypeError, ValueError):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from tiebreak.files.table import Table
 
 if TYPE_CHECKING:
     from tiebreak.files.formats.containers import Opened
+    from tiebreak.files.formats.label_studio import StudioTasks
 
 WIDE = "wide"
 
@@ -119,8 +121,26 @@ def import_texts(
     located = locate(source, asked)
     if located.format is None:
         return False
-    _import_format(located, asked, options, keep_text)
+    from tiebreak.files.formats.rows import Rows
+
+    # Texts do not depend on the answers: no question need be chosen, nor one label an answer.
+    rows = Rows(located.name, "", replace(options, multi_label=True), keep_text)
+    for _, form, opened in _each_opened(located, asked):
+        form.read(opened.records, rows)
     return True
+
+
+def import_studio_tasks(source: Any, wanted: Container[str]) -> StudioTasks | None:
+    """Return the tasks of an export of Label Studio as they are; None of any other file."""
+    from tiebreak.files.formats.label_studio import LabelStudio, StudioTasks
+
+    located = locate(source)
+    if not isinstance(located.format, LabelStudio):
+        return None
+    found = StudioTasks(located.name)
+    for _, _, opened in _each_opened(located, None):
+        found.add(opened.records, wanted)
+    return found
 
 
 def _import_format(
@@ -169,6 +189,17 @@ def _refuse_idle_choices(name: str, form: Format, options: ImportOptions) -> Non
         raise OptionError(
             f"{name} is a file of {form.title}, whose {idle[0]} is known: columns= "
             "(--columns) does nothing. Leave it out, or name task, worker and label."
+        )
+    if options.order_column is not None or options.turned is not None:
+        raise OptionError(
+            f"{name} is a file of {form.title}, which says itself what was shown in which order: "
+            "order_column= and turned= (--order-column, --turned, --as-shown) do nothing. Leave "
+            "them out."
+        )
+    if options.task_pattern and LABEL_IN_TEXT not in form.choosable:
+        raise OptionError(
+            f"{name} is a file of {form.title}, whose ids are not split: task_pattern= "
+            "(--task-pattern) does nothing. Leave it out."
         )
     if (options.label_pattern or options.label_pointer) and LABEL_IN_TEXT not in form.choosable:
         raise OptionError(
@@ -300,6 +331,7 @@ def _refuse_idle_options(name: str, options: ImportOptions) -> None:
     """Refuse options that only formats with questions or texts have."""
     given = {
         "question": options.question,
+        "task_pattern": options.task_pattern,
         "label_pattern": options.label_pattern,
         "label_pointer": options.label_pointer,
     }

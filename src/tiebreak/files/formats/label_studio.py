@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -62,6 +63,44 @@ class LabelStudio:
             for _ in optional(task, "drafts", list, place) or []:
                 rows.drop("drafts")
             rows.add_text(task_id, first_text(need(task, "data", dict, place)))
+
+
+@dataclass(slots=True)
+class StudioTasks:
+    """Tasks as they stand in an export, by id as text, and the questions that were answered."""
+
+    name: str
+    by_id: dict[str, tuple[Any, Mapping[str, Any]]] = field(default_factory=dict)  # id, data
+    questions: dict[str, tuple[str, str]] = field(default_factory=dict)  # to_name, type
+
+    def add(self, records: Records, wanted: Container[str]) -> None:
+        """Take the tasks that are wanted, and the questions of all."""
+        for place, task in records():
+            task_id = need(task, "id", IdType, place)
+            if str(task_id) in wanted:
+                self.by_id[str(task_id)] = task_id, need(task, "data", dict, place)
+            for part in task.get("annotations") or task.get("completions") or ():
+                for result in need(part, "result", list, place):
+                    if result.get("type") in (*SINGLE_VALUES, "pairwise"):
+                        name = need(result, "from_name", str, place)
+                        to = optional(result, "to_name", str, place) or "text"
+                        self.questions.setdefault(name, (to, result["type"]))
+
+
+def value_of(kind: str, label: str) -> dict[str, Any]:
+    """Return a label in the form in which results of a type hold it.
+
+    >>> value_of("choices", "cat"), value_of("rating", "4")
+    ({'choices': ['cat']}, {'rating': 4})
+    """
+    if kind == "pairwise":
+        return {"selected": label}
+    if kind == "taxonomy":
+        return {kind: [label.split(" / ")]}
+    if kind == "choices":
+        return {kind: [label]}
+    number = float(label)
+    return {kind: int(number) if number.is_integer() else number}
 
 
 def _read_annotation(place: RecordPlace, task: Any, annotation: Any, rows: Rows) -> None:

@@ -24,11 +24,14 @@ class ImportOptions:
 
     question: str | None = None
     multi_label: bool = False
+    task_pattern: str | None = None  # a regular expression that splits ids of tasks
     label_pattern: str | None = None  # a regular expression for the label inside a text
     label_pointer: str | None = None  # a JSON pointer to the label inside a JSON text
     wide: bool = False
     task_columns: Sequence[str] | None = None
     worker_columns: Sequence[str] | None = None
+    order_column: str | None = None  # tells in which order two answers were shown
+    turned: bool | None = None  # False: verdicts are as shown; None: not said
     columns: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -53,11 +56,14 @@ class FormatOptions(TypedDict, total=False):
 
     question: str | None
     multi_label: bool
+    task_pattern: str | None
     label_pattern: str | None
     label_pointer: str | None
     wide: bool
     task_columns: Sequence[str] | None
     worker_columns: Sequence[str] | None
+    order_column: str | None
+    turned: bool | None
 
 
 def import_options(columns: Mapping[str, object] | None, options: FormatOptions) -> ImportOptions:

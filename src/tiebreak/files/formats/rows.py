@@ -80,6 +80,7 @@ class Rows:
     dropped: Counter[str] = field(default_factory=Counter)
     questions: Counter[str] = field(default_factory=Counter)
     other_questions: Counter[str] = field(default_factory=Counter)
+    default_question: str | None = None  # read where the caller chooses none
     remarks: list[str] = field(default_factory=list)
     _same: dict[Any, Any] = field(default_factory=dict)
 
@@ -131,7 +132,7 @@ class Rows:
     @property
     def question(self) -> str | None:
         """The question whose answers are kept; None before the first."""
-        return self.options.question or next(iter(self.questions), None)
+        return self.options.question or self.default_question or next(iter(self.questions), None)
 
     def drop(self, reason: str) -> None:
         """Count an answer that is not used."""
@@ -181,11 +182,15 @@ class Rows:
         if asked is not None and asked not in self.questions:
             there = listed or "none"
             raise InputError(f"{self.name} has no question {asked!r}. Its questions are: {there}.")
+        if self.question is not None and self.question == self.default_question:
+            return
         if asked is None and len(self.questions) > 1:
             first = next(iter(self.questions))
             raise InputError(
                 f"{self.name} holds {len(self.questions)} questions: {listed}.\n"
-                f"Choose one with --question {first!r} (question={first!r})."
+                f"Choose one with --question {first!r} (question={first!r}). Where a command has "
+                f"no such option, first write a table: tiebreak convert FILE --question {first!r} "
+                "-o responses.csv"
             )
 
     def _why_none(self) -> str:
@@ -210,10 +215,11 @@ class Rows:
         if self.known:
             n = len(self.known)
             parts.append(f"{counted(n, 'task')} {agreeing(n, 'have')} a known label")
-        asked = self.options.question
+        asked = self.options.question or self.default_question
         others = [q for q in self.questions if q != asked]
         if asked is not None and others:
-            parts.append(f"questions not read: {', '.join(map(repr, others))}")
+            how = "" if self.options.question else f" (--question {others[0]!r} reads one)"
+            parts.append(f"questions not read: {', '.join(map(repr, others))}{how}")
         note(f"{self.name} ({self.title}): {'; '.join([*parts, *self.remarks])}.")
 
     def _split_labels(self, gold: dict[Hashable, Any]) -> dict[Hashable, Hashable]:
