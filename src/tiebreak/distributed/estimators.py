@@ -119,10 +119,9 @@ def _note_doubts(fitted: Fitted, units: Units, carried: Carried, dependence: flo
     """Say so where one class took nearly all, responses are few, or gold is against the crowd."""
     n_classes = fitted.problem.n_classes
     totals = carried.totals.reshape(n_classes, -1).sum(axis=1)
-    votes = carried.counts.reshape(-1, n_classes, carried.counts.shape[1]).sum(axis=(0, 2))
+    votes = units.answers.counts.sum(axis=0)
     mean_q = totals / max(totals.sum(), 1.0)
     crowd = units.crowd
-    votes = votes.round().astype(np.int64)
     if not publishing.note_collapse(crowd.n_tasks, crowd.classes, votes, mean_q):
-        publishing.note_few_responses(fitted.inputs, crowd.n_tasks, crowd.n_responses)
+        publishing.note_few_responses(fitted.inputs, crowd.n_tasks, votes.sum())
     publishing.note_gold(fitted, dependence)

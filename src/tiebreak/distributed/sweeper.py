@@ -128,18 +128,20 @@ class Units:
 
     def load(self) -> None:
         """Load every unit; add up who gave how many responses."""
-        counts, given, n_votes = zip(*self.ask_parts("load"), strict=True)
-        self.counts = self.by_row(counts, len(self.crowd.classes), np.int64)
-        self.n_given = self.by_row(given, 1)[:, 0]
+        counts, weighed, n_votes = zip(*self.ask_parts("load"), strict=True)
+        n_classes = len(self.crowd.classes)
+        self.counts = self.by_row(counts, n_classes, np.int64)
+        self.weighed = self.by_row(weighed, n_classes)
+        self.n_given = self.weighed.sum(axis=1)
         self.n_responses = sum(n_votes)
 
     @cached_property
     def answers(self) -> AnswerCounts:
         """What all workers said; rows of one-class voters are not learnt, as `one_class` has it."""
-        if not one_class.is_of_rules(self.counts):
-            return AnswerCounts(self.counts, None)
+        if not one_class.is_of_rules(self.weighed):
+            return AnswerCounts(self.weighed, None)
         agree, asked = self.by_row(self.ask_parts("agreement"), 2).T
-        return AnswerCounts(self.counts, one_class.rows_of_rules(self.counts, agree, asked))
+        return AnswerCounts(self.weighed, one_class.rows_of_rules(self.weighed, agree, asked))
 
     def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
         """Return a backend whose sweepers have units beside them."""

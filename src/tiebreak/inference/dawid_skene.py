@@ -221,7 +221,7 @@ class DawidSkene(Estimator):
         crowd = inputs.responses
         q = None if start is None else start_from_model(start, crowd, lay_out(crowd))
         self._fit_inputs(inputs, q)
-        note_few_responses(inputs, crowd.n_tasks, crowd.n_responses)
+        note_few_responses(inputs, crowd.n_tasks, crowd.weight_of_each().sum())
         self._warn_unsettled(self.tol)
         return self
 

@@ -24,7 +24,7 @@ from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem
 from tiebreak.inference.worker_models import CrowdModel
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import where
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
+from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.responses import Responses
@@ -215,7 +215,7 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
     has_collapsed = note_collapse(crowd.n_tasks, crowd.classes, votes, mean_q)
     if not has_collapsed:
         note_missing_classes(crowd, votes, labels.label)
-        note_few_responses(fitted.inputs, crowd.n_tasks, crowd.n_responses)
+        note_few_responses(fitted.inputs, crowd.n_tasks, votes.sum())
     note_gold(fitted, dependence)
     return has_collapsed
 
@@ -231,19 +231,19 @@ def note_gold(fitted: Fitted, dependence: float) -> None:
     note_workers_below_chance(fitted.inputs.responses, fitted.inputs.gold_codes)
 
 
-def note_collapse(n_tasks: int, classes: Ids, votes: Offsets, mean_q: Floats) -> bool:
+def note_collapse(n_tasks: int, classes: Ids, votes: Floats, mean_q: Floats) -> bool:
     """Say so where one class took nearly all tasks; return whether it did.
 
     Parameters
     ----------
     votes
-        (n_classes,) how many responses each class has.
+        (n_classes,) how many responses each class has, by weight.
     mean_q
         (n_classes,) mean probability of each class, as the model says.
     """
     if n_tasks < LEAST_TASKS or len(classes) < 2:
         return False
-    share = votes / max(votes.sum(), 1)
+    share = votes / (votes.sum() or 1.0)
     gap = float(rel_entr(mean_q, np.maximum(share, 1e-12)).sum())
     most = int(mean_q.argmax())
     if gap <= COLLAPSED or mean_q[most] < max(share[most] + GAINED, 0.5):
@@ -256,22 +256,22 @@ def note_collapse(n_tasks: int, classes: Ids, votes: Offsets, mean_q: Floats) ->
     return True
 
 
-def note_missing_classes(responses: Responses, votes: Offsets, labels: Codes) -> None:
+def note_missing_classes(responses: Responses, votes: Floats, labels: Codes) -> None:
     """Name classes that have responses but no labels, or nearly none."""
     if responses.n_tasks < LEAST_TASKS:
         return
-    expected = responses.n_tasks * votes / max(votes.sum(), 1)
+    expected = responses.n_tasks * votes / (votes.sum() or 1.0)
     given = np.bincount(labels, minlength=responses.n_classes)
     few = np.flatnonzero((votes >= LEAST_VOTES) & (expected >= 5) & (given < FEW * expected))
     if len(few):
         named = ", ".join(
-            f"{responses.classes[int(k)]!r} ({votes[k]:,} responses, {given[k]:,} labels)"
+            f"{responses.classes[int(k)]!r} ({votes[k]:,.0f} responses, {given[k]:,} labels)"
             for k in few[:NAMED]
         )
         note(f"Classes that got no task, or nearly none: {named}{_and_more(len(few))}.")
 
 
-def note_few_responses(inputs: Inputs, n_tasks: int, n_responses: int) -> None:
+def note_few_responses(inputs: Inputs, n_tasks: int, n_responses: float) -> None:
     """Say so where responses are too few to learn from them who errs, and nothing else helps."""
     if inputs.gold is not None or inputs.links is not None or n_tasks < LEAST_TASKS:
         return
@@ -331,9 +331,9 @@ def note_workers_below_chance(responses: Responses, gold: GoldCodes) -> None:
         )
 
 
-def votes_of(responses: Responses) -> Offsets:
-    """Return how many responses each class has, (n_classes,)."""
-    return np.asarray(responses.count_labels().sum(axis=0))
+def votes_of(responses: Responses) -> Floats:
+    """Return how many responses each class has, by weight, (n_classes,)."""
+    return np.asarray(responses.weigh_labels().sum(axis=0))
 
 
 def _and_more(n: int) -> str:
