@@ -24,7 +24,7 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration, vb
-from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.calibration import DEPENDENCE, Calibration
 from tiebreak.inference.exact_links.ascents import HIGHER, Ascents, End
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.layout import Codes, Floats, Mask
@@ -75,10 +75,11 @@ class Candidate(NamedTuple):
 
 
 def best_mode(
-    ascents: Ascents, start: Run, gold: GoldCodes | None
+    ascents: Ascents, start: Run, gold: GoldCodes | None, dependence: float = DEPENDENCE
 ) -> tuple[End, tuple[Codes, ...]]:
     """Ascend from the start with the highest bound; return also groups that may be another class.
 
+    `dependence` says how much errors are shared, and so how far apart bounds must be to decide.
     Where links make no group of three or more, and gold does not contradict the crowd, there is one
     start, as plain VB ended.
     """
@@ -108,7 +109,7 @@ def best_mode(
         best = _better(plain, best, _sure_first(ascents, start, sure, trial), groups, tried)
         best = _with_swaps(ascents, best, classes, groups, tried, trial)
     last = ascents.ascend(best.q, best.run.beliefs, best.rates, elsewhere=best.run.elsewhere)
-    return last, _uncertain(plain, last, tried, groups)
+    return last, _uncertain(plain, last, tried, groups, dependence)
 
 
 def _candidate(plain: Problem, end: End, groups: LinkedGroups) -> Candidate:
@@ -169,14 +170,18 @@ def _with_swaps(
 
 
 def _uncertain(
-    plain: Problem, last: End, tried: list[Candidate], groups: LinkedGroups
+    plain: Problem,
+    last: End,
+    tried: list[Candidate],
+    groups: LinkedGroups,
+    dependence: float,
 ) -> tuple[Codes, ...]:
     """Return the tasks of each large group that an end nearly as likely calls otherwise.
 
     Bounds differ by what a crowd says that believes to err apart, so that they are scaled as its
     probabilities are: [eq:design-effect].
     """
-    scale = float(Calibration().scale(np.array([calibration.mean_responses(plain)]))[0])
+    scale = float(Calibration(dependence).scale(np.array([calibration.mean_responses(plain)]))[0])
     label = _candidate(plain, last, groups).label
     size = np.bincount(groups.group)
     is_uncertain = np.zeros(len(size), dtype=bool)
