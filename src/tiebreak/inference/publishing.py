@@ -204,19 +204,28 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
 
     Return whether one class took nearly all.
     """
-    crowd = fitted.inputs.responses
-    problem = fitted.problem
-    by_class = vb.class_probabilities(problem, fitted.found.run.q)
-    if problem.copies is None:
-        mean_q = np.einsum("tk->k", by_class) / len(by_class)  # one thread: it is short
+    by_class = vb.class_probabilities(fitted.problem, fitted.found.run.q)
+    copies = fitted.problem.copies
+    has_collapsed = note_odd_labels(fitted.inputs, by_class, copies, labels.label)
+    note_gold(fitted, dependence)
+    return has_collapsed
+
+
+def note_odd_labels(inputs: Inputs, q: Floats, copies: Floats | None, labels: Codes) -> bool:
+    """Say so where one class took nearly all tasks, or some none, or responses are few.
+
+    Return whether one class took nearly all. `q` is by task, or by pattern with its `copies`.
+    """
+    crowd = inputs.responses
+    if copies is None:
+        mean_q = np.einsum("tk->k", q) / len(q)  # one thread: it is short
     else:
-        mean_q = np.einsum("t,tk->k", problem.copies, by_class) / problem.copies.sum()
+        mean_q = np.einsum("t,tk->k", copies, q) / copies.sum()
     votes = votes_of(crowd)
     has_collapsed = note_collapse(crowd.n_tasks, crowd.classes, votes, mean_q)
     if not has_collapsed:
-        note_missing_classes(crowd, votes, labels.label)
-        note_few_responses(fitted.inputs, crowd.n_tasks, votes.sum())
-    note_gold(fitted, dependence)
+        note_missing_classes(crowd, votes, labels)
+        note_few_responses(inputs, crowd.n_tasks, votes.sum())
     return has_collapsed
 
 
@@ -269,6 +278,25 @@ def note_missing_classes(responses: Responses, votes: Floats, labels: Codes) -> 
             for k in few[:NAMED]
         )
         note(f"Classes that got no task, or nearly none: {named}{_and_more(len(few))}.")
+
+
+def note_swapped_classes(responses: Responses, labels: Codes) -> None:
+    """Name two classes, each of which got the tasks that more responses call the other one."""
+    n_classes = responses.n_classes
+    if responses.n_tasks < LEAST_TASKS or n_classes < 2:
+        return
+    cell = responses.label_of_each() * n_classes + labels[responses.task_of_each()]
+    said = np.bincount(cell, responses.weight, n_classes**2).reshape(n_classes, n_classes)
+    rather = said > np.diag(said)  # [answer, label]: said more often than the label itself
+    one, other = np.nonzero(np.triu(rather & rather.T))
+    if len(one):
+        a, b = (repr(responses.classes[int(k)]) for k in (one[0], other[0]))
+        n_labels = int(np.isin(labels, [one[0], other[0]]).sum())
+        note(
+            f"Tasks labelled {a} have more responses {b}, and those labelled {b} more responses "
+            f"{a} ({n_labels:,} tasks): the two classes may have swapped. Compare with "
+            "MajorityVote, or use VariationalBayes, whose prior keeps classes apart."
+        )
 
 
 def note_few_responses(inputs: Inputs, n_tasks: int, n_responses: float) -> None:
