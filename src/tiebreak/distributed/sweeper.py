@@ -80,10 +80,8 @@ class Units:
         everyone = len(crowd.workers)
         rows = [crowd.unit_rows(u) for u in range(len(crowd.units))]
         self.rows: list[Codes | None] = [None if len(r) == everyone else r for r in rows]
-        parts = [part for recipe in recipes for part in recipe.parts]
-        places = [part.named + part.look.n_before for part in parts]
-        self.places = np.concatenate(places, dtype=np.int64)
-        self.n_tasks = crowd.n_tasks - len(self.places)
+        n_named = sum(len(part.named) for recipe in recipes for part in recipe.parts)
+        self.n_tasks = crowd.n_tasks - n_named
         self.state = START
         self.last_number = VOTES
         self.bound: float | None = None

@@ -55,7 +55,6 @@ class Recipe(NamedTuple):
     start: Logs | None  # tables by which q starts, in the rows of the unit; None: at the votes
     classes: Ids  # of all partitions
     n_states: int
-    seed: int | None  # by which subtypes start
     backend: str
     n_tasks: int  # of all partitions: by them sums are made exact, and by responses
     n_responses: int  # kernels are chosen, as on one machine
@@ -141,8 +140,7 @@ class Part:
         n_subtypes = unit.n_states // self.crowd.n_classes
         if n_subtypes == 1:
             return shares
-        at = self.look.n_before + np.arange(len(shares))
-        return vb.split_into_subtypes(shares, n_subtypes, unit.seed, at)
+        return vb.split_into_subtypes(shares, shares, n_subtypes)
 
     def count(self) -> tuple[Offsets, Floats, float]:
         """Count answers by code, the same by weight, and responses on free tasks by weight."""

@@ -231,7 +231,7 @@ class VariationalBayes(BayesEstimator):
         if end is None or end.has_patterns:
             patterns = patterns_of(inputs, whole, q)
         by_pattern = to_patterns(inputs, patterns)
-        problem, begin = self._begin(inputs, by_pattern, patterns, q, end, whole)
+        problem, begin = self._begin(inputs, by_pattern, patterns, q, end)
         begin = begin._replace(is_warm=is_warm)
         is_alone = inputs.link_codes is None and inputs.gold_codes is None
         plain = stages.fit_plain(problem, begin, self._stopping, is_alone=is_alone)
@@ -278,7 +278,6 @@ class VariationalBayes(BayesEstimator):
         patterns: Patterns,
         q: Floats | None,
         same: WarmStart | None,
-        whole: ByTask,
     ) -> tuple[Problem, Start]:
         """Choose or learn what is left open of the worker model; say where the fit starts."""
         q = None if q is None else patterns.to_patterns(q)
@@ -287,10 +286,6 @@ class VariationalBayes(BayesEstimator):
             q = self._choose_model(patterns, inputs, by_pattern, q)
             is_given = False
         problem = self._problem(patterns, inputs)
-        if q is None and patterns.copies is not None and problem.n_states > problem.n_classes:
-            apart = self._problem(Patterns(whole), inputs)
-            begin = stages.start_apart(apart, patterns, self.random_state)
-            return problem, begin._replace(warm=same, worker_model=self.worker_model_)
         if q is None:
             q = vb.majority(problem.responses, problem.n_classes)
         if self.worker_model_ == COMMUNITIES and self._communities is None:
@@ -299,14 +294,14 @@ class VariationalBayes(BayesEstimator):
             said = silence.without_silence(problem)
             self._communities = communities.learn(said, q, self._stopping).workers
             problem = self._problem(patterns, inputs)
-        q = vb.to_states(problem, q, self.random_state)
+        q = vb.to_states(problem, q)
         return problem, Start(q, is_given, False, same, self.worker_model_)
 
     def _start_of_q(self, inputs: Inputs, tasks: ByTask, start: Any) -> Floats | None:
         """Return where q starts; None: at the votes."""
         crowd = inputs.responses
         if start is not None:
-            return q_of_start(start, crowd, tasks, self.worker_model_, self.random_state)
+            return q_of_start(start, crowd, tasks, self.worker_model_)
         if not isinstance(self.init, str):
             return q_of_init(self.init, crowd)
         if self.init == "spectral":
