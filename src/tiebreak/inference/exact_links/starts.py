@@ -42,6 +42,7 @@ TRIAL_TOL = 1e-3
 LEAST_AGAINST = 6  # known labels that contradict the crowd before gold names a start of its own:
 SHARE_AGAINST = 2 / 3  # five wrong ones must not turn a crowd that is right
 
+TIED = 1e-9  # log ratios that differ by less are equal
 NEAR = 10.0  # nats, scaled: modes with bounds this close are both possible; see docs/links.md
 
 
@@ -122,7 +123,7 @@ def _better(
 ) -> End:
     """Return the end with the higher bound, the first one where they are equal; note the other."""
     tried.append(_candidate(plain, other, groups))
-    return other if other.bound > best.bound else best
+    return other if other.bound > best.bound + HIGHER * abs(best.bound) else best
 
 
 def _sure_first(ascents: Ascents, start: Run, sure: Floats, trial: Stopping) -> End:
@@ -255,20 +256,28 @@ def _spanning_forest(links: LinkCodes, sure: Floats) -> Codes:
 
 
 def at_surest(q: Floats, groups: LinkedGroups, sure: Floats) -> Floats:
-    """Return q with every task of a group at what its surest task says."""
-    order = np.lexsort((-sure[groups.task], groups.group))
-    first = order[np.append(True, np.diff(groups.group[order]) > 0)] if len(order) else order
-    rows = _flipped(q[groups.task[first]], groups.flip[first])
+    """Return q with every task of a group at what its surest task says, or several in the mean."""
+    own = sure[groups.task]
+    surest = np.full(len(groups.is_large), -np.inf)
+    np.maximum.at(surest, groups.group, own)
+    first = np.flatnonzero(own >= surest[groups.group] - TIED)
+    rows = np.zeros((len(surest), q.shape[1]))
+    np.add.at(rows, groups.group[first], _flipped(q[groups.task[first]], groups.flip[first]))
+    rows /= np.bincount(groups.group[first], minlength=len(rows))[:, None]
     start = q.copy()
     start[groups.task] = _flipped(rows[groups.group], groups.flip)
     return start
 
 
 def in_parts(links: LinkCodes, sure: Floats) -> Iterator[LinkCodes]:
-    """Yield the first part of the links, the first two, … all but the last, surest first."""
-    order = np.argsort(-np.minimum(sure[links.left], sure[links.right]), kind="stable")
-    ends = np.linspace(0, len(order), PARTS + 1).round().astype(int)[1:-1]
-    return (links.keep(np.sort(order[:end])) for end in ends if end)
+    """Yield the first part of the links, the first two, … all but the last, surest first.
+
+    Links that are equally sure are in one part, so that it does not matter how links are ordered.
+    """
+    own = np.minimum(sure[links.left], sure[links.right])
+    ends = np.linspace(0, len(own), PARTS + 1).round().astype(int)[1:-1]
+    lowest = np.sort(own)[::-1][ends[ends > 0] - 1]
+    return (links.keep(np.flatnonzero(own >= each - TIED)) for each in lowest)
 
 
 def swapped(q: Floats, groups: LinkedGroups, a: int, b: int) -> Floats:
