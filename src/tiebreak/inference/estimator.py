@@ -25,7 +25,7 @@ from tiebreak.inference.problem import Patterns, Problem, Stopping
 from tiebreak.inference.silence import require_workers
 from tiebreak.inference.stages import q_from
 from tiebreak.inference.worker_models import crowd_model, require_model
-from tiebreak.kernels.arrays import default_threads
+from tiebreak.kernels.arrays import default_threads, likeliest
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.labels import Labels
@@ -238,7 +238,7 @@ class Estimator:
         if inputs.gold_codes is not None and self._heeds_gold:
             from tiebreak.inference import overturned
 
-            given = q.argmax(axis=1) if label is None else label
+            given = likeliest(q)[0] if label is None else label
             q, self.overturned_ = overturned.limit(inputs, q, given)
             if self.overturned_ is not None:
                 label = given
