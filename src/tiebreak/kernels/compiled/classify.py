@@ -245,7 +245,7 @@ def _shares_of_two(one: Floats, other: Floats, extra: Floats, m: int) -> None:
         one[t] = smaller if is_other else larger
         other[t] = larger if is_other else smaller
         top[t] = larger
-        best[t] = 1.0 if is_other and smaller < larger else 0.0
+        best[t] = 1.0 if is_other and larger > smaller + TIED else 0.0
 
 
 @kernel
