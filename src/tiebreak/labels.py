@@ -12,6 +12,7 @@ from tiebreak.arguments import FLAG, TEXT, checks, optional
 from tiebreak.errors import InputError
 from tiebreak.frames import as_frame, as_html, as_text
 from tiebreak.ids import MISSING, Column, Ids
+from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.layout import Codes, Floats
 
 SHOWN = 10  # rows
@@ -56,7 +57,7 @@ class Labels:
         `top` is the probability of that label, where it is known already.
         """
         if label is None:
-            label = probabilities.argmax(axis=1).astype(np.int32)
+            label, _ = likeliest(probabilities)
         if top is None:
             top = np.take_along_axis(probabilities, label[:, None].astype(np.int64), axis=1)[:, 0]
         return cls(tasks, classes, label, top, probabilities, frame)

@@ -184,6 +184,11 @@ def test_responses_have_weights(tmp_path: Path) -> None:
     one = tb.VariationalBayes().fit(weighted, gold=GOLD)
     made = tb.distributed.fit(shards, tmp_path / "out", gold=GOLD, probabilities=True)
     assert_same_fit(one, made)
+    kinds = tb.VariationalBayes(worker_model="kinds")  # their priors count answers
+    one = on_one_machine(kinds, weighted)
+    made = tb.distributed.fit(shards, tmp_path / "kinds", estimator=kinds, probabilities=True)
+    assert_same_fit(one, made)
+    assert np.allclose(made.answers, weighted.count_labels())
     table = cut(weighted, [0, 1200], tmp_path / "table", ".parquet")
     with pytest.warns(tb.InputNote, match="shard-00.parquet: column 'weight' says how often"):
         tb.distributed.fit(table, tmp_path / "out", gold=GOLD)

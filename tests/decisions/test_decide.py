@@ -438,3 +438,17 @@ def test_a_level_that_is_none_is_refused_and_nothing_decided_has_no_accuracy() -
         MODEL.decide().estimate_accuracy(1.0)
     nothing = MODEL.decide(np.column_stack([COSTS, np.zeros(3)])).estimate_accuracy()
     assert np.isnan(nothing.expected)
+
+
+def test_a_plan_counts_responses_by_weight() -> None:
+    once = tb.simulate.crowd(40, 6, 3, responses_per_task=3, random_state=3).responses
+    columns = (once.task_of_each(), once.worker_of_each(), once.label_of_each())
+    ids = (once.tasks, once.workers, once.classes)
+    by_weight = tb.Responses.from_codes(*columns, *ids, weight=np.full(once.n_responses, 4.0))
+    task, worker, label = (np.repeat(each, 4) for each in columns)
+    repeated = tb.Responses.from_codes(task, worker, label, *ids)
+    one, other = (
+        decisions.plan_votes(tb.VariationalBayes().fit(each), COSTS, limit=0.0)
+        for each in (by_weight, repeated)
+    )
+    assert one.cost_after == pytest.approx(other.cost_after, rel=1e-9)

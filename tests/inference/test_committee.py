@@ -112,7 +112,6 @@ def test_how_labels_differ_from_the_vote_is_counted() -> None:
     assert found.n_differ == 2  # the label of the first is none of the tied
     assert found.expected_right == pytest.approx((0.4 - 0.3) + (0.6 - 0.4))
     assert committee.compare_with_votes(votes, q, label, ~nobody).n_differ == 0
-    assert committee.likeliest(np.array([[0.5 - 1e-12, 0.5]])).tolist() == [0]
 
 
 def test_rules_that_speak_for_one_class_are_no_reason_to_leave_the_vote() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,3 +101,58 @@ def test_few_responses_are_told_unless_gold_or_links_help() -> None:
         tb.MajorityVote().fit(rows)
         tb.VariationalBayes().fit(crowd.responses)
     assert not [each for each in told if "too few" in str(each.message)]
+
+
+def ds_notes(responses: object, **given: object) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", InputNote)
+        tb.DawidSkene().fit(responses, **given)
+    return [str(each.message) for each in caught]
+
+
+def test_dawid_skene_notes_a_collapse() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.choice(3, 500, p=[0.4, 0.3, 0.3])
+    rows = [
+        (f"t{i}", f"rule{rule}", "abc"[rule % 3])
+        for i, k in enumerate(truth)
+        for rule in range(12)
+        if rng.random() < (0.3 if rule % 3 == k else 0.03)
+    ]
+    assert any("collapsed" in said for said in ds_notes(rows))
+
+
+def test_dawid_skene_notes_classes_without_tasks() -> None:
+    rows = [
+        (f"t{i}", f"w{j}", "c" if j == i % 5 and i % 2 else "ab"[i % 2])
+        for i in range(60)
+        for j in range(5)
+    ]
+    assert any("'c' (30 responses, 0 labels)" in said for said in ds_notes(rows))
+
+
+def test_dawid_skene_names_workers_below_chance() -> None:
+    crowd = tb.simulate.crowd(200, 8, 2, responses_per_task=6, accuracy=0.9, random_state=1)
+    name = str(crowd.responses.workers[3])
+    said = ds_notes(swapped(crowd.responses, (name,)), gold=known(crowd, 80))
+    assert any(f"'{name}'" in each for each in said)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_dawid_skene_notes_two_classes_that_swapped(n_classes: int) -> None:
+    """Nothing but the start names its classes: from a swapped one it ends swapped."""
+    crowd = tb.simulate.crowd(200, 10, n_classes, responses_per_task=6, random_state=2)
+    assert not ds_notes(crowd.responses)
+    first = tb.DawidSkene().fit(crowd.responses)
+    first.probabilities_ = first.probabilities_[:, [1, 0, *range(2, n_classes)]]
+    said = ds_notes(crowd.responses, start=first)
+    one, other = (repr(crowd.responses.classes[k]) for k in (0, 1))
+    assert len(said) == 1
+    assert one in said[0]
+    assert other in said[0]
+
+
+@pytest.mark.data
+def test_dawid_skene_says_that_it_collapsed_on_a_real_crowd_of_rules() -> None:
+    folder = Path(os.environ["TIEBREAK_JURIES"]) / "ws_trec"
+    assert any("collapsed" in said for said in ds_notes(folder / "responses.csv"))

@@ -577,3 +577,14 @@ def test_copies_of_a_known_task_share_one_prior(n_others: int) -> None:
     others = model.probabilities_[model.tasks_.codes([f"d{i}" for i in range(n_others)])]
     alpha = 1.0 + np.array([1.0, 0.0]) + others.sum(axis=0)
     assert model.class_prior_ == pytest.approx(alpha / alpha.sum(), abs=1e-4)
+
+
+def test_how_near_modes_are_depends_on_how_far_errors_are_shared() -> None:
+    made = tb.simulate.crowd(60, 8, 3, responses_per_task=6, accuracy=(0.4, 0.6), random_state=5)
+    links = tb.simulate.links(made.gold, 60, random_state=5)
+    apart, shared = (
+        tb.VariationalBayes(dependence=each).fit(made.responses, links=links).uncertain_groups_
+        for each in (0.01, 0.99)
+    )
+    assert len(apart) < len(shared)
+    assert all(group in shared for group in apart)

@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
+from tiebreak.inference import spectral, vb
+from tiebreak.inference.publishing import votes_of
+from tiebreak.inference.worker_models import crowd_model
+from tiebreak.inference.worker_models.one_class import count_agreement, rows_to_fix
+from tiebreak.kernels import reference
 from tiebreak.responses import Responses
 
 CROWD = tb.simulate.crowd(60, 7, 3, responses_per_task=4, random_state=4)
@@ -37,6 +42,9 @@ MODELS = [
     tb.VariationalBayes(calibrate="none"),
     tb.VariationalBayes(worker_model="coin", calibrate="none"),
     tb.VariationalBayes(link_options=tb.MeanFieldOptions(strength=1.0)),
+    tb.VariationalBayes(worker_model="kinds", calibrate="none"),
+    tb.VariationalBayes(worker_model="kinds+subtypes", calibrate="none"),
+    tb.VariationalBayes(worker_model="communities", calibrate="none"),
 ]
 
 
@@ -64,3 +72,65 @@ def test_a_weight_must_be_positive(wrong: float) -> None:
     weight[3] = wrong
     with pytest.raises(tb.ResponseError, match="above 0 and finite"):
         weighted(weight)
+
+
+def rules(weight: float) -> Responses:
+    """Make a crowd where one-class voters have most responses by weight, but not by rows."""
+    rng = np.random.default_rng(0)
+    rows = [(f"t{i}", f"rule{i % 2}", "xy"[i % 2]) for i in range(20)]
+    rows += [(f"t{i}", f"w{j}", "xy"[int(rng.integers(2))]) for i in range(20) for j in range(3)]
+    weights = np.array([weight] * 20 + [1.0] * 60)
+    task, worker, label = zip(*rows, strict=True)
+    return Responses.from_columns(list(task), list(worker), list(label), weight=weights)
+
+
+def rules_repeated(times: int) -> Responses:
+    once = rules(1.0)
+    is_rule = np.char.startswith(np.array(list(once.workers)), "rule")[once.worker_of_each()]
+    n = np.where(is_rule, times, 1)
+    columns = (once.task_of_each(), once.worker_of_each(), once.label_of_each())
+    task, worker, label = (np.repeat(each, n) for each in columns)
+    return Responses.from_codes(task, worker, label, once.tasks, once.workers, once.classes)
+
+
+def test_rules_are_found_by_weight() -> None:
+    assert rows_to_fix(rules(1.0)) is None
+    found = rows_to_fix(rules(5.0))
+    expected = rows_to_fix(rules_repeated(5))
+    assert found is not None
+    assert expected is not None
+    assert (found == expected).all()
+
+
+def test_a_workers_own_repeats_are_not_the_agreement_of_others() -> None:
+    once = count_agreement(rules(1.0))
+    for crowd in (rules(5.0), rules_repeated(5)):
+        agree, asked = count_agreement(crowd)
+        is_rule = np.array([str(name).startswith("rule") for name in crowd.workers])
+        assert np.allclose(agree[is_rule], 5 * once[0][is_rule])
+        assert np.allclose(asked[is_rule], 5 * once[1][is_rule])
+
+
+def test_notes_count_votes_by_weight() -> None:
+    by_weight = votes_of(weighted(TIMES.astype(float)))
+    assert np.allclose(by_weight, votes_of(repeated()))
+
+
+def test_a_spectral_start_counts_by_weight() -> None:
+    crowd = tb.simulate.crowd(300, 12, 2, responses_per_task=8, random_state=1).responses
+    columns = (crowd.task_of_each(), crowd.worker_of_each(), crowd.label_of_each())
+    ids = (crowd.tasks, crowd.workers, crowd.classes)
+    times = np.random.default_rng(0).integers(1, 4, crowd.n_responses)
+    by_weight = Responses.from_codes(*columns, *ids, weight=times.astype(float))
+    task, worker, label = (np.repeat(each, times) for each in columns)
+    starts = [
+        spectral.start(problem_of(each), 0)
+        for each in (by_weight, Responses.from_codes(task, worker, label, *ids))
+    ]
+    assert np.abs(starts[0] - starts[1]).max() < 1e-9
+
+
+def problem_of(crowd: Responses) -> vb.Problem:
+    tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
+    of_class = np.ones(crowd.n_classes)
+    return vb.Problem(tasks, *crowd_model("confusion", "diagonal", of_class, crowd), reference)

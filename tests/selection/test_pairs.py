@@ -13,6 +13,7 @@ import tiebreak as tb
 from tiebreak import link_graph
 from tiebreak.errors import InputNote, NotFittedError, OptionError
 from tiebreak.inference.estimator import Estimator
+from tiebreak.selection import asking
 
 SEEDS = st.integers(0, 10_000)
 
@@ -233,3 +234,28 @@ def test_an_estimator_that_models_no_workers_draws_by_bvsb_only() -> None:
     assert len(tb.selection.pairs(model, 3, "bvsb", random_state=0)) == 3
     with pytest.raises(OptionError, match="got DawidSkene"):
         tb.selection.pairs(model, 3)
+
+
+@pytest.mark.parametrize("calibrate", ["auto", "none"])
+def test_questions_scale_by_weight_as_fits_do(calibrate: str) -> None:
+    once = crowd(1, 3).responses
+    columns = (once.task_of_each(), once.worker_of_each(), once.label_of_each())
+    ids = (once.tasks, once.workers, once.classes)
+    by_weight = tb.Responses.from_codes(*columns, *ids, weight=np.full(once.n_responses, 8.0))
+    task, worker, label = (np.repeat(each, 8) for each in columns)
+    repeated = tb.Responses.from_codes(task, worker, label, *ids)
+    one, other = (
+        tb.VariationalBayes(calibrate=calibrate).fit(each) for each in (by_weight, repeated)
+    )
+    assert np.abs(asking.own_probabilities(one) - asking.own_probabilities(other)).max() < 1e-9
+    assert np.abs(asking.tempered(one) - asking.tempered(other)).max() < 1e-9
+
+
+def test_questions_expect_the_dependence_that_was_given() -> None:
+    made = crowd(1, 3).responses
+    models = [tb.VariationalBayes(calibrate="none", dependence=d).fit(made) for d in (0.0, 0.5)]
+    assert np.abs(asking.tempered(models[0]) - models[0].probabilities_).max() < 1e-9
+    scale = 1.0 / (1.0 + 0.5 * (3 - 1))
+    expected = models[1].probabilities_ ** scale
+    expected /= expected.sum(axis=1, keepdims=True)
+    assert np.abs(asking.tempered(models[1]) - expected).max() < 1e-9

@@ -21,7 +21,7 @@ from tiebreak.decisions.decide import decide
 from tiebreak.errors import OptionError
 from tiebreak.frames import as_frame
 from tiebreak.ids import MISSING, Column
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Offsets, total_weights
 from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
@@ -222,7 +222,7 @@ def _costs_after(model: Any, costs: CostMatrix, tasks: Offsets, sequence: Codes)
     """Return the expected cost of each task after 0, 1, 2 … votes, (n_tasks, n_votes + 1)."""
     crowd = model.responses_
     q = model.probabilities_[tasks]
-    n_given = np.diff(crowd.start)[tasks].astype(np.float64)
+    n_given = total_weights(crowd.start, crowd.weight)[tasks]
     n_votes = sequence.shape[1]
     found = np.empty((len(tasks), n_votes + 1))
     size = crowd.n_classes ** (n_votes + 1)

@@ -110,20 +110,19 @@ def fit(model: Any, inputs: Inputs, units: Units, start: Logs | None) -> Logs | 
         here = HostSweeper(kernels, tasks, q, model.n_threads or default_threads())
         carried = carried.plus(Swept(*here.tally(), 0.0, 0.0, 0.0))
     model._carried = Carried(carried.counts, carried.totals, np.zeros(0))
+    if not isinstance(model, MajorityVote):
+        _note_doubts(inputs, units, model._carried)
     if fitted is None:
         return None
-    _note_doubts(fitted, units, model._carried, model.dependence)
+    publishing.note_gold(fitted, model.dependence)
     return vb.expected_logs(fitted.problem, fitted.found.run.beliefs)
 
 
-def _note_doubts(fitted: Fitted, units: Units, carried: Carried, dependence: float) -> None:
-    """Say so where one class took nearly all, responses are few, or gold is against the crowd."""
-    n_classes = fitted.problem.n_classes
-    totals = carried.totals.reshape(n_classes, -1).sum(axis=1)
-    votes = carried.counts.reshape(-1, n_classes, carried.counts.shape[1]).sum(axis=(0, 2))
-    mean_q = totals / max(totals.sum(), 1.0)
+def _note_doubts(inputs: Inputs, units: Units, carried: Carried) -> None:
+    """Say so where one class took nearly all, or responses are few."""
     crowd = units.crowd
-    votes = votes.round().astype(np.int64)
+    totals = carried.totals.reshape(len(crowd.classes), -1).sum(axis=1)
+    votes = units.answers.counts.sum(axis=0)
+    mean_q = totals / max(totals.sum(), 1.0)
     if not publishing.note_collapse(crowd.n_tasks, crowd.classes, votes, mean_q):
-        publishing.note_few_responses(fitted.inputs, crowd.n_tasks, crowd.n_responses)
-    publishing.note_gold(fitted, dependence)
+        publishing.note_few_responses(inputs, crowd.n_tasks, votes.sum())

@@ -249,9 +249,8 @@ def cut_recipes(
     """Return how each unit is made."""
     n_classes = len(crowd.classes)
     n_states = estimators.n_states(model, crowd)
-    seed = getattr(model, "random_state", None)
     sizes = (crowd.n_tasks, crowd.n_responses, model.n_threads)
-    how = (crowd.classes, n_states, seed, model.backend, *sizes, str(work), is_on_disk)
+    how = (crowd.classes, n_states, model.backend, *sizes, str(work), is_on_disk)
     recipes = []
     for number, unit in enumerate(crowd.units):
         rows = crowd.unit_rows(number)

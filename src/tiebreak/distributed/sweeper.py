@@ -80,10 +80,8 @@ class Units:
         everyone = len(crowd.workers)
         rows = [crowd.unit_rows(u) for u in range(len(crowd.units))]
         self.rows: list[Codes | None] = [None if len(r) == everyone else r for r in rows]
-        parts = [part for recipe in recipes for part in recipe.parts]
-        places = [part.named + part.look.n_before for part in parts]
-        self.places = np.concatenate(places, dtype=np.int64)
-        self.n_tasks = crowd.n_tasks - len(self.places)
+        n_named = sum(len(part.named) for recipe in recipes for part in recipe.parts)
+        self.n_tasks = crowd.n_tasks - n_named
         self.state = START
         self.last_number = VOTES
         self.bound: float | None = None
@@ -128,18 +126,20 @@ class Units:
 
     def load(self) -> None:
         """Load every unit; add up who gave how many responses."""
-        counts, given, n_votes = zip(*self.ask_parts("load"), strict=True)
-        self.counts = self.by_row(counts, len(self.crowd.classes), np.int64)
-        self.n_given = self.by_row(given, 1)[:, 0]
+        counts, weighed, n_votes = zip(*self.ask_parts("load"), strict=True)
+        n_classes = len(self.crowd.classes)
+        self.counts = self.by_row(counts, n_classes, np.int64)
+        self.weighed = self.by_row(weighed, n_classes)
+        self.n_given = self.weighed.sum(axis=1)
         self.n_responses = sum(n_votes)
 
     @cached_property
     def answers(self) -> AnswerCounts:
         """What all workers said; rows of one-class voters are not learnt, as `one_class` has it."""
-        if not one_class.is_of_rules(self.counts):
-            return AnswerCounts(self.counts, None)
+        if not one_class.is_of_rules(self.weighed):
+            return AnswerCounts(self.weighed, None)
         agree, asked = self.by_row(self.ask_parts("agreement"), 2).T
-        return AnswerCounts(self.counts, one_class.rows_of_rules(self.counts, agree, asked))
+        return AnswerCounts(self.weighed, one_class.rows_of_rules(self.weighed, agree, asked))
 
     def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
         """Return a backend whose sweepers have units beside them."""

@@ -54,7 +54,6 @@ class Recipe(NamedTuple):
     start: Logs | None  # tables by which q starts, in the rows of the unit; None: at the votes
     classes: Ids  # of all partitions
     n_states: int
-    seed: int | None  # by which subtypes start
     backend: str
     n_tasks: int  # of all partitions: by them sums are made exact, and by responses
     n_responses: int  # kernels are chosen, as on one machine
@@ -139,22 +138,18 @@ class Part:
         n_subtypes = unit.n_states // self.crowd.n_classes
         if n_subtypes == 1:
             return shares
-        at = self.look.n_before + np.arange(len(shares))
-        return vb.split_into_subtypes(shares, n_subtypes, unit.seed, at)
+        return vb.split_into_subtypes(shares, shares, n_subtypes)
 
     def count(self) -> tuple[Offsets, Floats, float]:
-        """Count answers by code, responses by worker, and those on free tasks, by weight."""
+        """Count answers by code, the same by weight, and responses on free tasks by weight."""
         crowd = self.crowd
         by_code = arrays.count_codes(self.tasks.code, self.tasks.n_codes, self.large)
         answers = by_code.reshape(-1, crowd.n_classes)
         if crowd.weight is None:
             n_named = (crowd.start[self.named + 1] - crowd.start[self.named]).sum()
-            given = np.asarray(answers.sum(axis=1), dtype=np.float64)
-            return answers, given, float(crowd.n_responses - n_named)
-        worker = crowd.code // crowd.n_classes
-        given = np.bincount(worker, crowd.weight, crowd.n_workers).astype(np.float64)
+            return answers, answers.astype(np.float64), float(crowd.n_responses - n_named)
         of_tasks = calibration.n_responses(self.tasks)
-        return answers, given, float(of_tasks[self.tasks.role == FREE].sum())
+        return answers, crowd.weigh_labels(), float(of_tasks[self.tasks.role == FREE].sum())
 
     def sweep(self, tables: Logs) -> Swept:
         """Sweep with the tables of the unit; return sums in the codes of the partition."""
@@ -223,16 +218,16 @@ class Unit:
         return made
 
     def load(self) -> tuple[Offsets, Floats, float]:
-        """Count answers by code, responses by worker, and those on free tasks, by weight."""
+        """Count answers by code, the same by weight, and responses on free tasks by weight."""
         counts = np.zeros((self.recipe.n_rows, len(self.recipe.classes)), dtype=np.int64)
-        given = np.zeros(self.recipe.n_rows)
+        weighed = np.zeros(counts.shape)
         n_votes = 0.0
         for part in self.parts:
-            answers, of_workers, on_free = part.count()
+            answers, by_weight, on_free = part.count()
             add_rows(counts, part.rows, answers)
-            add_rows(given, part.rows, of_workers)
+            add_rows(weighed, part.rows, by_weight)
             n_votes += on_free
-        return counts, given, n_votes
+        return counts, weighed, n_votes
 
     def agreement(self) -> Floats:
         """Count by worker the others' responses that agree, and all of them: (n_rows, 2)."""

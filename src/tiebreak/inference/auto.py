@@ -31,6 +31,7 @@ from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.vb import Problem, Run
 from tiebreak.inference.worker_models import PLAIN, CrowdModel
+from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Floats
 from tiebreak.links import OnContradiction
@@ -265,7 +266,7 @@ class Auto(BayesEstimator):
             )
         plain = self._plain_problem(PLAIN, rows, inputs)
         beliefs = vb.implied_beliefs(plain, found.q)
-        label = committee.likeliest(found.q)
+        label, _ = likeliest(found.q)
         if found.decoded is not None:
             label[found.decoded.task] = found.decoded.label
         self.ran_on_ = where(plain.backend)
@@ -291,7 +292,7 @@ class Auto(BayesEstimator):
         votes = vb.majority(stages.lay_out(crowd), crowd.n_classes)
         total = sum(made.weight.values())
         labels = {
-            name: rows.to_tasks(units.to_tasks(committee.likeliest(made.said[name])))
+            name: rows.to_tasks(units.to_tasks(likeliest(made.said[name])[0]))
             for name in made.weight
         }
         self.members_ = tuple(

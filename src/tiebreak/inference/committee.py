@@ -27,7 +27,7 @@ from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.inference.worker_models import CrowdModel
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import softmax
-from tiebreak.kernels.layout import FREE, ByTask, Floats, total_weights
+from tiebreak.kernels.layout import FREE, TIED, ByTask, Floats, total_weights
 from tiebreak.link_graph import Implications
 from tiebreak.responses import Responses
 
@@ -35,7 +35,6 @@ VOTES, FIRST_STEP, EVEN, KINDS = "votes", "first-step", "even", "kinds"
 VB = "vb"  # no member: with gold, one more opinion that the stage of gold may heed
 LINKED_WEIGHT = 2.0  # what kinds weighs more where links teach it; default.md of the trial: 1 and 3
 ALL_LINKED = 0.8  # share of linked tasks from which on it weighs that much
-TIE = 1e-9  # probabilities that differ by less are equal: rounding must not choose a label
 
 
 class Recipe(NamedTuple):
@@ -148,14 +147,9 @@ def pool(said: dict[str, Floats], weight: dict[str, float]) -> Floats:
     return pooled
 
 
-def likeliest(q: Floats) -> layout.Codes:
-    """Return the likeliest class of each task; of equal ones the first."""
-    return np.asarray((q >= q.max(axis=1, keepdims=True) - TIE).argmax(axis=1), dtype=np.int32)
-
-
 def differs_from_votes(votes: Floats, label: layout.Codes) -> layout.Mask:
     """Say which labels are none of those that most votes went to; a task without votes has all."""
-    return np.asarray(votes[np.arange(len(label)), label] < votes.max(axis=1) - TIE)
+    return np.asarray(votes[np.arange(len(label)), label] < votes.max(axis=1) - TIED)
 
 
 def vote_of_each(responses: Responses) -> layout.Codes:
@@ -167,7 +161,7 @@ def vote_of_each(responses: Responses) -> layout.Codes:
     """
     tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
     shares = vb.majority(tasks, responses.n_classes)
-    top = shares >= shares.max(axis=1, keepdims=True) - TIE
+    top = shares >= shares.max(axis=1, keepdims=True) - TIED
     return np.where(top.sum(axis=1) == 1, top.argmax(axis=1), -1).astype(np.int32)
 
 
@@ -176,6 +170,6 @@ def compare_with_votes(
 ) -> FromVote:
     """Count labels that differ from the vote; where classes tie for it, it has their mean."""
     at = np.flatnonzero(differs_from_votes(votes, label) & ~is_known)
-    top = votes[at] >= votes[at].max(axis=1, keepdims=True) - TIE
+    top = votes[at] >= votes[at].max(axis=1, keepdims=True) - TIED
     of_vote = (q[at] * top).sum(axis=1) / top.sum(axis=1)
     return FromVote(len(at), float((q[at, label[at]] - of_vote).sum()))

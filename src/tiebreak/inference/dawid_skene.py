@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tiebreak.inference import calibration, dirichlet, gold_weights, squarem, vb
+from tiebreak.inference import calibration, dirichlet, gold_weights, publishing, squarem, vb
 from tiebreak.inference.estimator import (
     Estimator,
     normalise,
@@ -17,7 +17,6 @@ from tiebreak.inference.estimator import (
 from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Stopping, TasksElsewhere
-from tiebreak.inference.publishing import note_few_responses
 from tiebreak.inference.squarem import Climb, Parameters, Sweep
 from tiebreak.inference.stages import lay_out, patterns_of
 from tiebreak.inference.worker_models import ConfusionMatrices, require_model
@@ -221,7 +220,12 @@ class DawidSkene(Estimator):
         crowd = inputs.responses
         q = None if start is None else start_from_model(start, crowd, lay_out(crowd))
         self._fit_inputs(inputs, q)
-        note_few_responses(inputs, crowd.n_tasks, crowd.n_responses)
+        labels = self.labels_.label
+        has_collapsed = publishing.note_odd_labels(inputs, self.probabilities_, None, labels)
+        if inputs.gold_codes is not None:  # it names the classes
+            publishing.note_workers_below_chance(crowd, inputs.gold_codes)
+        elif not has_collapsed:
+            publishing.note_swapped_classes(crowd, labels)
         self._warn_unsettled(self.tol)
         return self
 

@@ -13,7 +13,7 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration, Evidence, Honesty
 from tiebreak.inference.vb import Beliefs, Problem
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.layout import Codes, Floats
 
 N_FOLDS = 5
 LEAST_SHARE = 0.05  # of all tasks: where less is known, plain VB scores as the fit with gold does
@@ -56,7 +56,7 @@ def _scores(plain: Problem, beliefs: Beliefs, gold: GoldCodes, *, from_gold: boo
     scores = np.empty((len(gold.task), plain.n_classes))
     # Beliefs say where a fold starts; q only has to be the same after a cold and a warm start.
     q = vb.to_states(plain, vb.majority(plain.responses, plain.n_classes))
-    fold = np.arange(len(gold.task)) % N_FOLDS
+    fold = _folds(plain, beliefs, gold)
     for own in (fold == each for each in range(N_FOLDS)):
         rest = GoldCodes(gold.task[~own], gold.label[~own])
         run = vb.ascend(
@@ -69,3 +69,17 @@ def _scores(plain: Problem, beliefs: Beliefs, gold: GoldCodes, *, from_gold: boo
         )
         scores[own] = calibration.class_scores_of(plain, run.beliefs, gold.task[own])
     return scores
+
+
+def _folds(plain: Problem, beliefs: Beliefs, gold: GoldCodes) -> Codes:
+    """Deal known tasks out by how much plain VB prefers their class.
+
+    What was said decides, so that neither names nor the order of rows and gold do. Tasks that are
+    equal in it, such as those with the same responses, may stand for each other.
+    """
+    scores = calibration.class_scores_of(plain, beliefs, gold.task)
+    is_known = np.arange(plain.n_classes) == gold.label[:, None]
+    of_others = np.logaddexp.reduce(np.where(is_known, -np.inf, scores), axis=1)
+    fold = np.empty(len(gold.task), dtype=np.int32)
+    fold[np.argsort(scores[is_known] - of_others, kind="stable")] = np.arange(len(fold)) % N_FOLDS
+    return fold

@@ -11,7 +11,7 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference.dirichlet import StatePrior
 from tiebreak.inference.worker_models import AnswerCounts, WorkerModel
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets, Swept, rounder_for
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Swept, rounder_for
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
 
@@ -56,7 +56,6 @@ class TasksElsewhere(Protocol):
     n_tasks: int
     n_responses: float  # by weight
     n_given: Floats  # (n_workers,) responses of each, by weight, on tasks here too
-    places: Offsets  # where the tasks that are here stand among all
     # Where linked tasks are swept elsewhere too: returns what infers them jointly there, of
     # (links, merged tasks, gold, options), with the methods of `ExactLinks` that a fit calls.
     join: Callable[..., Any] | None

@@ -24,7 +24,7 @@ from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem
 from tiebreak.inference.worker_models import CrowdModel
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import where
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
+from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.responses import Responses
@@ -204,19 +204,28 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
 
     Return whether one class took nearly all.
     """
-    crowd = fitted.inputs.responses
-    problem = fitted.problem
-    by_class = vb.class_probabilities(problem, fitted.found.run.q)
-    if problem.copies is None:
-        mean_q = np.einsum("tk->k", by_class) / len(by_class)  # one thread: it is short
+    by_class = vb.class_probabilities(fitted.problem, fitted.found.run.q)
+    copies = fitted.problem.copies
+    has_collapsed = note_odd_labels(fitted.inputs, by_class, copies, labels.label)
+    note_gold(fitted, dependence)
+    return has_collapsed
+
+
+def note_odd_labels(inputs: Inputs, q: Floats, copies: Floats | None, labels: Codes) -> bool:
+    """Say so where one class took nearly all tasks, or some none, or responses are few.
+
+    Return whether one class took nearly all. `q` is by task, or by pattern with its `copies`.
+    """
+    crowd = inputs.responses
+    if copies is None:
+        mean_q = np.einsum("tk->k", q) / len(q)  # one thread: it is short
     else:
-        mean_q = np.einsum("t,tk->k", problem.copies, by_class) / problem.copies.sum()
+        mean_q = np.einsum("t,tk->k", copies, q) / copies.sum()
     votes = votes_of(crowd)
     has_collapsed = note_collapse(crowd.n_tasks, crowd.classes, votes, mean_q)
     if not has_collapsed:
-        note_missing_classes(crowd, votes, labels.label)
-        note_few_responses(fitted.inputs, crowd.n_tasks, crowd.n_responses)
-    note_gold(fitted, dependence)
+        note_missing_classes(crowd, votes, labels)
+        note_few_responses(inputs, crowd.n_tasks, votes.sum())
     return has_collapsed
 
 
@@ -231,19 +240,19 @@ def note_gold(fitted: Fitted, dependence: float) -> None:
     note_workers_below_chance(fitted.inputs.responses, fitted.inputs.gold_codes)
 
 
-def note_collapse(n_tasks: int, classes: Ids, votes: Offsets, mean_q: Floats) -> bool:
+def note_collapse(n_tasks: int, classes: Ids, votes: Floats, mean_q: Floats) -> bool:
     """Say so where one class took nearly all tasks; return whether it did.
 
     Parameters
     ----------
     votes
-        (n_classes,) how many responses each class has.
+        (n_classes,) how many responses each class has, by weight.
     mean_q
         (n_classes,) mean probability of each class, as the model says.
     """
     if n_tasks < LEAST_TASKS or len(classes) < 2:
         return False
-    share = votes / max(votes.sum(), 1)
+    share = votes / (votes.sum() or 1.0)
     gap = float(rel_entr(mean_q, np.maximum(share, 1e-12)).sum())
     most = int(mean_q.argmax())
     if gap <= COLLAPSED or mean_q[most] < max(share[most] + GAINED, 0.5):
@@ -256,22 +265,41 @@ def note_collapse(n_tasks: int, classes: Ids, votes: Offsets, mean_q: Floats) ->
     return True
 
 
-def note_missing_classes(responses: Responses, votes: Offsets, labels: Codes) -> None:
+def note_missing_classes(responses: Responses, votes: Floats, labels: Codes) -> None:
     """Name classes that have responses but no labels, or nearly none."""
     if responses.n_tasks < LEAST_TASKS:
         return
-    expected = responses.n_tasks * votes / max(votes.sum(), 1)
+    expected = responses.n_tasks * votes / (votes.sum() or 1.0)
     given = np.bincount(labels, minlength=responses.n_classes)
     few = np.flatnonzero((votes >= LEAST_VOTES) & (expected >= 5) & (given < FEW * expected))
     if len(few):
         named = ", ".join(
-            f"{responses.classes[int(k)]!r} ({votes[k]:,} responses, {given[k]:,} labels)"
+            f"{responses.classes[int(k)]!r} ({votes[k]:,.0f} responses, {given[k]:,} labels)"
             for k in few[:NAMED]
         )
         note(f"Classes that got no task, or nearly none: {named}{_and_more(len(few))}.")
 
 
-def note_few_responses(inputs: Inputs, n_tasks: int, n_responses: int) -> None:
+def note_swapped_classes(responses: Responses, labels: Codes) -> None:
+    """Name two classes, each of which got the tasks that more responses call the other one."""
+    n_classes = responses.n_classes
+    if responses.n_tasks < LEAST_TASKS or n_classes < 2:
+        return
+    cell = responses.label_of_each() * n_classes + labels[responses.task_of_each()]
+    said = np.bincount(cell, responses.weight, n_classes**2).reshape(n_classes, n_classes)
+    rather = said > np.diag(said)  # [answer, label]: said more often than the label itself
+    one, other = np.nonzero(np.triu(rather & rather.T))
+    if len(one):
+        a, b = (repr(responses.classes[int(k)]) for k in (one[0], other[0]))
+        n_labels = int(np.isin(labels, [one[0], other[0]]).sum())
+        note(
+            f"Tasks labelled {a} have more responses {b}, and those labelled {b} more responses "
+            f"{a} ({n_labels:,} tasks): the two classes may have swapped. Compare with "
+            "MajorityVote, or use VariationalBayes, whose prior keeps classes apart."
+        )
+
+
+def note_few_responses(inputs: Inputs, n_tasks: int, n_responses: float) -> None:
     """Say so where responses are too few to learn from them who errs, and nothing else helps."""
     if inputs.gold is not None or inputs.links is not None or n_tasks < LEAST_TASKS:
         return
@@ -331,9 +359,9 @@ def note_workers_below_chance(responses: Responses, gold: GoldCodes) -> None:
         )
 
 
-def votes_of(responses: Responses) -> Offsets:
-    """Return how many responses each class has, (n_classes,)."""
-    return np.asarray(responses.count_labels().sum(axis=0))
+def votes_of(responses: Responses) -> Floats:
+    """Return how many responses each class has, by weight, (n_classes,)."""
+    return np.asarray(responses.weigh_labels().sum(axis=0))
 
 
 def _and_more(n: int) -> str:

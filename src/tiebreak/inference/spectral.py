@@ -137,14 +137,14 @@ def estimate(problem: Problem, rng: np.random.Generator) -> Estimates:
 
 def split_workers(tasks: ByTask, n_classes: int, rng: np.random.Generator) -> Codes:
     """Return the group of each worker, drawn at random, groups with similarly many responses."""
-    n_responses = np.bincount(tasks.code // n_classes, minlength=tasks.n_codes // n_classes)
+    n_responses = count_given(tasks, n_classes)
     n_active = int(np.count_nonzero(n_responses))
     if n_active < N_GROUPS:
         raise Unsuited(
             f"{n_active} workers gave responses, and {N_GROUPS} groups of workers are needed"
         )
     group = np.empty(len(n_responses), dtype=np.int32)
-    load = [0] * N_GROUPS
+    load = [0.0] * N_GROUPS
     sizes = n_responses.tolist()
     for w in rng.permutation(len(sizes)).tolist():
         lightest = load.index(min(load))
@@ -153,12 +153,18 @@ def split_workers(tasks: ByTask, n_classes: int, rng: np.random.Generator) -> Co
     return group
 
 
+def count_given(tasks: ByTask, n_classes: int) -> Floats:
+    """Return how many responses each worker gave, by weight, (n_workers,)."""
+    worker = tasks.code // n_classes
+    return np.bincount(worker, tasks.weight, tasks.n_codes // n_classes).astype(np.float64)
+
+
 def count_votes(tasks: ByTask, n_classes: int, group: Codes) -> Floats:
     """Return how often each group gave each label to each task, (group, n_tasks, n_classes)."""
     task = tasks.task_of_each()
     row = group[tasks.code // n_classes].astype(np.int64) * tasks.n_tasks + task
     n_cells = N_GROUPS * tasks.n_tasks * n_classes
-    votes = np.bincount(row * n_classes + tasks.code % n_classes, minlength=n_cells)
+    votes = np.bincount(row * n_classes + tasks.code % n_classes, tasks.weight, n_cells)
     return votes.reshape(N_GROUPS, tasks.n_tasks, n_classes).astype(np.float64)
 
 
@@ -259,7 +265,7 @@ def worker_confusions(
 
 def _shrink(problem: Problem, theta: Floats, theta_of_group: Floats) -> Floats:
     """Shrink the confusions of workers towards those of their groups: [eq:spectral-lent]."""
-    n_responses = np.bincount(problem.tasks.code // problem.n_classes, minlength=len(theta))
+    n_responses = count_given(problem.tasks, problem.n_classes)
     own = n_responses / (n_responses + SHRINKAGE * problem.n_classes)
     own = own[:, None, None]
     return np.asarray(own * theta + (1.0 - own) * theta_of_group)

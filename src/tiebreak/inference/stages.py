@@ -77,9 +77,7 @@ def _are_equal(one: Responses, other: Responses) -> bool:
     )
 
 
-def q_of_start(
-    start: Any, responses: Responses, tasks: ByTask, worker_model: str, random_state: int | None
-) -> Floats:
+def q_of_start(start: Any, responses: Responses, tasks: ByTask, worker_model: str) -> Floats:
     """Return q of these tasks, by states where a fitted model has the same ones, else by class."""
     end: WarmStart | None = getattr(start, "_warm_start", None)
     q = start.probabilities_ if end is None else end.class_q
@@ -90,7 +88,7 @@ def q_of_start(
         q = end.q
         n_subtypes = q.shape[1] // end.responses.n_classes
         if n_subtypes > 1:
-            votes = vb.split_into_subtypes(votes, n_subtypes, random_state)
+            votes = vb.split_into_subtypes(votes, votes, n_subtypes)
     return q_from(start.responses_, q, responses, votes)
 
 
@@ -143,9 +141,6 @@ class Start(NamedTuple):
     is_warm: bool  # by an earlier model
     warm: WarmStart | None = None  # where that model ended, if it saw these responses
     worker_model: str = ""  # of the fit that begins
-    # Where tasks of one pattern start apart: what all of them imply, and their entropy.
-    implied: Beliefs | None = None
-    entropy: float | None = None
 
 
 class PlainFit(NamedTuple):
@@ -179,18 +174,6 @@ def to_patterns(inputs: Inputs, patterns: Patterns) -> Inputs:
     )
 
 
-def start_apart(whole: Problem, patterns: Patterns, random_state: int | None) -> Start:
-    """Start subtypes of tasks with equal responses, each with its own draw: [eq:subtype-start].
-
-    `whole` is the problem without patterns. After a sweep such tasks are equal, so that it is
-    enough to know what they imply at the start.
-    """
-    q = vb.to_states(whole, vb.majority(whole.responses, whole.n_classes), random_state)
-    sweeper = whole.open(q)
-    implied = vb.update_beliefs(whole, *sweeper.tally())
-    return Start(patterns.to_patterns(q), False, False, implied=implied, entropy=sweeper.entropy())
-
-
 def fit_plain(problem: Problem, start: Start, stopping: Stopping, *, is_alone: bool) -> PlainFit:
     """Fit plain VB.
 
@@ -206,7 +189,7 @@ def fit_plain(problem: Problem, start: Start, stopping: Stopping, *, is_alone: b
     if start.is_given and not is_alone and not start.is_warm:
         implied = vb.implied_beliefs(problem, q)
         return PlainFit(Run(q, implied, [], 0, converged=True), PlainBeliefs(*implied))
-    run = vb.ascend(problem, q, **stopping._asdict(), implied=start.implied, entropy=start.entropy)
+    run = vb.ascend(problem, q, **stopping._asdict())
     if start.is_given and not is_alone:  # a model of others: its q, plain VB from there
         implied = vb.implied_beliefs(problem, q)
         return PlainFit(Run(q, implied, [], 0, converged=True), PlainBeliefs(*run.beliefs))

@@ -95,7 +95,8 @@ class VariationalBayes(BayesEstimator):
     backend, n_threads
         "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
     random_state
-        Seeds `init="spectral"`, which draws groups of workers; nothing else draws.
+        Seeds `init="spectral"`, which draws groups of workers, and the starts that
+        `worker_model="auto"` compares. Nothing else draws.
 
     Attributes
     ----------
@@ -229,7 +230,7 @@ class VariationalBayes(BayesEstimator):
         if end is None or end.has_patterns:
             patterns = patterns_of(inputs, whole, q)
         by_pattern = to_patterns(inputs, patterns)
-        problem, begin = self._begin(inputs, patterns, q, end, whole)
+        problem, begin = self._begin(inputs, patterns, q, end)
         begin = begin._replace(is_warm=is_warm)
         is_alone = inputs.link_codes is None and inputs.gold_codes is None
         plain = stages.fit_plain(problem, begin, self._stopping, is_alone=is_alone)
@@ -263,16 +264,11 @@ class VariationalBayes(BayesEstimator):
         patterns: Patterns,
         q: Floats | None,
         same: WarmStart | None,
-        whole: ByTask,
     ) -> tuple[Problem, Start]:
         """Learn what is left open of the worker model; say where the fit starts."""
         q = None if q is None else patterns.to_patterns(q)
         is_given = q is not None and not (isinstance(self.init, str) and self.init == "spectral")
         problem = self._problem(patterns, inputs)
-        if q is None and patterns.copies is not None and problem.n_states > problem.n_classes:
-            apart = self._problem(Patterns(whole), inputs)
-            begin = stages.start_apart(apart, patterns, self.random_state)
-            return problem, begin._replace(warm=same, worker_model=self.worker_model_)
         if q is None:
             q = vb.majority(problem.responses, problem.n_classes)
         if self.worker_model_ == COMMUNITIES and self._communities is None:
@@ -281,14 +277,14 @@ class VariationalBayes(BayesEstimator):
             said = silence.without_silence(problem)
             self._communities = communities.learn(said, q, self._stopping).workers
             problem = self._problem(patterns, inputs)
-        q = vb.to_states(problem, q, self.random_state)
+        q = vb.to_states(problem, q)
         return problem, Start(q, is_given, False, same, self.worker_model_)
 
     def _start_of_q(self, inputs: Inputs, tasks: ByTask, start: Any) -> Floats | None:
         """Return where q starts; None: at the votes."""
         crowd = inputs.responses
         if start is not None:
-            return q_of_start(start, crowd, tasks, self.worker_model_, self.random_state)
+            return q_of_start(start, crowd, tasks, self.worker_model_)
         if not isinstance(self.init, str):
             return q_of_init(self.init, crowd)
         if self.init == "spectral":

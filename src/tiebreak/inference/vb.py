@@ -33,7 +33,6 @@ from tiebreak.kernels.layout import (
     ByTask,
     Codes,
     Floats,
-    Offsets,
     Roles,
     Swept,
     rounded,
@@ -41,7 +40,6 @@ from tiebreak.kernels.layout import (
 from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
 from tiebreak.responses import Responses
 
-TASKS_AT_ONCE = 1 << 16  # whose subtypes are drawn together
 # With subtypes logs are multiples of 2^-36, so that sums over the responses on a task are exact up
 # to 131,072: [eq:exact-sums]. q moves by some 1e-11 for it, and the bound by the square of that.
 LOG_ROUNDER = 1.5 * 2.0**16
@@ -66,33 +64,34 @@ def lay_out(responses: Responses, role: Roles) -> ByTask:
     )
 
 
-def to_states(problem: Problem, q: Floats, random_state: int | None = None) -> Floats:
-    """Return q by state, where it is by class: subtypes start at random, [eq:subtype-start]."""
+def to_states(problem: Problem, q: Floats, seed: int | None = None) -> Floats:
+    """Return q by state, where it is by class: subtypes start by votes, [eq:subtype-start].
+
+    With a `seed` they are drawn instead: `worker_model="auto"` compares several such starts.
+    """
+    n_subtypes = problem.n_states // problem.n_classes
     if q.shape[1] == problem.n_states:
         return q
-    at = None if problem.elsewhere is None else problem.elsewhere.places
-    return split_into_subtypes(q, problem.n_states // problem.n_classes, random_state, at)
+    if seed is None:
+        votes = majority(problem.responses, problem.n_classes)
+        return split_into_subtypes(q, votes, n_subtypes)
+    within = np.random.default_rng(seed).dirichlet(np.ones(n_subtypes), size=q.shape)
+    return np.asarray((q[:, :, None] * within).reshape(len(q), q.shape[1] * n_subtypes))
 
 
-def split_into_subtypes(
-    q: Floats, n_subtypes: int, random_state: int | None = None, at: Offsets | None = None
-) -> Floats:
-    """Return q by state from q by class, with shares of subtypes drawn: [eq:subtype-start].
+def split_into_subtypes(q: Floats, votes: Floats, n_subtypes: int) -> Floats:
+    """Return q by state from q by class, shared out by votes, (n_tasks, n_classes).
 
-    `at`, ascending, are the places of these tasks among all, where others lie elsewhere: each gets
-    what it would be given beside all others.
+    [eq:subtype-start]: the subtypes of a class stand at equal steps of its share of the votes, from
+    none to all of them, and a task starts at the two that are nearest. Only what was said decides,
+    so that neither the order of rows nor names do.
+
+    >>> votes = np.array([[1.0, 0.0], [0.75, 0.25]])
+    >>> split_into_subtypes(votes, votes, 3).tolist()
+    [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.375, 0.375, 0.125, 0.125, 0.0]]
     """
-    rng = np.random.default_rng(random_state or 0)
-    if at is None:
-        within = rng.dirichlet(np.ones(n_subtypes), size=q.shape)
-    else:
-        within = np.empty((*q.shape, n_subtypes))
-        last = int(at[-1]) + 1 if len(at) else 0
-        for low in range(0, last, TASKS_AT_ONCE):
-            high = min(low + TASKS_AT_ONCE, last)
-            drawn = rng.dirichlet(np.ones(n_subtypes), size=(high - low, q.shape[1]))
-            mine = slice(*np.searchsorted(at, [low, high]))
-            within[mine] = drawn[at[mine] - low]
+    place = votes[:, :, None] * (n_subtypes - 1)
+    within = np.maximum(0.0, 1.0 - np.abs(place - np.arange(n_subtypes)))
     return np.asarray((q[:, :, None] * within).reshape(len(q), q.shape[1] * n_subtypes))
 
 

@@ -269,6 +269,9 @@ def weights_or_ones(weight: Floats | None, n_responses: int) -> Floats:
     return np.ones(n_responses) if weight is None else weight
 
 
+TIED = 1e-9  # probabilities that differ by less are equal: sums in another order differ so
+
+
 def total_weights(start: Offsets, weight: Floats | None) -> Floats:
     """Return the number of responses of each task, by weight, (n_tasks,).
 

@@ -16,7 +16,7 @@ import numpy as np
 from tiebreak import files
 from tiebreak.decisions.cross_fit import fit_again
 from tiebreak.gold import Gold
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.panel.table import GoldTable, drawn_by_name
 from tiebreak.responses import Responses
 
@@ -134,7 +134,7 @@ def deal(responses: Responses, task: Codes, truth: Sequence[Hashable]) -> Codes:
     return dealt
 
 
-def _ranks(names: Iterable[Hashable]) -> Codes:
+def _ranks(names: Iterable[Hashable]) -> Offsets:
     """Return the place of each name where all are sorted."""
     texts = [str(name) for name in names]
     ranks = np.empty(len(texts), dtype=np.int64)

@@ -181,6 +181,19 @@ class Responses:
             return counts
         return self._label_counts
 
+    def weigh_labels(self) -> Floats:
+        """Return how often each worker gave each label by weight, (n_workers, n_classes).
+
+        >>> rows = [0, 1], [0, 0], [0, 0]
+        >>> crowd = Responses.from_codes(*rows, Ids("ab"), Ids("w"), Ids("x"), weight=[2.0, 0.5])
+        >>> crowd.count_labels().tolist(), crowd.weigh_labels().tolist()
+        ([[2]], [[2.5]])
+        """
+        if self.weight is None:
+            return self.count_labels().astype(np.float64)
+        by_code = np.bincount(self.code, self.weight, self.n_workers * self.n_classes)
+        return np.asarray(by_code, np.float64).reshape(-1, self.n_classes)
+
     @property
     def n_responses(self) -> int:
         """How many labels were given."""

@@ -17,7 +17,7 @@ from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.kernels.layout import Floats, Mask, Offsets, total_weights
 from tiebreak.options import require_word
 from tiebreak.selection import adaptive, draws, value
 from tiebreak.selection.adaptive import ScoredPair, TaskState
@@ -136,15 +136,24 @@ def tempered(model: Estimator) -> Floats:
     """Return the model's probabilities; scaled as expected where it was told not to."""
     if model.calibration_ is not None:
         return model.probabilities_
-    scale = Calibration().scale(np.diff(model.responses_.start).astype(np.float64))
     logs = np.log(np.maximum(model.probabilities_, np.finfo(np.float64).tiny))
-    return softmax(scale[:, None] * logs)
+    return softmax(_scale(model)[:, None] * logs)
+
+
+def _scale(model: Estimator) -> Floats:
+    """Return by how much the scores of each task count, as in a fit: by weight, [eq:design-effect].
+
+    Where a fit was told not to scale, as much as its `dependence` lets expect.
+    """
+    crowd = model.responses_
+    found: Calibration = model.calibration_ or Calibration(model.dependence)
+    return found.scale(total_weights(crowd.start, crowd.weight))
 
 
 def own_probabilities(model: Estimator) -> Floats:
     """Return what the responses of each task alone say of it, scaled: links and gold left out."""
     crowd = model.responses_
-    scale = (model.calibration_ or Calibration()).scale(np.diff(crowd.start).astype(np.float64))
+    scale = _scale(model)
     tiny = np.finfo(np.float64).tiny
     by_answer = np.log(np.maximum(model.confusion_, tiny)).transpose(0, 2, 1)
     log_prior = np.log(np.maximum(model.class_prior_, tiny))

@@ -78,7 +78,7 @@ def fit(
     else:
         from tiebreak.inference.exact_links.starts import best_mode
 
-        best, suspects = best_mode(ascents, start, gold)
+        best, suspects = best_mode(ascents, start, gold, honesty.dependence)
     exact = ascents.setup.exact
     run = best.run
     exact.spread(run.q)

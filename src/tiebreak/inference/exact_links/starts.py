@@ -24,7 +24,7 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration, vb
-from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.calibration import DEPENDENCE, Calibration
 from tiebreak.inference.exact_links.ascents import HIGHER, Ascents, End
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.layout import Codes, Floats, Mask
@@ -42,6 +42,7 @@ TRIAL_TOL = 1e-3
 LEAST_AGAINST = 6  # known labels that contradict the crowd before gold names a start of its own:
 SHARE_AGAINST = 2 / 3  # five wrong ones must not turn a crowd that is right
 
+TIED = 1e-9  # log ratios that differ by less are equal
 NEAR = 10.0  # nats, scaled: modes with bounds this close are both possible; see docs/links.md
 
 
@@ -75,10 +76,11 @@ class Candidate(NamedTuple):
 
 
 def best_mode(
-    ascents: Ascents, start: Run, gold: GoldCodes | None
+    ascents: Ascents, start: Run, gold: GoldCodes | None, dependence: float = DEPENDENCE
 ) -> tuple[End, tuple[Codes, ...]]:
     """Ascend from the start with the highest bound; return also groups that may be another class.
 
+    `dependence` says how much errors are shared, and so how far apart bounds must be to decide.
     Where links make no group of three or more, and gold does not contradict the crowd, there is one
     start, as plain VB ended.
     """
@@ -108,7 +110,7 @@ def best_mode(
         best = _better(plain, best, _sure_first(ascents, start, sure, trial), groups, tried)
         best = _with_swaps(ascents, best, classes, groups, tried, trial)
     last = ascents.ascend(best.q, best.run.beliefs, best.rates, elsewhere=best.run.elsewhere)
-    return last, _uncertain(plain, last, tried, groups)
+    return last, _uncertain(plain, last, tried, groups, dependence)
 
 
 def _candidate(plain: Problem, end: End, groups: LinkedGroups) -> Candidate:
@@ -121,7 +123,7 @@ def _better(
 ) -> End:
     """Return the end with the higher bound, the first one where they are equal; note the other."""
     tried.append(_candidate(plain, other, groups))
-    return other if other.bound > best.bound else best
+    return other if other.bound > best.bound + HIGHER * abs(best.bound) else best
 
 
 def _sure_first(ascents: Ascents, start: Run, sure: Floats, trial: Stopping) -> End:
@@ -169,14 +171,18 @@ def _with_swaps(
 
 
 def _uncertain(
-    plain: Problem, last: End, tried: list[Candidate], groups: LinkedGroups
+    plain: Problem,
+    last: End,
+    tried: list[Candidate],
+    groups: LinkedGroups,
+    dependence: float,
 ) -> tuple[Codes, ...]:
     """Return the tasks of each large group that an end nearly as likely calls otherwise.
 
     Bounds differ by what a crowd says that believes to err apart, so that they are scaled as its
     probabilities are: [eq:design-effect].
     """
-    scale = float(Calibration().scale(np.array([calibration.mean_responses(plain)]))[0])
+    scale = float(Calibration(dependence).scale(np.array([calibration.mean_responses(plain)]))[0])
     label = _candidate(plain, last, groups).label
     size = np.bincount(groups.group)
     is_uncertain = np.zeros(len(size), dtype=bool)
@@ -250,20 +256,28 @@ def _spanning_forest(links: LinkCodes, sure: Floats) -> Codes:
 
 
 def at_surest(q: Floats, groups: LinkedGroups, sure: Floats) -> Floats:
-    """Return q with every task of a group at what its surest task says."""
-    order = np.lexsort((-sure[groups.task], groups.group))
-    first = order[np.append(True, np.diff(groups.group[order]) > 0)] if len(order) else order
-    rows = _flipped(q[groups.task[first]], groups.flip[first])
+    """Return q with every task of a group at what its surest task says, or several in the mean."""
+    own = sure[groups.task]
+    surest = np.full(len(groups.is_large), -np.inf)
+    np.maximum.at(surest, groups.group, own)
+    first = np.flatnonzero(own >= surest[groups.group] - TIED)
+    rows = np.zeros((len(surest), q.shape[1]))
+    np.add.at(rows, groups.group[first], _flipped(q[groups.task[first]], groups.flip[first]))
+    rows /= np.bincount(groups.group[first], minlength=len(rows))[:, None]
     start = q.copy()
     start[groups.task] = _flipped(rows[groups.group], groups.flip)
     return start
 
 
 def in_parts(links: LinkCodes, sure: Floats) -> Iterator[LinkCodes]:
-    """Yield the first part of the links, the first two, … all but the last, surest first."""
-    order = np.argsort(-np.minimum(sure[links.left], sure[links.right]), kind="stable")
-    ends = np.linspace(0, len(order), PARTS + 1).round().astype(int)[1:-1]
-    return (links.keep(np.sort(order[:end])) for end in ends if end)
+    """Yield the first part of the links, the first two, … all but the last, surest first.
+
+    Links that are equally sure are in one part, so that it does not matter how links are ordered.
+    """
+    own = np.minimum(sure[links.left], sure[links.right])
+    ends = np.linspace(0, len(own), PARTS + 1).round().astype(int)[1:-1]
+    lowest = np.sort(own)[::-1][ends[ends > 0] - 1]
+    return (links.keep(np.flatnonzero(own >= each - TIED)) for each in lowest)
 
 
 def swapped(q: Floats, groups: LinkedGroups, a: int, b: int) -> Floats:

@@ -24,7 +24,7 @@ from tiebreak.inference.worker_models.carried import CarriedStates, CarriedWorke
 from tiebreak.inference.worker_models.selected import select_workers
 from tiebreak.inference.worker_models.wrapper import KeptEvidence
 from tiebreak.kernels import layout
-from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask
 from tiebreak.link_graph import Implications, LinkCodes
@@ -115,7 +115,7 @@ def _fit_alone(
     known = vb.with_known(problem, batch.gold)
     run = vb.ascend(known, vb.clamp(q, batch.gold, problem.n_classes), **stopping._asdict())
     by_class = vb.class_probabilities(problem, run.q)
-    label = by_class.argmax(axis=1).astype(np.int32)
+    label, _ = likeliest(by_class)
     if crowd.calibration is not None:
         by_class = calibration.probabilities(problem, run.beliefs, crowd.calibration, batch.n_given)
     return _Found(run, label, vb.clamp(by_class, batch.gold))
@@ -133,7 +133,7 @@ def _fit_linked(
     probabilities = joint_probabilities(
         problem, ascents.setup, end.run, crowd.calibration, batch.n_given
     )
-    label = probabilities.argmax(axis=1).astype(np.int32)
+    label, _ = likeliest(probabilities)
     hard = bool(batch.links.is_hard.any())
     if hard if crowd.options.decode is None else crowd.options.decode == "joint":
         label[exact.task] = decoding.decode(exact)

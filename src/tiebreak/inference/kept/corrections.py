@@ -67,7 +67,7 @@ def _votes(stream: Stream, batch: StreamBatch) -> Floats:
     votes = vb.majority(tasks, n_classes)
     n_subtypes = stream.crowd_model.workers.n_states // n_classes
     if n_subtypes > 1:
-        votes = vb.split_into_subtypes(votes, n_subtypes, stream.template.random_state)
+        votes = vb.split_into_subtypes(votes, votes, n_subtypes)
     votes = vb.clamp(votes, batch.gold, n_classes)
     if batch.evidence is None:
         return votes

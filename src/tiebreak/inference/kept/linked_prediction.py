@@ -28,7 +28,7 @@ from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.vb import Problem
 from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
 from tiebreak.kernels import layout
-from tiebreak.kernels.arrays import default_threads, softmax
+from tiebreak.kernels.arrays import default_threads, likeliest, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats
 from tiebreak.labels import Labels
@@ -79,7 +79,7 @@ def predict_linked(model: Any, crowd: Responses, tasks: ByTask, links: Any) -> L
     exact.finish()
     q[exact.task] = exact.pool.members_of(exact.q)
     q = vb.clamp(q, setup.known)
-    label = q.argmax(axis=1).astype(np.int32)
+    label, _ = likeliest(q)
     some_hard = bool(setup.hard.any()) if codes is not None else False
     if some_hard if options.decode is None else options.decode == "joint":
         label[exact.task] = decoding.decode(exact)

@@ -116,7 +116,7 @@ def _batch(tasks: ByTask, touched: Codes, q: Floats, known: GoldCodes | None) ->
     return StreamBatch(
         ResponseChains(part.start, np.empty(0, dtype=np.int64), part.code, part.weight),
         np.zeros(len(touched), dtype=np.int32),
-        np.diff(part.start).astype(np.float64),
+        layout.total_weights(part.start, part.weight),
         q[touched],
         None,
         gold if gold is not None and len(gold.task) else None,

@@ -112,8 +112,7 @@ def _label_alone(
         return q, *backend.likeliest(q)
     if "_opinions" in vars(model):
         q = committee_says(model, in_codes_of(model, crowd, knowledge))
-        label = committee.likeliest(q)
-        return q, label, q[np.arange(len(label)), label]
+        return q, *backend.likeliest(q)
     found = model.calibration_ or AS_IT_IS
     if knowledge.saw is not None:
         tasks = in_codes_of(model, crowd, knowledge)

@@ -28,7 +28,7 @@ from tiebreak.inference.dirichlet import (
     SubtypePrior,
     Trust,
 )
-from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.options import AUTO, require_word
 from tiebreak.responses import Responses
 
@@ -128,7 +128,7 @@ class CrowdModel(NamedTuple):
 class AnswerCounts(NamedTuple):
     """What a model must know of responses that lie on other machines."""
 
-    counts: Offsets  # (n_workers, n_classes) how often each worker gave each label
+    counts: Floats  # (n_workers, n_classes) how often each worker gave each label, by weight
     fixed: Mask | None  # rows that are not learnt, as of `one_class.rows_to_fix`
 
 
@@ -145,18 +145,17 @@ class Given(NamedTuple):
         """Return the rows of one-class voters that are not learnt; None where there are none."""
         if self.answers is not None:
             return self.answers.fixed
-        if not _mostly_of_one_label(self.responses.count_labels()):
+        if not _mostly_of_one_label(self.responses.weigh_labels()):
             return None
         from tiebreak.inference.worker_models.one_class import rows_to_fix
 
         return rows_to_fix(self.responses)
 
-    def n_answers(self) -> Offsets:
-        """Return how often each label was given, (n_classes,)."""
-        if self.answers is not None:
-            return np.asarray(self.answers.counts.sum(axis=0))
-        n_classes = self.responses.n_classes
-        return np.bincount(self.responses.code % n_classes, minlength=n_classes)
+    def n_answers(self) -> Floats:
+        """Return how often each label was given, by weight, (n_classes,)."""
+        given = self.answers
+        counts = self.responses.weigh_labels() if given is None else given.counts
+        return np.asarray(counts.sum(axis=0))
 
     def prior(self) -> Floats:
         """Return the prior of confusions, (n_workers or 1, answer, class), with what is trusted."""
@@ -170,7 +169,7 @@ class Given(NamedTuple):
         return dirichlet.trusted_answers(self.trust or {}, crowd.workers, crowd.n_classes)
 
 
-def _mostly_of_one_label(counts: Offsets) -> bool:
+def _mostly_of_one_label(counts: Floats) -> bool:
     """Say whether most responses come from workers who gave one label only: rules, perhaps."""
     n_given = counts.sum(axis=1)
     gave_one = np.count_nonzero(counts, axis=1) == 1
@@ -231,7 +230,7 @@ def _three_kinds(given: Given) -> Kinds:
             "Kinds of workers share one prior: confusion_prior cannot differ by worker."
         )
     share = given.n_answers()
-    kinds = three_kinds(prior[0], share / max(share.sum(), 1))
+    kinds = three_kinds(prior[0], share / (share.sum() or 1.0))
     weight = np.full(len(kinds), 1.0 / len(kinds))
     trusted = None if given.trust is None else given.trusted()
     return Kinds(kinds, weight, responses.n_workers, trusted)

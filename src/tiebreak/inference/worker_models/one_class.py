@@ -71,20 +71,20 @@ def rows_to_fix(responses: Responses) -> Mask | None:
     >>> rows_to_fix(Responses.from_rows(rules)).tolist()
     [[False, True], [True, False]]
     """
-    counts = responses.count_labels()
+    counts = responses.weigh_labels()
     if not is_of_rules(counts):
         return None
     return rows_of_rules(counts, *count_agreement(responses))
 
 
-def is_of_rules(counts: Offsets) -> bool:
+def is_of_rules(counts: Floats) -> bool:
     """Say whether most responses come from one-class voters."""
     voters = one_class_voters(counts) != NOT_ONE
     n_given = counts.sum(axis=1)
     return bool(n_given[voters].sum() > MOST * n_given.sum())
 
 
-def rows_of_rules(counts: Offsets, agree: Floats, asked: Floats) -> Mask:
+def rows_of_rules(counts: Floats, agree: Floats, asked: Floats) -> Mask:
     """Say which rows are not learnt in a crowd of rules, from what was counted."""
     class_of = one_class_voters(counts)
     fixed = (class_of != NOT_ONE) & ~_is_contradicted(counts, agree, asked, class_of)
@@ -93,13 +93,13 @@ def rows_of_rules(counts: Offsets, agree: Floats, asked: Floats) -> Mask:
     return rows
 
 
-def one_class_voters(counts: Offsets) -> Codes:
+def one_class_voters(counts: Floats) -> Codes:
     """Return the only class that each worker used, (n_workers,); `NOT_ONE` where chance may do it.
 
     A worker with n responses, all c, could have used other classes with probability f_c ** n, where
     f_c is the share of c among all responses.
     """
-    share = counts.sum(axis=0) / max(counts.sum(), 1)
+    share = counts.sum(axis=0) / (counts.sum() or 1.0)
     class_of = counts.argmax(axis=1)
     is_one = (counts > 0).sum(axis=1) == 1
     by_chance = share[class_of] ** counts.sum(axis=1)
@@ -107,25 +107,29 @@ def one_class_voters(counts: Offsets) -> Codes:
 
 
 def count_agreement(responses: Responses) -> tuple[Floats, Floats]:
-    """Count by worker the others' responses on their tasks: those that agree, and all of them."""
-    task = responses.task_of_each()
+    """Count by worker the others' responses on their tasks, by weight: those that agree, and all.
+
+    What a worker says again of a task is no agreement of others.
+    """
+    task = responses.task_of_each().astype(np.int64)
     worker = responses.worker_of_each()
-    label = responses.label_of_each()
-    n_classes = responses.n_classes
-    cells = task.astype(np.int64) * n_classes + label
-    votes = np.bincount(cells, minlength=responses.n_tasks * n_classes)
-    n_others = np.diff(responses.start)[task] - 1
-    agree = np.bincount(worker, weights=votes[cells] - 1, minlength=responses.n_workers)
-    asked = np.bincount(worker, weights=n_others, minlength=responses.n_workers)
-    return np.asarray(agree, np.float64), np.asarray(asked, np.float64)
+    weight = responses.weight_of_each()
+
+    def of_others(cell: Offsets) -> Floats:
+        """Return the weight that others have in the cell of each response, times its own."""
+        own = np.unique(cell * responses.n_workers + worker, return_inverse=True)[1]
+        others = np.bincount(cell, weight)[cell] - np.bincount(own, weight)[own]
+        return np.asarray(np.bincount(worker, weight * others, responses.n_workers), np.float64)
+
+    return of_others(task * responses.n_classes + responses.label_of_each()), of_others(task)
 
 
-def _is_contradicted(counts: Offsets, agree: Floats, asked: Floats, class_of: Codes) -> Mask:
+def _is_contradicted(counts: Floats, agree: Floats, asked: Floats, class_of: Codes) -> Mask:
     """Say of which workers the others on their tasks agree no more than by chance.
 
     Where nobody else answered a worker's tasks, nobody contradicts.
     """
-    share = counts.sum(axis=0) / max(counts.sum(), 1)
+    share = counts.sum(axis=0) / (counts.sum() or 1.0)
     by_chance = share[np.maximum(class_of, 0)]
     found = (agree + by_chance) / (asked + 1.0)
     return np.asarray((asked > 0) & (found < by_chance + LIFT * (1.0 - by_chance)))

@@ -35,7 +35,7 @@ from tiebreak.kernels.compiled.simd import (
     where_above,
 )
 from tiebreak.kernels.compiled.whole_rows import ROWS_PER_BLOCK, score_rows
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
+from tiebreak.kernels.layout import TIED, ByTask, Codes, Floats, Offsets
 
 JUST_BELOW = 1.0 - 2.0**-53  # times a number: the one before it
 # Rows of the workspace after those of states and classes:
@@ -225,7 +225,7 @@ def _normalise(share: Floats, top: Floats, best: Floats, k: float, m: int) -> No
     for t in range(m):
         new = share[t] * top[t]
         share[t] = new
-        best[t] = k if new == top[t] else best[t]
+        best[t] = k if new >= top[t] - TIED else best[t]
 
 
 @kernel
@@ -245,7 +245,7 @@ def _shares_of_two(one: Floats, other: Floats, extra: Floats, m: int) -> None:
         one[t] = smaller if is_other else larger
         other[t] = larger if is_other else smaller
         top[t] = larger
-        best[t] = 1.0 if is_other and smaller < larger else 0.0
+        best[t] = 1.0 if is_other and larger > smaller + TIED else 0.0
 
 
 @kernel

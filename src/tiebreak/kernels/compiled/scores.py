@@ -14,7 +14,7 @@ from tiebreak.kernels.compiled.blocks import N_EXTRA, TOP, block_size, largest, 
 from tiebreak.kernels.compiled.exponential import exp
 from tiebreak.kernels.compiled.rows import ResponseArrays, Scoring, score_listed
 from tiebreak.kernels.compiled.simd import vector_for
-from tiebreak.kernels.layout import ByTask, CalibrationData, Codes, Floats, Offsets
+from tiebreak.kernels.layout import TIED, ByTask, CalibrationData, Codes, Floats, Offsets
 
 # Typed constants: a function that is given a plain number or bool is compiled for each value.
 AS_COLUMNS = np.bool_(True)
@@ -114,7 +114,7 @@ def _likeliest(q: Floats, label: Codes, top: Floats) -> None:
         best = 0
         largest = q[i, 0]
         for k in range(1, q.shape[1]):  # selects, no branches: which class wins is hard to foretell
-            is_larger = q[i, k] > largest
+            is_larger = q[i, k] > largest + TIED
             best = k if is_larger else best
             largest = q[i, k] if is_larger else largest
         label[i] = best

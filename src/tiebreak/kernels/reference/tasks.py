@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak.kernels.arrays import entropy, softmax
+from tiebreak.kernels.arrays import likeliest as likeliest
 from tiebreak.kernels.layout import (
     FREE,
     KNOWN,
@@ -87,11 +88,6 @@ def scaled_probabilities(
 ) -> Floats:
     """Return softmax(scale_i · u_i), (n_tasks, n_classes): [eq:design-effect]."""
     return softmax(score_tasks(tasks, log_prior, log_table), scale)
-
-
-def likeliest(q: Floats) -> tuple[Codes, Floats]:
-    """Return the likeliest class of each row of q, the first one on ties, and its q."""
-    return q.argmax(axis=1).astype(np.int32), q.max(axis=1)
 
 
 def calibration_log_likelihood(
