@@ -118,7 +118,7 @@ def fit(
         for of_kind, codes in zip(names, (crowd.task, crowd.worker, crowd.label), strict=True)
     ]
     weight = crowd.times[rows].astype(float) if weighted == "weight" else None
-    responses = responses_of(*columns, weight=weight)
+    responses = responses_of(columns[0], columns[1], columns[2], weight)
     given: dict[str, Any] = {}
     if situation == "gold":
         given["gold"] = {names.task[t]: names.label[k] for t, k in gold}
@@ -137,7 +137,9 @@ def responses_of(task: list[str], worker: list[str], label: list[str], weight: A
         np.array([place[name] for name in column], dtype=np.int32)
         for place, column in zip(places, (task, worker, label), strict=True)
     ]
-    return Responses.from_codes(*codes, *map(Ids, ids), weight=weight)
+    task_code, worker_code, label_code = codes
+    names = (Ids(ids[0]), Ids(ids[1]), Ids(ids[2]))
+    return Responses.from_codes(task_code, worker_code, label_code, *names, weight=weight)
 
 
 def table(model: Estimator, names: Names) -> np.ndarray:
@@ -148,7 +150,7 @@ def table(model: Estimator, names: Names) -> np.ndarray:
 
 def label_numbers(model: Estimator, names: Names) -> np.ndarray:
     best = model.labels_.best()
-    number = {name: k for k, name in enumerate(names.label)}
+    number: dict[Any, int] = {name: k for k, name in enumerate(names.label)}
     return np.array([number[best[task]] for task in names.task])
 
 
@@ -266,13 +268,20 @@ def test_draws_differ_by_no_more_than_monte_carlo_error(situation: str) -> None:
     names = first_names(crowd)
     rng = np.random.default_rng(0)
     seeds = [
-        table(fit(tb.GibbsSampler(n_draws=200, n_chains=2, random_state=seed), crowd, situation, names), names)
+        table(
+            fit(
+                tb.GibbsSampler(n_draws=200, n_chains=2, random_state=seed), crowd, situation, names
+            ),
+            names,
+        )
         for seed in range(4)
     ]
     spread = np.std(seeds, axis=0, ddof=1).mean()
     others = renamed(names, rng)
     for each in (names, others):
-        model = fit(tb.GibbsSampler(n_draws=200, n_chains=2, random_state=0), crowd, situation, each, rng)
+        model = fit(
+            tb.GibbsSampler(n_draws=200, n_chains=2, random_state=0), crowd, situation, each, rng
+        )
         assert np.abs(table(model, each) - np.mean(seeds, axis=0)).mean() < 2.0 * spread
 
 
