@@ -118,7 +118,7 @@ def fit(
         for of_kind, codes in zip(names, (crowd.task, crowd.worker, crowd.label), strict=True)
     ]
     weight = crowd.times[rows].astype(float) if weighted == "weight" else None
-    responses = responses_of(*columns, weight=weight)
+    responses = responses_of(columns[0], columns[1], columns[2], weight)
     given: dict[str, Any] = {}
     if situation == "gold":
         given["gold"] = {names.task[t]: names.label[k] for t, k in gold}
@@ -137,7 +137,9 @@ def responses_of(task: list[str], worker: list[str], label: list[str], weight: A
         np.array([place[name] for name in column], dtype=np.int32)
         for place, column in zip(places, (task, worker, label), strict=True)
     ]
-    return Responses.from_codes(*codes, *map(Ids, ids), weight=weight)
+    task_code, worker_code, label_code = codes
+    names = (Ids(ids[0]), Ids(ids[1]), Ids(ids[2]))
+    return Responses.from_codes(task_code, worker_code, label_code, *names, weight=weight)
 
 
 def table(model: Estimator, names: Names) -> np.ndarray:
@@ -148,7 +150,7 @@ def table(model: Estimator, names: Names) -> np.ndarray:
 
 def label_numbers(model: Estimator, names: Names) -> np.ndarray:
     best = model.labels_.best()
-    number = {name: k for k, name in enumerate(names.label)}
+    number: dict[Any, int] = {name: k for k, name in enumerate(names.label)}
     return np.array([number[best[task]] for task in names.task])
 
 
