@@ -297,7 +297,7 @@ def test_a_crash_leaves_the_last_file_whole(
     def fail(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    for name in ("write_ids", "_settle", "_write_about"):
+    for name in ("write_ids", "_write_array", "_write_about"):
         with monkeypatch.context() as patch:
             patch.setattr(array_folder, name, fail)
             with pytest.raises(OSError, match="No space"):

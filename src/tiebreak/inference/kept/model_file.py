@@ -18,6 +18,7 @@ from tiebreak.errors import NotFittedError, OptionError, note
 from tiebreak.files import array_folder
 from tiebreak.files.array_folder import FolderContent, Kind
 from tiebreak.files.atomic_write import Target
+from tiebreak.files.locks import Lock
 from tiebreak.files.packed import fits
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.dropping import drop_responses, require_keep
@@ -46,9 +47,17 @@ WARM = ("plain", "q", "added", "worker_model", "has_patterns")  # of a warm star
 
 @checks(target=PATH)
 def save(
-    model: Estimator, target: Target, keep: str = "responses", more: dict[str, Any] | None = None
+    model: Estimator,
+    target: Target,
+    keep: str = "responses",
+    more: dict[str, Any] | None = None,
+    lock: Lock | None = None,
 ) -> None:
-    """Write a fitted model; `more` is what a stream says of itself."""
+    """Write a fitted model.
+
+    `more` is what a stream says of itself, where it differs from what the model came with. `lock`
+    is that of the target, where the caller holds it already.
+    """
     require_keep(keep)
     model = _own(model)
     if keep == "counts":
@@ -66,12 +75,13 @@ def save(
         },
         "responses": encoder.encode(responses, "responses"),
         "results": {name: encoder.encode(value, name) for name, value in kept.items()},
-        "stream": more or {},
+        "stream": dict(model._stream_notes if more is None else more),
+        "batches": list(model._batches),
     }
     warm = getattr(model, "_warm_start", None)
     if warm is not None:
         about["warm"] = {name: encoder.encode(getattr(warm, name), name) for name in WARM}
-    array_folder.write(target, MODEL, FolderContent(about, encoder.arrays, encoder.ids))
+    array_folder.write(target, MODEL, FolderContent(about, encoder.arrays, encoder.ids), lock)
 
 
 def refuse_unwritable(target: Target) -> None:
@@ -95,18 +105,12 @@ def load(target: Target) -> Any:
     >>> model.predict([("c", "ann", "x"), ("c", "bob", "x")]).best()
     {'c': 'x'}
     """
-    return load_with_notes(target)[0]
-
-
-def load_with_notes(target: Target) -> tuple[Any, dict[str, Any]]:
-    """Read a model, and what a stream that saved it said of itself."""
     content = array_folder.read(target, MODEL)
     folder = Path(target)
     try:
-        model = _decode(content)
+        return _decode(content)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise array_folder.damaged(folder, str(error), MODEL) from None
-    return model, content.about["stream"]
 
 
 def about(target: Target) -> dict[str, Any]:
@@ -179,6 +183,8 @@ def _decode(content: FolderContent) -> Estimator:
         warm = {name: decoder.decode(about["warm"][name]) for name in WARM}
         vars(model)["_warm_start"] = WarmStart(crowd, lay_out(crowd), **warm)
     _check_shapes(model)
+    model._stream_notes = dict(about["stream"])
+    model._batches = tuple(about.get("batches", ()))  # files of earlier versions have none
     return model
 
 

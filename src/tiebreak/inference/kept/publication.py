@@ -12,7 +12,7 @@ from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.kept.batches import StreamCounts
-from tiebreak.inference.kept.dropping import Carried
+from tiebreak.inference.kept.dropping import Carried, batches_of
 from tiebreak.inference.kept.open_tasks import GrowingArray
 from tiebreak.inference.kept.stream_links import LinkRows
 from tiebreak.inference.stages import WarmStart, lay_out
@@ -122,6 +122,8 @@ def publish(stream: Stream) -> tuple[VariationalBayes, list[Label]]:
     model.uncertain_groups_ = []
     _set_beliefs(model, stream, crowd)
     model._carried = _carried(stream)
+    if model._carried is not None:
+        model._batches = batches_of(stream.template)
     return model, changed
 
 

@@ -368,8 +368,9 @@ class Stream:
         self._oldest = int(notes.get("oldest", 0))
         self._restart_at = float(notes.get("restart_at", self._restart_at))
         touched = notes.get("touched") or []
-        if len(touched) == len(self.tasks):
-            self.tasks.touched.now[:] = touched
+        if len(touched) <= len(self.tasks):  # an update since then puts new tasks at the end
+            self.tasks.touched.now[: len(touched)] = touched
+            self.tasks.touched.now[len(touched) :] = self.n_batches
 
     # Settling
 
