@@ -102,9 +102,9 @@ class Links:
         `link` holds booleans, True for must, or words: must, cannot, duplicate. A missing weight
         means a hard link. Rows with the same pair, kind and source are one link; the last weight
         counts, and a change is reported. `sampling` says how links came about: "pairs" were drawn
-        or asked, "duplicates" are copies of one task. None: must-links of a source without cannot-links
-        are duplicates, which is reported. `said` is what the words of a table say of that, where
-        `link` holds booleans.
+        or asked, "duplicates" are copies of one task. None: must-links of a source without
+        cannot-links are duplicates, which is reported. `said` is what the words of a table say of
+        that, where `link` holds booleans.
         """
         check_lengths(left=left, right=right, link=link, weight=weight, who=who)
         left_code, right_code, tasks = encode_ends(left, right, source)
