@@ -34,7 +34,7 @@ def as_events(rows: list[Row]) -> str:
 
 def n_counted(path: str = "m.tbm") -> int:
     model = tb.load(path)
-    n = model.responses_.n_responses
+    n: int = model.responses_.n_responses
     return n if model._carried is None else n + round(float(model._carried.counts.sum()))
 
 

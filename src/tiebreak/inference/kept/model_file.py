@@ -226,7 +226,7 @@ def _check_shapes(model: Estimator) -> None:
         found = (workers.n_workers, workers.n_classes, workers.n_states)
         if found != (n_workers, n_classes, n_states):
             raise ValueError("its worker model does not fit its workers")
-        beta = model._beliefs.beta  # type: ignore[attr-defined]
+        beta = model._beliefs.beta
         if np.broadcast_shapes(workers.prior.shape, beta.shape) != beta.shape:
             raise ValueError("the prior of its workers does not fit what is believed of them")
         require_numbers("the prior of workers", workers.prior, workers.prior.shape)

@@ -123,7 +123,9 @@ class StreamLinks:
         moved = ((int(new_slot[a]), int(new_slot[b]), must, who) for a, b, must, who in settled)
         self._place = {key: place for place, key in enumerate(_keys(self.rows))}
         self._place |= {
-            (min(a, b), max(a, b), *rest): SETTLED for a, b, *rest in moved if min(a, b) >= 0
+            (min(a, b), max(a, b), must, who): SETTLED
+            for a, b, must, who in moved
+            if min(a, b) >= 0
         }
         self._component = None
 

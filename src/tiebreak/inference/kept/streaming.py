@@ -8,7 +8,7 @@ settle: only counts remember them then, and memory does not grow with the stream
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -367,7 +367,7 @@ class Stream:
             "touched": touched,
         }
 
-    def restore(self, notes: dict[str, Any]) -> None:
+    def restore(self, notes: Mapping[str, Any]) -> None:
         """Take what `notes` returned."""
         self.n_batches = int(notes.get("n_batches", 0))
         self.n_seen = int(notes.get("n_seen", 0))
