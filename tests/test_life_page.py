@@ -24,7 +24,7 @@ def write(path: Path, rows: list[Row]) -> None:
     tb.write_responses(path, tb.Responses.from_rows(rows))
 
 
-def run_script(kind: str, folder: Path) -> None:
+def run_script(kind: str, folder: Path, n_at_once: int = 1) -> None:
     """Run a script of the page, with the command in the path as when tiebreak is installed."""
     (script,) = blocks(PAGE, f"sh {kind}")
     command = folder / "bin" / "tiebreak"
@@ -32,11 +32,16 @@ def run_script(kind: str, folder: Path) -> None:
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tiebreak "$@"\n')
     command.chmod(0o755)
     path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh", "-c", script], cwd=folder, env={**os.environ, "PATH": path},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    runs = [
+        subprocess.Popen(
+            ["sh", "-c", script], cwd=folder, env={**os.environ, "PATH": path},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(n_at_once)
+    ]  # fmt: skip
+    for each in runs:
+        _, words = each.communicate(timeout=100)
+        assert each.returncode == 0, words
 
 
 def test_the_nightly_job_runs_for_three_nights(tmp_path: Path) -> None:
@@ -61,3 +66,20 @@ def test_the_nightly_job_runs_for_three_nights(tmp_path: Path) -> None:
     run_script("nightly", tmp_path)
     again = tb.load(tmp_path / "crowd.tbm")
     assert again.responses_.n_responses == len(rows)
+
+
+@pytest.mark.parametrize("keep", ["responses", "counts"])
+def test_two_nightly_jobs_at_once_lose_and_double_nothing(tmp_path: Path, keep: str) -> None:
+    rows = shuffled(crowd().responses)
+    tb.VariationalBayes().fit(rows[:300]).save(tmp_path / "crowd.tbm", keep=keep)
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "done").mkdir()
+    write(tmp_path / "inbox" / "a.csv", rows[300:390])
+    write(tmp_path / "inbox" / "b.csv", rows[390:])
+    run_script("nightly", tmp_path, n_at_once=2)
+    assert sorted(path.name for path in (tmp_path / "done").iterdir()) == ["a.csv", "b.csv"]
+    model = tb.load(tmp_path / "crowd.tbm")
+    n_dropped = 0.0 if model._carried is None else model._carried.counts.sum()
+    assert model.responses_.n_responses + n_dropped == pytest.approx(len(rows))
+    assert tb.read_labels(tmp_path / "labels.csv").best() == model.labels_.best()
+    assert not (tmp_path / "crowd.tbm.lock").exists()

@@ -256,6 +256,105 @@ def test_what_does_not_fit_is_refused_even_with_right_checksums(
         tb.load(tmp_path / "m.tbm")
 
 
+NO_RESULTS = ("save", "predict", "_publish", "__class__", "__dict__", "evil_", "tol")
+
+
+@pytest.mark.parametrize("name", NO_RESULTS)
+def test_attributes_that_are_no_results_are_refused(tmp_path: Path, name: str) -> None:
+    tb.VariationalBayes().fit(crowd().responses).save(tmp_path / "m.tbm")
+    resealed(tmp_path / "m.tbm", lambda about: about["results"].update({name: "mine"}))
+    with pytest.raises(FileError, match="is no result"):
+        tb.load(tmp_path / "m.tbm")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["about.json", "probabilities-*.npy", "responses.tasks-*.arrow"]
+)
+def test_a_link_to_a_file_elsewhere_is_refused(tmp_path: Path, pattern: str) -> None:
+    model = tb.VariationalBayes().fit(crowd().responses)
+    model.save(tmp_path / "m.tbm")
+    (file,) = (tmp_path / "m.tbm").glob(pattern)
+    elsewhere = tmp_path / "elsewhere"
+    file.rename(elsewhere)
+    file.symlink_to(elsewhere)
+    before = elsewhere.read_bytes()
+    with pytest.raises(FileError, match="symbolic link"):
+        tb.load(tmp_path / "m.tbm")
+    if pattern == "about.json":  # nor is what it leads to written to
+        with pytest.raises(FileError):
+            model.save(tmp_path / "m.tbm")
+    assert elsewhere.read_bytes() == before
+    (tmp_path / "link.tbm").symlink_to(tmp_path / "m.tbm")  # the folder itself may be one
+    file.unlink()
+    elsewhere.rename(file)
+    assert_same_bits(tb.load(tmp_path / "link.tbm"), model)
+
+
+def crafted(array: Any) -> dict[str, Any]:
+    """Return arrays that an attacker may put in the place of one."""
+    made = {"short": array[:-1], "dims": array[None], "dtype": array.astype("f4")}
+    if array.dtype.kind in "iu":
+        for value in (10**6, -7):
+            made[f"value {value}"] = array.copy()
+            made[f"value {value}"].flat[-1] = value
+    elif array.dtype.kind == "f":
+        made["nan"] = array.copy()
+        made["nan"].flat[-1] = np.nan
+    return made
+
+
+def harmless(name: str, what: str) -> bool:
+    """Tell what may be so: rows are for messages, a link without weight is hard."""
+    return (name.endswith(".row") and what == "value 1000000") or (
+        name == "links_.weight" and what == "nan"
+    )
+
+
+ATTACKED = ("linked", "kinds", "subtypes", "pool", "sampler", "counts")
+
+
+def attacked(kind: str) -> Any:
+    made = crowd()
+    if kind == "linked":
+        pairs = tb.simulate.links(made.gold, 40, random_state=1).pairs()
+        columns = zip(*((a, b, word, 2.0, "ann") for a, b, word in pairs), strict=True)
+        links = tb.Links.from_columns(*columns)
+        return tb.VariationalBayes().fit(made.responses, links=links, gold=some_gold(made, 10))
+    if kind == "pool":
+        return tb.LogOpinionPool().fit(made.responses, gold=some_gold(made, 30))
+    if kind == "sampler":
+        return tb.GibbsSampler(n_draws=60, n_warmup=30).fit(made.responses)
+    name = "confusion" if kind == "counts" else kind
+    return tb.VariationalBayes(worker_model=name).fit(made.responses)
+
+
+@pytest.mark.filterwarnings("ignore:The chains")
+@pytest.mark.parametrize("kind", ATTACKED)
+def test_crafted_arrays_are_refused_even_with_right_checksums(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "m.tbm"
+    attacked(kind).save(folder, keep="counts" if kind == "counts" else "responses")
+    text = (folder / "about.json").read_text("utf-8")
+    taken = []
+    for name, about_file in json.loads(text)["files"].items():
+        file = folder / about_file["file"]
+        array = np.load(file) if file.suffix == ".npy" else np.empty(0)
+        if name.startswith("violations_") or not array.size:
+            continue
+        whole = file.read_bytes()
+        for what, other in crafted(array).items():
+            np.save(file, other)
+            seal = {"bytes": file.stat().st_size, "crc32": zlib.crc32(file.read_bytes())}
+            resealed(folder, lambda about, name=name, seal=seal: about["files"][name].update(seal))  # type: ignore[misc]
+            try:
+                tb.load(folder)
+                taken += [] if harmless(name, what) else [(name, what)]
+            except FileError:
+                pass
+            (folder / "about.json").write_text(text, "utf-8")
+        file.write_bytes(whole)
+    assert taken == []
+
+
 def test_pickles_are_never_read(tmp_path: Path) -> None:
     tb.VariationalBayes().fit(crowd().responses).save(tmp_path / "m.tbm")
     folder = tmp_path / "m.tbm"
@@ -297,7 +396,7 @@ def test_a_crash_leaves_the_last_file_whole(
     def fail(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    for name in ("write_ids", "_settle", "_write_about"):
+    for name in ("write_ids", "_write_array", "_write_about"):
         with monkeypatch.context() as patch:
             patch.setattr(array_folder, name, fail)
             with pytest.raises(OSError, match="No space"):

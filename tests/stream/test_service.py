@@ -159,7 +159,7 @@ def test_only_variational_bayes_takes_a_stream(tmp_path: Path) -> None:
 
 
 def test_two_streams_do_not_write_into_one_model(tmp_path: Path) -> None:
-    with Journal(tmp_path / "m.tbm"), pytest.raises(FileError, match="Another stream"):
+    with Journal(tmp_path / "m.tbm"), pytest.raises(FileError, match="in use: tiebreak stream"):
         Journal(tmp_path / "m.tbm")
 
 

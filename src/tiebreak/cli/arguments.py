@@ -23,6 +23,12 @@ Keep = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="For what is random.", metavar="N", min=0)]
 Force = Annotated[bool, typer.Option("--force", help="Do it all the same.")]
+Wait = Annotated[
+    float,
+    typer.Option(
+        help="Where somebody else writes the model: wait so long.", metavar="SECONDS", min=0.0
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no notes.")]
 ClusterAddress = Annotated[
     str | None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tiebreak.cli.arguments import Quiet, refuse_model_name
+from tiebreak.cli.arguments import Quiet, Wait, refuse_model_name
 from tiebreak.cli.messages import print_message
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def stream(
     open_tasks: Annotated[
         int, typer.Option(help="With counts: tasks that stay open.", metavar="N", min=1)
     ] = 100_000,
+    wait: Wait = 0.0,
     quiet: Quiet = False,
 ) -> None:
     """Read events from stdin, one JSON object a line, and write labels that change to stdout.
@@ -50,7 +51,7 @@ def stream(
 
     path = Path(model)
     settings = Settings(every, save_every, keep, open_tasks)
-    with Journal(path) as journal:
+    with Journal(path, wait=wait) as journal:
         service = Service(path, settings, _write, print_message, journal)
         _read(service)
         service.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from tiebreak.cli.arguments import (
     STANDARD,
     ModelFile,
     Quiet,
+    Wait,
     check_files,
     one_or_all,
     refuse_model_name,
@@ -22,6 +24,7 @@ from tiebreak.cli.tables import (
     GoldFile,
     LinkSampling,
     LinksFile,
+    Read,
     Repeats,
     open_files,
     read_if_given,
@@ -29,6 +32,7 @@ from tiebreak.cli.tables import (
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
+    from tiebreak.files import OpenTable
     from tiebreak.inference.estimator import Estimator
 
 
@@ -63,8 +67,13 @@ def update(
         float,
         typer.Option(help="What workers did counts so much from now on.", metavar="X"),
     ] = 1.0,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Count responses that a model of counts was given before."),
+    ] = False,
     columns: Columns = None,
     repeats: Repeats = None,
+    wait: Wait = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Summary as JSON on stdout.")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -77,45 +86,64 @@ def update(
     check_files((responses, links, gold), (out,))
     refuse_model_name(save)
     from tiebreak import files
+    from tiebreak.files.locks import Lock
     from tiebreak.inference.kept import model_file
     from tiebreak.inference.kept.dropping import require_keep
 
     if keep is not None:
         require_keep(keep)
-    with working("reading and fitting", quiet=quiet):
-        known = model_file.load(model)
-        before = dict(zip(known.tasks_, known.labels_.label.tolist(), strict=True))
-        names = list(known.classes_)
-        new_tables = one_or_all(responses) if responses else None
-        opened = open_files(columns, responses=new_tables, links=links, gold=gold)
-        new = read_if_given(opened, "responses", partial(files.read_responses, repeats=repeats))
-        pairs = read_if_given(opened, "links", partial(files.read_links, sampling=link_sampling))
-        known.update(
-            new, links=pairs, gold=read_if_given(opened, "gold", files.read_gold), forget=forget
-        )
-    known.save(save or model, keep=keep or "responses")
-    if out:
-        files.write_labels(out, known.labels_, probabilities=probabilities)
+    target = save or model
+    new_tables = one_or_all(responses) if responses else None
+    opened = open_files(columns, responses=new_tables, links=links, gold=gold)
+    new = _read_rows(opened, "responses", partial(files.read_responses, repeats=repeats))
+    pairs = _read_rows(opened, "links", partial(files.read_links, sampling=link_sampling))
+    truth = _read_rows(opened, "gold", files.read_gold)
+    is_idle = new is None and pairs is None and truth is None
+    # From here to the end nobody else may write: what they add to the model would be lost.
+    with Lock(target, "tiebreak update", wait=wait) as lock:
+        with working("fitting", quiet=quiet):
+            known = model_file.load(model)
+            before = dict(zip(known.tasks_, known.labels_.label.tolist(), strict=True))
+            names = list(known.classes_)
+            batches = known._batches
+            if not is_idle:
+                known.update(new, links=pairs, gold=truth, forget=forget, again=again)
+        if not is_idle or save or keep:
+            model_file.save(known, target, keep or "responses", lock=lock)
+        if out:
+            files.write_labels(out, known.labels_, probabilities=probabilities)
     n_changed = _count_changed(known, before, names)
     n_new_tasks = len(known.tasks_) - len(before)
     if as_json:
         summary = {
-            "responses": 0 if new is None else new.n_responses,
+            "responses": 0 if new is None or known._batches == batches else new.n_responses,
             "tasks": len(known.tasks_),
             "tasks_new": n_new_tasks,
             "labels_changed": n_changed - n_new_tasks,
             "sweeps": known.n_iter_,
             "converged": known.converged_,
-            "saved": save or model,
+            "saved": target,
             "out": out,
         }
         typer.echo(json.dumps(summary))
-    if not quiet:
-        written = [name for name in (out, save or model) if name and name != STANDARD]
+    if not quiet and is_idle:
+        print_message("0 responses, nothing to do")
+    elif not quiet:
+        written = [name for name in (out, target) if name and name != STANDARD]
         print_message(
             f"{counted(len(known.tasks_), 'task')}, {n_new_tasks:,} of them new; "
             f"{counted(n_changed - n_new_tasks, 'label')} changed\nwrote {', '.join(written)}"
         )
+
+
+def _read_rows(opened: dict[str, OpenTable], what: str, reader: Callable[..., Read]) -> Read | None:
+    """Read one of the files; None where it was not given, or holds nothing yet."""
+    from tiebreak.files.table import NoRowsError
+
+    try:
+        return read_if_given(opened, what, reader)
+    except NoRowsError:
+        return None
 
 
 def _count_changed(model: Estimator, before: dict[Any, int], names: list[Any]) -> int:

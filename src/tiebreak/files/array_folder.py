@@ -1,28 +1,34 @@
 """Folders of plain arrays, ids and one JSON: how packed responses and models lie on the disk.
 
     x.tbm/about.json     what this is, its version, what it says, and the checksum of each file
-          q-3.npy        an array; 3 is the number of the writing
-          tasks-3.arrow  ids
+          q-5f3a….npy    an array; 5f3a… is the name of the writing, drawn at random
+          tasks-5f3a….arrow  ids
 
 A new writing puts its files beside those of the last one and then replaces `about.json`, in one
-step of the disk: whoever dies on the way leaves the last writing whole. Nothing in a folder is
-ever executed: no pickle is read, and JSON names no code.
+step of the disk: whoever dies on the way leaves the last writing whole. Checksums are of the bytes
+that were handed over, not of what lies on the disk, and `about.json` seals them all. One process
+writes at a time (`locks`). Nothing in a folder is ever executed: no pickle is read, and JSON names
+no code.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import secrets
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import FileError, InputError
-from tiebreak.files.atomic_write import Target, open_folder, open_target
+from tiebreak.files.atomic_write import Target, not_written, open_folder, open_target
 from tiebreak.files.content import ABOUT
+from tiebreak.files.locks import SAVE_WAIT, Lock, holder_name
 from tiebreak.ids import Ids, is_arrow
 
 if TYPE_CHECKING:
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 24
 MAPPED_BYTES = 1 << 20  # arrays from this size on stay on the disk until they are touched
 PLAIN_KINDS = "biuf"  # of arrays: booleans and numbers
-N_TRIES = 3  # to read a folder that is written anew meanwhile
+N_TRIES = 20  # to read a folder that is written anew meanwhile
 
 
 class FolderContent(NamedTuple):
@@ -50,17 +56,32 @@ class Kind(NamedTuple):
     way_out: str  # what to do where a folder is damaged
 
 
-def write(target: Target, kind: Kind, content: FolderContent) -> None:
-    """Write a folder, or write it anew; one of another kind, or a file, is refused."""
+def write(target: Target, kind: Kind, content: FolderContent, lock: Lock | None = None) -> None:
+    """Write a folder, or write it anew; one of another kind, or a file, is refused.
+
+    `lock` is that of the target, where the caller holds it already.
+    """
     path = Path(os.path.realpath(target))
-    refuse_foreign(path, kind)
+    refuse_foreign(path, kind)  # before a lock file is made in a folder that may not exist
+    if lock is None:
+        with Lock(path, holder_name(), wait=SAVE_WAIT) as lock:
+            write(path, kind, content, lock)
+        return
+    writing = secrets.token_hex(8)
     if not path.exists() or not any(path.iterdir()):
         with open_folder(path) as folder:
-            _write_about(folder, kind, content, _write_files(folder, content, 1))
+            _write_about(folder, kind, content, _write_files(folder, content, writing), writing)
         return
-    number = int(_read_json(path).get("writing", 0)) + 1
-    written = _write_files(path, content, number)
-    _write_about(path, kind, content, written, number)
+    written: dict[str, dict[str, Any]] = {}
+    try:
+        written = _write_files(path, content, writing)
+        _write_about(path, kind, content, written, writing)
+    except BaseException as error:  # Ctrl-C too
+        for file in path.glob(f"*-{writing}.*"):
+            file.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise not_written(target, path, error) from None
+        raise
     _remove_others(path, written)
 
 
@@ -130,16 +151,17 @@ def seal(file: Path) -> dict[str, int]:
         return {"bytes": content.tell(), "crc32": found}
 
 
-def write_ids(file: Path, what: str, names: Ids) -> None:
-    """Write ids as one Arrow column; those of several kinds are refused."""
+def write_ids(file: Path, what: str, names: Ids) -> dict[str, int]:
+    """Write ids as one Arrow column, and return the seal; those of several kinds are refused."""
     import pyarrow as pa
 
     column = _as_arrow(what, names)
-    with (
-        pa.OSFile(str(file), "wb") as sink,
-        pa.ipc.new_file(sink, pa.schema({what: column.type})) as out,
-    ):
-        out.write_table(pa.table({what: column}))
+
+    def fill(sink: BinaryIO) -> None:
+        with pa.ipc.new_file(sink, pa.schema({what: column.type})) as out:
+            out.write_table(pa.table({what: column}))
+
+    return _write_sealed(file, fill)
 
 
 def read_ids(file: Path) -> Ids:
@@ -177,25 +199,52 @@ def new_mapped(file: Path, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[An
     return np.asarray(np.lib.format.open_memmap(file, "w+", dtype, shape))
 
 
-def _write_files(folder: Path, content: FolderContent, number: int) -> dict[str, dict[str, Any]]:
+class _Sealing(io.RawIOBase):
+    """A file that adds up what is written into it: the seal is of the bytes handed over."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self.n_bytes = 0
+        self.crc32 = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.n_bytes
+
+    def write(self, chunk: Any) -> int:
+        self._out.write(chunk)
+        self.crc32 = zlib.crc32(chunk, self.crc32)
+        n = memoryview(chunk).nbytes
+        self.n_bytes += n
+        return n
+
+
+def _write_sealed(file: Path, fill: Callable[[Any], None]) -> dict[str, int]:
+    """Write a file, see to it that it is on the disk, and return its seal."""
+    with file.open("xb") as out:
+        sealing = _Sealing(out)
+        fill(sealing)
+        out.flush()
+        os.fsync(out.fileno())
+    return {"bytes": sealing.n_bytes, "crc32": sealing.crc32}
+
+
+def _write_array(file: Path, array: npt.NDArray[Any]) -> dict[str, int]:
+    return _write_sealed(file, lambda out: np.save(out, array))
+
+
+def _write_files(folder: Path, content: FolderContent, writing: str) -> dict[str, dict[str, Any]]:
     """Write arrays and ids under names of their own; return the seal of each, by its name."""
     written: dict[str, dict[str, Any]] = {}
     for name, array in content.arrays.items():
-        file = folder / f"{name}-{number}.npy"
-        np.save(file, array)
-        written[name] = {"file": file.name, **_settle(file)}
+        file = folder / f"{name}-{writing}.npy"
+        written[name] = {"file": file.name, **_write_array(file, array)}
     for name, ids in content.ids.items():
-        file = folder / f"{name}-{number}.arrow"
-        write_ids(file, name, ids)
-        written[name] = {"file": file.name, **_settle(file)}
+        file = folder / f"{name}-{writing}.arrow"
+        written[name] = {"file": file.name, **write_ids(file, name, ids)}
     return written
-
-
-def _settle(file: Path) -> dict[str, int]:
-    """See to it that a file is on the disk; return its seal."""
-    with file.open("rb") as content:
-        os.fsync(content.fileno())
-    return seal(file)
 
 
 def _write_about(
@@ -203,9 +252,9 @@ def _write_about(
     kind: Kind,
     content: FolderContent,
     files: dict[str, dict[str, Any]],
-    number: int = 1,
+    writing: str,
 ) -> None:
-    head = {"what": kind.what, "version": kind.version, "writing": number}
+    head = {"what": kind.what, "version": kind.version, "writing": writing}
     about = {**head, **content.about, "files": files}
     about["seal"] = _seal_of_json(about)
     text = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
@@ -219,7 +268,10 @@ def _seal_of_json(about: dict[str, Any]) -> int:
 
 
 def _read_json(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    file = folder / ABOUT
+    if file.is_symlink():
+        raise ValueError("it is a symbolic link")
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
 
@@ -229,6 +281,8 @@ def _checked(folder: Path, kind: Kind, about_file: dict[str, Any]) -> Path:
     if Path(name).name != name:
         raise damaged(folder, f"{name} is not a name of a file", kind)
     file = folder / name
+    if file.is_symlink():
+        raise damaged(folder, f"{name} is a symbolic link", kind)
     if not file.is_file():
         raise damaged(folder, f"{name} is missing", kind)
     if seal(file) != {"bytes": about_file["bytes"], "crc32": about_file["crc32"]}:

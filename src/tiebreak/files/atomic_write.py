@@ -45,7 +45,7 @@ def open_target(target: Target) -> Iterator[BinaryIO]:
         with _replacing(path, mode) as out:
             yield out
     except OSError as error:
-        raise _not_written(target, path, error) from None
+        raise not_written(target, path, error) from None
 
 
 @contextlib.contextmanager
@@ -83,7 +83,7 @@ def _replace_all(waiting: list[tuple[Path, Path]]) -> None:
             else:
                 path.unlink(missing_ok=True)
         target = waiting[len(done)][1]
-        raise _not_written(target, target, error) from None
+        raise not_written(target, target, error) from None
     finally:
         for copy in copies.values():
             copy.unlink(missing_ok=True)
@@ -116,7 +116,7 @@ def open_folder(path: Path) -> Iterator[Path]:
                 old.rename(path)
             raise
     except OSError as error:
-        raise _not_written(path, path, error) from None
+        raise not_written(path, path, error) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
@@ -193,7 +193,8 @@ def _host() -> str:
     return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
-def _not_written(target: Target, path: Path, error: OSError) -> FileError:
+def not_written(target: Target, path: Path, error: OSError) -> FileError:
+    """Say which file could not be written, and why."""
     if isinstance(error, FileError):
         return error
     reason = error.strerror or str(error)

@@ -19,6 +19,10 @@ INT32_MAX = 2**31 - 1
 EXACT = 2.0**53  # below, floats hold every whole number
 
 
+class NoRowsError(InputError):
+    """A table is as it should be, and holds nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Columns by position, loaded only when asked for: a table may hold many that nobody needs.
@@ -95,9 +99,9 @@ class Table:
         """Return a table whose columns of these names have these classes, in this order."""
         return replace(self, order_of=lambda position: names.get(self.names[position]))
 
-    def _without_rows(self) -> InputError:
+    def _without_rows(self) -> NoRowsError:
         what = "a header but no rows" if self.has_header else "no rows"
-        return InputError(f"{self.title} holds {what}. Add at least one row.")
+        return NoRowsError(f"{self.title} holds {what}. Add at least one row.")
 
 
 def clean(name: str, column: Any, source: Source = NOWHERE) -> Column:

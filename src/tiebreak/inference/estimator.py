@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -82,6 +84,8 @@ class Estimator:
     calibration_: Calibration | None = None
     doubtful_links_: DoubtfulLinks | None = None
     _carried: Carried | None = None  # where responses were dropped and counts stay
+    _stream_notes: Mapping[str, Any] = MappingProxyType({})  # of the last stream that saved it
+    _batches: tuple[str, ...] = ()  # what was given so far, by `digest`; empty: the fit alone
 
     @property
     def link_error(self) -> float | str | None:
@@ -152,17 +156,26 @@ class Estimator:
         return prediction.predict(self, responses, links)
 
     def update(
-        self, responses: Any = None, *, links: Any = None, gold: Any = None, forget: float = 1.0
+        self,
+        responses: Any = None,
+        *,
+        links: Any = None,
+        gold: Any = None,
+        forget: float = 1.0,
+        again: bool = False,
     ) -> Self:
         """Go on with more responses, links and gold, on old tasks and new ones.
 
         Where responses are kept, this ends where a fit of everything together does that starts
         from here. With `forget` below 1 what workers did counts that much less, update by update;
         such a model keeps counts in the place of responses.
+
+        A model of counts cannot tell single responses that it is given twice; it knows whole
+        batches again and leaves them out, with a note. `again=True` counts them once more.
         """
         from tiebreak.inference.kept import updating
 
-        updating.update(self, responses, links, gold, forget)
+        updating.update(self, responses, links, gold, forget, again)
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -223,6 +236,8 @@ class Estimator:
         """Keep the inputs and name the results by the caller's ids."""
         responses = inputs.responses
         self._carried = None
+        self._stream_notes = {}
+        self._batches = ()
         self.responses_ = responses
         self.links_ = inputs.links
         self.gold_ = inputs.gold

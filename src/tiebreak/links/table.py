@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -100,10 +100,11 @@ class Links:
         """Build from columns of equal length; see `tiebreak.read_links`.
 
         `link` holds booleans, True for must, or words: must, cannot, duplicate. A missing weight
-        means a hard link. `sampling` says how links came about: "pairs" were drawn or asked,
-        "duplicates" are copies of one task. None: must-links of a source without cannot-links
-        are duplicates, which is reported. `said` is what the words of a table say of that, where
-        `link` holds booleans.
+        means a hard link. Rows with the same pair, kind and source are one link; the last weight
+        counts, and a change is reported. `sampling` says how links came about: "pairs" were drawn
+        or asked, "duplicates" are copies of one task. None: must-links of a source without
+        cannot-links are duplicates, which is reported. `said` is what the words of a table say of
+        that, where `link` holds booleans.
         """
         check_lengths(left=left, right=right, link=link, weight=weight, who=who)
         left_code, right_code, tasks = encode_ends(left, right, source)
@@ -115,7 +116,7 @@ class Links:
         weights = None if weight is None else as_weights(weight, source)
         who_code, sources = (None, None) if who is None else encode_sources(who)
         rows = np.arange(len(must))
-        return cls(
+        given = cls(
             left_code,
             right_code,
             must,
@@ -128,6 +129,7 @@ class Links:
             frame,
             duplicates(must, who_code, said, sampling),
         )
+        return _each_once(given)
 
     @classmethod
     @checks(must=SEVERAL, cannot=SEVERAL)
@@ -203,14 +205,17 @@ class Links:
         )
 
     def __add__(self, other: Links) -> Links:
-        """Append the links of another table; errors then count rows of both together."""
+        """Append the links of another table; errors then count rows of both together.
+
+        A link that both have is one link; another weight replaces the former one, with a note.
+        """
         if not isinstance(other, Links):
             return NotImplemented
         tasks = ids.merge(self.tasks, other.tasks)
         code = tasks.codes(other.tasks)
         who, sources = _join_who(self, other)
         both = np.concatenate
-        return Links(
+        joined = Links(
             both([self.left, code[other.left]]),
             both([self.right, code[other.right]]),
             both([self.must, other.must]),
@@ -223,6 +228,7 @@ class Links:
             self.frame,
             _join_duplicates(self, other),
         )
+        return _each_once(joined)
 
     def where(self, at: int) -> str:
         """Name the file and line of the link at a place."""
@@ -268,10 +274,11 @@ class Links:
     def on(self, tasks: Ids) -> LinkCodes:
         """Translate into the codes of a crowd that has these tasks, each pair once.
 
-        Links without weight that say the same collapse; the weights of one pair are added, must
-        positive and cannot negative, and where they cancel the pair is dropped and reported. Links
-        from different sources stay apart, being different observations. A must-link from a task
-        to itself says nothing: dropped and reported.
+        Links with the same pair, kind and source count once, with the last weight. The weights of
+        a must- and a cannot-link of one source are set off against each other, and where they
+        cancel the pair is dropped and reported. Links from different sources stay apart, being
+        different observations. A must-link from a task to itself says nothing: dropped and
+        reported.
 
         Raises LinkError where a task is unknown or cannot-linked to itself.
         """
@@ -284,6 +291,8 @@ class Links:
             self._refuse_unlike_itself(itself)
             note(f"{counted(n, 'must-link')} {agreeing(n, 'join')} a task to itself: dropped.")
         kept = np.flatnonzero(~itself)
+        if self.weight is not None:  # of links without weight, equal ones collapse below
+            kept = np.intersect1d(kept, _last_given(self).at)
         weight = None if self.weight is None else self.weight[kept]
         who = None if self.who is None else self.who[kept]
         found = link_graph.distinct(left[kept], right[kept], self.must[kept], weight, who)
@@ -359,6 +368,46 @@ def links_from_gold(gold: Gold) -> Links:
         np.arange(len(left)),
         source=Source("links from gold"),
     )
+
+
+class _LastGiven(NamedTuple):
+    """Which rows stand for all: one for each pair, kind and source."""
+
+    at: Offsets  # in the order in which each came first
+    n_changed: int  # links that came again with another weight
+
+
+def _last_given(links: Links) -> _LastGiven:
+    """Find the rows that count: of equal ones the first, where weights differ the last."""
+    low = np.minimum(links.left, links.right)
+    high = np.maximum(links.left, links.right)
+    who = np.full(len(links), MISSING) if links.who is None else links.who
+    order = np.lexsort((who, links.must, high, low))  # stable: equal ones stay in their order
+    keys = np.stack([column[order] for column in (low, high, links.must, who)])
+    start = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(links)])
+    first = order[start]
+    if len(first) == len(links):
+        return _LastGiven(np.arange(len(links)), 0)
+    in_turn = np.argsort(first)
+    if links.weight is None:
+        return _LastGiven(first[in_turn], 0)
+    length = np.diff(np.append(start, len(links)))
+    last = order[start + length - 1]
+    weight = np.nan_to_num(links.weight, nan=0.0)  # weights are above 0
+    differs = weight[order] != np.repeat(weight[last], length)
+    is_changed = np.logical_or.reduceat(differs, start)
+    at = np.where(is_changed, last, first)
+    return _LastGiven(at[in_turn], int(np.count_nonzero(is_changed)))
+
+
+def _each_once(links: Links) -> Links:
+    """Return the links, equal ones once; say how many weights were replaced."""
+    at, n_changed = _last_given(links)
+    if n_changed:
+        note(
+            f"{counted(n_changed, 'link')} given again with another weight: the last weight counts."
+        )
+    return links if len(at) == len(links) else links.select(at)
 
 
 def _drop_cancelled(found: LinkCodes, weight: Floats) -> LinkCodes:

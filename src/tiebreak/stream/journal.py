@@ -1,8 +1,8 @@
 """The journal: events since the last save, on the disk before they count.
 
 A batch is its lines and one `{"end": seq}`. Lines after the last end were not acknowledged: the
-sender sends them again. Whoever holds the journal holds a lock on it, so that two streams never
-write into one model.
+sender sends them again. Whoever holds the journal holds the lock of the model, as every update and
+save does, so that nobody else writes into it meanwhile.
 """
 
 from __future__ import annotations
@@ -15,24 +15,26 @@ from types import TracebackType
 from typing import Self
 
 from tiebreak.errors import FileError
+from tiebreak.files.locks import Lock
 
 SUFFIX = ".journal"
 
 
 class Journal:
-    """A file beside the model file that holds batches of events."""
+    """A file beside the model file that holds batches of events, and the lock of the model.
 
-    def __init__(self, model: Path) -> None:
-        self.path = model.with_name(model.name + SUFFIX)
+    Where somebody else holds the lock for longer than `wait` seconds, that is an error.
+    """
+
+    def __init__(self, model: Path, *, wait: float = 0.0) -> None:
+        self.lock = Lock(model, "tiebreak stream", wait=wait)
+        real = self.lock.target  # one journal, whichever link names the model
+        self.path = real.with_name(real.name + SUFFIX)
         try:
             self._file = self.path.open("a+b")
         except OSError as error:
+            self.lock.release()
             raise FileError(f"{self.path} cannot be written: {error.strerror}.") from None
-        try:
-            _lock(self._file.fileno(), model)
-        except FileError:
-            self._file.close()
-            raise
 
     def batches(self) -> list[list[bytes]]:
         """Return the batches that were written to their end; what follows them is cut off."""
@@ -68,12 +70,13 @@ class Journal:
         self._file.truncate(0)
         os.fsync(self._file.fileno())
 
-    def close(self, *, is_empty: bool) -> None:
+    def close(self) -> None:
         """Give the lock back; an empty journal is removed."""
-        if is_empty:
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            if self.path.stat().st_size == 0:
                 self.path.unlink()
         self._file.close()
+        self.lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -84,17 +87,4 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close(is_empty=kind is None and self.path.stat().st_size == 0)
-
-
-def _lock(handle: int, model: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # pragma: no cover - not on this system
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise FileError(
-            f"Another stream writes into {model} now. End it first, or name another model."
-        ) from None
+        self.close()

@@ -87,7 +87,7 @@ class Service:
     def _open(self) -> None:
         """Load the model file, and go through what the journal holds since."""
         if self._path.exists():
-            model, notes = model_file.load_with_notes(self._path)
+            model = model_file.load(self._path)
             if not isinstance(model, VariationalBayes):
                 raise OptionError(
                     f"{self._path} holds a {type(model).__name__}; only VariationalBayes takes a "
@@ -95,6 +95,7 @@ class Service:
                 )
             if self._settings.keep is None and model._carried is not None:
                 self._keep = "counts"
+            notes = model._stream_notes
             self.seq = int(notes.get("seq", NOTHING_SEEN))
             self._begin(model).restore(notes)
         require_keep(self._keep)
@@ -157,7 +158,7 @@ class Service:
         self._write_labels(changed)  # first: what is saved counts as reported
         self._write(json.dumps({"done": self.seq}))
         notes = {"seq": self.seq, **self._stream.notes()}
-        model_file.save(model, self._path, "responses", notes)
+        model_file.save(model, self._path, "responses", notes, self._journal.lock)
         self._journal.clear()
         self._n_since_save = 0
 

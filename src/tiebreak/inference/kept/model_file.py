@@ -18,10 +18,10 @@ from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.files import array_folder
 from tiebreak.files.array_folder import FolderContent, Kind
 from tiebreak.files.atomic_write import Target
-from tiebreak.files.packed import fits
+from tiebreak.files.locks import Lock
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.dropping import drop_responses, require_keep
-from tiebreak.inference.kept.records import Decoder, Encoder
+from tiebreak.inference.kept.records import Decoder, Encoder, require_numbers
 from tiebreak.inference.stages import WarmStart, lay_out
 from tiebreak.responses import Responses
 
@@ -47,9 +47,17 @@ WARM = ("plain", "q", "added", "worker_model", "has_patterns")  # of a warm star
 
 @checks(target=PATH)
 def save(
-    model: Estimator, target: Target, keep: str = "responses", more: dict[str, Any] | None = None
+    model: Estimator,
+    target: Target,
+    keep: str = "responses",
+    more: dict[str, Any] | None = None,
+    lock: Lock | None = None,
 ) -> None:
-    """Write a fitted model; `more` is what a stream says of itself."""
+    """Write a fitted model.
+
+    `more` is what a stream says of itself, where it differs from what the model came with. `lock`
+    is that of the target, where the caller holds it already.
+    """
     require_keep(keep)
     model = _own(model)
     if keep == "counts":
@@ -67,12 +75,13 @@ def save(
         },
         "responses": encoder.encode(responses, "responses"),
         "results": {name: encoder.encode(value, name) for name, value in kept.items()},
-        "stream": more or {},
+        "stream": dict(model._stream_notes if more is None else more),
+        "batches": list(model._batches),
     }
     warm = getattr(model, "_warm_start", None)
     if warm is not None:
         about["warm"] = {name: encoder.encode(getattr(warm, name), name) for name in WARM}
-    array_folder.write(target, MODEL, FolderContent(about, encoder.arrays, encoder.ids))
+    array_folder.write(target, MODEL, FolderContent(about, encoder.arrays, encoder.ids), lock)
 
 
 def refuse_unwritable(target: Target) -> None:
@@ -96,18 +105,12 @@ def load(target: Target) -> Any:
     >>> model.predict([("c", "ann", "x"), ("c", "bob", "x")]).best()
     {'c': 'x'}
     """
-    return load_with_notes(target)[0]
-
-
-def load_with_notes(target: Target) -> tuple[Any, dict[str, Any]]:
-    """Read a model, and what a stream that saved it said of itself."""
     content = array_folder.read(target, MODEL)
     folder = Path(target)
     try:
-        model = _decode(content)
+        return _decode(content)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise array_folder.damaged(folder, str(error), MODEL) from None
-    return model, content.about["stream"]
 
 
 def about(target: Target) -> dict[str, Any]:
@@ -167,41 +170,86 @@ def _decode(content: FolderContent) -> Estimator:
     home = importlib.import_module(f"tiebreak.inference.{ESTIMATORS[name]}")
     model: Estimator = getattr(home, name)(**options)
     crowd: Responses = decoder.decode(about["responses"])
-    if not fits(crowd.start, crowd.code, crowd.n_tasks, crowd.n_workers, crowd.n_classes):
-        raise ValueError("its responses do not fit its ids")
     model.responses_ = crowd
+    known = _result_names(type(model))
     for name, value in about["results"].items():
+        if name not in known:
+            raise ValueError(f"{name} is no result of {type(model).__name__}")
         setattr(model, name, decoder.decode(value))
     if "warm" in about:
         warm = {name: decoder.decode(about["warm"][name]) for name in WARM}
         vars(model)["_warm_start"] = WarmStart(crowd, lay_out(crowd), **warm)
     _check_shapes(model)
+    model._stream_notes = dict(about["stream"])
+    model._batches = tuple(about.get("batches", ()))  # files of earlier versions have none
     return model
+
+
+def _result_names(kind: type[Estimator]) -> set[str]:
+    """Return the names of what a fit learns: what its class declares, and INNER."""
+    declared = {name for each in kind.__mro__ for name in vars(each).get("__annotations__", {})}
+    return {name for name in declared if name.endswith("_")} | set(INNER)
 
 
 def _check_shapes(model: Estimator) -> None:
     """Refuse arrays that do not fit each other: compiled code would trust them blindly."""
     crowd = model.responses_
-    n_states = model.probabilities_.shape[1]
+    n_tasks, n_workers, n_classes = crowd.n_tasks, crowd.n_workers, crowd.n_classes
+    for name in ("tasks", "workers", "classes"):
+        own, theirs = getattr(model, f"{name}_"), getattr(crowd, name)
+        if own is not theirs and list(own) != list(theirs):
+            raise ValueError(f"{name}_ are not those of its responses")
+    require_numbers("probabilities_", model.probabilities_, (n_tasks, n_classes))
+    require_numbers("confusion_", model.confusion_, (n_workers, n_classes, n_classes))
+    require_numbers("class_prior_", model.class_prior_, (n_classes,))
+    if len(model.labels_) != n_tasks or len(model.labels_.classes) != n_classes:
+        raise ValueError("its labels do not fit its responses")
+    n_states = n_classes
     warm = getattr(model, "_warm_start", None)
     if warm is not None:
         n_states = warm.q.shape[1]
-        n_parameters = len(warm.added[0])
-        if len(warm.q) != crowd.n_tasks or n_parameters != crowd.n_workers:
-            raise ValueError("its beliefs do not fit its responses")
-    shapes = {
-        "probabilities_": (crowd.n_tasks, crowd.n_classes),
-        "confusion_": (crowd.n_workers, crowd.n_classes, crowd.n_classes),
-        "class_prior_": (crowd.n_classes,),
-    }
-    for name, shape in shapes.items():
-        if getattr(model, name).shape != shape:
-            raise ValueError(f"{name} has shape {getattr(model, name).shape}, not {shape}")
+        of_workers, of_states = warm.added
+        require_numbers("q", warm.q, (n_tasks, n_states))
+        require_numbers("what states add", of_states, (n_states,))
+        require_numbers("what workers add", of_workers, (n_workers, *of_workers.shape[1:]))
+        for beliefs in (warm.plain, getattr(model, "_beliefs", None)):
+            if beliefs is not None:
+                is_plain = beliefs is warm.plain and len(beliefs.alpha) == n_classes
+                require_numbers("alpha", beliefs.alpha, (n_classes if is_plain else n_states,))
+                require_numbers("beta", beliefs.beta, (n_workers, *beliefs.beta.shape[1:]))
+    crowd_model = getattr(model, "_crowd_model", None)
+    if crowd_model is not None:
+        workers = crowd_model.workers
+        found = (workers.n_workers, workers.n_classes, workers.n_states)
+        if found != (n_workers, n_classes, n_states):
+            raise ValueError("its worker model does not fit its workers")
+        beta = model._beliefs.beta
+        if np.broadcast_shapes(workers.prior.shape, beta.shape) != beta.shape:
+            raise ValueError("the prior of its workers does not fit what is believed of them")
+        require_numbers("the prior of workers", workers.prior, workers.prior.shape)
+        require_numbers("the prior of classes", crowd_model.states.prior, (n_states,))
     carried = getattr(model, "_carried", None)
-    n_codes = crowd.n_workers * crowd.n_classes
-    if carried is not None and carried.counts.shape != (n_codes, n_states):
-        raise ValueError("its counts do not fit its workers")
-    if carried is not None and len(carried.n_dropped) != crowd.n_tasks:
-        raise ValueError("its counts do not fit its tasks")
-    if not np.isfinite(model.probabilities_).all():
-        raise ValueError("its probabilities are no numbers")
+    if carried is not None:
+        require_numbers("counts", carried.counts, (n_workers * n_classes, n_states))
+        require_numbers("counts of tasks", carried.totals, (n_states,))
+        require_numbers("dropped responses", carried.n_dropped, (n_tasks,))
+    by_worker = (n_workers,)
+    shapes: dict[str, tuple[int, ...]] = {
+        "weights_": by_worker,
+        "weight_intervals_": (n_workers, 2),
+        "offsets_": (n_classes,),
+    }
+    opinion = dict.fromkeys(("extra", "extra_variance", "covariance"), by_worker)
+    moments = {
+        **dict.fromkeys(("accuracy", "accuracy_square"), by_worker),
+        **dict.fromkeys(("confusion", "confusion_square"), model.confusion_.shape),
+        "class_prior": (n_classes,),
+    }
+    for holder, expected in (
+        (model, shapes),
+        (vars(model).get("_opinion"), {**opinion, "offset": (n_classes,)}),
+        (vars(model).get("moments_"), moments),
+    ):
+        for name, shape in expected.items():
+            if holder is not None and (holder is not model or name in vars(model)):
+                require_numbers(name, getattr(holder, name), shape)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tiebreak.errors import InputNote
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.kept.batches import StreamCounts
-from tiebreak.inference.kept.dropping import Carried
+from tiebreak.inference.kept.dropping import Carried, batches_of
 from tiebreak.inference.kept.open_tasks import GrowingArray
 from tiebreak.inference.kept.stream_links import LinkRows
 from tiebreak.inference.stages import WarmStart, lay_out
 from tiebreak.inference.vb import Beliefs, Problem, Stopping
+from tiebreak.kernels.layout import Codes
 from tiebreak.labels import Label, Labels
 from tiebreak.link_graph import violated
 from tiebreak.links import Links
@@ -51,8 +54,8 @@ def take_over(stream: Stream, model: VariationalBayes) -> None:
         counts = StreamCounts(counts.of_workers + of_workers, counts.of_states + carried.totals)
         tasks.n_dropped.now[:] = carried.n_dropped
         _take_evidence(stream, model)
-    elif model.links_ is not None and len(model.links_):
-        _take_links(stream, model)
+    if model.links_ is not None and len(model.links_):
+        _take_links(stream, model, model.links_)
     stream.counts = counts
 
 
@@ -66,26 +69,32 @@ def _take_evidence(stream: Stream, model: VariationalBayes) -> None:
     tasks.evidence.extend(rows)
 
 
-def _take_links(stream: Stream, model: VariationalBayes) -> None:
-    links = model.links_
-    assert links is not None
-    inputs = model._read_inputs(model.responses_, links, model.gold_)
-    if inputs.link_codes is None:
-        return
-    rows = links.select(np.unique(inputs.link_codes.row))
+def _take_links(stream: Stream, model: VariationalBayes, links: Links) -> None:
+    """Take over links; what dropped responses said has those of their tasks in it already."""
     code = model.tasks_.codes(links.tasks)
-    n = len(rows)
-    nobody = np.full(n, -1, dtype=np.int32)
     stream.links.sources = [] if links.sources is None else list(links.sources)
-    stream.links.add(
-        LinkRows(
-            code[rows.left],
-            code[rows.right],
-            rows.must,
-            np.full(n, np.nan) if rows.weight is None else rows.weight,
-            np.zeros(n, dtype=bool) if rows.duplicate is None else rows.duplicate,
-            nobody if rows.who is None else rows.who,
-        )
+    if model._carried is None:
+        inputs = model._read_inputs(model.responses_, links, model.gold_)
+        if inputs.link_codes is not None:
+            chosen = np.unique(inputs.link_codes.row)
+            stream.links.add(_rows(links.select(chosen), code))
+        return
+    links = links.select((code[links.left] >= 0) & (code[links.right] >= 0))
+    n_dropped = model._carried.n_dropped
+    is_open = (n_dropped[code[links.left]] == 0.0) & (n_dropped[code[links.right]] == 0.0)
+    stream.links.add(_rows(links.select(is_open), code))
+    stream.links.settle(_rows(links.select(~is_open), code))
+
+
+def _rows(links: Links, code: Codes) -> LinkRows:
+    n = len(links)
+    return LinkRows(
+        code[links.left],
+        code[links.right],
+        links.must,
+        np.full(n, np.nan) if links.weight is None else links.weight,
+        np.zeros(n, dtype=bool) if links.duplicate is None else links.duplicate,
+        np.full(n, -1, dtype=np.int32) if links.who is None else links.who,
     )
 
 
@@ -122,6 +131,8 @@ def publish(stream: Stream) -> tuple[VariationalBayes, list[Label]]:
     model.uncertain_groups_ = []
     _set_beliefs(model, stream, crowd)
     model._carried = _carried(stream)
+    if model._carried is not None:
+        model._batches = batches_of(stream.template)
     return model, changed
 
 
@@ -176,11 +187,15 @@ def _gold(stream: Stream, crowd: Responses) -> Gold | None:
 
 
 def _links(stream: Stream, crowd: Responses) -> Links | None:
+    former = stream.template.links_ if stream.template._carried is not None else None
+    if former is not None:  # those to tasks that are gone are gone too
+        code = crowd.tasks.codes(former.tasks)
+        former = former.select((code[former.left] >= 0) & (code[former.right] >= 0))
     if not len(stream.links):
-        return None if stream.template._carried is None else stream.template.links_
+        return former
     rows = stream.links.rows
     has_weight = not np.isnan(rows.weight).all()
-    return Links(
+    made = Links(
         rows.left.copy(),
         rows.right.copy(),
         rows.must.copy(),
@@ -191,6 +206,10 @@ def _links(stream: Stream, crowd: Responses) -> Links | None:
         Ids(stream.links.sources) if stream.links.sources else None,
         duplicate=rows.duplicate.copy() if rows.duplicate.any() else None,
     )
+    if former is None:
+        return made
+    with warnings.catch_warnings(action="ignore", category=InputNote):  # told when they came
+        return former + made
 
 
 def _carried(stream: Stream) -> Carried | None:

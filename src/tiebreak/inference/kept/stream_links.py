@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from tiebreak.inference.variational_bayes import VariationalBayes
 
 
+LinkKey = tuple[int, int, bool, int]  # the two slots in order, must, the source
+SETTLED = -1  # the place of a link that what is believed of its tasks holds already
+
+
 class LinkRows(NamedTuple):
     """Some links as they were given, between slots."""
 
@@ -45,6 +49,9 @@ class StreamLinks:
             GrowingArray(np.int32, -1),
         )
         self._component: Codes | None = None
+        self._place: dict[LinkKey, int] = {}
+        self._replaced: list[tuple[int, float]] = []  # by the last `add`: where, and what it was
+        self._n_added = 0  # by the last `add`
 
     def __len__(self) -> int:
         return self._columns[0].n
@@ -62,16 +69,44 @@ class StreamLinks:
             self.sources.append(who)
         return self.sources.index(who)
 
-    def add(self, rows: LinkRows) -> None:
-        """Append links."""
-        for at, column in enumerate(self._columns):
-            column.extend(np.asarray(rows[at]))
-        self._component = None
+    def add(self, rows: LinkRows) -> int:
+        """Take links; one that is there takes the new weight. Return how many weights changed.
 
-    def take_back(self, n: int) -> None:
-        """Forget the last n links."""
+        One that `settle` was told of counts already, and stays as it is.
+        """
+        before = len(self)
+        weight = np.array(rows.weight)
+        fresh: list[int] = []
+        self._replaced = []
+        for at, key in enumerate(_keys(rows)):
+            place = self._place.setdefault(key, before + len(fresh))
+            if place == before + len(fresh):
+                fresh.append(at)
+            elif place >= before:
+                weight[fresh[place - before]] = weight[at]
+            elif place != SETTLED:
+                former = float(self.rows.weight[place])
+                if not np.array_equal(former, weight[at], equal_nan=True):
+                    self._replaced.append((place, former))
+                    self.rows.weight[place] = weight[at]
+        for column, values in zip(self._columns, rows._replace(weight=weight), strict=True):
+            column.extend(np.asarray(values)[fresh])
+        self._n_added = len(fresh)
+        self._component = None
+        return len(self._replaced)
+
+    def settle(self, rows: LinkRows) -> None:
+        """Know links that count already, in what their tasks are believed to be."""
+        self._place.update(dict.fromkeys(_keys(rows), SETTLED))
+
+    def take_back(self) -> None:
+        """Forget the links of the last `add`."""
+        for place, former in reversed(self._replaced):
+            self.rows.weight[place] = former
+        kept = len(self) - self._n_added
         for column in self._columns:
-            column.keep(np.arange(column.n - n))
+            column.keep(np.arange(kept))
+        self._place = {key: place for key, place in self._place.items() if place < kept}
         self._component = None
 
     def renumber(self, new_slot: Codes) -> None:
@@ -84,6 +119,14 @@ class StreamLinks:
             column.keep(kept)
         self.rows.left[:] = left
         self.rows.right[:] = right
+        settled = [key for key, place in self._place.items() if place == SETTLED]
+        moved = ((int(new_slot[a]), int(new_slot[b]), must, who) for a, b, must, who in settled)
+        self._place = {key: place for place, key in enumerate(_keys(self.rows))}
+        self._place |= {
+            (min(a, b), max(a, b), must, who): SETTLED
+            for a, b, must, who in moved
+            if min(a, b) >= 0
+        }
         self._component = None
 
     def tied_to(self, slots: Codes, n_slots: int) -> Codes:
@@ -122,6 +165,12 @@ class StreamLinks:
         if not chosen.duplicate.any():
             return found
         return found._replace(duplicate=chosen.duplicate[found.row] & found.must)
+
+
+def _keys(rows: LinkRows) -> list[LinkKey]:
+    low = np.minimum(rows.left, rows.right).tolist()
+    high = np.maximum(rows.left, rows.right).tolist()
+    return list(zip(low, high, np.asarray(rows.must).tolist(), rows.who.tolist(), strict=True))
 
 
 def link_odds(model: VariationalBayes, rows: LinkRows, sources: list[Hashable]) -> Floats:

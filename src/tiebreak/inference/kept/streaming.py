@@ -8,12 +8,12 @@ settle: only counts remember them then, and memory does not grow with the stream
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiebreak.errors import GoldError, LinkError, TiebreakError
+from tiebreak.errors import GoldError, LinkError, TiebreakError, note
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.inference.kept import growth
@@ -36,6 +36,7 @@ from tiebreak.kernels.layout import Codes, Offsets, total_weights
 from tiebreak.labels import Label
 from tiebreak.links.check import check
 from tiebreak.options import ExactLinkOptions
+from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.inference.variational_bayes import VariationalBayes
@@ -140,7 +141,7 @@ class Stream:
         if (one == other).any():
             raise LinkError(f"Task {left[int((one == other).argmax())]!r} is linked to itself.")
         sources = [-1] * n if who is None else [self.links.source_code(name) for name in who]
-        self.links.add(
+        n_changed = self.links.add(
             LinkRows(
                 one,
                 other,
@@ -154,8 +155,13 @@ class Stream:
         try:
             self._check_links(slots)
         except LinkError:
-            self.links.take_back(n)
+            self.links.take_back()
             raise
+        if n_changed:
+            note(
+                f"{counted(n_changed, 'link')} given again with another weight: the last weight "
+                "counts."
+            )
         return slots
 
     def _worker_codes(self, worker: Sequence[Hashable]) -> Codes:
@@ -361,15 +367,16 @@ class Stream:
             "touched": touched,
         }
 
-    def restore(self, notes: dict[str, Any]) -> None:
+    def restore(self, notes: Mapping[str, Any]) -> None:
         """Take what `notes` returned."""
         self.n_batches = int(notes.get("n_batches", 0))
         self.n_seen = int(notes.get("n_seen", 0))
         self._oldest = int(notes.get("oldest", 0))
         self._restart_at = float(notes.get("restart_at", self._restart_at))
         touched = notes.get("touched") or []
-        if len(touched) == len(self.tasks):
-            self.tasks.touched.now[:] = touched
+        if len(touched) <= len(self.tasks):  # an update since then puts new tasks at the end
+            self.tasks.touched.now[: len(touched)] = touched
+            self.tasks.touched.now[len(touched) :] = self.n_batches
 
     # Settling
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from tiebreak import files, ids
 from tiebreak.arguments import checks, number
-from tiebreak.errors import NotFittedError, OptionError
+from tiebreak.errors import NotFittedError, OptionError, note
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference.estimator import Estimator
-from tiebreak.inference.kept.dropping import drop_responses
+from tiebreak.inference.kept.dropping import batches_of, digest, drop_responses
 from tiebreak.inference.kept.joining import join_gold, join_links, join_responses
 from tiebreak.inference.kept.local_update import start_of
 from tiebreak.inference.kept.publication import to_model
@@ -30,16 +30,39 @@ from tiebreak.inference.vb import Stopping
 from tiebreak.kernels.layout import Codes
 from tiebreak.links import Links
 from tiebreak.responses import Responses
+from tiebreak.wording import counted
 
 
 @checks(forget=number("above 0 and 1 at most", above=0.0, most=1.0))
-def update(model: Estimator, responses: Any, links: Any, gold: Any, forget: float = 1.0) -> None:
+def update(
+    model: Estimator,
+    responses: Any,
+    links: Any,
+    gold: Any,
+    forget: float = 1.0,
+    again: bool = False,
+) -> None:
     """Let a model go on in its place; where that fails it stays as it was."""
     if "labels_" not in vars(model):
         raise NotFittedError(f"{type(model).__name__} has nothing to go on from. Call fit first.")
     new = None if responses is None else files.read_responses(responses)
     pairs = None if links is None else files.read_links(links)
     known = None if gold is None else files.read_gold(gold)
+    batches = model._batches
+    if new is not None:
+        before = batches_of(model)
+        batch = digest(new)
+        counts_alone = model._carried is not None or forget < 1.0
+        if counts_alone and batch in before and not again:
+            note(
+                f"The same {counted(new.n_responses, 'response')} were given to this model before, "
+                "and are left out. again=True (--again) counts them once more."
+            )
+            new = None
+            if pairs is None and known is None:
+                return
+        else:
+            batches = (*before, batch)
     if model._carried is None and forget == 1.0:
         made = _fit_all(model, new, pairs, known)
     elif isinstance(model, VariationalBayes):
@@ -49,6 +72,8 @@ def update(model: Estimator, responses: Any, links: Any, gold: Any, forget: floa
             f"{type(model).__name__} cannot go on from counts, nor forget: use VariationalBayes, "
             "or keep the responses."
         )
+    made._stream_notes = model._stream_notes
+    made._batches = batches
     vars(model).clear()
     vars(model).update(vars(made))
 
