@@ -23,6 +23,8 @@ from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.dropping import drop_responses, require_keep
 from tiebreak.inference.kept.records import Decoder, Encoder, require_numbers
 from tiebreak.inference.stages import WarmStart, lay_out
+from tiebreak.inference.vb import Beliefs
+from tiebreak.inference.worker_models import CrowdModel
 from tiebreak.responses import Responses
 
 SUFFIX = ".tbm"
@@ -217,39 +219,56 @@ def _check_shapes(model: Estimator) -> None:
                 is_plain = beliefs is warm.plain and len(beliefs.alpha) == n_classes
                 require_numbers("alpha", beliefs.alpha, (n_classes if is_plain else n_states,))
                 require_numbers("beta", beliefs.beta, (n_workers, *beliefs.beta.shape[1:]))
-    crowd_model = getattr(model, "_crowd_model", None)
-    if crowd_model is not None:
-        workers = crowd_model.workers
-        found = (workers.n_workers, workers.n_classes, workers.n_states)
-        if found != (n_workers, n_classes, n_states):
-            raise ValueError("its worker model does not fit its workers")
-        beta = model._beliefs.beta
-        if np.broadcast_shapes(workers.prior.shape, beta.shape) != beta.shape:
-            raise ValueError("the prior of its workers does not fit what is believed of them")
-        require_numbers("the prior of workers", workers.prior, workers.prior.shape)
-        require_numbers("the prior of classes", crowd_model.states.prior, (n_states,))
+    if getattr(model, "_crowd_model", None) is not None:
+        fitted: Any = model
+        _check_crowd_model(fitted._crowd_model, fitted._beliefs, n_workers, n_classes, n_states)
+    for opinion in vars(model).get("_opinions", ()):
+        if opinion.model is not None:
+            _check_crowd_model(opinion.model, opinion.beliefs, n_workers, n_classes, n_classes)
     carried = getattr(model, "_carried", None)
     if carried is not None:
         require_numbers("counts", carried.counts, (n_workers * n_classes, n_states))
         require_numbers("counts of tasks", carried.totals, (n_states,))
         require_numbers("dropped responses", carried.n_dropped, (n_tasks,))
     by_worker = (n_workers,)
-    shapes: dict[str, tuple[int, ...]] = {
-        "weights_": by_worker,
-        "weight_intervals_": (n_workers, 2),
-        "offsets_": (n_classes,),
+    stage = vars(model).get("_gold_stage")
+    n_ridges = 0 if stage is None else len(stage.share)
+    heard = [each for each in vars(model).get("_opinions", ()) if each.model is not None]
+    of_stage = {
+        "share": (n_ridges,),
+        "of_opinions": (n_ridges, 1 + len(heard)),
+        "of_best": (n_ridges,),
+        "of_workers": (n_ridges, n_workers),
+        "of_classes": (n_ridges, n_classes),
+        "variance": (n_ridges, n_workers),
     }
-    opinion = dict.fromkeys(("extra", "extra_variance", "covariance"), by_worker)
     moments = {
         **dict.fromkeys(("accuracy", "accuracy_square"), by_worker),
         **dict.fromkeys(("confusion", "confusion_square"), model.confusion_.shape),
         "class_prior": (n_classes,),
     }
+    best = None if stage is None else stage.best
     for holder, expected in (
-        (model, shapes),
-        (vars(model).get("_opinion"), {**opinion, "offset": (n_classes,)}),
+        (stage, of_stage),
+        (best, {"right": by_worker, "wrong": by_worker}),
         (vars(model).get("moments_"), moments),
     ):
         for name, shape in expected.items():
-            if holder is not None and (holder is not model or name in vars(model)):
+            if holder is not None:
                 require_numbers(name, getattr(holder, name), shape)
+
+
+def _check_crowd_model(
+    model: CrowdModel, beliefs: Beliefs, n_workers: int, n_classes: int, n_states: int
+) -> None:
+    """Refuse workers and beliefs that do not fit each other."""
+    workers = model.workers
+    if (workers.n_workers, workers.n_classes, workers.n_states) != (n_workers, n_classes, n_states):
+        raise ValueError("its worker model does not fit its workers")
+    beta = beliefs.beta
+    if np.broadcast_shapes(workers.prior.shape, beta.shape) != beta.shape:
+        raise ValueError("the prior of its workers does not fit what is believed of them")
+    require_numbers("what is believed of workers", beta, (n_workers, *beta.shape[1:]))
+    require_numbers("what is believed of classes", beliefs.alpha, (n_states,))
+    require_numbers("the prior of workers", workers.prior, workers.prior.shape)
+    require_numbers("the prior of classes", model.states.prior, (n_states,))
