@@ -95,19 +95,6 @@ def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path)
         assert len(made.violations_) == len(one.violations_)
 
 
-@pytest.mark.parametrize("estimator", [tb.VariationalBayes(), tb.DawidSkene()])
-def test_gold_that_contradicts_all_makes_nobody_sure(
-    estimator: Any, shards: Path, tmp_path: Path
-) -> None:
-    one = on_one_machine(estimator, CROWD.responses, gold=AGAINST)
-    made = tb.distributed.fit(
-        shards, tmp_path / "out", estimator=estimator, probabilities=True, gold=AGAINST
-    )
-    assert one.overturned_ is not None
-    assert np.array_equal(made.overturned_.most(), one.overturned_.most())
-    assert_same_fit(one, made)
-
-
 def assert_subtypes_have_the_same_bits(seed: int, folder: Path, **options: Any) -> None:
     """Fit a crowd whose shards name workers in orders of their own; compare with one machine."""
     rng = np.random.default_rng(seed)
@@ -416,7 +403,6 @@ def test_a_file_system_that_refuses_is_said(
 
 
 REFUSED = {
-    "auto": (tb.VariationalBayes(worker_model="auto"), "fitted on one machine.*'subtypes'"),
     "silence": (tb.VariationalBayes(saw_all=True), "saw_all counts silence on one machine"),
     "spectral": (tb.VariationalBayes(init="spectral"), "init='majority'"),
     "mean field": (
@@ -424,7 +410,7 @@ REFUSED = {
         "links are exact",
     ),
     "device": (tb.VariationalBayes(backend="cuda"), "sweeps on one machine"),
-    "pool": (tb.LogOpinionPool(), "VariationalBayes, DawidSkene and MajorityVote"),
+    "auto": (tb.Auto(), "VariationalBayes, DawidSkene and MajorityVote"),
     "smoothing": (tb.DawidSkene(smoothing=-1.0), "smoothing must be 0 or more"),
     "tolerance": (tb.DawidSkene(tol=-1.0), "tol must be 0 or more"),
 }

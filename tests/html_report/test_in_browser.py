@@ -27,7 +27,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     story = demo.run()
     links = story.links + tb.Links.from_pairs(cannot=[("m01", "m04"), ("m02", "m08")])
     options = tb.ExactLinkOptions(error=0.1)
-    model = tb.VariationalBayes(worker_model="auto", link_options=options)
+    model = tb.Auto(link_options=options)
     model.fit(story.crowd.responses, links=links)
     texts = {task: f"Text of {task}, with a <b>tag</b>." for task in model.tasks_}
     page, _ = tb.html_report.write(

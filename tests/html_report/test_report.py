@@ -196,12 +196,20 @@ def test_gold_that_was_given_is_scored_by_a_fit_without_it() -> None:
     assert found["accuracy"] == tb.evaluate.accuracy(plain.labels_, known)
 
 
-def test_the_worker_model_that_auto_chose_is_named() -> None:
-    model = tb.VariationalBayes(worker_model="auto").fit(CROWD.responses)
+def test_a_committee_says_where_it_differs_from_the_vote() -> None:
+    model = tb.Auto().fit(CROWD.responses)
     found = gather(model)
-    assert model.models_tried_ is not None
-    assert len(found["sections"]["fit"]["tried"]) == len(model.models_tried_)
-    assert any(model.worker_model_ in sentence.text for sentence in plain_words(found))
+    assert [each["name"] for each in found["sections"]["fit"]["members"]] == [
+        each.name for each in model.members_
+    ]
+    differs = found["sections"]["from_vote"]
+    assert differs["n_differ"] == model.from_vote_.n_differ
+    assert any("majority vote" in sentence.text for sentence in plain_words(found))
+    best = model.labels_.best()
+    votes = tb.MajorityVote().fit(CROWD.responses).labels_.best()
+    for each in differs["tasks"]:
+        assert (each["label"], each["vote"]) == (best[each["task"]], votes[each["task"]])
+        assert each["label"] != each["vote"]
 
 
 def test_the_same_model_gives_the_same_report(

@@ -42,7 +42,6 @@ SMALL: dict[type, dict[str, Any]] = {
     tb.DawidSkene: {"max_iter": 5},
     tb.VariationalBayes: {"max_iter": 5},
     tb.GibbsSampler: {"n_chains": 1, "n_warmup": 1, "n_draws": 2, "backend": "numpy"},
-    tb.LogOpinionPool: {"max_iter": 5},
     tb.Auto: {"max_iter": 5},
 }
 

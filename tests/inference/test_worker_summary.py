@@ -189,7 +189,7 @@ def test_a_collapsed_sweep_takes_a_task_s_own_counts_away() -> None:
 # The table
 
 
-@pytest.mark.parametrize("worker_model", [*MODELS, "auto"])
+@pytest.mark.parametrize("worker_model", MODELS)
 def test_every_worker_model_has_a_table(worker_model: str) -> None:
     crowd = simulate.crowd(120, 8, 3, responses_per_task=4, random_state=0)
     model = tb.VariationalBayes(worker_model=worker_model).fit(crowd.responses)

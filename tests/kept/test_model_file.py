@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -44,12 +45,11 @@ def assert_same_bits(one: Any, other: Any) -> None:
 
 def models() -> list[Any]:
     return [
-        *(tb.VariationalBayes(worker_model=name) for name in (*WORKER_MODELS, "auto")),
+        *(tb.VariationalBayes(worker_model=name) for name in WORKER_MODELS),
         *(tb.DawidSkene(), tb.DawidSkene(worker_model="coin"), tb.MajorityVote()),
         tb.VariationalBayes(trust={"w1": 20.0}, confusion_prior=(4.0, 1.0), calibrate="none"),
         tb.VariationalBayes(class_prior=[2.0, 1.0, 1.0], confusion_prior=np.eye(3) * 3 + 1),
         tb.GibbsSampler(n_draws=60, n_warmup=30),
-        tb.LogOpinionPool(),
     ]
 
 
@@ -60,9 +60,7 @@ def test_predictions_are_the_same_bits_as_before_saving(
     tmp_path: Path, model: Any, keep: str
 ) -> None:
     made = crowd()
-    model.fit(
-        made.responses, gold=some_gold(made, 30) if isinstance(model, tb.LogOpinionPool) else None
-    )
+    model.fit(made.responses)
     before = model.predict(NEW)
     model.save(tmp_path / "m.tbm", keep=keep)
     back = tb.load(tmp_path / "m.tbm")
@@ -73,13 +71,39 @@ def test_predictions_are_the_same_bits_as_before_saving(
     assert back.responses_.n_responses == (480 if keep == "responses" else 0)
 
 
-def test_a_sampler_and_a_pool_live_on(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:.*not seen by the model")
+@pytest.mark.parametrize("n_known", [0, 1, 30])
+@pytest.mark.parametrize("members", [("votes", "first-step"), ("first-step", "kinds")])
+def test_a_committee_comes_back_whole(
+    tmp_path: Path, n_known: int, members: tuple[str, ...]
+) -> None:
+    made = crowd()
+    model = tb.Auto(members=members)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputNote)  # gold of one class
+        model.fit(made.responses, gold=some_gold(made, n_known) if n_known else None)
+    model.save(tmp_path / "m.tbm")
+    back = tb.load(tmp_path / "m.tbm")
+    assert_same_bits(back, model)
+    assert back.members_ == model.members_
+    assert back.from_vote_ == model.from_vote_
+    assert np.array_equal(back.predict(NEW).probabilities, model.predict(NEW).probabilities)
+
+
+def test_a_committee_has_no_votes_in_counts(tmp_path: Path) -> None:
+    model = tb.Auto().fit(crowd().responses)
+    with pytest.raises(OptionError, match="--method vb"):
+        model.save(tmp_path / "m.tbm", keep="counts")
+    assert not (tmp_path / "m.tbm").exists()
+
+
+def test_a_sampler_and_a_committee_live_on(tmp_path: Path) -> None:
     made = crowd()
     rows = rows_of(made.responses)
     known = some_gold(made, 30)
     sampler = tb.GibbsSampler(n_draws=200, random_state=3).fit(rows[:-80])
-    pool = tb.LogOpinionPool().fit(rows[:-80], gold=known)
-    for model in (sampler, pool):
+    committee = tb.Auto().fit(rows[:-80], gold=known)
+    for model in (sampler, committee):
         model.save(tmp_path / "m.tbm")
         back = tb.load(tmp_path / "m.tbm")
         if model is sampler:
@@ -87,16 +111,6 @@ def test_a_sampler_and_a_pool_live_on(tmp_path: Path) -> None:
         back.update(rows[-80:])
         assert back.responses_.n_responses == len(rows)
         assert back.labels_.best() == model.update(rows[-80:]).labels_.best()
-
-
-def test_auto_saves_the_model_that_counts_most(tmp_path: Path) -> None:
-    made = crowd()
-    auto = tb.Auto().fit(made.responses, gold=some_gold(made, 40))
-    with pytest.warns(InputNote, match="Auto pools methods; saved is the one that counts most"):
-        auto.save(tmp_path / "m.tbm")
-    back = tb.load(tmp_path / "m.tbm")
-    assert type(back).__name__ == type(auto.model_).__name__
-    assert back.labels_.best() == auto.model_.labels_.best()
 
 
 @pytest.mark.parametrize("options", LINK_OPTIONS, ids=repr)
@@ -310,7 +324,7 @@ def harmless(name: str, what: str) -> bool:
     )
 
 
-ATTACKED = ("linked", "kinds", "subtypes", "pool", "sampler", "counts")
+ATTACKED = ("linked", "kinds", "subtypes", "committee", "sampler", "counts")
 
 
 def attacked(kind: str) -> Any:
@@ -320,8 +334,8 @@ def attacked(kind: str) -> Any:
         columns = zip(*((a, b, word, 2.0, "ann") for a, b, word in pairs), strict=True)
         links = tb.Links.from_columns(*columns)
         return tb.VariationalBayes().fit(made.responses, links=links, gold=some_gold(made, 10))
-    if kind == "pool":
-        return tb.LogOpinionPool().fit(made.responses, gold=some_gold(made, 30))
+    if kind == "committee":
+        return tb.Auto().fit(made.responses, gold=some_gold(made, 30))
     if kind == "sampler":
         return tb.GibbsSampler(n_draws=60, n_warmup=30).fit(made.responses)
     name = "confusion" if kind == "counts" else kind

@@ -120,13 +120,19 @@ def test_labels_that_are_no_class_are_left_out_and_told() -> None:
     assert len(found) == 2
 
 
-def test_a_pool_weighs_workers_of_new_tasks_as_gold_taught_it() -> None:
+def test_a_committee_says_of_new_tasks_what_it_said_of_the_same_ones() -> None:
+    made = tb.simulate.crowd(300, 6, 3, responses_per_task=5, shared=0.4, random_state=0)
+    model = tb.Auto().fit(made.responses)
+    assert np.abs(chances(model.predict(made.responses)) - model.probabilities_).max() < 1e-6
+
+
+def test_a_committee_weighs_workers_of_new_tasks_as_gold_taught_it() -> None:
     made = tb.simulate.crowd(300, 6, 3, responses_per_task=5, shared=0.4, random_state=0)
     known = some_gold(made, 60)
-    pool = tb.LogOpinionPool().fit(made.responses, gold=known)
+    pool = tb.Auto().fit(made.responses, gold=known)
     found = pool.predict(made.responses)
     others = ~np.isin(np.arange(300), pool.tasks_.codes(list(known)))
-    assert np.abs(chances(found) - pool.probabilities_)[others].max() < 1e-8
+    assert np.abs(chances(found) - pool.probabilities_)[others].max() < 1e-4  # kinds has settled
     with pytest.warns(InputNote, match="1 worker of 2 not seen"):
         pool.predict([("new", "w1", "c0"), ("new", "yan", "c1")])
 
@@ -137,16 +143,6 @@ def test_a_sampler_predicts_by_the_means_of_its_draws() -> None:
     found = chances(sampler.predict(made.responses))
     assert np.abs(found - sampler.probabilities_).max() < 0.2
     assert np.abs(found - sampler.probabilities_).mean() < 0.01
-
-
-def test_auto_predicts_by_the_model_that_counts_most() -> None:
-    made = tb.simulate.crowd(300, 6, 2, responses_per_task=5, shared=0.5, random_state=0)
-    auto = tb.Auto().fit(made.responses, gold=some_gold(made, 60))
-    rows = [("new", "w1", "c0"), ("new", "w2", "c1"), ("new", "w3", "c1")]
-    assert np.array_equal(chances(auto.predict(rows)), chances(auto.model_.predict(rows)))
-    heard = {each.name: each.weight for each in auto.members_ if each.name in ("vb", "pool")}
-    is_pool = isinstance(auto.model_, tb.LogOpinionPool)
-    assert is_pool == (heard["pool"] > heard["vb"])
 
 
 def test_a_model_that_was_not_fitted_predicts_nothing() -> None:

@@ -263,14 +263,14 @@ def test_priors_by_worker_and_starts_by_task_do_not_stand_in_the_way() -> None:
     assert model.get_params()["confusion_prior"] is prior
 
 
-def test_a_chosen_worker_model_stays_chosen() -> None:
+def test_an_update_of_a_committee_is_a_fit_of_everything() -> None:
     rows = shuffled(crowd().responses)
-    model = tb.VariationalBayes(worker_model="auto").fit(rows[:300])
-    chosen = model.worker_model_
-    tried = model.models_tried_
+    model = tb.Auto().fit(rows[:300])
     model.update(rows[300:])
-    assert (model.worker_model, model.worker_model_) == ("auto", chosen)
-    assert model.models_tried_ is tried
+    whole = tb.Auto().fit(rows)
+    assert model.labels_.best() == whole.labels_.best()
+    at = model.tasks_.codes(list(whole.tasks_))
+    assert np.abs(model.probabilities_[at] - whole.probabilities_).max() < 1e-9
 
 
 def test_the_last_response_counts_and_that_is_told() -> None:

@@ -498,10 +498,10 @@ def test_fifty_labels_show_shared_errors(name: str) -> None:
     assert hits >= 27
 
 
-@pytest.mark.parametrize("name", ["LogOpinionPool", "Auto", "DawidSkene", "MajorityVote"])
+@pytest.mark.parametrize("name", ["Auto", "DawidSkene", "MajorityVote"])
 def test_every_estimator_can_be_reported_on(name: str) -> None:
     crowd = made()
-    takes_gold = name in ("LogOpinionPool", "Auto")
+    takes_gold = name == "Auto"
     gold = {"gold": crowd.some} if takes_gold else {}
     model = getattr(tb, name)().fit(crowd.responses, **gold)
     report = tb.panel.report(model, crowd.some)

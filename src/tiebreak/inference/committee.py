@@ -81,8 +81,8 @@ def require_members(names: object) -> tuple[str, ...]:
     """Return the names of members; refuse none at all, and names that no member has."""
     given = tuple(names) if isinstance(names, tuple | list) else (names,)
     for name in given:
-        if name not in MEMBERS:
-            raise OptionError.unknown("member", str(name), tuple(MEMBERS))
+        if not isinstance(name, str) or name not in MEMBERS:
+            raise OptionError.unknown("Each of members", name, tuple(MEMBERS))
     if not given:
         raise OptionError(f"members is empty. Name some of: {', '.join(MEMBERS)}.")
     return tuple(name for name in MEMBERS if name in given)

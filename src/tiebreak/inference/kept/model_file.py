@@ -36,6 +36,7 @@ ESTIMATORS = {  # that a file may hold, and the module of each, loaded when one 
     "GibbsSampler": "gibbs",
     "Auto": "auto",
 }
+GONE = ("models_tried_", "overturned_")  # results of earlier versions, which nothing asks for
 INNER = (
     "_communities",
     "_crowd_model",
@@ -175,6 +176,8 @@ def _decode(content: FolderContent) -> Estimator:
     model.responses_ = crowd
     known = _result_names(type(model))
     for name, value in about["results"].items():
+        if name in GONE:
+            continue
         if name not in known:
             raise ValueError(f"{name} is no result of {type(model).__name__}")
         setattr(model, name, decoder.decode(value))

@@ -253,7 +253,7 @@ NAMES = tuple(MODELS)
 
 def require_model(name: str, allowed: tuple[str, ...] = NAMES) -> None:
     """Refuse a name that no worker model has."""
-    if name == AUTO:
+    if isinstance(name, str) and name == AUTO:
         raise OptionError(
             "worker_model='auto' is gone: Auto() (--method auto) pools several models instead of "
             "choosing one. Or name a worker model."
