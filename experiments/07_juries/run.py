@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from tiebreak.inference.best_worker import BestWorker
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import (
@@ -25,7 +26,6 @@ from tiebreak.inference import (
     stages,
     vb,
 )
-from tiebreak.inference.best_worker import BestWorker
 from tiebreak.inference.calibration import DEPENDENCE, Honesty
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns

@@ -16,7 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tiebreak as tb
+from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
+from tiebreak.inference import gold_stage, stages
+from tiebreak.inference.worker_models.one_class import rows_to_fix
+from tiebreak.kernels.contract import choose_backend
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
@@ -306,24 +310,32 @@ def _with_gold(
 
 
 def part_first_labels() -> Iterator[Row]:
-    """How far the first, second, …, tenth label moves any task that is not known: 20 draws."""
+    """How far the first, second, …, tenth label moves any task that is not known: 20 draws.
+
+    Members do not hear gold, so that they are fitted once.
+    """
     for data in read("juries"):
-        crowd = tb.Responses.from_rows(data.rows)
-        place_of = {task: place for place, task in enumerate(crowd.tasks)}
-        tasks = sorted(task for task in data.truth if task in place_of)
-        base = tb.Auto().fit(crowd).probabilities_
+        crowd = data.responses()
+        base = tb.Auto().fit(crowd)
+        names = ("first-step", "even", "kinds")
+        opinions = [base.probabilities_]
+        opinions += [tb.Auto(members=(name,)).fit(crowd).probabilities_ for name in names]
+        opinions.append(tb.VariationalBayes(calibrate="votes").fit(crowd).probabilities_)
+        tasks = stages.lay_out(crowd)
+        truth = tb.Gold.from_dict(data.truth).on(crowd.tasks, crowd.classes)
+        knows_shares = rows_to_fix(crowd) is not None
+        backend = choose_backend("auto", crowd.n_responses)
         moves = np.zeros((20, 10))
         for draw in range(20):
-            order = seeded("first", data.name, draw).permutation(len(tasks))
-            before = base
+            order = seeded("first", data.name, draw).permutation(len(truth.task))
+            before = base.probabilities_
             for size in range(1, 11):
-                known = {tasks[place]: data.truth[tasks[place]] for place in order[:size]}
-                q = tb.Auto().fit(crowd, gold=known).probabilities_
-                if q.shape != before.shape:  # a class that gold alone names: another model
-                    before = q
-                    continue
+                at = np.sort(order[:size])
+                known = GoldCodes(truth.task[at], truth.label[at])
+                stage = gold_stage.learn(opinions, tasks, known, knows_shares=knows_shares)
+                q = stage.probabilities(opinions, tasks, backend)
                 gap = np.abs(q - before).max(axis=1)
-                gap[[place_of[task] for task in known]] = 0.0
+                gap[known.task] = 0.0
                 moves[draw, size - 1] = gap.max()
                 before = q
         by_label = {str(n + 1): float(moves[:, n].max()) for n in range(10)}

@@ -220,6 +220,19 @@ def test_the_likely_best_is_heard_as_often_as_it_is_the_best() -> None:
     assert words == pytest.approx(0.95 * chance + 0.05 / 3.0, abs=0.01)
 
 
+def test_where_members_disagree_on_many_tasks_it_is_said_with_tasks_to_label() -> None:
+    """Two camps of workers who say the opposite: one of them is taken for wrong by kinds."""
+    rng = np.random.default_rng(2)
+    rows = []
+    for task in range(200):
+        truth = int(rng.random() < 0.5)
+        for worker in range(5):
+            right = rng.random() < (0.95 if worker < 2 else 0.25)
+            rows.append((f"t{task}", f"w{worker}", "xy"[truth if right else 1 - truth]))
+    with pytest.warns(tb.errors.InputNote, match="The members disagree: kinds gives"):
+        tb.Auto().fit(rows)
+
+
 # Links
 
 

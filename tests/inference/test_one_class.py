@@ -19,7 +19,7 @@ from tiebreak.inference.dirichlet import KnownShares
 from tiebreak.inference.worker_models import ConfusionMatrices, crowd_model
 from tiebreak.inference.worker_models.one_class import FixedRows, is_of_rules, rows_to_fix
 from tiebreak.kernels import reference
-from tiebreak.kernels.layout import Mask, Offsets
+from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.responses import Responses
 
 
@@ -38,8 +38,8 @@ def rules(n_tasks: int = 600, seed: int = 0, right: float = 0.85) -> tuple[Respo
     return Responses.from_rows(rows), gold
 
 
-@given(counts=arrays(np.int64, (5, 3), elements=st.sampled_from([0, 0, 1, 4, 30])))
-def test_a_crowd_of_rules_is_mostly_of_workers_who_gave_one_label(counts: Offsets) -> None:
+@given(counts=arrays(np.float64, (5, 3), elements=st.sampled_from([0.0, 0.0, 1.0, 4.0, 30.0])))
+def test_a_crowd_of_rules_is_mostly_of_workers_who_gave_one_label(counts: Floats) -> None:
     assert worker_models._mostly_of_one_label(counts) or not is_of_rules(counts)
 
 

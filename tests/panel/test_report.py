@@ -137,7 +137,7 @@ def named(report: tb.panel.PanelReport) -> set[Any]:
 
 def n_named_of_the_best(kind: str, seeds: range) -> tuple[int, int]:
     """Return in how many juries one of the two best judges is named, and in how many the last."""
-    given: dict[str, Any] = JURIES_MADE[kind]
+    given: Any = JURIES_MADE[kind]
     names = list(given["accuracy"])
     crowds = [jury(seed, **given) for seed in seeds]
     found = [named(tb.panel.report(fitted(each.responses, each.some))) for each in crowds]

@@ -250,8 +250,11 @@ def _check_shapes(model: Estimator) -> None:
         **dict.fromkeys(("confusion", "confusion_square"), model.confusion_.shape),
         "class_prior": (n_classes,),
     }
+    own = model if stage is not None else None
+    of_own = {"weights_": by_worker, "weight_intervals_": (n_workers, 2)}
     best = None if stage is None else stage.best
     for holder, expected in (
+        (own, of_own),
         (stage, of_stage),
         (best, {"right": by_worker, "wrong": by_worker}),
         (vars(model).get("moments_"), moments),
