@@ -16,6 +16,7 @@ import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.cli import fuse as fuse_room
 from tiebreak.cli import model_options
+from tiebreak.inference.committee import vote_of_each
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
@@ -38,6 +39,7 @@ def rows_of(text: str) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("method", "estimator"),
     [
+        ("auto", tb.Auto()),
         ("vb", tb.VariationalBayes()),
         ("ds", tb.DawidSkene()),
         ("mv", tb.MajorityVote()),
@@ -50,8 +52,13 @@ def test_labels_are_those_of_the_estimator(
     assert result.exit_code == 0
     header, *rows = rows_of(result.stdout)
     labels = estimator.fit(crowd.responses).labels_
-    assert header == ["task", "label", "probability"]
-    assert {task: label for task, label, _ in rows} == labels.best()
+    assert header == ["task", "label", "probability", "vote"]
+    assert {task: label for task, label, *_ in rows} == labels.best()
+    votes = tb.MajorityVote().fit(crowd.responses)
+    top = np.sort(votes.probabilities_, axis=1)
+    expected = votes.labels_.best()
+    for (task, _, _, vote), is_tie in zip(rows, top[:, -1] == top[:, -2], strict=True):
+        assert vote == ("" if is_tie else expected[task])
     assert [float(row[2]) for row in rows] == pytest.approx(labels.probability.tolist())
 
 
@@ -59,9 +66,9 @@ def test_links_and_gold_take_part(run: Run, crowd: simulate.Crowd) -> None:
     tb.write_gold("some.csv", tb.Gold.from_columns(list(crowd.gold.tasks)[:5],
                   crowd.gold.classes.take(crowd.gold.label[:5])))  # fmt: skip
     run("fuse", "responses.csv", "--links", "links.csv", "--gold", "some.csv", "-o", "labels.csv")
-    model = tb.VariationalBayes().fit("responses.csv", links="links.csv", gold="some.csv")
+    model = tb.Auto().fit("responses.csv", links="links.csv", gold="some.csv")
     assert tb.read_labels("labels.csv").best() == model.labels_.best()
-    plain = tb.VariationalBayes().fit("responses.csv")
+    plain = tb.Auto().fit("responses.csv")
     assert model.labels_.best() != plain.labels_.best()
 
 
@@ -102,8 +109,30 @@ def test_every_option_reaches_the_estimator(
         return build(method, chosen)
 
     monkeypatch.setattr(fuse_room, "build_estimator", watch)
-    assert run("fuse", "responses.csv", "--links", "links.csv", *options).exit_code == 0
+    arguments = ("responses.csv", "--links", "links.csv", "--method", "vb", *options)
+    assert run("fuse", *arguments).exit_code == 0
     assert seen == tb.VariationalBayes(**parameters).get_params()  # type: ignore[arg-type]
+
+
+def test_members_are_named(run: Run, crowd: simulate.Crowd) -> None:
+    arguments = ("fuse", "responses.csv", "-o", "labels.csv")
+    assert run(*arguments, "--members", "votes, first-step").exit_code == 0
+    careful = tb.Auto(members=("votes", "first-step")).fit(crowd.responses)
+    assert tb.read_labels("labels.csv").best() == careful.labels_.best()
+    unknown = run(*arguments, "--members", "votes,best")
+    assert unknown.exit_code == 2
+    assert "'votes', 'first-step', 'even', 'kinds'" in unknown.stderr
+    other = run(*arguments, "--members", "votes", "--method", "ds")
+    assert other.exit_code == 2
+    assert "has no --members" in other.stderr
+
+
+def test_an_option_of_one_method_chooses_it(run: Run, crowd: simulate.Crowd) -> None:
+    chosen = {"--worker-model": "coin", "--calibrate": "none", "--link-inference": "mean-field"}
+    for option, value in chosen.items():
+        links = ("--links", "links.csv") if option == "--link-inference" else ()
+        arguments = ("responses.csv", option, value, *links, "-o", "labels.csv", "--json")
+        assert json.loads(run("fuse", *arguments).stdout)["method"] == "vb"
 
 
 def test_a_seed_is_no_mistake_where_nothing_is_random(run: Run, crowd: simulate.Crowd) -> None:
@@ -119,7 +148,7 @@ def test_standard_input_and_output_are_one_dash(run: Run, crowd: simulate.Crowd)
 
 def test_workers_and_probabilities_are_written(run: Run, crowd: simulate.Crowd) -> None:
     run("fuse", "responses.csv", "-o", "labels.csv", "--workers", "w.csv", "--probabilities")
-    model = tb.VariationalBayes().fit(crowd.responses)
+    model = tb.Auto().fit(crowd.responses)
     header, *rows = rows_of(Path("w.csv").read_text())
     assert header == ["worker", "truth", "answer", "probability", "responses"]
     assert [float(row[3]) for row in rows] == pytest.approx(model.confusion_.ravel().tolist())
@@ -130,16 +159,20 @@ def test_workers_and_probabilities_are_written(run: Run, crowd: simulate.Crowd) 
 
 def test_the_summary_says_what_happened(run: Run, crowd: simulate.Crowd) -> None:
     result = run("fuse", "responses.csv", "--links", "links.csv", "-o", "labels.csv")
-    model = tb.VariationalBayes().fit("responses.csv", links="links.csv")
+    model = tb.Auto().fit("responses.csv", links="links.csv")
     assert model.labels_.probability is not None
     assert model.violations_ is not None
     unsure = int((model.labels_.probability < 0.9).sum())
     assert 0 < unsure < 60
+    n, more = model.from_vote_
+    assert n > 1
     assert result.stderr.splitlines() == [
         "240 responses, 60 tasks, 8 workers, 3 classes, 40 links",
         f"settled after {model.n_iter_} sweeps",
         f"{len(model.violations_)} of 40 links broken",
         f"{unsure} of 60 labels below probability 0.9",
+        f"{n} of 60 labels differ from the majority vote. The model expects {more:.0f} more of "
+        "these to be correct than the vote's; known labels (--gold) would confirm it.",
         "wrote labels.csv",
     ]
     assert result.stdout == ""
@@ -150,37 +183,35 @@ def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> N
         "fuse", "responses.csv", "--gold", "gold.csv", "-o", "labels.csv", "--workers", "w.csv",
         "--json",
     )  # fmt: skip
-    model = tb.VariationalBayes().fit("responses.csv", gold="gold.csv")
+    model = tb.Auto().fit("responses.csv", gold="gold.csv")
     assert json.loads(result.stdout) == {
-        "method": "vb", "responses": 240, "tasks": 60, "workers": 8, "classes": 3, "gold": 60,
+        "method": "auto", "responses": 240, "tasks": 60, "workers": 8, "classes": 3, "gold": 60,
         "links": 0, "links_broken": None, "link_strength": None, "links_doubtful": None,
-        "link_components": None, "calibration": model.calibration_ and model.calibration_._asdict(),
-        "worker_model": "confusion", "models_tried": None, "chosen": None, "members": None,
+        "link_components": None, "calibration": None,
+        "worker_model": None, "members": [each._asdict() for each in model.members_],
+        "from_vote": {"n_differ": 0, "of": 60, "expected_right": 0.0},
         "ran_on": "processor", "sweeps": model.n_iter_, "converged": True,
         "bound": pytest.approx(model.bounds_[-1]),
         "labels_below_0.9": 0, "out": "labels.csv", "workers_out": "w.csv", "saved": None,
     }  # fmt: skip
 
 
-def test_the_summary_says_which_worker_model_was_chosen(run: Run, crowd: simulate.Crowd) -> None:
-    options = "--worker-model", "auto", "-o", "labels.csv", "--json"
-    result = run("fuse", "responses.csv", *options)
-    assert result.exit_code == 0, result.stderr
-    summary = json.loads(result.stdout)
-    model = tb.VariationalBayes(worker_model="auto").fit("responses.csv")
-    assert summary["worker_model"] == model.worker_model_
-    assert summary["models_tried"][model.worker_model_] == 0
-    assert set(summary["models_tried"]) == {"confusion", "kinds", "subtypes", "kinds+subtypes"}
-    assert f"worker model: {model.worker_model_}; labels that others would" in result.stderr
-
-
 def test_trusted_workers_are_named_with_their_counts(run: Run, crowd: simulate.Crowd) -> None:
     name, other = crowd.responses.workers[0], crowd.responses.workers[1]
-    options = "--trust", f"{name},{other}=20", "-o", "labels.csv", "--probabilities"
+    options = (
+        "--trust",
+        f"{name},{other}=20",
+        "-o",
+        "labels.csv",
+        "--probabilities",
+        "--method",
+        "vb",
+    )
     result = run("fuse", "responses.csv", *options)
     assert result.exit_code == 0, result.stderr
     model = tb.VariationalBayes(trust={name: 50.0, other: 20.0}).fit("responses.csv")
-    tb.write_labels("expected.csv", model.labels_, probabilities=True)
+    vote = vote_of_each(crowd.responses)
+    tb.write_labels("expected.csv", model.labels_, probabilities=True, vote=vote)
     assert Path("labels.csv").read_text() == Path("expected.csv").read_text()
     wrong = run("fuse", "responses.csv", "--trust", f"{name}=many")
     assert wrong.exit_code == 2
@@ -194,11 +225,12 @@ def test_workers_who_saw_every_task_are_named_or_all(run: Run, crowd: simulate.C
     name, other = crowd.responses.workers[0], crowd.responses.workers[1]
     named: list[tuple[str, Any]] = [(f"{name}, {other}", [name, other]), ("all", True)]
     for text, saw_all in named:
-        options = "--saw-all", text, "-o", "labels.csv", "--probabilities"
+        options = "--saw-all", text, "-o", "labels.csv", "--probabilities", "--method", "vb"
         result = run("fuse", "responses.csv", *options)
         assert result.exit_code == 0, result.stderr
         model = tb.VariationalBayes(saw_all=saw_all).fit("responses.csv")
-        tb.write_labels("expected.csv", model.labels_, probabilities=True)
+        vote = vote_of_each(crowd.responses)
+        tb.write_labels("expected.csv", model.labels_, probabilities=True, vote=vote)
         assert Path("labels.csv").read_text() == Path("expected.csv").read_text()
     nobody = run("fuse", "responses.csv", "--saw-all", "nobody")
     assert nobody.exit_code == 2
@@ -213,7 +245,7 @@ def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> N
     options = "--links", "doubtful-links.csv", "--link-error", "learn", "--doubtful", "wrong.csv"
     result = run("fuse", "responses.csv", *options, "-o", "labels.csv")
     assert result.exit_code == 0, result.stderr
-    model = tb.VariationalBayes(link_options=tb.ExactLinkOptions(error="learn")).fit(
+    model = tb.Auto(link_options=tb.ExactLinkOptions(error="learn")).fit(
         "responses.csv", links="doubtful-links.csv"
     )
     found = model.doubtful_links_
@@ -260,7 +292,7 @@ def test_columns_tasks_and_classes_can_be_named(run: Run, write: Write) -> None:
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     assert result.stdout.splitlines()[0].endswith(
-        'probability_no,probability_perhaps,"probability_well, no",probability_yes'
+        'probability_no,probability_perhaps,"probability_well, no",probability_yes,vote'
     )
     assert [row[0] for row in rows_of(result.stdout)[1:]] == ["a", "b", "silent"]
 
@@ -275,7 +307,7 @@ def test_repeats_count_as_asked(run: Run, write: Write, repeats: str, label: str
 @pytest.mark.parametrize("name", ["labels.parquet", "labels.jsonl", "labels.tsv.gz"])
 def test_the_name_of_the_output_says_its_format(run: Run, crowd: simulate.Crowd, name: str) -> None:
     assert run("fuse", "responses.csv", "-o", name).exit_code == 0
-    expected = tb.VariationalBayes().fit(crowd.responses).labels_.best()
+    expected = tb.Auto().fit(crowd.responses).labels_.best()
     assert tb.read_labels(name).best() == expected
 
 
@@ -303,7 +335,7 @@ def test_a_worker_summary_has_a_row_for_each_worker(run: Run, crowd: simulate.Cr
     result = run("fuse", "responses.csv", "--worker-summary", "workers.csv", "-o", "labels.csv")
     assert result.exit_code == 0
     header, *rows = rows_of(Path("workers.csv").read_text())
-    table = tb.VariationalBayes().fit(crowd.responses).workers_table()
+    table = tb.Auto().fit(crowd.responses).workers_table()
     assert header == list(table.columns())
     assert [row[0] for row in rows] == [str(name) for name in table.workers]
     low = header.index("accuracy_low")
