@@ -16,7 +16,11 @@
     ConvergenceWarning        the sweeps ended before the answer settled
 
 Each error also derives from the built-in it refines. A message says what is wrong, where, and
-the way out.
+the way out. It has a code and named fields, so that programs and tests need not read sentences:
+
+    raise InputError("ragged-row", file="labels.csv", line=3, n=4, expected=3)
+
+Each package keeps its sentences in one table, `messages.py`, which it registers here.
 """
 
 from __future__ import annotations
@@ -26,8 +30,9 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 # Where the caller is not: in this package, or in what Python puts between its functions.
 NOT_THE_CALLER = (
@@ -38,7 +43,49 @@ NOT_THE_CALLER = (
 )
 
 
-class TiebreakError(Exception):
+# A sentence with {fields}, or a function of the fields that returns one.
+Message = str | Callable[..., str]
+MESSAGES: dict[str, Message] = {}
+
+
+def register(messages: Mapping[str, Message]) -> None:
+    """Add a package's sentences, by code. A code belongs to one package."""
+    if taken := MESSAGES.keys() & messages.keys():
+        raise ValueError(f"these codes are registered already: {sorted(taken)}")
+    MESSAGES.update(messages)
+
+
+def sentence(code: str, fields: Mapping[str, object]) -> str:
+    """Return the message of a code. A sentence given in place of a code is its own message."""
+    message = MESSAGES.get(code)
+    if message is None:
+        return code
+    return message(**fields) if callable(message) else message.format(**fields)
+
+
+class Coded(Exception):
+    """What errors and notes share: a code, named fields, and the message made of both."""
+
+    code: str
+    fields: dict[str, object]
+
+    def __init__(self, code: str = "", /, **fields: object) -> None:
+        super().__init__(sentence(code, fields))
+        self.code = code if code in MESSAGES else ""
+        self.fields = fields
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by the message, which needs no table where it is opened."""
+        return _restore, (type(self), str(self), self.code, self.fields)
+
+
+def _restore(kind: type[Any], message: str, code: str, fields: dict[str, object]) -> Any:
+    error = kind(message)
+    error.code, error.fields = code, fields
+    return error
+
+
+class TiebreakError(Coded):
     """Base of every error that a user's input or request can cause."""
 
 
@@ -92,7 +139,7 @@ class MissingExtraError(TiebreakError, ImportError):
         return cls(f"{what} needs {package}. Install it with: pip install 'tiebreak[{extra}]'")
 
 
-class InputNote(UserWarning):
+class InputNote(Coded, UserWarning):
     """Something in the input was dropped, merged or guessed."""
 
 
@@ -100,12 +147,12 @@ class ConvergenceWarning(UserWarning):
     """The sweeps ended before the answer settled."""
 
 
-def note(message: str) -> None:
+def note(code: str, /, **fields: object) -> None:
     """Report what was done with the input: the command prints it, Python warns."""
-    warn(message, InputNote)
+    warn(InputNote(code, **fields), InputNote)
 
 
-def warn(message: str, category: type[Warning]) -> None:
+def warn(message: str | Warning, category: type[Warning]) -> None:
     """Warn at the line that called this package, however deep in it the reason was found."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(NOT_THE_CALLER):
