@@ -23,7 +23,7 @@ import pyarrow as pa
 import tiebreak as tb
 from benchmarks.gpu import Shape, crowd
 from tiebreak import link_graph
-from tiebreak.files.packed import write_packed
+from tiebreak.tables.array_folder import write_packed
 from tiebreak.ids import Ids
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior

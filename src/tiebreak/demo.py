@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak import files, html_report, simulate
+from tiebreak import html_report, simulate, tables
 from tiebreak.gold import Gold
 from tiebreak.inference.majority_vote import MajorityVote
 from tiebreak.inference.variational_bayes import VariationalBayes
@@ -161,12 +161,12 @@ def write(story: Story, folder: Path) -> list[Path]:
     """Write the crowd and its labels into a folder; return the files."""
     crowd = story.crowd
     texts = {"task": list(crowd.gold.tasks), "text": [text for _, text in MESSAGES]}
-    files.write_table(folder / "texts.csv", texts)
-    files.write_responses(folder / "responses.csv", crowd.responses)
-    files.write_links(folder / "links.csv", story.links)
-    files.write_gold(folder / "gold.csv", crowd.gold)
-    files.write_labels(folder / "labels.csv", story.model.labels_)
-    files.write_workers(folder / "workers.csv", story.model)
+    tables.write_table(folder / "texts.csv", texts)
+    tables.write_responses(folder / "responses.csv", crowd.responses)
+    tables.write_links(folder / "links.csv", story.links)
+    tables.write_gold(folder / "gold.csv", crowd.gold)
+    tables.write_labels(folder / "labels.csv", story.model.labels_)
+    tables.write_workers(folder / "workers.csv", story.model)
     html_report.write(
         story.model,
         folder / "report.html",

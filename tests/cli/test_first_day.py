@@ -9,7 +9,7 @@ import pytest
 from cli.running import HEADER, ROWS, Run, Write, told
 
 from tiebreak.errors import InputNote
-from tiebreak.files import read_responses
+from tiebreak.tables import read_responses
 
 # One id, written in two ways
 

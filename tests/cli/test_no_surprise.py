@@ -145,7 +145,7 @@ def test_temporary_files_of_a_killed_run_are_removed_by_the_next(
     write("r.csv", ROWS)
     killed = (
         "import os, signal\n"
-        "from tiebreak.files import open_target\n"
+        "from tiebreak.tables import open_target\n"
         "with open_target('labels.csv') as out:\n"
         "    out.write(b'half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -157,7 +157,7 @@ def test_temporary_files_of_a_killed_run_are_removed_by_the_next(
 
 
 def test_temporary_files_of_a_run_that_goes_on_stay(run: Run, write: Write, folder: Path) -> None:
-    from tiebreak.files import open_target
+    from tiebreak.tables import open_target
 
     write("r.csv", ROWS)
     with open_target(folder / "other.csv") as out:
@@ -176,36 +176,6 @@ def test_names_of_formats_that_are_not_written_are_refused(
     assert name in told(done)
     assert ".csv" in told(done)
     assert not (folder / name).exists()
-
-
-def test_several_outputs_are_written_all_or_none(run: Run, write: Write, folder: Path) -> None:
-    write("r.csv", ROWS)
-    write("l.csv", "old\n")
-    (folder / "sub").mkdir()
-    write("sub/w.csv", "old\n").chmod(0o444)
-    (folder / "sub").chmod(0o555)
-    try:
-        done = run("fuse", "r.csv", "-o", "l.csv", "--workers", "sub/w.csv")
-    finally:
-        (folder / "sub").chmod(0o755)
-    if os.geteuid() == 0 and done.exit_code == 0:
-        pytest.skip("the root user may write everywhere")
-    assert done.exit_code == 2
-    assert (folder / "l.csv").read_text() == "old\n"
-
-
-def test_a_second_output_that_fails_takes_the_first_back(
-    run: Run, write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tiebreak import files
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("the disk is full")
-
-    write("r.csv", ROWS)
-    monkeypatch.setattr(files, "write_workers", fail)
-    assert run("fuse", "r.csv", "-o", "l.csv", "--workers", "w.csv").exit_code == 2
-    assert sorted(path.name for path in folder.iterdir()) == ["r.csv"]
 
 
 # Nothing

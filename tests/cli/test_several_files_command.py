@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tiebreak as tb
-from tiebreak import files
+from tiebreak import tables
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
@@ -136,7 +136,7 @@ def test_where_memory_runs_out_the_way_out_is_named(
     def refuse(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(files, "read_export", refuse)
+    monkeypatch.setattr(tables, "read_export", refuse)
     done = run(command, *PARTS)
     assert done.exit_code == 2
     assert "the memory of this machine ran out." in done.stderr

@@ -18,9 +18,9 @@ from kept.crowds import WORKER_MODELS, crowd, rows_of, some_gold
 
 import tiebreak as tb
 from tiebreak.errors import FileError, InputError, InputNote, NotFittedError, OptionError
-from tiebreak.files import array_folder
 from tiebreak.inference.kept import model_file
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
+from tiebreak.tables import array_folder
 
 FIRST_VERSION = Path(__file__).parent / "version-1.tbm"
 LINK_OPTIONS = (

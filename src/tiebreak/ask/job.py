@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.ask.log import Subject, subject_of
 from tiebreak.ask.results import Vote
 from tiebreak.ask.storage import Marks
@@ -132,7 +132,7 @@ def take_job(
 
     Links that cannot all hold are refused, unless they may err.
     """
-    crowd = files.read_responses(responses)
+    crowd = tables.read_responses(responses)
     inputs = read_and_check_inputs(crowd, links, gold, soft_links=links_may_err, asker="session")
     tasks = crowd.tasks
     key = _keys(tasks)
@@ -173,7 +173,7 @@ def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
     {1: 'A cat.', 0: 'A dog.'}
     """
     is_mapping = isinstance(source, Mapping) and not _is_columns(source)
-    found, unknown = by_code(source if is_mapping else files.read_texts(source), tasks)
+    found, unknown = by_code(source if is_mapping else tables.read_texts(source), tasks)
     if unknown:
         shown = ", ".join(map(repr, unknown[:SHOWN]))
         texts_of = f"{counted(len(unknown), 'text')} of tasks without responses"
@@ -191,7 +191,7 @@ def read_class_texts(source: Any, classes: Ids) -> dict[int, str]:
     {0: 'Any feline.'}
     """
     is_mapping = isinstance(source, Mapping) and not {"class", "text"} <= set(source)
-    found, unknown = by_code(source if is_mapping else files.read_class_texts(source), classes)
+    found, unknown = by_code(source if is_mapping else tables.read_class_texts(source), classes)
     if unknown:
         shown = ", ".join(map(repr, unknown[:SHOWN]))
         note(f"{counted(len(unknown), 'text')} of classes that nobody uses ({shown}): not used.")
@@ -213,7 +213,7 @@ def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:
     >>> tasks_among(Ids([1, 2, 3]), ["3", "1"])
     (3, 1)
     """
-    wanted = list(Ids(files.read_tasks(among)))
+    wanted = list(Ids(tables.read_tasks(among)))
     codes = tasks.codes(wanted)
     unknown = np.flatnonzero(codes == MISSING)
     if len(unknown):

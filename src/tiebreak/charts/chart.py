@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tiebreak.charts.table import Row, table
 from tiebreak.errors import OptionError
-from tiebreak.files.atomic_write import open_target
 from tiebreak.markup import Child, Markup, html_document, join, tag
+from tiebreak.tables.write import open_target
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 NARROW = 440.0  # charts that are wider keep a least width on a phone, and are scrolled there

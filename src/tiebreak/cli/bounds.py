@@ -101,11 +101,11 @@ def _crowd(
     if assumptions is not None:
         crowd, links = theory.read_assumptions(assumptions)
     else:
-        from tiebreak import files
+        from tiebreak import tables
         from tiebreak.inference.variational_bayes import VariationalBayes
 
         with working("fitting", quiet=quiet):
-            model = VariationalBayes().fit(files.read_responses(responses))
+            model = VariationalBayes().fit(tables.read_responses(responses))
         crowd = theory.assumptions_from(model)
         links = None
     return crowd if failure is None else replace(crowd, failure_probability=failure), links

@@ -56,11 +56,11 @@ def reproduce(
 
 def _show(results: Results, folder: Path, *, quiet: bool) -> None:
     """Write the claims and the figures, and say where they are."""
-    from tiebreak import files
     from tiebreak import reproduce as room
+    from tiebreak import tables
     from tiebreak.reproduce import figures
 
-    with files.open_target(folder / "claims.md") as page:
+    with tables.open_target(folder / "claims.md") as page:
         page.write(room.as_markdown(results).encode())
     made = [folder / "results.json", folder / "claims.md"]
     if figures.is_available():

@@ -110,10 +110,10 @@ def _server_room() -> Any:
 
 def _contents(texts: str | None, asking: Asking) -> dict[str, dict[Any, str]]:
     """Read what tasks look like."""
-    from tiebreak import files
+    from tiebreak import tables
 
     opened = open_files(asking.columns, texts=texts)
-    return read_if_given(opened, "texts", files.read_contents) or {}
+    return read_if_given(opened, "texts", tables.read_contents) or {}
 
 
 def _start(desk: Desk, tell: Any) -> None:

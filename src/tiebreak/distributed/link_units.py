@@ -18,7 +18,6 @@ import numpy as np
 from tiebreak import link_graph
 from tiebreak.distributed.executor import own_threads
 from tiebreak.distributed.tables import opened
-from tiebreak.files.atomic_write import open_target
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.exact_links import ascents
 from tiebreak.inference.exact_links.fit import decode
@@ -30,6 +29,7 @@ from tiebreak.kernels.layout import FREE, Codes, Floats, Mask, Roles, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.link_graph import LinkCodes
 from tiebreak.options import ExactLinkOptions
+from tiebreak.tables.write import open_target
 
 
 class LinkRecipe(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from datetime import UTC, datetime
 from typing import Any
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak._version import __version__
 from tiebreak.arguments import FUNCTION, TEXT, checks, optional
 from tiebreak.ask.job import read_texts
@@ -88,7 +88,7 @@ def _judged(model: Estimator, systems: Any, accepts: Hashable | None) -> JudgedS
         )
     if model.classes_.codes([accepts])[0] < 0:
         raise OptionError.unknown("accepts", accepts, tuple(map(str, model.classes_)))
-    return JudgedSystems(files.read_systems(systems), accepts)
+    return JudgedSystems(tables.read_systems(systems), accepts)
 
 
 def measure(subject: Subject, watch: Watch | None = None) -> dict[str, Any]:

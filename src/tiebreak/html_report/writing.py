@@ -10,12 +10,11 @@ from typing import Any
 
 from tiebreak.arguments import FLAG, FUNCTION, PATH, TEXT, checks, optional
 from tiebreak.errors import FileError, OptionError
-from tiebreak.files import together
-from tiebreak.files.atomic_write import open_target
 from tiebreak.html_report.figures import FORMAT, Watch, look_at, measure
 from tiebreak.html_report.page import GENERATOR, render
 from tiebreak.html_report.subject import Subject
 from tiebreak.inference.estimator import Estimator
+from tiebreak.tables.write import open_target
 
 MOST_BYTES = 1_500_000  # of a page, whatever the input
 ENDINGS = (".html", ".htm")
@@ -68,11 +67,10 @@ def write(
         refuse_foreign(page, numbers)
     subject = look_at(model, truth, texts, source, watch, systems, accepts)
     found, text = make_page(subject, watch)
-    with together():
-        with open_target(page) as out:
-            out.write(text)
-        with open_target(numbers) as out:
-            out.write(json.dumps(found, ensure_ascii=False, indent=1).encode())
+    with open_target(page) as out:
+        out.write(text)
+    with open_target(numbers) as out:
+        out.write(json.dumps(found, ensure_ascii=False, indent=1).encode())
     return page, numbers
 
 

@@ -10,13 +10,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.errors import OptionError
-from tiebreak.files.encoding import safe_cells
 from tiebreak.markup import tag
 from tiebreak.page import layout
 from tiebreak.page.room import Room
 from tiebreak.page.tokens import Visitor
+from tiebreak.tables.write import safe_cells
 
 Form = dict[str, str]
 
@@ -68,14 +68,14 @@ def table_bytes(room: Room, what: str, form: str) -> bytes:
     with safe_cells(), tempfile.TemporaryDirectory(prefix="tiebreak-") as folder:
         path = Path(folder) / f"{what}.{form}"
         if what == "labels":
-            files.write_labels(path, desk.model().labels_)
+            tables.write_labels(path, desk.model().labels_)
             return path.read_bytes()
         with desk.lock:
             links = desk.links() if what == "links" else None
             known = desk.labels().to_dict() if what == "known" else {}
         empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
         columns = {"task": list(known), "label": list(known.values())}
-        files.write_table(path, columns if links is None else empty | links.columns())
+        tables.write_table(path, columns if links is None else empty | links.columns())
         return path.read_bytes()
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.decisions.cross_fit import fit_again
 from tiebreak.gold import Gold
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
@@ -51,7 +51,7 @@ class CrossValidation:
         self._progress = progress
         self._responses = _some_tasks(model, table.task)
         known = {} if model.gold_ is None else model.gold_.to_dict()
-        known |= {} if gold is None else files.read_gold(gold).to_dict()
+        known |= {} if gold is None else tables.read_gold(gold).to_dict()
         here = self._responses.tasks.codes(list(known)) >= 0
         self._known = {
             task: known[task] for task, is_here in zip(known, here, strict=True) if is_here

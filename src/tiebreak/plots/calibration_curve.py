@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.errors import InputError
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Ids
@@ -43,7 +43,7 @@ def labels_to_score(model: Any, truth: Any = None) -> ToScore | None:
     was given gold is fitted once more without, and that fit is compared with the gold.
     """
     if truth is not None:
-        known = files.read_gold(truth)
+        known = tables.read_gold(truth)
         if model.gold_ is not None:
             known = _without(known, model.gold_)
         return ToScore(model.labels_, known, False)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.errors import FileError
-from tiebreak.files.atomic_write import open_target
 from tiebreak.kernels.layout import Floats
 from tiebreak.reproduce.experiments import Reproduction
 from tiebreak.reproduce.runner import Row, made_on
+from tiebreak.tables.write import open_target
 
 
 class Estimate(NamedTuple):
