@@ -28,7 +28,7 @@ PUBLIC = {
     # data
     *("Responses", "Links", "Gold", "Labels", "links_from_gold"),
     # files
-    *("from_crowdkit", "read_responses", "read_links", "read_gold", "read_labels"),
+    *("read_responses", "read_links", "read_gold", "read_labels"),
     *("write_responses", "write_links", "write_gold", "write_labels", "write_workers"),
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler"),

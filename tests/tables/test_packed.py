@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from tables.crowd import HARD_IDS, all_of
+from tables.said import refused
 
 import tiebreak as tb
 from tiebreak.errors import FileError, InputError
@@ -45,7 +46,10 @@ def test_ids_keep_their_types(tmp_path: Path, tasks: Any) -> None:
     assert list(back.classes) == [False, True]
 
 
-def test_a_fit_is_the_same_and_reads_the_arrays_from_the_disk(tmp_path: Path) -> None:
+def test_a_fit_is_the_same_and_reads_the_arrays_from_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(array_folder, "MAPPED_BYTES", 1)
     crowd = tb.simulate.crowd(300, 9, 3, random_state=0).responses
     write_responses(tmp_path / "x.tb", crowd)
     back = read_responses(tmp_path / "x.tb")
@@ -89,11 +93,11 @@ def test_packing_again_replaces_the_folder(tmp_path: Path) -> None:
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "x.tb").mkdir()
     (tmp_path / "x.tb" / "thesis.txt").write_text("precious")
-    with pytest.raises(FileError, match="a folder of something else"):
+    with refused("array-folder-foreign", FileError):
         write_responses(tmp_path / "x.tb", CROWD)
     assert (tmp_path / "x.tb" / "thesis.txt").read_text() == "precious"
     (tmp_path / "y.tb").write_text("precious")
-    with pytest.raises(FileError, match="is a file, and packed responses are a folder"):
+    with refused("array-folder-is-file", FileError):
         write_responses(tmp_path / "y.tb", CROWD)
     assert (tmp_path / "y.tb").read_text() == "precious"
 
@@ -111,7 +115,7 @@ def test_a_crash_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.Monke
     def fail(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(packed, "seal", fail)
+    monkeypatch.setattr(array_folder, "seal_of_json", fail)
     with pytest.raises(KeyboardInterrupt):
         write_responses(tmp_path / "x.tb", Responses.from_rows([("a", "ann", "x")]))
     monkeypatch.undo()
@@ -119,85 +123,86 @@ def test_a_crash_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.Monke
     assert [path.name for path in tmp_path.iterdir()] == ["x.tb"]
 
 
+def _file(folder: Path, name: str) -> Path:
+    """Return a file of a folder by the name of what it holds."""
+    about = json.loads((folder / "about.json").read_text())
+    return folder / (about["files"][name]["file"] if name in about["files"] else name)
+
+
 def _flip(name: str) -> Callable[[Path], None]:
     def spoil(folder: Path) -> None:
-        data = bytearray((folder / name).read_bytes())
+        data = bytearray(_file(folder, name).read_bytes())
         data[-1] ^= 1
-        (folder / name).write_bytes(data)
+        _file(folder, name).write_bytes(data)
 
     return spoil
 
 
 def _cut(name: str) -> Callable[[Path], None]:
     def spoil(folder: Path) -> None:
-        (folder / name).write_bytes((folder / name).read_bytes()[:-3])
+        _file(folder, name).write_bytes(_file(folder, name).read_bytes()[:-3])
 
     return spoil
 
 
 def _remove(name: str) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).unlink()
+    return lambda folder: _file(folder, name).unlink()
 
 
-def _say(**changed: Any) -> Callable[[Path], None]:
+def _say(*, sealed: bool = True, **changed: Any) -> Callable[[Path], None]:
+    """Change what a folder says of itself; `sealed`: as if it had been written so."""
+
     def spoil(folder: Path) -> None:
-        about = json.loads((folder / "about.json").read_text())
-        (folder / "about.json").write_text(json.dumps(about | changed))
+        about = json.loads((folder / "about.json").read_text()) | changed
+        if sealed:
+            about["seal"] = array_folder.seal_of_json(about)
+        (folder / "about.json").write_text(json.dumps(about))
 
     return spoil
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    "spoil",
     [
-        (_flip("code.npy"), "code.npy is not what was written"),
-        (_flip("tasks.arrow"), "tasks.arrow is not what was written"),
-        (_cut("start.npy"), "start.npy is not what was written"),
-        (_cut("about.json"), "about.json: "),
-        (_remove("about.json"), "it has no about.json"),
-        (_remove("workers.arrow"), "workers.arrow is missing"),
-        (_say(tasks=4), "and says"),
-        (_say(files={}), "about.json lists"),
-        (_say(empty=None, files=None), "damaged"),
+        _flip("code"),
+        _flip("tasks"),
+        _cut("start"),
+        _cut("about.json"),
+        _remove("about.json"),
+        _remove("workers"),
+        _say(empty=7, sealed=False),
+        _say(files={}),
+        _say(empty=None, files=None),
+        _say(runs={"odd": 1}),
     ],
 )
-def test_what_is_damaged_is_refused(
-    tmp_path: Path, spoil: Callable[[Path], None], told: str
-) -> None:
+def test_what_is_damaged_is_refused(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
     write_responses(tmp_path / "x.tb", CROWD)
     spoil(tmp_path / "x.tb")
-    with pytest.raises(FileError, match=told) as error:
+    with refused("array-folder-damaged", FileError, folder=tmp_path / "x.tb"):
         read_responses(tmp_path / "x.tb")
-    assert "tiebreak pack RESPONSES" in str(error.value)
 
 
 def test_codes_that_point_nowhere_are_refused(tmp_path: Path) -> None:
-    write_responses(tmp_path / "x.tb", CROWD)
     folder = tmp_path / "x.tb"
     for name, array in (("code", CROWD.code + N * N), ("start", CROWD.start[::-1].copy())):
         write_responses(folder, CROWD)
-        np.save(folder / f"{name}.npy", array)
         about = json.loads((folder / "about.json").read_text())
-        about["files"][f"{name}.npy"] = array_folder.seal(folder / f"{name}.npy")
-        (folder / "about.json").write_text(json.dumps(about))
-        with pytest.raises(FileError, match="damaged"):
+        np.save(_file(folder, name), array)
+        about["files"][name] |= array_folder.seal(_file(folder, name))
+        _say(files=about["files"])(folder)
+        with refused("array-folder-damaged", FileError):
             read_responses(folder)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (
-            {"version": 3},
-            "has version 3 of packed responses, and this tiebreak reads up to version",
-        ),
-        ({"what": "soup"}, "does not hold packed responses"),
-    ],
+    ("change", "code"),
+    [({"version": 9}, "array-folder-version"), ({"what": "soup"}, "array-folder-of-other-kind")],
 )
-def test_another_version_is_told(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+def test_another_version_is_told(tmp_path: Path, change: dict[str, Any], code: str) -> None:
     write_responses(tmp_path / "x.tb", CROWD)
     _say(**change)(tmp_path / "x.tb")
-    with pytest.raises(FileError, match=told):
+    with refused(code, FileError):
         read_responses(tmp_path / "x.tb")
 
 

@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from tables.crowd import COLUMNS, ROWS, all_of, gold_of, rows_of
+from tables.said import noted, refused
 
 from tiebreak.errors import GoldError, InputError, InputNote, ResponseError
 from tiebreak.ids import Ids
@@ -116,11 +117,20 @@ def test_ids_and_labels_come_back_as_they_went_in() -> None:
     assert all(type(task) is int for task in responses.tasks)
 
 
-def test_tuples_are_good_ids() -> None:
-    rows = [((1, "x"), "ann", ("p", 0)), ((2, "y"), "ann", ("q", 1))]
-    assert rows_of(read_responses(rows)) == rows
+def test_tuples_are_refused_as_ids() -> None:
+    rows = [((1, "x"), "ann", "p"), ((2, "y"), "ann", "q")]
     frame = pd.DataFrame({"task": [(1, 2), (3, 4)], "worker": ["a", "b"], "label": ["x", "y"]})
-    assert list(read_responses(frame).tasks) == [(1, 2), (3, 4)]
+    for source in (rows, frame):
+        with refused("no-id", column="task", where="row 1"):
+            read_responses(source)
+    with refused("no-id", column="label", value=[1, 2]):
+        read_gold({"a": (1, 2)})
+
+
+@pytest.mark.parametrize("task", [10**30, 3j, object()])
+def test_what_no_table_holds_is_refused_as_an_id(task: Any) -> None:
+    with refused("unfit-values", column="task", value=task):
+        read_responses([(task, "ann", "x")])
 
 
 @pytest.mark.parametrize(
@@ -197,8 +207,8 @@ def test_columns_that_nobody_needs_may_hold_anything() -> None:
         (pd.DataFrame(COLUMNS).head(0), "The table holds no rows"),
         ({"task": ["a"], "worker": ["w", "v"], "label": ["x"]}, "task 1, worker 2, label 1"),
         ({"task": "abc", "worker": ["w"], "label": ["x"]}, "'task' must be a list"),
-        ({"task": [["a"]], "worker": ["w"], "label": ["x"]}, r"'task', row 1 holds \['a'\] \(list"),
-        ({"task": ["a"], "worker": ["w"], "label": [{}]}, r"'label', row 1 holds \{\} \(dict"),
+        ({"task": [["a"]], "worker": ["w"], "label": ["x"]}, r"'task' holds \['a'\] \(list"),
+        ({"task": ["a"], "worker": ["w"], "label": [{}]}, r"'label' holds \{\} \(dict"),
         ({"task": np.zeros((2, 2)), "worker": ["w"], "label": ["x"]}, "'task' has 2 dimensions"),
         (pa.chunked_array([[1, 2]]), "ChunkedArray is not a table"),
     ],
@@ -223,15 +233,14 @@ class TestGold:
         gold = read_gold({"task": kind(["a", "b"]), "label": kind(["x", "y"])})
         assert gold_of(gold) == [("a", "x"), ("b", "y")]
 
-    def test_labels_may_be_tuples(self) -> None:
-        assert read_gold({"a": (1, 2)}).to_dict() == {"a": (1, 2)}
-
     def test_a_mapping_of_lists_under_a_wrong_name_is_a_table_with_a_wrong_name(self) -> None:
         with pytest.raises(GoldError, match=r"no column for task.*Did you mean 'tsk' for task"):
             read_gold({"tsk": ["a"], "label": ["x"]})
 
     def test_pairs_are_gold(self) -> None:
-        assert read_gold([("a", "x"), ("b", 1)]).to_dict() == {"a": "x", "b": 1}
+        assert read_gold([("a", "x"), ("b", "y")]).to_dict() == {"a": "x", "b": "y"}
+        with refused("mixed-types", column="label", value="x", other=1):
+            read_gold([("a", "x"), ("b", 1)])
 
 
 class TestTasks:
@@ -286,7 +295,7 @@ class TestTasks:
         def ids() -> Iterator[str]:
             yield from ("a", "b")
 
-        assert read_tasks(ids()) == ["a", "b"]
+        assert read_tasks(ids()).to_pylist() == ["a", "b"]
 
 
 @pytest.mark.parametrize("crowd", [ROWS, pd.DataFrame(COLUMNS), Responses.from_rows(ROWS)])
@@ -315,12 +324,39 @@ for form in ("csv", "tsv", "jsonl", "parquet"):
     assert done.stderr == ""
 
 
-def test_a_wide_table_is_told_how_it_is_read() -> None:
+def test_a_wide_table_is_found_by_itself() -> None:
     wide = {"task": ["a", "b"], "ann": ["x", "y"], "bob": ["x", "x"]}
-    with pytest.raises(ResponseError, match=r"wide=True \(--wide\)"):
-        read_responses(wide)
-    with pytest.warns(InputNote, match="read 4 cells of 2 workers, kept 4"):
-        assert read_responses(wide, wide=True).n_workers == 2
-    with pytest.raises(ResponseError) as caught:
-        read_responses({"task": ["a"], "worker": ["ann"], "answr": ["x"]})
-    assert "wide" not in str(caught.value)
+    with noted("wide-found", workers=["ann", "bob"], alone=[]):
+        found = read_responses(wide)
+    with noted("wide-read", n_cells=4, n_workers=2, n_kept=4):
+        assert all_of(read_responses(wide, wide=True)) == all_of(found)
+    with refused("column-missing", ResponseError, missing=["worker", "label"]):
+        read_responses(wide, wide=False)
+    named = read_responses(wide, columns={"worker": "ann", "label": "bob"})
+    assert list(named.workers) == ["x", "y"]
+
+
+def test_columns_that_share_no_label_are_left_out_of_a_wide_table() -> None:
+    wide = {"task": [1, 2], "text": ["one", "two"], "ann": ["x", "y"], "bob": ["x", None]}
+    with noted("wide-found", workers=["ann", "bob"], alone=["text"]):
+        assert rows_of(read_responses(wide)) == [(1, "ann", "x"), (1, "bob", "x"), (2, "ann", "y")]
+    with noted("wide-read", n_workers=1):
+        assert read_responses(wide, wide=True, worker_columns=["ann"]).n_workers == 1
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"task": ["a", "b"], "text": ["one", "two"], "note": ["three", "four"]},  # nobody agrees
+        {"task": ["a", "b"], "wroker": ["w", "w"], "lable": ["x", "y"]},
+        {"x": ["a", "b"], "ann": ["x", "y"], "bob": ["x", "x"]},  # which is the task?
+    ],
+)
+def test_other_tables_without_workers_are_not_taken_for_wide(columns: Any) -> None:
+    with refused("column-missing", ResponseError):
+        read_responses(columns)
+
+
+def test_an_answer_under_a_wrong_name_is_not_taken_for_a_wide_table() -> None:
+    with refused("column-missing", ResponseError, missing=["label"]):
+        read_responses({"task": ["a"], "worker": ["ann"], "extra": ["x"]})

@@ -59,6 +59,9 @@ class TestCrash:
                     raise error
                 return super().__getitem__(rows)
 
+            def __iter__(self) -> Any:
+                raise error  # as a column of Parquet it is made one array first
+
         monkeypatch.setattr(writing, "BATCH", 1)
         monkeypatch.setattr(writing, "GROUP", 1)
         self._spoil(tmp_path, name, error, Broken(["a", "b"]))

@@ -63,8 +63,10 @@ def json_records(data: memoryview, name: str) -> Iterator[dict[str, Any]]:
     """Yield records that must be objects."""
     for number, value in json_values(data, name):
         if not isinstance(value, dict):
+            is_list = data[:CHUNK].tobytes().lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
+            line = None if is_list else line_of_record(data, number - 1)
             kind = type(value).__name__
-            raise InputError("no-object", file=name, record=number, type=kind)
+            raise InputError("no-object", file=name, record=number, line=line, type=kind)
         yield value
 
 

@@ -105,6 +105,11 @@ def _bad_json(file: str, record: int, line: int, reason: object, near: str | Non
     )
 
 
+def _no_object(file: str, record: int, line: int | None, type: str) -> str:
+    where = f"record {record:,}" if line is None else f"record {record:,}, line {line:,}"
+    return f"{file}, {where}: expected a JSON object, got {type}. Write one object per row."
+
+
 def _list_without_end(file: str, record: int) -> str:
     after = (
         f"the list ends after record {record:,} without ']'" if record else "the list has no end"
@@ -339,7 +344,8 @@ def _no_label_in_text(file: str, n: int, of: int, text: str) -> str:
 
 def _idle_option(file: str, options: Sequence[str], why: str) -> str:
     shown = ", ".join(map(_option, options))
-    return f"{file}: {why}, so {shown} {agreeing(len(options), 'do')} nothing. Leave it out."
+    does = "does" if len(options) == 1 else "do"
+    return f"{file}: {why}, so {shown} {does} nothing. Leave it out."
 
 
 # Responses and labels
@@ -445,8 +451,7 @@ MESSAGES: dict[str, Message] = {
     "semicolon or '|': this is no table.",
     "no-frame": "This {type} is not a table: {reason}.",
     "no-id": _no_id,
-    "no-object": "{file}, record {record:,}: expected a JSON object, got {type}. Write one object "
-    "per row.",
+    "no-object": _no_object,
     "no-rows": _no_rows,
     "no-such-row": "There is no row {row}.",
     "no-table": "A {type} cannot be read as a table. Pass a path, a frame (pandas, polars, "
@@ -651,11 +656,10 @@ MESSAGES: dict[str, Message] = {
     # Folders of arrays, and their locks
     "array-folder-damaged": "{folder} is damaged or was not written to its end ({reason}). {cure}",
     "array-folder-foreign": "{folder} is a folder of something else. Choose another name.",
-    "array-folder-is-file": "{path} is a file, and {what} are kept in a folder. Choose another "
-    "name.",
+    "array-folder-is-file": "{path} is a file, not a folder of {what}. Choose another name.",
     "array-folder-missing": "There is no folder {folder}. {cure}",
     "array-folder-of-other-kind": "{folder} holds no {what}: about.json says something else.",
-    "array-folder-version": "{folder} has version {version!r} of a {what}, and this tiebreak reads "
+    "array-folder-version": "{folder} has version {version!r} of {what}, and this tiebreak reads "
     "up to version {known}. Use a newer tiebreak.",
     "ids-not-packable": "The ids of {what} are not all text, or all numbers of one kind, so they "
     "cannot be packed: {ids!r}. Give them as text.",

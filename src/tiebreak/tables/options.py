@@ -68,7 +68,7 @@ class ReadOptions:
     def refuse(self, names: Iterable[str], file: str, why: str) -> None:
         """Refuse those of some options that were given, although they do nothing."""
         given = self.given
-        idle = [name for name in names if given.get(name)]
+        idle = [n for n in names if n in given and (given[n] is not False or n == "turned")]
         if idle:
             raise OptionError("idle-option", file=file, options=idle, why=why)
 

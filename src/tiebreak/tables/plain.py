@@ -646,10 +646,17 @@ class _Chain:
 
         joined = []
         for pieces in zip(*self._pieces(positions), strict=True):
-            kinds = {kind for piece in pieces if (kind := kind_of(piece)) is not None}
-            if len(kinds) > 1:  # of no ids: text in one file, numbers in another
-                pieces = tuple(_decoded(piece).cast(pa.string()) for piece in pieces)
-            tables = [pa.table([piece], ["column"]) for piece in pieces]
+            given = [piece for piece in pieces if kind_of(piece) is not None]
+            kind = given[0].type if given else pa.string()
+            if len(set(map(kind_of, given))) > 1:  # of no ids: text in one file, numbers in another
+                kind = pa.string()
+                given = [_decoded(piece).cast(kind) for piece in given]
+            rest = iter(given)
+            filled = (
+                pa.nulls(len(piece), kind) if kind_of(piece) is None else next(rest)
+                for piece in pieces
+            )
+            tables = [pa.table([piece], ["column"]) for piece in filled]
             joined.append(pa.concat_tables(tables, promote_options="permissive").column(0))
         return joined
 

@@ -53,7 +53,7 @@ from tiebreak.tables.source import (
     opened,
     resolved,
 )
-from tiebreak.tables.table import Table, is_column, like, stripped, to_arrow
+from tiebreak.tables.table import Table, is_column, is_frame, like, stripped, to_arrow
 from tiebreak.tables.wide import array_to_long, found_wide, is_wide_array, to_long
 
 if TYPE_CHECKING:
@@ -357,8 +357,7 @@ def read_tasks(source: Any, **options: Any) -> Column:
     ['a', 'b']
     """
     is_objects = isinstance(source, list) and source and isinstance(source[0], Mapping)
-    is_frame = any(hasattr(source, name) for name in ("columns", "column_names", "schema"))
-    if isinstance(source, Table | Mapping) or is_file(source) or is_objects or is_frame:
+    if isinstance(source, Table | Mapping) or is_file(source) or is_objects or is_frame(source):
         table, found = load_table(source, TASKS, options)
         column = found["task"]
     else:

@@ -187,6 +187,12 @@ def values_of(column: Any) -> list[Any]:
     return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
 
 
+def is_frame(source: Any) -> bool:
+    """Return whether a source is a frame, of whatever kind."""
+    attributes = ("collect_schema", "columns", "column_names", "schema")
+    return any(hasattr(source, name) for name in attributes)
+
+
 def is_column(value: object) -> bool:
     """Return whether a value is a whole column rather than one label."""
     if isinstance(value, list | np.ndarray | range) or hasattr(value, "__arrow_c_stream__"):

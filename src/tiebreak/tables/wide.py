@@ -21,6 +21,7 @@ from tiebreak.tables.source import PlacedSource, RecordFinder
 from tiebreak.tables.table import Table, arrays
 
 MOST_CLASSES = 50  # of a table that is taken to be wide without being asked
+FEW_ROWS = 10  # below, as many classes as rows say nothing
 
 
 def is_wide_array(source: Any) -> bool:
@@ -64,10 +65,11 @@ def to_long(
             )
     if chosen is None:
         workers = _read(table, names)
-        alone = strangers(workers)
-        if alone:
-            others = [name for name in names if name not in alone]
-            note("wide-strangers", table=table.title, alone=alone, others=others)
+        shared = _sharing(workers)
+        empty = [name for name in names if not any(map(_is_given, workers[name]))]
+        alone = [name for name in names if name not in (*shared, *empty)]
+        if alone and len(shared) >= 2:
+            note("wide-strangers", table=table.title, alone=alone, others=[*shared, *empty])
     else:
         workers = _read(table, chosen)
     n_rows = len(next(iter(workers.values())))
@@ -97,32 +99,21 @@ def found_wide(table: Table, columns: Mapping[str, object]) -> list[str] | None:
         workers = _read(table, names)
     except InputError:  # lists in a column, and the like
         return None
-    alone = strangers(workers)
-    shared = [name for name in names if name not in alone and any(map(_is_given, workers[name]))]
+    shared = _sharing(workers)
     classes = {value for name in shared for value in workers[name] if _is_given(value)}
-    if (
-        len(shared) < 2
-        or len(classes) > MOST_CLASSES
-        or len(classes) >= len(workers[shared[0]]) > 10
-    ):
+    n_rows = len(workers[names[0]])
+    if len(shared) < 2 or len(classes) > MOST_CLASSES or len(classes) >= n_rows > FEW_ROWS:
         return None
-    note("wide-found", table=table.title, workers=shared, alone=[n for n in names if n in alone])
+    alone = [name for name in names if name not in shared]
+    note("wide-found", table=table.title, workers=shared, alone=alone)
     return shared
 
 
-def strangers(workers: Mapping[str, list[Any]]) -> list[str]:
-    """Return the columns without a value that another has: texts and dates are no workers.
-
-    None are where nobody agrees with anybody, so that any column may be the odd one.
-    """
+def _sharing(workers: Mapping[str, list[Any]]) -> list[str]:
+    """Return the columns with a value that another has: texts and dates are no workers."""
     values = {name: set(filter(_is_given, column)) for name, column in workers.items()}
     n_columns = Counter(value for given in values.values() for value in given)
-    alone = [
-        name
-        for name, given in values.items()
-        if given and all(n_columns[value] == 1 for value in given)
-    ]
-    return alone if len(workers) - len(alone) >= 2 else []
+    return [name for name, given in values.items() if any(n_columns[v] > 1 for v in given)]
 
 
 def _read(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:

@@ -453,7 +453,7 @@ def _json_value(value: Any) -> Any:
 
 
 def _write_parquet(sink: BinaryIO, columns: Mapping[str, Column]) -> None:
-    """Write typed columns; values that no column can hold together are written as text.
+    """Write typed columns.
 
     Ids that are numbers, and probabilities, hardly ever repeat: to look for a dictionary costs
     labels a third of their time. Numbers in order are small differences, and take half the bytes.
@@ -479,6 +479,7 @@ def _write_parquet(sink: BinaryIO, columns: Mapping[str, Column]) -> None:
 
 
 def _typed(column: Column) -> Any:
+    """Make an Arrow array of a column; values that none can hold together become text."""
     import pyarrow as pa
 
     if isinstance(column, Coded):

@@ -47,5 +47,5 @@ def test_a_cut_list_is_never_read_as_a_whole_one(records: list[Any], cut: float)
 
 def test_a_broken_record_does_not_read_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     data = b'[{"a": 1}, {"a" 2}, ' + b'{"a": 3}, ' * 200_000 + b'{"a": 4}]'
-    with pytest.raises(InputError, match=r"record 2: this is not JSON: Expecting ':'"):
+    with pytest.raises(InputError, match=r"record 2, line 1: this is not JSON: Expecting ':'"):
         _values(data, 1 << 10)

@@ -12,10 +12,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from tables.formats.answers import answers, expected, notes_of, read
+from tables.said import refused
 from typer.testing import CliRunner
 
 import tiebreak as tb
 from tiebreak.cli.app import app
+from tiebreak.tables.formats import read_texts
 
 
 class TestQuestions:
@@ -64,7 +66,7 @@ class TestQuestions:
         assert set(answers(read(path, question="tone")).values()) == {"x", "y"}
 
     def test_a_plain_table_has_none(self, data: Path) -> None:
-        with pytest.raises(tb.OptionError, match="plain table, for which question="):
+        with refused("idle-option", tb.OptionError, options=["question"]):
             read(data / "pipes.txt", question="mood")
 
 
@@ -344,13 +346,11 @@ def test_lists_of_labels_in_a_plain_table(tmp_path: Path, kind: str) -> None:
 
 
 def test_options_that_do_nothing_are_refused(data: Path) -> None:
-    with pytest.raises(tb.OptionError, match="labels are no part of a text"):
+    with refused("idle-option", tb.OptionError, options=["label_pattern"]):
         read(data / "mturk.csv", label_pattern="x")
 
 
 def test_texts_of_an_export(data: Path) -> None:
-    from tiebreak.tables import conversion
-
-    texts = conversion.read_texts(str(data / "mturk-items.csv"), None, {})
+    texts = read_texts(str(data / "mturk-items.csv"))
     assert texts == {"H1#1": "good film", "H1#2": "bad film", "H2#1": "dull", "H2#2": "fine"}
-    assert conversion.read_texts(str(data / "records.json"), None, {}) is None
+    assert read_texts(str(data / "records.json")) is None

@@ -23,13 +23,19 @@ from tiebreak.tables.options import ReadOptions
 from tiebreak.tables.plain import Delimited, open_parquet, refuse_columnwise
 from tiebreak.tables.source import FORMATS as PLAIN
 from tiebreak.tables.source import Content, Place, TableFiles, format_of, format_of_name, opened
-from tiebreak.tables.table import Table, class_names, table_of, values_of, with_class_names
+from tiebreak.tables.table import (
+    Table,
+    class_names,
+    is_frame,
+    table_of,
+    values_of,
+    with_class_names,
+)
 
 __all__ = ["FORMATS", "Found", "Imported", "find", "read_format", "read_texts", "studio_tasks"]
 
 FORMATS: tuple[Format, ...] = (*annotation.FORMATS, *judges.FORMATS, *lists.FORMATS)
 WIDE = "wide"
-FRAMES = ("columns", "column_names", "schema")  # attributes by which a frame is recognised
 BATCH = 4096  # rows of an Arrow table that are Python objects at a time
 ZSTANDARD = 93  # the number of the method, in a zip archive
 LOCAL_HEADER = 30  # bytes before the name of a file in a zip archive
@@ -74,7 +80,7 @@ def find(source: Any, asked: str | None = None) -> Found:
         found = _open_content(source)
     else:
         names = class_names(source)
-        if not isinstance(source, Table) and any(hasattr(source, each) for each in FRAMES):
+        if not isinstance(source, Table) and is_frame(source):
             source = table_of(source, (), 0)  # once: a stream of Arrow cannot be read again
         found = _open_frame(source, name, names)
     if wanted is not None and found is None:

@@ -16,6 +16,7 @@ from tiebreak.ids import composed
 from tiebreak.tables.options import ReadOptions
 from tiebreak.tables.source import Place, PlacedSource, RecordFinder
 from tiebreak.tables.table import Table, arrays, to_arrow
+from tiebreak.wording import Source
 
 Record = Mapping[str, Any]
 Records = Callable[[], Iterator[tuple[Place, Record]]]  # each call reads from the start
@@ -250,10 +251,13 @@ class Rows:
         if self.options.multi_label:
             gold = self._split_labels(gold)
         self._sort_by_time()
+        columns = {"task": self.task, "worker": self.worker, "label": self.label, **self.more}
+        return Imported(arrays(columns, self._source()), gold, self.title)
+
+    def _source(self) -> Source:
         numbers = np.array(self.number, dtype=np.int64)
         finder: Any = RecordFinder(self.name, self.noun, numbers, self.places)
-        columns = {"task": self.task, "worker": self.worker, "label": self.label, **self.more}
-        return Imported(arrays(columns, PlacedSource(self.name, finder)), gold, self.title)
+        return PlacedSource(self.name, finder)
 
     def _once(self, value: Any) -> Any:
         """Keep one copy of equal texts: workers and labels come again and again."""
@@ -331,8 +335,9 @@ class Rows:
         times = self.more.get("time")
         if times is None or None in times:
             return
-        task_code, _ = ids.encode(to_arrow("task", self.task))
-        worker_code, workers = ids.encode(to_arrow("worker", self.worker))
+        source = self._source()
+        task_code, _ = ids.encode(to_arrow("task", self.task, source))
+        worker_code, workers = ids.encode(to_arrow("worker", self.worker, source))
         pair = task_code.astype(np.int64) * len(workers) + worker_code
         order = np.empty(len(pair), dtype=np.int64)
         order[np.argsort(pair, kind="stable")] = np.lexsort((np.array(times, dtype=float), pair))
