@@ -433,7 +433,7 @@ def class_names(source: Any) -> dict[str, list[str]]:
         }
     if type(source).__module__.partition(".")[0] != "datasets":
         return {}
-    named = (source.features or {}).items()
+    named = (getattr(source, "features", None) or {}).items()
     found = {key: getattr(getattr(each, "feature", each), "names", None) for key, each in named}
     return {key: list(names) for key, names in found.items() if names}
 
