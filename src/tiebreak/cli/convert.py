@@ -53,7 +53,7 @@ def convert(
         read = tables.read_every_row(one_or_all(source), keep, **options)
         if gold_out:
             write_known(gold_out, source[0], read.gold)
-        tables.write_table(out, read.columns)
+    tables.write_table(out, read.columns)
     if not quiet:
         written = [name for name in (out, gold_out, texts_out) if name and name != STANDARD]
         names = f": wrote {', '.join(written)}" if written else ""

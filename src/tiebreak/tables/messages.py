@@ -283,7 +283,8 @@ def _several_questions(file: str, questions: Any) -> str:
     first = next(iter(questions))
     return (
         f"{file} holds {len(questions)} questions: {_questions(questions)}.\n"
-        f"Choose one with --question {first!r} (question={first!r})."
+        f"Choose one with --question {first!r} (question={first!r}). Where a command has no such "
+        f"option, first write a table: tiebreak convert FILE --question {first!r} -o responses.csv"
     )
 
 

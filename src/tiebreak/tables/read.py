@@ -499,11 +499,14 @@ def open_tables(
     tables = {what: each for what, each in found.items() if isinstance(each.source, Table)}
     responses = found.get("responses")
     keys = None if responses is None else getattr(responses.source, "keys", None)
+    is_wide = responses is not None and isinstance(responses.source, Wide)
     for role, name in columns.items():
         users = [each for what, each in tables.items() if role in SCHEMAS[what].names]
-        if keys is not None and responses is not None and (name in keys or len(found) == 1):
-            responses.columns[role] = name  # of a tool's file
-            continue
+        if responses is not None and keys is not None:  # of a tool's file, or of a wide table
+            is_own = name in keys and (role == "task" or not is_wide)
+            if is_own or len(found) == 1:
+                responses.columns[role] = name
+                continue
         if not users:
             raise _without_use(role, tables)
         holders = [each for each in users if has_column(each.source, str(name))]
