@@ -110,7 +110,7 @@ MODELS: list[Estimator] = [
     tb.DawidSkene(smoothing=0.0, tol=0.0, max_iter=8),
     tb.VariationalBayes(worker_model="subtypes"),
     tb.VariationalBayes(worker_model="kinds+subtypes", random_state=5, accelerate=False),
-    tb.VariationalBayes(worker_model="subtypes", saw_all=True, tol=0.0, max_iter=8),
+    tb.VariationalBayes(worker_model="subtypes", tol=0.0, max_iter=8),
 ]
 LINK_MODELS: list[tb.VariationalBayes] = [
     tb.VariationalBayes(),

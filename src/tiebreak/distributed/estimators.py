@@ -55,8 +55,6 @@ def refuse_unable(estimator: Estimator, links: Any, start: Any) -> None:
             "fitted on one machine. Over partitions it is one of "
             f"{', '.join(map(repr, WORKER_MODELS))}."
         )
-    if estimator.saw_all:
-        raise OptionError("saw_all counts silence on one machine only. Leave it out.")
     if not isinstance(estimator.init, str) or estimator.init != "majority":
         raise OptionError("Over partitions q starts at the votes: init='majority'.")
     if isinstance(estimator.link_options, MeanFieldOptions):

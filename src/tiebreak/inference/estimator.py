@@ -24,7 +24,6 @@ from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust, class_prior
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Problem, Stopping
-from tiebreak.inference.silence import require_workers
 from tiebreak.inference.stages import q_from
 from tiebreak.inference.worker_models import crowd_model, require_model
 from tiebreak.kernels.arrays import default_threads
@@ -350,8 +349,6 @@ def check_options(model: VariationalBayes) -> None:
     """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
     check_common(model.get_params())
     require_model(model.worker_model)
-    if model.saw_all is not None:
-        require_workers(model.saw_all)
     if isinstance(model.init, str):
         require_word("init", model.init, INITS, "an array of probabilities")
     if isinstance(model.init, Estimator):

@@ -90,13 +90,7 @@ class Problem(NamedTuple):
     n_pooled: int = 0  # tasks that the model of links keeps apart, in nodes
     copies: Floats | None = None  # (n_tasks,); None: one each
     gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
-    given: ByTask | None = None  # the responses alone, where tasks hold silence too
     elsewhere: TasksElsewhere | None = None  # beside `tasks`; None: all tasks are here
-
-    @property
-    def responses(self) -> ByTask:
-        """What workers said of each task, without their silence."""
-        return self.tasks if self.given is None else self.given
 
     @property
     def n_tasks(self) -> float:

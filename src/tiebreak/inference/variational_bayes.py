@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Self
 
-from tiebreak.inference import dirichlet, gold_weights, publishing, silence, stages, vb
+from tiebreak.inference import dirichlet, gold_weights, publishing, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.estimator import (
     BayesEstimator,
@@ -61,9 +61,6 @@ class VariationalBayes(BayesEstimator):
     trust
         Workers who are known to be good: how many right answers to tasks of each class each of
         them starts with, such as {"ann": 50}.
-    saw_all
-        Workers who are known to have seen every task, such as rules that fire or stay silent, or
-        True for all: their silence counts as well.
     link_options
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
@@ -160,7 +157,6 @@ class VariationalBayes(BayesEstimator):
         confusion_prior: dirichlet.ConfusionPrior = "diagonal",
         worker_model: str = "confusion",
         trust: dirichlet.Trust | None = None,
-        saw_all: silence.SawAllOption = None,
         gold_weight: GoldWeight = AUTO,
         link_options: LinkOptions | None = None,
         calibrate: str | bool = "auto",
@@ -178,7 +174,6 @@ class VariationalBayes(BayesEstimator):
         self.confusion_prior = confusion_prior
         self.worker_model = worker_model
         self.trust = trust
-        self.saw_all = saw_all
         self.gold_weight = gold_weight
         self.link_options = link_options
         self.calibrate = calibrate
@@ -255,8 +250,7 @@ class VariationalBayes(BayesEstimator):
             return None
         require_fitted(start)
         end: WarmStart | None = getattr(start, "_warm_start", None)
-        saw_these = end is not None and end.is_for(inputs.responses)
-        return end if saw_these and silence.are_alike(start, self) else None
+        return end if end is not None and end.is_for(inputs.responses) else None
 
     def _begin(
         self,
@@ -270,12 +264,11 @@ class VariationalBayes(BayesEstimator):
         is_given = q is not None and not (isinstance(self.init, str) and self.init == "spectral")
         problem = self._problem(patterns, inputs)
         if q is None:
-            q = vb.majority(problem.responses, problem.n_classes)
+            q = vb.majority(problem.tasks, problem.n_classes)
         if self.worker_model_ == COMMUNITIES and self._communities is None:
             from tiebreak.inference import communities
 
-            said = silence.without_silence(problem)
-            self._communities = communities.learn(said, q, self._stopping).workers
+            self._communities = communities.learn(problem, q, self._stopping).workers
             problem = self._problem(patterns, inputs)
         q = vb.to_states(problem, q)
         return problem, Start(q, is_given, False, same, self.worker_model_)
@@ -290,12 +283,11 @@ class VariationalBayes(BayesEstimator):
         if self.init == "spectral":
             from tiebreak.inference import spectral
 
-            said = silence.without_silence(self._problem(Patterns(tasks), inputs))
-            return spectral.start(said, self.random_state)
+            return spectral.start(self._problem(Patterns(tasks), inputs), self.random_state)
         return None
 
     def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
-        """Set up plain VB, with what known tasks count and who saw all of them."""
+        """Set up plain VB, with what known tasks count."""
         crowd = inputs.responses
         there = inputs.elsewhere
         problem = self._plain_problem(self.worker_model_, patterns, inputs)
@@ -308,9 +300,7 @@ class VariationalBayes(BayesEstimator):
             problem = problem._replace(gold_weight=weight)
         if self.worker_model_ == COMMUNITIES and self._communities is not None:
             problem = problem._replace(workers=self._communities)
-        if self.saw_all is None:
-            return problem
-        return silence.with_silence(problem, self.saw_all, crowd.workers, self.gold_weight)
+        return problem
 
     @property
     def _honesty(self) -> Honesty:

@@ -73,7 +73,7 @@ def to_states(problem: Problem, q: Floats, seed: int | None = None) -> Floats:
     if q.shape[1] == problem.n_states:
         return q
     if seed is None:
-        votes = majority(problem.responses, problem.n_classes)
+        votes = majority(problem.tasks, problem.n_classes)
         return split_into_subtypes(q, votes, n_subtypes)
     within = np.random.default_rng(seed).dirichlet(np.ones(n_subtypes), size=q.shape)
     return np.asarray((q[:, :, None] * within).reshape(len(q), q.shape[1] * n_subtypes))

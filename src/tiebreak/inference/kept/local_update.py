@@ -48,7 +48,6 @@ def start_of(
     n_touched = int(np.diff(tasks.start)[touched].sum())
     may_change = (
         model.worker_model_ == COMMUNITIES  # learnt anew from all responses
-        or bool(model.saw_all)  # a new task is touched by all
         or crowd.n_classes > model.responses_.n_classes
         or model._warm_start.q.shape[1] > crowd.n_classes  # subtypes have many modes
     )

@@ -34,7 +34,6 @@ from tiebreak.inference.worker_models.carried import CarriedStates, CarriedWorke
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.kinds import Kinds
 from tiebreak.inference.worker_models.one_class import FixedRows
-from tiebreak.inference.worker_models.saw_all import SawAll
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
@@ -48,7 +47,6 @@ RECORDS: dict[str, type[Any]] = {
         *(Calibration, LinkReport, DoubtfulLinks, ErrorRate, GridPoint),
         *(Beliefs, CrowdModel, Carried, CarriedStates, CarriedWorkers),
         *(ClassPrior, KnownShares, SubtypePrior, ConfusionMatrices, Coins, Kinds, FixedRows),
-        SawAll,
     )
 }
 HOMES = {  # of records that few models hold: loaded when one is met

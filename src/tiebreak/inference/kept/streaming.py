@@ -28,7 +28,6 @@ from tiebreak.inference.kept.batches import (
 from tiebreak.inference.kept.corrections import replace_repeats, start_from_votes
 from tiebreak.inference.kept.open_tasks import NONE, OpenTasks, codes_in
 from tiebreak.inference.kept.stream_links import LinkRows, StreamLinks, imply
-from tiebreak.inference.silence import refuse_silence
 from tiebreak.inference.vb import Stopping
 from tiebreak.inference.worker_models import CrowdModel
 from tiebreak.kernels.contract import Backend, choose_backend
@@ -68,7 +67,6 @@ class Stream:
     def __init__(self, model: VariationalBayes, *, n_open: int | None = None) -> None:
         from tiebreak.inference.kept import publication
 
-        refuse_silence(model, "A stream")
         self.template = model
         self.n_open = n_open
         self.crowd_model: CrowdModel = model._crowd_model

@@ -12,7 +12,6 @@ from tiebreak.inference.worker_models.carried import CarriedWorkers
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.kinds import Kinds
 from tiebreak.inference.worker_models.one_class import FixedRows
-from tiebreak.inference.worker_models.saw_all import SawAll
 from tiebreak.kernels.layout import Codes, Floats
 
 UNKNOWN = -1  # the code of a worker whom the model has never seen
@@ -42,9 +41,6 @@ def select_workers(model: WorkerModel, at: Codes, base: Floats) -> WorkerModel:
         if given is not None:
             given = _rows(given, at, _by_state(base, model.n_states), model.n_workers)
         return FixedRows(inner, fixed[at], given)  # UNKNOWN, the last row, may say anything
-    if isinstance(model, SawAll):
-        inner = select_workers(model.inner, at, base)
-        return SawAll(inner, np.append(model.saw, False)[at])  # who is new may not have seen all
     if isinstance(model, CarriedWorkers):
         inner = select_workers(model.inner, at, base)
         added = np.concatenate([model.added, np.zeros_like(model.added[:1])])[at]

@@ -21,7 +21,6 @@ from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_models.kinds import Kinds
 from tiebreak.inference.worker_models.one_class import FixedRows
-from tiebreak.inference.worker_models.saw_all import SawAll
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 
 
@@ -69,9 +68,6 @@ def cells_of(problem: Problem, beliefs: Beliefs) -> Cells:
     """
     workers: Any = problem.workers
     is_fixed = np.zeros(0, dtype=bool)
-    if isinstance(workers, SawAll):  # of answers alone: silence has no cell in a confusion
-        beliefs = beliefs._replace(beta=workers.of_inner(beliefs.beta))
-        workers = workers.inner
     if isinstance(workers, FixedRows):
         shape = (workers.n_workers, workers.n_classes, workers.n_states)
         is_fixed = np.broadcast_to(workers.is_fixed[:, None, :], shape).ravel()

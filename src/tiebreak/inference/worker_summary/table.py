@@ -197,8 +197,6 @@ def _fitted_cells(model: Any) -> _Fitted:
         of_workers, totals = warm.added
         beliefs = Beliefs(problem.states.prior + totals, problem.workers.prior + of_workers)
         cells = cells_of(problem, beliefs)
-        if problem.given is not None:
-            moves = np.zeros_like(moves)  # by responses alone, tasks would forget the silence
         found = refine.refine(cells, votes, warm.q, totals, moves)
         return _Fitted(cells, votes, units, found.q, found.counts)
     if "_opinions" in vars(model):  # a committee: workers as its probabilities show them
