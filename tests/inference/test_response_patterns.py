@@ -19,7 +19,7 @@ from tiebreak.inference import response_patterns, vb
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.problem import Patterns
-from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask

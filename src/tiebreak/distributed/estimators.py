@@ -21,7 +21,7 @@ from tiebreak.inference.kept.prediction import knowledge_of
 from tiebreak.inference.majority_vote import MajorityVote
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.variational_bayes import VariationalBayes
-from tiebreak.inference.worker_models import N_SUBTYPES
+from tiebreak.inference.workers import N_SUBTYPES, has_subtypes, name_of
 from tiebreak.kernels.arrays import default_threads, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Swept
@@ -66,8 +66,8 @@ def refuse_unable(estimator: Estimator, links: Any, start: Any) -> None:
 
 def n_states(model: Estimator, crowd: JoinedCrowd) -> int:
     """Return how many states a task may be in."""
-    has_subtypes = "subtypes" in getattr(model, "worker_model", "")
-    return len(crowd.classes) * (N_SUBTYPES if has_subtypes else 1)
+    splits = has_subtypes(getattr(model, "worker_model", "confusion"))
+    return len(crowd.classes) * (N_SUBTYPES if splits else 1)
 
 
 def start_tables(start: Any, crowd: JoinedCrowd, model: Estimator) -> Logs:
@@ -95,7 +95,7 @@ def fit(model: Any, inputs: Inputs, units: Units, start: Logs | None) -> Logs | 
     q = None if start is None else softmax(kernels.score_tasks(tasks, *start))
     fitted: Fitted | None = None
     if isinstance(model, VariationalBayes):
-        model.worker_model_ = model.worker_model
+        model.worker_model_ = name_of(model.worker_model)
         model._communities = None
         fitted = model._fit_inputs(inputs, tasks, q, None, is_warm=q is not None)
         q = fitted.found.run.q

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.dirichlet import StatePrior
-from tiebreak.inference.worker_models import AnswerCounts, WorkerModel
+from tiebreak.inference.workers import AnswerCounts, Workers
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Swept, rounder_for
 from tiebreak.kernels.sweeper import Logs, Sweeper
@@ -83,7 +83,7 @@ class Problem(NamedTuple):
 
     tasks: ByTask
     states: StatePrior
-    workers: WorkerModel
+    workers: Workers
     backend: Backend
     n_threads: int = 1
     links: LinkModel | None = None
@@ -91,6 +91,9 @@ class Problem(NamedTuple):
     copies: Floats | None = None  # (n_tasks,); None: one each
     gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
     elsewhere: TasksElsewhere | None = None  # beside `tasks`; None: all tasks are here
+    # Counts of workers and of states that stay as they are and are added to the priors: those of
+    # tasks in other batches, or whose responses were dropped. As `vb.added` gives them.
+    carried: tuple[Floats, Floats] | None = None
 
     @property
     def n_tasks(self) -> float:

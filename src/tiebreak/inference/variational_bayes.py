@@ -27,14 +27,14 @@ from tiebreak.inference.stages import (
     to_patterns,
 )
 from tiebreak.inference.vb import Beliefs, Problem
-from tiebreak.inference.worker_models import COMMUNITIES, CrowdModel
+from tiebreak.inference.workers import COMMUNITIES, CrowdModel, WorkerModel, name_of
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.links import OnContradiction
 from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, refuse_renamed
 
 if TYPE_CHECKING:
     from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
-    from tiebreak.inference.worker_models.kinds import Kinds
+    from tiebreak.inference.workers.kinds import Kinds
 
 
 class VariationalBayes(BayesEstimator):
@@ -57,7 +57,8 @@ class VariationalBayes(BayesEstimator):
         "confusion": a confusion matrix per worker, the paper's. "coin": one accuracy per worker.
         "kinds": good, middling and flat workers, each kind with its own prior. "subtypes": tasks
         of a class fall into groups that workers take alike. "kinds+subtypes": both.
-        "communities": kinds whose priors are learnt.
+        "communities": kinds whose priors are learnt. Or a model of your own, a
+        `tiebreak.inference.workers.Workers`.
     trust
         Workers who are known to be good: how many right answers to tasks of each class each of
         them starts with, such as {"ann": 50}.
@@ -155,7 +156,7 @@ class VariationalBayes(BayesEstimator):
         *,
         class_prior: dirichlet.ClassPriorOption = 1.0,
         confusion_prior: dirichlet.ConfusionPrior = "diagonal",
-        worker_model: str = "confusion",
+        worker_model: WorkerModel = "confusion",
         trust: dirichlet.Trust | None = None,
         gold_weight: GoldWeight = AUTO,
         link_options: LinkOptions | None = None,
@@ -204,7 +205,7 @@ class VariationalBayes(BayesEstimator):
         inputs = self._read_inputs(responses, links, gold)
         same = self._end_on_same(inputs, start)
         whole = lay_out(inputs.responses) if same is None else same.tasks
-        self.worker_model_ = self.worker_model
+        self.worker_model_ = name_of(self.worker_model)
         self._communities = None if same is None else start._communities
         is_warm = start is not None
         fitted = self._fit_inputs(
@@ -290,7 +291,7 @@ class VariationalBayes(BayesEstimator):
         """Set up plain VB, with what known tasks count."""
         crowd = inputs.responses
         there = inputs.elsewhere
-        problem = self._plain_problem(self.worker_model_, patterns, inputs)
+        problem = self._plain_problem(self.worker_model, patterns, inputs)
         if inputs.gold_codes is not None:
             weight = gold_weights.find(
                 *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),

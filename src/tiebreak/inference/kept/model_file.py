@@ -24,7 +24,7 @@ from tiebreak.inference.kept.dropping import drop_responses, require_keep
 from tiebreak.inference.kept.records import Decoder, Encoder, require_numbers
 from tiebreak.inference.stages import WarmStart, lay_out
 from tiebreak.inference.vb import Beliefs
-from tiebreak.inference.worker_models import CrowdModel
+from tiebreak.inference.workers import CrowdModel
 from tiebreak.responses import Responses
 
 SUFFIX = ".tbm"

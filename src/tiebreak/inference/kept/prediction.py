@@ -14,10 +14,10 @@ from tiebreak.inference import committee, dirichlet, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.dirichlet import StatePrior
 from tiebreak.inference.inputs import require_memory
+from tiebreak.inference.kept.known_workers import NOTHING, KnownStates, KnownWorkers
 from tiebreak.inference.vb import Beliefs, Problem
-from tiebreak.inference.worker_models import CrowdModel
-from tiebreak.inference.worker_models.known_workers import NOTHING, KnownStates, KnownWorkers
-from tiebreak.inference.worker_models.selected import UNKNOWN, select_parameters, select_workers
+from tiebreak.inference.workers import CrowdModel
+from tiebreak.inference.workers.base import NEW
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
@@ -192,11 +192,11 @@ def _of_model(model: Any, crowd_model: CrowdModel, beliefs: Beliefs) -> Knowledg
     """Return what a fitted crowd model knows, with a worker whom it has never seen."""
     states, workers = crowd_model
     at = np.arange(workers.n_workers + 1, dtype=np.int32)
-    at[-1] = UNKNOWN
-    base = base_prior(model.confusion_prior, workers.n_classes)
-    chosen = select_workers(workers, at, base)
-    parameters = select_parameters(workers, beliefs.beta, at, base)
-    table = np.ascontiguousarray(chosen.log_table(parameters, model.n_threads or default_threads()))
+    at[-1] = NEW
+    parameters = workers.select_parameters(beliefs.beta, at)
+    table = np.ascontiguousarray(
+        workers.select(at).log_table(parameters, model.n_threads or default_threads())
+    )
     known = KnownWorkers(table, workers.n_workers + 1, workers.n_classes)
     return Knowledge(states, beliefs.alpha, known)
 
