@@ -53,7 +53,7 @@ INFERENCE = "--link-inference"
 TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
 
 Method = Literal["auto", "vb", "ds", "mv", "gibbs"]
-WorkerModelName = Literal["confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities"]
+WorkerModelName = str
 OF_VB = ("worker_model", "gold_weight", "init", "calibrate")  # which Auto has not
 
 MODEL_OPTIONS = (
@@ -69,7 +69,10 @@ MODEL_OPTIONS = (
         metavar="NAMES",
     ),
     new_option(
-        "worker_model", WorkerModelName | None, "How workers are modelled. [vb, ds: confusion]"
+        "worker_model",
+        str | None,
+        "How workers are modelled: confusion, coin, kinds, subtypes, … [vb, ds: confusion]",
+        metavar="NAME",
     ),
     new_option(
         "trust", str | None, "Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from tiebreak.gold import GoldCodes
@@ -141,6 +142,15 @@ class Patterns(NamedTuple):
     def to_patterns(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return for each pattern the value of its representative."""
         return values if self.representative is None else values[self.representative]
+
+    def mean(self, values: Floats) -> Floats:
+        """Return for each pattern the mean over its tasks."""
+        if self.pattern is None or self.copies is None:
+            return values
+        sums = np.empty((len(self.copies), values.shape[1]))
+        for k, column in enumerate(values.T):
+            sums[:, k] = np.bincount(self.pattern, column, len(self.copies))
+        return np.asarray(sums / self.copies[:, None])
 
     def gold(self, gold: GoldCodes | None) -> GoldCodes | None:
         """Return gold by pattern."""

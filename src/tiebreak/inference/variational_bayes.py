@@ -224,7 +224,7 @@ class VariationalBayes(BayesEstimator):
         """
         patterns = Patterns(whole)
         if end is None or end.has_patterns:
-            patterns = patterns_of(inputs, whole, q)
+            patterns = patterns_of(inputs, whole, None if is_warm else q)
         by_pattern = to_patterns(inputs, patterns)
         problem, begin = self._begin(inputs, patterns, q, end)
         begin = begin._replace(is_warm=is_warm)
@@ -261,7 +261,7 @@ class VariationalBayes(BayesEstimator):
         same: WarmStart | None,
     ) -> tuple[Problem, Start]:
         """Learn what is left open of the worker model; say where the fit starts."""
-        q = None if q is None else patterns.to_patterns(q)
+        q = None if q is None else patterns.mean(q)
         is_given = q is not None and not (isinstance(self.init, str) and self.init == "spectral")
         problem = self._problem(patterns, inputs)
         if q is None:

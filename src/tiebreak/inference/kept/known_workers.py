@@ -20,8 +20,6 @@ class KnownWorkers(Workers):
     table: Floats  # (n_codes, n_states) expected logs
     n_workers: int
     labels: int
-    prior: Floats = NOTHING
-    prior_of_new: Floats = NOTHING
 
     @property
     def n_classes(self) -> int:
@@ -32,6 +30,16 @@ class KnownWorkers(Workers):
     def n_states(self) -> int:
         """How many states a task may be in."""
         return int(self.table.shape[1])
+
+    @property
+    def prior(self) -> Floats:
+        """Nothing: there are no parameters."""
+        return NOTHING
+
+    @property
+    def prior_of_new(self) -> Floats:
+        """Nothing."""
+        return NOTHING
 
     def collect(self, counts: Floats) -> Floats:
         """Return nothing: counts add nothing."""

@@ -21,7 +21,11 @@ from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.responses import Responses
 
 NEW = -1  # the code of a worker whom the model has never seen
-NOTHING = np.empty((1, 0, 0))
+
+
+def unset() -> Floats:
+    """Return what stands for an array until a model is bound to a crowd."""
+    return np.empty((1, 0, 0))
 
 
 class CrowdModel(NamedTuple):
@@ -76,14 +80,16 @@ class Crowd:
         assert self.responses is not None  # either is given
         return one_class.rows_to_fix(self.responses)
 
+    def counts_of_labels(self) -> Floats:
+        """Return how often each worker gave each label, by weight, (n_workers, n_classes)."""
+        if self.answers is not None:
+            return self.answers.counts
+        assert self.responses is not None  # either is given
+        return self.responses.weigh_labels()
+
     def shares_of_labels(self) -> Floats:
         """Return the share of each label among all responses, by weight, (n_classes,)."""
-        if self.answers is not None:
-            counts = self.answers.counts
-        else:
-            assert self.responses is not None
-            counts = self.responses.weigh_labels()
-        by_label = counts.sum(axis=0)
+        by_label = self.counts_of_labels().sum(axis=0)
         return np.asarray(by_label / (by_label.sum() or 1.0))
 
     def confusion_prior(self) -> Floats:

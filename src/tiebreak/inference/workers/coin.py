@@ -6,12 +6,12 @@ number is learnt sooner than K² are; what a worker confuses with what is not se
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tiebreak.inference import dirichlet
-from tiebreak.inference.workers.base import NOTHING, Cells, Crowd, Workers
+from tiebreak.inference.workers.base import Cells, Crowd, Workers, unset
 from tiebreak.kernels.layout import Floats
 
 RIGHT = 0
@@ -26,9 +26,9 @@ class Coins(Workers):
     classes with probability (1 − p) / (K − 1).
     """
 
-    prior: Floats = NOTHING  # (n_workers or 1, 2)
+    prior: Floats = field(default_factory=unset)  # (n_workers or 1, 2)
     n_workers: int = 0
-    prior_of_new: Floats = NOTHING
+    prior_of_new: Floats = field(default_factory=unset)
     labels: int = 0  # K
 
     @property

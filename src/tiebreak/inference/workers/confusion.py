@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tiebreak.inference import dirichlet
 from tiebreak.inference.dirichlet import SubtypePrior
-from tiebreak.inference.workers.base import NOTHING, Crowd, CrowdModel, Workers
+from tiebreak.inference.workers.base import Crowd, CrowdModel, Workers, unset
 from tiebreak.inference.workers.fixed_rows import of_rules_or_not
 from tiebreak.kernels.layout import Floats
 
@@ -21,9 +21,9 @@ class ConfusionMatrices(Workers):
     looks up neighbours in memory.
     """
 
-    prior: Floats = NOTHING  # β₀, (n_workers or 1, answer, state)
+    prior: Floats = field(default_factory=unset)  # β₀, (n_workers or 1, answer, state)
     n_workers: int = 0
-    prior_of_new: Floats = NOTHING
+    prior_of_new: Floats = field(default_factory=unset)
     n_subtypes: int = 1
 
     def of(self, crowd: Crowd) -> ConfusionMatrices:

@@ -7,14 +7,14 @@ worker said tells which kind it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tiebreak.errors import OptionError
 from tiebreak.inference import dirichlet
 from tiebreak.inference.dirichlet import ClassPrior, SubtypePrior
-from tiebreak.inference.workers.base import NOTHING, Cells, Crowd, CrowdModel, Workers
+from tiebreak.inference.workers.base import Cells, Crowd, CrowdModel, Workers, unset
 from tiebreak.inference.workers.fixed_rows import of_rules_or_not
 from tiebreak.kernels.layout import Codes, Floats
 
@@ -30,8 +30,8 @@ class Kinds(Workers):
     stay positive when SQUAREM extrapolates them; what is trusted is added to it.
     """
 
-    priors: Floats = NOTHING  # b, (n_kinds, answer, state)
-    weight: Floats = NOTHING  # p, (n_kinds,), sums to 1
+    priors: Floats = field(default_factory=unset)  # b, (n_kinds, answer, state)
+    weight: Floats = field(default_factory=unset)  # p, (n_kinds,), sums to 1
     n_workers: int = 0
     trusted: Floats | None = None  # (n_workers, answer, state) right pseudo-answers, of any kind
     n_subtypes: int = 1
