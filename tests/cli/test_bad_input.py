@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import tiebreak as tb
-from tiebreak.errors import InputNote
+from tiebreak.errors import InputError, InputNote
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]

@@ -224,7 +224,7 @@ def resealed(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Change what a file says, with checksums that fit."""
     about = json.loads((folder / "about.json").read_text("utf-8"))
     change(about)
-    about["seal"] = array_folder._seal_of_json(about)
+    about["seal"] = array_folder.seal_of_json(about)
     (folder / "about.json").write_text(json.dumps(about), "utf-8")
 
 

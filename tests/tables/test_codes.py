@@ -23,6 +23,7 @@ from tiebreak.errors import Coded, InputNote, TiebreakError
 from tiebreak.labels import Labels
 from tiebreak.responses import Responses
 from tiebreak.tables import export, source
+from tiebreak.tables.formats.annotation import StudioTasks
 from tiebreak.tables.locks import Lock
 from tiebreak.tables.messages import MESSAGES
 from tiebreak.tables.source import TableFile, TableFiles
@@ -92,6 +93,11 @@ def choice(label: Any, name: str = "q", kind: str = "choices") -> dict[str, Any]
 
 def known(label: str) -> dict[str, Any]:
     return {"completed_by": 1, "ground_truth": True, "result": [choice([label])]}
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 def _touched(path: Path) -> Path:
@@ -275,7 +281,7 @@ CASES: dict[str, Do] = {
     "unequal-columns": column(task=["a"]),
     "unfit-values": column(task=[10**30, 1]),
     "column-in-one-file": files(a_csv=ROWS, b_csv="task,worker,label,weight\na,w,x,1\n"),
-    "column-missing": column(worker=None) and of({"task": ["a"], "label": ["x"]}),
+    "column-missing": of({"task": ["a"], "label": ["x"]}),
     "columns-alike": rows("task,task,worker,label", "a,b,w,x"),
     "columns-of-packed": lambda f: (
         tables.write_responses(f / "x.tb", CROWD),
@@ -384,7 +390,7 @@ CASES: dict[str, Do] = {
     "name-unwritable": lambda f: tables.write_table(f / "r.xlsx", {"a": [1]}),
     "no-known-labels": lambda f: export.write_known(str(f / "g.csv"), "r.csv", {}),
     "no-task-labelled": lambda f: export.write_export(
-        f / "o.json", LABELS, "label-studio", studio=export.StudioTasks("r.json")
+        f / "o.json", LABELS, "label-studio", studio=StudioTasks("r.json")
     ),
     "no-texts": lambda f: with_texts(f, "t.csv"),
     "not-written": patched(
@@ -397,7 +403,7 @@ CASES: dict[str, Do] = {
         f / "o.json",
         Labels.from_probabilities(CROWD.tasks, CROWD.classes, np.eye(2)),
         "label-studio",
-        studio=export.StudioTasks("r.json", {"a": ("a", {})}),
+        studio=StudioTasks("r.json", {"a": ("a", {})}),
     ),
     "texts-format": lambda f: with_texts(f, "t.parquet"),
     "texts-of-other-tasks": lambda f: export.write_export(
@@ -410,14 +416,10 @@ CASES: dict[str, Do] = {
     ),
     "array-folder-damaged": lambda f: packed(f, empty=9),
     "array-folder-foreign": lambda f: (
-        (f / "x.tb").mkdir(),
-        (f / "x.tb" / "thesis.txt").touch(),
+        tables.write_table(_made(f / "x.tb") / "thesis.csv", {"a": [1]}),
         tables.write_responses(f / "x.tb", CROWD),
     ),
-    "array-folder-is-file": lambda f: (
-        (f / "x.tb").touch(),
-        tables.write_responses(f / "x.tb", CROWD),
-    ),
+    "array-folder-is-file": lambda f: (tables.write_responses(_touched(f / "x.tb"), CROWD),),
     "array-folder-missing": lambda f: tables.read_responses(f / "x.tb"),
     "array-folder-of-other-kind": lambda f: packed(f, what="soup"),
     "array-folder-version": lambda f: packed(f, version=99),
