@@ -18,7 +18,7 @@ def has(told: Any, code: str, fields: dict[str, object]) -> bool:
 
 @contextmanager
 def refused(
-    code: str, kind: type[TiebreakError] = InputError, **fields: object
+    code: str, kind: type[TiebreakError] = InputError, /, **fields: object
 ) -> Iterator[pytest.ExceptionInfo[TiebreakError]]:
     """Expect an error of this code, with these fields among others."""
     with pytest.raises(kind) as caught:
@@ -28,7 +28,7 @@ def refused(
 
 
 @contextmanager
-def noted(code: str, **fields: object) -> Iterator[None]:
+def noted(code: str, /, **fields: object) -> Iterator[None]:
     """Expect a note of this code, with these fields among others."""
     with pytest.warns(InputNote) as caught:
         yield

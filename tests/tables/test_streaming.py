@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 from tables.crowd import HARD_IDS, all_of
+from tables.said import refused
 
 from tiebreak.errors import FileError, InputError, InputNote, ResponseError
 from tiebreak.responses import Responses, building
@@ -107,11 +108,11 @@ class TestParquet:
         data = bytearray(path.read_bytes())
         data[40:120] = bytes(80)
         path.write_bytes(data)
-        with pytest.raises(FileError, match=r"r.parquet is a broken Parquet file"):
+        with refused("parquet-broken", FileError):
             read_responses(path)
 
     def test_a_file_without_rows_is_told(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="holds no rows"):
+        with refused("no-rows"):
             read_responses(write(tmp_path / "r.parquet", table_of(0)))
 
     def test_a_packed_file_is_unpacked_first(self, tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ class TestCsv:
     def test_a_header_alone_is_told(self, tmp_path: Path) -> None:
         path = tmp_path / "r.csv"
         path.write_text("task,worker,label\n")
-        with pytest.raises(InputError, match="a header but no rows"):
+        with refused("no-rows"):
             read_responses(path)
 
     def test_what_was_dropped_is_told_once_for_all_pieces(self, tmp_path: Path) -> None:

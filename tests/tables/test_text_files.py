@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from tables.crowd import COLUMNS, ROWS, all_of, rows_of
-from tables.said import refused
+from tables.said import noted, refused
 
 from tiebreak import ids
 from tiebreak.errors import InputError, InputNote, OptionError, ResponseError
@@ -114,7 +114,7 @@ class TestFields:
 
     def test_ids_that_look_like_numbers_stay_text(self, tmp_path: Path) -> None:
         path = _file(tmp_path, HEADER + "007,1,1.0\n7,01,1\n")
-        with pytest.warns(InputNote, match=r"Labels '1', '1.0' are the same number"):
+        with noted("labels-alike", labels=["1", "1.0"]):
             responses = read_responses(path)
         assert rows_of(responses) == [("007", "1", "1.0"), ("7", "01", "1")]
 

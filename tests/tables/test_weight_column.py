@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables.said import noted, refused
 
 import tiebreak as tb
 from tiebreak.ids import Ids
@@ -62,7 +63,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_frames_have_weights(kind: str) -> None:
-    with pytest.warns(tb.InputNote, match="'weight' says how often each response counts"):
+    with noted("weights-found", column="weight"):
         responses = tb.read_responses(SOURCES[kind](ROWS))
     assert by_response(responses) == EXPECTED
 
@@ -100,7 +101,7 @@ def test_another_name_is_given(tmp_path: Path) -> None:
     del renamed["weight"]
     assert read(renamed).weight is None
     assert by_response(read(renamed, columns={"weight": "times"})) == EXPECTED
-    with pytest.raises(tb.ResponseError, match="no column 'tims' for weight"):
+    with refused("no-such-column", tb.ResponseError, column="tims", role="weight"):
         read(renamed, columns={"weight": "tims"})
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tables.formats.answers import answers, notes_of, read
+from tables.said import refused
 
 import tiebreak as tb
 
@@ -80,7 +81,7 @@ def test_a_judge_is_named_by_its_model_and_its_second_verdict_is_a_run(tmp_path:
 
 
 def test_an_unknown_question_of_promptfoo_lists_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(tb.InputError, match=r"verdict.*llm-rubric"):
+    with refused("no-question", question="rubric"):
         read(_thirty(tmp_path / "r.json"), question="rubric")
 
 
@@ -106,7 +107,7 @@ def test_scorers_of_inspect_that_share_no_value_are_no_judges_of_one_question(
         tmp_path / "log.json",
         [{"match": "C", "judge": "I", "length": 112}, {"match": "I", "judge": "C", "length": 80}],
     )
-    with pytest.raises(tb.InputError, match="length"):
+    with refused("several-questions", questions={"match, judge": 4, "length": 2}):
         read(path)
     assert set(read(path, question="match, judge").workers) == {"match", "judge"}
     assert set(read(path, question="length").workers) == {"length"}

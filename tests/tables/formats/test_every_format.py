@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tables.formats.answers import answers, expected, notes_of, read
+from tables.said import noted, refused
 from typer.testing import CliRunner
 
 import tiebreak as tb
@@ -157,11 +158,11 @@ def test_what_was_read_kept_and_dropped_is_said(data: Path) -> None:
 
 
 def test_known_labels_in_a_file_are_gold(data: Path) -> None:
-    with pytest.warns(tb.InputNote, match="1 task has a known label"):
+    with noted("answers-read", n_known=1):
         assert tb.read_gold(data / "label-studio.json").to_dict() == {4: "pos"}
     with pytest.warns(tb.InputNote):
         assert tb.read_gold(data / "toloka.tsv").to_dict() == {"t4": "pos"}
-    with pytest.warns(tb.InputNote), pytest.raises(tb.GoldError, match="marks no label as known"):
+    with pytest.warns(tb.InputNote), refused("no-gold", tb.GoldError):
         tb.read_gold(data / "mturk.csv")
 
 
@@ -169,13 +170,13 @@ def test_fuse_uses_the_gold_of_the_file(data: Path, tmp_path: Path) -> None:
     runner = CliRunner()
     found = runner.invoke(app, ["fuse", str(data / "toloka.tsv")], prog_name="tiebreak")
     assert "1 gold" in found.stderr
-    assert "t4,pos,1\n" in found.stdout
+    assert "t4,pos,1," in found.stdout
     other = tmp_path / "gold.csv"
     other.write_text("task,label\nt1,neg\n")
     command = ["fuse", str(data / "toloka.tsv"), "--gold", str(other)]
     overruled = runner.invoke(app, command, prog_name="tiebreak")
     assert "--gold is used; the 1 known labels" in overruled.stderr
-    assert "t1,neg,1\n" in overruled.stdout
+    assert "t1,neg,1," in overruled.stdout
 
 
 def test_a_task_that_is_only_known_exists(tmp_path: Path) -> None:
@@ -220,7 +221,7 @@ def test_naming_all_columns_makes_it_a_plain_table(data: Path) -> None:
 def test_the_task_of_mturk_can_be_an_input(data: Path) -> None:
     found = read(data / "mturk.csv", columns={"task": "Input.text"})
     assert list(found.tasks) == ["good film", "bad film", "dull", "fine"]
-    with pytest.raises(tb.OptionError, match="whose task is known"):
+    with refused("column-known", tb.OptionError, role="task"):
         read(data / "toloka.tsv", columns={"task": "INPUT:text"})
 
 
