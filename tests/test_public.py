@@ -135,7 +135,7 @@ def test_a_small_fit_compiles_nothing() -> None:
     code = f"import tiebreak as tb; tb.VariationalBayes().fit({votes}, links={links})"
     imported = imported_by("-c", code)
     assert "numpy" in imported
-    assert not imported & {"numba", "pandas", "polars", "sklearn"}
+    assert not imported & {"numba", "polars", "sklearn"}  # pyarrow itself loads pandas
 
 
 # Equations

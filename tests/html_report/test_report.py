@@ -428,20 +428,6 @@ def test_a_report_ends_in_html(name: str, tmp_path: Path) -> None:
         tb.html_report.write(MODEL, tmp_path / name)
 
 
-def test_page_and_numbers_are_written_both_or_neither(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> str:
-        raise KeyboardInterrupt
-
-    write(MODEL, tmp_path)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    monkeypatch.setattr(json, "dumps", fail)
-    with pytest.raises(KeyboardInterrupt):
-        tb.html_report.write(MODEL, tmp_path / "report.html", source="another")
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
 def test_every_section_has_what_a_section_needs() -> None:
     for section in SECTIONS.values():
         assert section.TITLE

@@ -4,7 +4,7 @@ What goes in becomes Arrow columns at the border (`table.py`), and responses, li
 after it (`read.py`).
 """
 
-from tiebreak.tables.options import ReadOptions
+from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.read import (
     Export,
     OpenTable,
@@ -37,7 +37,7 @@ from tiebreak.tables.write import (
 __all__ = [
     "Export",
     "OpenTable",
-    "ReadOptions",
+    "ReadingOptions",
     "open_tables",
     "open_target",
     "read_class_texts",

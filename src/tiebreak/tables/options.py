@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from tiebreak.arguments import MAPPING, TEXT, optional
 from tiebreak.errors import OptionError
 from tiebreak.responses import Repeats
 
+TEXTS = ("format", "question", "repeats", "task_pattern", "label_pattern", "label_pointer")
+RULES = {"columns": optional(MAPPING), **dict.fromkeys(TEXTS, optional(TEXT))}
 Reader = TypeVar("Reader", bound=Callable[..., Any])
 
 
@@ -19,7 +22,7 @@ def _option(help: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOptions:
+class ReadingOptions:
     """How tables are read; None, the default of all options, means: as the file tells.
 
     Every reader takes these options; one that does nothing for a file is refused.
@@ -45,6 +48,8 @@ class ReadOptions:
     label_pointer: str | None = _option("A JSON pointer to the label inside a JSON text.")
 
     def __post_init__(self) -> None:
+        for name, rule in RULES.items():
+            rule(name, getattr(self, name))
         if self.order_column is not None:
             if "order" in (self.columns or {}):
                 raise OptionError("order-named-twice")
@@ -74,7 +79,7 @@ class ReadOptions:
 
 
 def takes_read_options(*left_out: str) -> Callable[[Reader], Reader]:
-    """Show the fields of `ReadOptions` in the signature of a reader, but for some."""
+    """Show the fields of `ReadingOptions` in the signature of a reader, but for some."""
 
     def decorate(reader: Reader) -> Reader:
         signature = inspect.signature(reader)
@@ -83,7 +88,7 @@ def takes_read_options(*left_out: str) -> Callable[[Reader], Reader]:
             inspect.Parameter(
                 each.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=each.type
             )
-            for each in fields(ReadOptions)
+            for each in fields(ReadingOptions)
             if each.name not in {*left_out, *signature.parameters}
         ]
         shown = signature.replace(parameters=[*own, *more])

@@ -26,9 +26,9 @@ from tiebreak.tables.source import (
     BYTE_ORDER_MARK,
     CHUNK,
     Content,
-    Place,
     PlacedSource,
     RecordFinder,
+    RecordPlace,
     TableFiles,
     format_of,
     opened,
@@ -118,7 +118,7 @@ class Delimited:
             stream=self._stream if is_large else None,
         )
 
-    def records(self) -> Iterator[tuple[Place, dict[str, str]]]:
+    def records(self) -> Iterator[tuple[RecordPlace, dict[str, str]]]:
         """Yield rows by name, as Python objects; blank rows are no records."""
         name = self.content.name
         names = self.names
@@ -129,7 +129,7 @@ class Delimited:
             for line, fields in rows:
                 if any(fields):
                     self._require_width(line, fields)
-                    yield Place(name, "line", line), dict(zip(names, fields, strict=True))
+                    yield RecordPlace(name, "line", line), dict(zip(names, fields, strict=True))
         except UnicodeDecodeError:
             raise not_text(name, self.content.data) from None
         finally:
@@ -145,7 +145,7 @@ class Delimited:
         while True:
             # Latin-1 keeps one character per byte, so that characters consumed are bytes consumed.
             head = bytes(content.data[self.start : self.start + size]).decode("latin-1")
-            lines = _Counted(io.StringIO(head, newline=""))
+            lines = _TakenLines(io.StringIO(head, newline=""))
             try:
                 fields = next((f for f in csv.reader(lines, delimiter=delimiter) if f), [])
             except csv.Error as error:
@@ -244,7 +244,7 @@ class Delimited:
             )
 
 
-class _Counted:
+class _TakenLines:
     """Lines of a text, and how many characters of it were taken."""
 
     def __init__(self, lines: io.StringIO) -> None:
@@ -379,7 +379,7 @@ def _large_json_table(content: Content) -> Table:
             columns = []
             for key, kind in zip(keys, types, strict=True):
                 values = [record.get(key) for record in piece]
-                columns.append(_typed(values, kind, key, Place(name, "record", n_rows + 1)))
+                columns.append(_typed(values, kind, key, RecordPlace(name, "record", n_rows + 1)))
             yield columns
             n_rows += len(piece)
 
@@ -390,7 +390,7 @@ def _large_json_table(content: Content) -> Table:
     return Table(names, load, Source(name), stream=stream)
 
 
-def _typed(values: list[Any], kind: Any, key: str, first: Place) -> Any:
+def _typed(values: list[Any], kind: Any, key: str, first: RecordPlace) -> Any:
     """Make an Arrow array of one type; name the first value that is of another."""
     import pyarrow as pa
 

@@ -34,7 +34,7 @@ from tiebreak.tables.columns import (
     find_columns,
     has_column,
 )
-from tiebreak.tables.options import ReadOptions, takes_read_options
+from tiebreak.tables.options import ReadingOptions, takes_read_options
 from tiebreak.tables.plain import as_table, chained_table, plain_table
 from tiebreak.tables.probabilities import (
     as_probabilities,
@@ -100,7 +100,7 @@ class Export(NamedTuple):
     form: str | None = None
 
 
-class Rows(NamedTuple):
+class EveryRow(NamedTuple):
     """Columns task, worker, label and those of runs, order, confidence … of every response."""
 
     columns: dict[str, Column]
@@ -223,7 +223,7 @@ def read_export(source: Any, **options: Any) -> Export:
 
 def read_every_row(
     source: Any, keep_text: Callable[[Hashable, str], None] | None = None, **options: Any
-) -> Rows:
+) -> EveryRow:
     """Read every response of a file, repeats and all, as columns.
 
     `keep_text` is called with each task, and what to show for it.
@@ -233,18 +233,18 @@ def read_every_row(
     if isinstance(source, Table):
         workers = _workers_of(source, how)
         if workers is None:
-            return Rows(read_rows(source, how), {})
+            return EveryRow(read_rows(source, how), {})
         source = Wide(source)
         how = replace(how, worker_columns=workers)
     if isinstance(source, Wide):
-        return Rows(read_rows(_melted(source, how), _without_names(how), is_own=True), {})
+        return EveryRow(read_rows(_melted(source, how), _without_names(how), is_own=True), {})
     if isinstance(source, Responses) or is_packed(source):
         raise InputError("packed-rows", source=source)
     from tiebreak.tables.formats import read_format
 
     imported = read_format(source, how, keep_text)
     made = replace(how, columns=None, order_column=None)
-    return Rows(read_rows(imported.table, made, is_own=True), imported.gold)
+    return EveryRow(read_rows(imported.table, made, is_own=True), imported.gold)
 
 
 @takes_read_options(*OF_RESPONSES, "question")
@@ -515,7 +515,7 @@ def open_tables(
     return found
 
 
-def open_responses(source: Any, options: ReadOptions) -> Any:
+def open_responses(source: Any, options: ReadingOptions) -> Any:
     """Open a source of responses: return a `Table`, `Wide`, `Found` of a format, or as it is."""
     source = resolved(source)
     if isinstance(source, Responses | Table | Wide) or is_packed(source) or _is_found(source):
@@ -547,12 +547,12 @@ def open_responses(source: Any, options: ReadOptions) -> Any:
     return as_table(source, RESPONSES.names, len(RESPONSES.needed), options.format)
 
 
-def _refuse_of_tools(options: ReadOptions, name: str) -> None:
+def _refuse_of_tools(options: ReadingOptions, name: str) -> None:
     options.refuse(OF_TOOLS, name, "it is a plain table")
 
 
 def _plain_or_refused(
-    content: Content, *, options: ReadOptions, names_all: bool, first: str
+    content: Content, *, options: ReadingOptions, names_all: bool, first: str
 ) -> Table:
     """Make a table of one of several plain files; refuse the file of a tool among them."""
     if not _is_own(content):
@@ -577,26 +577,26 @@ def _is_found(source: Any) -> bool:
     return type(source).__name__ == "Found" and hasattr(source, "records")
 
 
-def _options(given: Mapping[str, Any]) -> ReadOptions:
+def _options(given: Mapping[str, Any]) -> ReadingOptions:
     """Make options of the arguments of a reader; refuse names that are none."""
-    unknown = sorted(given.keys() - ReadOptions.__dataclass_fields__.keys())
+    unknown = sorted(given.keys() - ReadingOptions.__dataclass_fields__.keys())
     if unknown:
         raise TypeError(f"there is no option of reading {unknown[0]!r}")
-    return ReadOptions(**given)
+    return ReadingOptions(**given)
 
 
-def _without_names(options: ReadOptions) -> ReadOptions:
+def _without_names(options: ReadingOptions) -> ReadingOptions:
     """Return the options for a table whose columns are task, worker and label by now."""
     return replace(options, columns=None, order_column=None, task_columns=None, worker_columns=None)
 
 
-def _workers_of(table: Table, options: ReadOptions) -> list[str] | None:
+def _workers_of(table: Table, options: ReadingOptions) -> list[str] | None:
     """Return the workers of a table that is wide without anybody having said so."""
     is_said = options.wide is False or options.task_columns or options.worker_columns
     return None if is_said or options.order_column else found_wide(table, options.named)
 
 
-def _melted(wide: Wide, options: ReadOptions) -> Table:
+def _melted(wide: Wide, options: ReadingOptions) -> Table:
     """Make a long table of a wide source."""
     idle = [role for role in options.named if role != "task"]
     if idle:
@@ -614,7 +614,7 @@ def _melted(wide: Wide, options: ReadOptions) -> Table:
     return to_long(wide.source, options.named, options.worker_columns)
 
 
-def _extended(responses: Responses, options: ReadOptions) -> Responses:
+def _extended(responses: Responses, options: ReadingOptions) -> Responses:
     """Add tasks without responses and classes that nobody chose."""
     if options.tasks is not None:
         more = like(responses.tasks.values, to_arrow("tasks", options.tasks), "tasks")

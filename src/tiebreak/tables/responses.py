@@ -38,7 +38,7 @@ from tiebreak.tables.columns import (
     find_columns,
     squashed,
 )
-from tiebreak.tables.options import ReadOptions
+from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.table import Table, like, needs_strip, stripped, to_arrow, values_of
 
 PERHAPS_RUN = ("sample", "sampleid")  # a run where another column is the task
@@ -120,7 +120,7 @@ class ResponseColumns(NamedTuple):
         return "runs" if {"run", "order"} & set(self.extras) else "last"
 
 
-def response_columns(table: Table, options: ReadOptions) -> ResponseColumns:
+def response_columns(table: Table, options: ReadingOptions) -> ResponseColumns:
     """Find the columns of responses; what is composed need not be found by name."""
     chosen = options.named
     named = {role: chosen.pop(role) for role in EXTRAS if role in chosen}
@@ -153,7 +153,7 @@ def response_columns(table: Table, options: ReadOptions) -> ResponseColumns:
 
 
 def read_table(
-    table: Table, options: ReadOptions, *, is_own: bool = False
+    table: Table, options: ReadingOptions, *, is_own: bool = False
 ) -> tuple[Responses, dict[str, str]]:
     """Read responses of a long table; return them, and which column was read as what.
 
@@ -166,7 +166,7 @@ def read_table(
         found = turned(table, found, options.turned)
         if options.multi_label:
             table = split_labels(table, found)
-            found = response_columns(table, ReadOptions())
+            found = response_columns(table, ReadingOptions())
     repeats = options.repeats or found.default_repeats
     responses = _build(table, found, repeats, options)
     if not is_own and repeats == "last" and responses.n_repeats:
@@ -174,7 +174,7 @@ def read_table(
     return responses, found.understood(table)
 
 
-def read_rows(table: Table, options: ReadOptions, *, is_own: bool = False) -> dict[str, Column]:
+def read_rows(table: Table, options: ReadingOptions, *, is_own: bool = False) -> dict[str, Column]:
     """Return every response, repeats and all, as columns by role."""
     import pyarrow as pa
 
@@ -183,7 +183,7 @@ def read_rows(table: Table, options: ReadOptions, *, is_own: bool = False) -> di
         found = turned(table, found, options.turned)
         if options.multi_label:
             table = split_labels(table, found)
-            found = response_columns(table, ReadOptions())
+            found = response_columns(table, ReadingOptions())
     batches = list(found.batches(table, list(found.extras)))
     if len(batches) == 1:
         return batches[0]
@@ -191,7 +191,7 @@ def read_rows(table: Table, options: ReadOptions, *, is_own: bool = False) -> di
 
 
 def _build(
-    table: Table, found: ResponseColumns, repeats: Repeats, options: ReadOptions
+    table: Table, found: ResponseColumns, repeats: Repeats, options: ReadingOptions
 ) -> Responses:
     """Build responses of the columns that were found, and weigh those that say how much."""
     by_order = "order" in found.extras and repeats != "runs"
@@ -411,9 +411,9 @@ def _swapped(orders: list[str], pair: tuple[Any, Any], *, is_place: bool) -> lis
 def split_labels(table: Table, found: ResponseColumns) -> Table:
     """Make one yes/no task of each task and label; a cell of text may hold a JSON list."""
     from tiebreak.tables.formats.records import Rows
-    from tiebreak.tables.source import Place
+    from tiebreak.tables.source import RecordPlace
 
-    rows = Rows(table.title, "plain table", ReadOptions(multi_label=True))
+    rows = Rows(table.title, "plain table", ReadingOptions(multi_label=True))
     rows.places = []
     without_label = found._replace(label=found.task[0])
     columns: dict[str, list[Any]] = {}
@@ -423,7 +423,7 @@ def split_labels(table: Table, found: ResponseColumns) -> Table:
     labels = values_of(table.load([found.label])[0])
     for i, marks in enumerate(labels):
         file, at = table.source.origin(i)
-        place = Place(file or table.title, "row", at + 1)
+        place = RecordPlace(file or table.title, "row", at + 1)
         more = {role: columns[role][i] for role in found.extras}
         rows.add(place, columns["task"][i], columns["worker"][i], _marks(marks), **more)
     return rows.finish().table

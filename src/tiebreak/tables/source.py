@@ -138,7 +138,7 @@ class TableFiles:
             note("some-files-empty", n=n_empty, of=len(self.files))
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """Where a row or record is, so that an error can name it."""
 
     file: str
@@ -163,7 +163,7 @@ class PlacedSource(Source):
         found = getattr(self.line_of, "split", None)
         return (self.name, row) if found is None else found(row)
 
-    def place(self, row: int) -> Place:
+    def place(self, row: int) -> RecordPlace:
         """Return the place of a row."""
         assert self.line_of is not None
         return self.line_of(row)  # type: ignore[return-value]  # a place in place of a line
@@ -182,13 +182,13 @@ class LineFinder:
     path: Path | None = None
     data: bytes = b""
 
-    def __call__(self, row: int) -> Place:
+    def __call__(self, row: int) -> RecordPlace:
         """Return the line on which a row starts."""
         try:
             data = memoryview(self.data) if self.path is None else read_content(self.path).data
-            return Place(self.name, "line", self.find(data, row))
+            return RecordPlace(self.name, "line", self.find(data, row))
         except (OSError, EOFError, InputError):  # the file has changed since: the best guess
-            return Place(self.name, "line", row + 1 + self.n_header)
+            return RecordPlace(self.name, "line", row + 1 + self.n_header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +198,14 @@ class RecordFinder:
     name: str
     noun: str
     numbers: Any = None  # array of the number of each row; None: 1, 2, 3 …
-    places: list[Place] | None = None
+    places: list[RecordPlace] | None = None
 
-    def __call__(self, row: int) -> Place:
+    def __call__(self, row: int) -> RecordPlace:
         """Return the record of a row."""
         if self.places is not None:
             return self.places[row]
         number = row + 1 if self.numbers is None else int(self.numbers[row])
-        return Place(self.name, self.noun, number)
+        return RecordPlace(self.name, self.noun, number)
 
 
 def source_of(content: Content, find: Callable[[memoryview, int], int], n_header: int) -> Source:

@@ -68,7 +68,7 @@ class WithWorkers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class CodedColumn:
     """A column given by names and codes; its values are made some at a time."""
 
     names: Ids
@@ -105,17 +105,17 @@ def write_labels(
     a,cat,0.9
     b,dog,0.75
     """
-    label = Coded(labels.classes, labels.label)
+    label = CodedColumn(labels.classes, labels.label)
     columns = {"task": labels.tasks.values, "label": label, **labels.numbers(probabilities)}
     if vote is not None:
         columns["vote"] = vote_column(labels.classes, vote)
     write_table(target, columns, format=format)
 
 
-def vote_column(classes: Ids, vote: npt.NDArray[np.int32]) -> Coded:
+def vote_column(classes: Ids, vote: npt.NDArray[np.int32]) -> CodedColumn:
     """Return the names of classes by code, and nothing where the code is −1."""
     names = Ids([*map(str, classes), ""])
-    return Coded(names, np.where(vote < 0, len(classes), vote).astype(np.int32))
+    return CodedColumn(names, np.where(vote < 0, len(classes), vote).astype(np.int32))
 
 
 @checks(model=having("workers_", "classes_", "confusion_"), counts=optional(np.ndarray))
@@ -482,8 +482,8 @@ def _typed(column: Column) -> Any:
     """Make an Arrow array of a column; values that none can hold together become text."""
     import pyarrow as pa
 
-    if isinstance(column, Coded):
-        return Coded(Ids(_typed(column.names.values)), column.codes)
+    if isinstance(column, CodedColumn):
+        return CodedColumn(Ids(_typed(column.names.values)), column.codes)
     if is_arrow(column):
         return column
     if isinstance(column, np.ndarray) and column.dtype.kind in "iufbU":

@@ -269,9 +269,9 @@ def test_a_plain_header_loads_no_format(tmp_path: Path, header: str) -> None:
     path.write_text(f"{header}\na,b,c,1\n", encoding="utf-8")
     code = f"""
 import sys
-from tiebreak.tables.options import ReadOptions
+from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.read import open_responses
-open_responses({str(path)!r}, ReadOptions())
+open_responses({str(path)!r}, ReadingOptions())
 sys.exit("tiebreak.tables.formats" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

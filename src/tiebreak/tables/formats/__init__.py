@@ -19,10 +19,17 @@ from tiebreak.tables.formats.annotation import MEMBER, StudioTasks
 from tiebreak.tables.formats.judges import LABEL_IN_TEXT
 from tiebreak.tables.formats.records import Format, Head, Imported, KeepText, Record, Records, Rows
 from tiebreak.tables.json_stream import json_records
-from tiebreak.tables.options import ReadOptions
+from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.plain import Delimited, open_parquet, refuse_columnwise
 from tiebreak.tables.source import FORMATS as PLAIN
-from tiebreak.tables.source import Content, Place, TableFiles, format_of, format_of_name, opened
+from tiebreak.tables.source import (
+    Content,
+    RecordPlace,
+    TableFiles,
+    format_of,
+    format_of_name,
+    opened,
+)
 from tiebreak.tables.table import (
     Table,
     class_names,
@@ -91,7 +98,9 @@ def find(source: Any, asked: str | None = None) -> Found:
     return Found(source, name, form, found.records, found.head.keys, found.class_names)
 
 
-def read_format(found: Found, options: ReadOptions, keep_text: KeepText | None = None) -> Imported:
+def read_format(
+    found: Found, options: ReadingOptions, keep_text: KeepText | None = None
+) -> Imported:
     """Read the answers of a tool's file, or of several as if they were one."""
     rows = Rows(found.name, "", options, keep_text)
     if isinstance(found.source, TableFiles):
@@ -117,7 +126,7 @@ def read_texts(source: Any, asked: str | None = None) -> dict[Hashable, str] | N
     if found.format is None:
         return None
     # Texts do not depend on the answers: no question need be chosen, nor one label an answer.
-    options = ReadOptions(multi_label=True)
+    options = ReadingOptions(multi_label=True)
 
     def keep(task: Hashable, text: str) -> None:
         texts.setdefault(task, text)
@@ -157,7 +166,7 @@ def _each(found: Found, asked: str | None) -> Iterator[tuple[Found, Format, Reco
         yield each, each.format, each.records
 
 
-def _refuse_idle(name: str, form: Format, options: ReadOptions) -> None:
+def _refuse_idle(name: str, form: Format, options: ReadingOptions) -> None:
     """Refuse names of columns, and places of labels, that a format has no use for."""
     title = form.title
     options.refuse(["order_column", "turned"], name, f"{title} says in which order")
@@ -194,9 +203,9 @@ def _open_content(content: Content) -> Opened | None:
 
 
 def _open_json(content: Content) -> Opened:
-    def records() -> Iterator[tuple[Place, Record]]:
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
         for number, record in enumerate(json_records(content.data, content.name), start=1):
-            yield Place(content.name, "record", number), record
+            yield RecordPlace(content.name, "record", number), record
 
     begun = records()
     first = next(begun, None)
@@ -228,7 +237,7 @@ def _open_zip(content: Content) -> Opened | None:
     if not samples and len(people) != len(names):
         return None
 
-    def records() -> Iterator[tuple[Place, Record]]:
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
         for member in samples or people:
             yield from _member_records(content, archive, member)
 
@@ -240,7 +249,7 @@ def _open_zip(content: Content) -> Opened | None:
 
 def _member_records(
     content: Content, archive: zipfile.ZipFile, member: str
-) -> Iterator[tuple[Place, Record]]:
+) -> Iterator[tuple[RecordPlace, Record]]:
     """Yield the records of one file in an archive, each with the name of the file."""
     try:
         data = _unpacked(content.data, archive, member)
@@ -284,12 +293,12 @@ def _open_parquet(content: Content) -> Opened | None:
     if not any(pa.types.is_nested(field.type) for field in schema):
         return None
 
-    def records() -> Iterator[tuple[Place, Record]]:
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
         number = 0
         for batch in file.iter_batches(batch_size=BATCH):
             for row in with_class_names(pa.Table.from_batches([batch]), names).to_pylist():
                 number += 1
-                yield Place(content.name, "row", number), row
+                yield RecordPlace(content.name, "row", number), row
 
     first = next(records(), None)
     return Opened(Head("table", tuple(schema.names), first[1] if first else {}), records, names)
@@ -300,9 +309,9 @@ def _open_frame(source: Any, name: str, names: Mapping[str, list[str]]) -> Opene
     is_objects = isinstance(source, list) and source
     if is_objects and all(isinstance(row, Mapping) for row in source):
 
-        def objects() -> Iterator[tuple[Place, Record]]:
+        def objects() -> Iterator[tuple[RecordPlace, Record]]:
             for number, row in enumerate(source, start=1):
-                yield Place(name, "row", number), row
+                yield RecordPlace(name, "row", number), row
 
         return Opened(Head("json", tuple(source[0]), source[0]), objects)
     if not isinstance(source, Table) or source.source.name:
@@ -314,9 +323,9 @@ def _open_frame(source: Any, name: str, names: Mapping[str, list[str]]) -> Opene
         return None
     record = {key: value for key, (value,) in zip(table.names, firsts, strict=True)}
 
-    def records() -> Iterator[tuple[Place, Record]]:
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
         lists = map(values_of, columns)
         for number, row in enumerate(zip(*lists, strict=True), start=1):
-            yield Place(name, "row", number), dict(zip(table.names, row, strict=True))
+            yield RecordPlace(name, "row", number), dict(zip(table.names, row, strict=True))
 
     return Opened(Head("table", table.names, record), records, names)

@@ -26,7 +26,7 @@ from tiebreak.tables.formats.records import (
     optional,
     seconds,
 )
-from tiebreak.tables.source import Place
+from tiebreak.tables.source import RecordPlace
 
 MEMBER = "_member"  # under which key a record of an archive knows its file
 
@@ -64,7 +64,7 @@ def _read_label_studio(records: Records, rows: Rows) -> None:
         rows.add_text(task_id, first_text(need(task, "data", dict, at)))
 
 
-def _read_annotation(at: Place, task: Any, annotation: Any, rows: Rows) -> None:
+def _read_annotation(at: RecordPlace, task: Any, annotation: Any, rows: Rows) -> None:
     results = need(annotation, "result", list, at)
     if optional(annotation, "was_cancelled", bool, at):
         rows.drop("cancelled")
@@ -84,7 +84,7 @@ def _read_annotation(at: Place, task: Any, annotation: Any, rows: Rows) -> None:
         rows.add(at, task, worker, None, time=time)
 
 
-def _person(record: Any, key: str, at: Place) -> str:
+def _person(record: Any, key: str, at: RecordPlace) -> str:
     """Return who answered: a number, a name, or an object with an address or a number."""
     worker = _unquoted(need(record, key, (int, str, dict), at))
     if not isinstance(worker, dict):
@@ -92,7 +92,7 @@ def _person(record: Any, key: str, at: Place) -> str:
     return optional(worker, "email", str, at) or need_name(worker, "id", at)
 
 
-def _studio_answers(at: Place, results: list[Any], rows: Rows) -> Iterator[tuple[str, Any]]:
+def _studio_answers(at: RecordPlace, results: list[Any], rows: Rows) -> Iterator[tuple[str, Any]]:
     """Yield the name of each question and the label given, of the kinds that are classes."""
     for result in results:
         kind = need(result, "type", str, at)
@@ -238,7 +238,7 @@ def _read_argilla(records: Records, rows: Rows) -> None:
         rows.add_text(task, first_text(need(record, "fields", dict, at)))
 
 
-def _add_response(at: Place, task: Any, user: str, answer: Record, rows: Rows) -> None:
+def _add_response(at: RecordPlace, task: Any, user: str, answer: Record, rows: Rows) -> None:
     status = optional(answer, "status", str, at) or "submitted"  # the nested form has lost it
     if status.rpartition(".")[2] != "submitted":
         rows.drop(f"{status} (only submitted responses count)")
@@ -246,7 +246,7 @@ def _add_response(at: Place, task: Any, user: str, answer: Record, rows: Rows) -
     rows.add(at, task, user, need(answer, "value", object, at))
 
 
-def _add_suggestion(at: Place, task: Any, suggestion: Record, rows: Rows) -> None:
+def _add_suggestion(at: RecordPlace, task: Any, suggestion: Record, rows: Rows) -> None:
     agent = optional(suggestion, "agent", IdType, at) or "suggestion"
     value = need(suggestion, "value", object, at)
     score = optional(suggestion, "score", (*Number, list), at)  # a list: one of each label
@@ -266,7 +266,9 @@ def _read_argilla_flat(records: Records, rows: Rows) -> None:
         rows.add_text(task, first_text(shown))
 
 
-def _read_flat_question(at: Place, task: Any, question: str, record: Record, rows: Rows) -> None:
+def _read_flat_question(
+    at: RecordPlace, task: Any, question: str, record: Record, rows: Rows
+) -> None:
     key = question + RESPONSES
     if record.get(key) is not None:
         values = need(record, key, list, at)
@@ -422,7 +424,7 @@ def _input_items(row: Record) -> dict[str | None, str]:
     return found
 
 
-def _fields(at: Place, row: Record) -> dict[str, Any]:
+def _fields(at: RecordPlace, row: Record) -> dict[str, Any]:
     """Return what was filled in, by field: a text, or the list of options that were marked."""
     if row.get(TASK_ANSWERS):
         try:

@@ -24,8 +24,8 @@ from tiebreak.tables.formats.records import (
     need_name,
     optional,
 )
-from tiebreak.tables.options import ReadOptions
-from tiebreak.tables.source import Place
+from tiebreak.tables.options import ReadingOptions
+from tiebreak.tables.source import RecordPlace
 
 LABEL_IN_TEXT = "label in text"  # what a format says that has labels inside of texts
 
@@ -58,7 +58,7 @@ def _read_batch(records: Records, rows: Rows) -> None:
         raise InputError("no-label-in-text", file=rows.name, n=n_unreadable, of=n, text=example)
 
 
-def _splitter(text: str | None) -> Callable[[Place, Any], tuple[Any, dict[str, Any]]]:
+def _splitter(text: str | None) -> Callable[[RecordPlace, Any], tuple[Any, dict[str, Any]]]:
     """Return a function from an id to the task, and to the run and order that the id tells."""
     if text is None:
         return lambda at, name: (name, {})
@@ -67,7 +67,7 @@ def _splitter(text: str | None) -> Callable[[Place, Any], tuple[Any, dict[str, A
     if odd or not pattern.groups or (pattern.groupindex and "task" not in pattern.groupindex):
         raise OptionError("task-pattern-groups", pattern=text)
 
-    def split(at: Place, name: Any) -> tuple[Any, dict[str, Any]]:
+    def split(at: RecordPlace, name: Any) -> tuple[Any, dict[str, Any]]:
         found = pattern.search(str(name))
         if found is None:
             raise InputError("task-pattern-misses", at=at, id=name, pattern=text)
@@ -84,7 +84,7 @@ def _compiled(option: str, text: str) -> re.Pattern[str]:
         raise OptionError("bad-pattern", option=option, pattern=text, reason=error) from None
 
 
-def _answers(at: Place, record: Record, rows: Rows) -> Iterator[tuple[str, int | None, str]]:
+def _answers(at: RecordPlace, record: Record, rows: Rows) -> Iterator[tuple[str, int | None, str]]:
     """Yield model, run (where several answers were asked for) and text of each answer."""
     if "result" in record:
         result = need(record, "result", dict, at)
@@ -109,7 +109,7 @@ def _answers(at: Place, record: Record, rows: Rows) -> Iterator[tuple[str, int |
         yield model, number if len(choices) > 1 else None, content
 
 
-def _finder(options: ReadOptions) -> Callable[[str], Any]:
+def _finder(options: ReadingOptions) -> Callable[[str], Any]:
     """Return a function from text to label, or to UNREADABLE."""
     if options.label_pattern is not None and options.label_pointer is not None:
         raise OptionError("pattern-and-pointer")
@@ -209,7 +209,7 @@ def _read_pairs(records: Records, rows: Rows) -> None:
         rows.more.pop("order", None)
 
 
-def _winners(at: Place, record: Record) -> Iterator[tuple[str, bool]]:
+def _winners(at: RecordPlace, record: Record) -> Iterator[tuple[str, bool]]:
     """Yield each verdict, and whether the two answers were shown the other way round.
 
     Files of two games hold both, the second already turned back by the tool that wrote it.
@@ -222,7 +222,7 @@ def _winners(at: Place, record: Record) -> Iterator[tuple[str, bool]]:
         yield need(record, "g2_winner", str, at), True
 
 
-def _verdict(at: Place, winner: str, first: str, second: str) -> str | None:
+def _verdict(at: RecordPlace, winner: str, first: str, second: str) -> str | None:
     if winner in (first, second):
         return FIRST if winner == first else SECOND
     word = winner.strip().casefold()
@@ -284,7 +284,7 @@ def _scorer_questions(records: Records, asked: str | None) -> dict[str, str]:
     return {scorer: ", ".join(members) for members, _ in groups for scorer in members}
 
 
-def _samples(records: Records, key: str) -> Iterator[tuple[Place, Record]]:
+def _samples(records: Records, key: str) -> Iterator[tuple[RecordPlace, Record]]:
     """Yield the samples of a log, or the records where each is a sample already."""
     for at, record in records():
         inner: Any = record.get(key)
@@ -337,7 +337,9 @@ def _read_promptfoo(records: Records, rows: Rows) -> None:
         rows.add_text(task, first_text(optional(result, "vars", dict, at) or {}))
 
 
-def _add_verdict(rows: Rows, at: Place, task: str, judge: str, part: Record, **more: Any) -> None:
+def _add_verdict(
+    rows: Rows, at: RecordPlace, task: str, judge: str, part: Record, **more: Any
+) -> None:
     passed = need(part, "pass", bool, at)
     score = optional(part, "score", Number, at)
     if score is not None and not 0 <= score <= 1:
@@ -347,7 +349,7 @@ def _add_verdict(rows: Rows, at: Place, task: str, judge: str, part: Record, **m
     rows.add(at, task, judge, "pass" if passed else "fail", confidence=confidence, **more)
 
 
-def _output_name(at: Place, result: Record) -> str:
+def _output_name(at: RecordPlace, result: Record) -> str:
     """Name what was graded: the output of a provider for a prompt and a test."""
     provider = optional(result, "provider", (str, dict), at)
     name = optional(provider, "id", str, at) if isinstance(provider, Mapping) else provider
@@ -357,7 +359,7 @@ def _output_name(at: Place, result: Record) -> str:
     return composed((f"test {number}", name or "provider", f"prompt {prompt}"))
 
 
-def _grader(at: Place, assertion: Record, kind: str) -> str:
+def _grader(at: RecordPlace, assertion: Record, kind: str) -> str:
     """Name who graded: the model that did, else the metric, else the type and its value."""
     grader = optional(assertion, "provider", (str, dict), at)
     if isinstance(grader, Mapping):

@@ -13,13 +13,13 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.errors import InputError, ResponseError, note
 from tiebreak.ids import composed
-from tiebreak.tables.options import ReadOptions
-from tiebreak.tables.source import Place, PlacedSource, RecordFinder
+from tiebreak.tables.options import ReadingOptions
+from tiebreak.tables.source import PlacedSource, RecordFinder, RecordPlace
 from tiebreak.tables.table import Table, arrays, to_arrow
 from tiebreak.wording import Source
 
 Record = Mapping[str, Any]
-Records = Callable[[], Iterator[tuple[Place, Record]]]  # each call reads from the start
+Records = Callable[[], Iterator[tuple[RecordPlace, Record]]]  # each call reads from the start
 KeepText = Callable[[Hashable, str], None]  # takes a task, and what to show for it
 
 IdType = (str, int)
@@ -77,10 +77,10 @@ class Imported(NamedTuple):
     form: str
 
 
-def need(record: Any, key: str, kind: type | tuple[type, ...], at: Place) -> Any:
+def need(record: Any, key: str, kind: type | tuple[type, ...], at: RecordPlace) -> Any:
     """Return a value that must be there and be of one kind.
 
-    >>> need({"id": 7}, "id", (int, str), Place("a.json", "record", 1))
+    >>> need({"id": 7}, "id", (int, str), RecordPlace("a.json", "record", 1))
     7
     """
     if not isinstance(record, dict | Mapping):  # a dict is known at once
@@ -96,20 +96,20 @@ def need(record: Any, key: str, kind: type | tuple[type, ...], at: Place) -> Any
     return value
 
 
-def optional(record: Any, key: str, kind: type | tuple[type, ...], at: Place) -> Any:
+def optional(record: Any, key: str, kind: type | tuple[type, ...], at: RecordPlace) -> Any:
     """Return a value that may be left out or null, and is of one kind where it is not.
 
-    >>> optional({"score": None}, "score", float, Place("a.json", "record", 1))
+    >>> optional({"score": None}, "score", float, RecordPlace("a.json", "record", 1))
     """
     if isinstance(record, Mapping) and record.get(key) is None:
         return None
     return need(record, key, kind, at)
 
 
-def need_name(record: Any, key: str, at: Place) -> str:
+def need_name(record: Any, key: str, at: RecordPlace) -> str:
     """Return a name or an id as text; an empty one is none.
 
-    >>> need_name({"judge": "gpt"}, "judge", Place("a.json", "record", 1))
+    >>> need_name({"judge": "gpt"}, "judge", RecordPlace("a.json", "record", 1))
     'gpt'
     """
     name = str(need(record, key, IdType, at))
@@ -164,16 +164,16 @@ class Rows:
 
     name: str
     title: str
-    options: ReadOptions
+    options: ReadingOptions
     keep_text: KeepText | None = None
     task: list[Any] = field(default_factory=list)
     worker: list[Any] = field(default_factory=list)
     label: list[Any] = field(default_factory=list)
     number: list[int] = field(default_factory=list)
-    places: list[Place] | None = None  # kept where several files are read
+    places: list[RecordPlace] | None = None  # kept where several files are read
     noun: str = "record"
     more: dict[str, list[Any]] = field(default_factory=dict)
-    known: dict[Hashable, tuple[Any, Place]] = field(default_factory=dict)
+    known: dict[Hashable, tuple[Any, RecordPlace]] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
     questions: Counter[str] = field(default_factory=Counter)
     other_questions: Counter[str] = field(default_factory=Counter)
@@ -190,7 +190,7 @@ class Rows:
         """Count an answer that can never be a class, such as a box drawn in an image."""
         self.other_questions[f"{question!r} ({what})"] += 1
 
-    def add(self, at: Place, task: Any, worker: Any, label: Any, **more: Any) -> None:
+    def add(self, at: RecordPlace, task: Any, worker: Any, label: Any, **more: Any) -> None:
         """Take one answer; a list of labels is one label, none, or a case for multi-label."""
         if worker is None or worker == "":
             raise InputError("no-worker", at=at)
@@ -206,7 +206,7 @@ class Rows:
         for column, values in self.more.items():
             values.append(more.get(column))
 
-    def add_gold(self, at: Place, task: Any, label: Any) -> None:
+    def add_gold(self, at: RecordPlace, task: Any, label: Any) -> None:
         """Take a label that the file marks as true."""
         label = self._class_of(at, label)
         if label is None:
@@ -263,7 +263,7 @@ class Rows:
         """Keep one copy of equal texts: workers and labels come again and again."""
         return self._same.setdefault(value, value) if isinstance(value, str) else value
 
-    def _class_of(self, at: Place, label: Any) -> Any:
+    def _class_of(self, at: RecordPlace, label: Any) -> Any:
         is_list = isinstance(label, list | tuple)
         if isinstance(label, dict) or (is_list and any(isinstance(x, dict | list) for x in label)):
             raise InputError("no-class", at=at, value=label)
