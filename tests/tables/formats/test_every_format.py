@@ -6,6 +6,8 @@ import itertools
 import shutil
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,29 @@ def test_fuse_needs_no_option(data: Path, name: str) -> None:
     result = CliRunner().invoke(app, ["fuse", str(data / name)], prog_name="tiebreak")
     assert result.exit_code == 0, result.stderr
     assert len(result.stdout.splitlines()) == 5
+
+
+@pytest.mark.parametrize("command", ["describe", "convert", "report", "predict", "update"])
+@pytest.mark.parametrize("name", [*CASES, "wide.csv", "mt-bench.jsonl", "promptfoo.json"])
+def test_every_command_reads_every_format(
+    data: Path, tmp_path: Path, name: str, command: str
+) -> None:
+    model = str(tmp_path / "m.tbm")
+    file = str(data / name)
+    if command in ("predict", "update"):
+        crowd = replace(read(file), runs=None, weight=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tb.VariationalBayes().fit(crowd).save(model)
+        _run(command, model, file, "-o", str(tmp_path / "more.csv"))
+    else:
+        out = () if command == "describe" else ("-o", str(tmp_path / "out.html"))
+        _run(command, file, *out)
+
+
+def _run(*words: str) -> None:
+    result = CliRunner().invoke(app, list(words), prog_name="tiebreak")
+    assert result.exit_code == 0, result.stderr
 
 
 @pytest.mark.parametrize("form", [form.name for form in FORMATS])
