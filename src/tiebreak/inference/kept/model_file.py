@@ -131,7 +131,8 @@ def summary(model: Estimator) -> dict[str, Any]:
     n_dropped = 0.0 if carried is None else float(carried.counts.sum())
     calibration = model.calibration_
     return {
-        "responses": crowd.n_responses,
+        "responses": crowd.n_given,
+        "size": crowd.size(),
         "responses_counted_only": round(n_dropped, 3),
         "tasks": crowd.n_tasks,
         "workers": crowd.n_workers,
