@@ -170,7 +170,14 @@ def as_text(found: dict[str, Any]) -> str:
     if n["repeated_answers"] and not n["has_runs"]:
         lines.append(f"{n['repeated_answers']:,} answers repeat a worker on a task")
     once = ", by what each worker says most often of a task" if n["has_runs"] else ""
-    lines += ["", f"classes{once}", *_class_lines(n), "", "agreement", *_agreement_lines(n["agreement"])]
+    lines += [
+        "",
+        f"classes{once}",
+        *_class_lines(n),
+        "",
+        "agreement",
+        *_agreement_lines(n["agreement"]),
+    ]
     lines += _suspect_lines(n)
     lines += [f"note: {note}" for note in n["notes"]]
     return "\n".join(lines)
@@ -180,10 +187,7 @@ def _class_lines(found: dict[str, Any]) -> list[str]:
     by_count = sorted(found["classes"].items(), key=lambda item: -item[1])
     width = max(len(name) for name, _ in by_count[:MAX_SHOWN])
     total = max(sum(found["classes"].values()), 1)
-    lines = [
-        f"  {name:<{width}}  {n:>10,}  {n / total:6.1%}"
-        for name, n in by_count[:MAX_SHOWN]
-    ]
+    lines = [f"  {name:<{width}}  {n:>10,}  {n / total:6.1%}" for name, n in by_count[:MAX_SHOWN]]
     if len(by_count) > MAX_SHOWN:
         lines.append(f"  and {len(by_count) - MAX_SHOWN:,} more")
     if found["near_empty_classes"]:
