@@ -212,7 +212,7 @@ class Storage:
                 self._insert(table, (*row, checksum))
 
     def _refuse_damage(self) -> None:
-        """Refuse tables and marks that are not what was written: with them all rows may seem gone."""
+        """Refuse tables and marks that changed: rows may seem gone then."""
         made = {sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master") if sql}
         if made != set(SCHEMA) or not set(Marks._fields) <= set(self._about()):
             raise SessionError(
