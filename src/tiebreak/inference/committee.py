@@ -41,7 +41,7 @@ LINKED_WEIGHT = 2.0  # what kinds weighs more where links teach it; default.md o
 ALL_LINKED = 0.8  # share of linked tasks from which on it weighs that much
 
 
-class Recipe(NamedTuple):
+class MemberModel(NamedTuple):
     """How a member is made: a worker model, whether class shares are learnt, how many sweeps."""
 
     worker_model: str | None  # None: votes are counted, nobody is modelled
@@ -50,10 +50,10 @@ class Recipe(NamedTuple):
 
 
 MEMBERS = {
-    VOTES: Recipe(None, learns_shares=False, n_sweeps=0),
-    FIRST_STEP: Recipe("confusion", learns_shares=True, n_sweeps=1),
-    EVEN: Recipe("confusion", learns_shares=False, n_sweeps=1),
-    KINDS: Recipe("kinds", learns_shares=True, n_sweeps=None),
+    VOTES: MemberModel(None, learns_shares=False, n_sweeps=0),
+    FIRST_STEP: MemberModel("confusion", learns_shares=True, n_sweeps=1),
+    EVEN: MemberModel("confusion", learns_shares=False, n_sweeps=1),
+    KINDS: MemberModel("kinds", learns_shares=True, n_sweeps=None),
 }
 
 
