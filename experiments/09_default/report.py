@@ -108,7 +108,7 @@ def omega_table(results: dict[str, list[Row]]) -> list[str]:
     rows = [row for row in results["omega"] if row["unit"] != "llmbar"]
     (llmbar,) = [row for row in results["omega"] if row["unit"] == "llmbar"]
     lines = [
-        f"The weight ω of kinds with true links, accuracy / log-loss, mean of the same {len(rows)}; "
+        f"The weight ω of kinds, true links, accuracy / log-loss, mean of the same {len(rows)}; "
         "llmbar in brackets:",
         "",
         "| tasks with links | ω = 1 | the line between | ω = 3 |",

@@ -32,6 +32,7 @@ import tiebreak as tb
 RESULTS = Path(__file__).parent / "sessions.json"
 SMALL = ("bluebird", "rte", "zencrowd_us", "zencrowd_india", "dog", "web", "music_genre")
 SEED = 400
+ROUNDS, FREE_ROUNDS = 8, 20  # fewer than there, for time: what is compared is given the same
 METHODS: dict[str, Any] = {
     "labels 1": lambda crowd: asking.ask_labels(crowd, SEED, 1.0),
     "mix 1": lambda crowd: asking.ask_mixed(crowd, SEED, 1.0),
@@ -100,6 +101,8 @@ def run_case(method: Any, crowd: crowds.Asked, *, asks_alone: bool) -> dict[str,
 def main() -> None:
     warnings.simplefilter("ignore")
     asking.new_model = two_people.new_model = Watched
+    crowds.CONFIG["rounds"] = ROUNDS
+    crowds.CONFIG["free"]["rounds"] = FREE_ROUNDS
     rows = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else []
     done = {(row["unit"], row["method"]) for row in rows}
     for name in sys.argv[1:] or SMALL:
