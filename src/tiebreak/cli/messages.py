@@ -85,7 +85,7 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "link_strength": strength,
         "links_doubtful": _length(getattr(model, "doubtful_links_", None)),
         "link_components": _as_dict(getattr(model, "link_report_", None)),
-        "calibration": _as_dict(model.calibration_),
+        "calibration": None if method == "auto" else _as_dict(model.calibration_),
         "worker_model": getattr(model, "worker_model_", None),
         "members": [each._asdict() for each in getattr(model, "members_", ())],
         "from_vote": _from_vote(model),
