@@ -37,7 +37,7 @@ VB = "vb"  # no member: with gold, one more opinion that the stage of gold may h
 # With so few workers the model expected 601 more labels to be right than the vote, and 69 fewer
 # were, on panels of 3 to 5 judges of six juries: docs/default.md.
 FEW_WORKERS = 5
-LINKED_WEIGHT = 2.0  # what kinds weighs more where links teach it, on nine datasets: docs/default.md
+LINKED_WEIGHT = 2.0  # what kinds weighs more where links teach it; on nine sets: docs/default.md
 ALL_LINKED = 0.8  # share of linked tasks from which on it weighs that much
 
 
