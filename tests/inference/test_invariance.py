@@ -26,9 +26,7 @@ from tiebreak.responses import Responses
 TOLERANCE = 1e-9
 N_SHORT = 3  # random crowds for each estimator and situation
 N_LONG = 500
-# GibbsSampler draws: it is compared within Monte Carlo error below. The other two are being
-# replaced, as is worker_model="auto", which MODELS does not have.
-LEFT_OUT = {"GibbsSampler", "Auto", "LogOpinionPool"}
+LEFT_OUT = {"GibbsSampler"}  # it draws: it is compared within Monte Carlo error below
 SITUATIONS = ("plain", "gold", "links")
 
 pytestmark = pytest.mark.filterwarnings("ignore")

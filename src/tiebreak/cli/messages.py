@@ -75,7 +75,8 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
     mixing = {"r_hat": model.r_hat_} if method == "gibbs" else {}
     return {
         "method": method,
-        "responses": crowd.n_responses,
+        "responses": crowd.n_given,
+        "size": crowd.size(),
         "tasks": crowd.n_tasks,
         "workers": crowd.n_workers,
         "classes": crowd.n_classes,
@@ -113,8 +114,7 @@ def describe(summary: dict[str, Any]) -> str:
 
 
 def _inputs_line(n: dict[str, Any]) -> str:
-    parts = [counted(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
-    parts.append(counted(n["classes"], "class"))
+    parts = [n["size"], counted(n["classes"], "class")]
     if n["links"]:
         parts.append(counted(n["links"], "link"))
     if n["gold"]:
