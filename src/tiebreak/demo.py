@@ -121,14 +121,14 @@ def links() -> Links:
     return Links.from_pairs(must=_pairs(SAME, "="), cannot=_pairs(DIFFERENT, "≠"))
 
 
-def run() -> Story:
+def run(seed: int = SEED) -> Story:
     """Simulate the crowd; fuse its responses by voting, by the committee, and with links."""
     crowd = simulate.crowd_for(
         gold(),
         len(CROWD),
         responses_per_task=RESPONSES_PER_TASK,
         confusion=CROWD,
-        random_state=SEED,
+        random_state=seed,
     )
     linked = Auto().fit(crowd.responses, links=links())
     fitted = {
