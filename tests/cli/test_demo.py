@@ -80,7 +80,9 @@ def test_it_writes_a_report_and_names_it(run: Run, folder: Path) -> None:
     result = run("demo")
     assert f"browser: {Path('tiebreak-demo') / 'report.html'}" in result.stdout
     page = (folder / "tiebreak-demo" / "report.html").read_text("utf-8")
-    in_doubt = int(np.argmin(demo.run().model.labels_.probability))
+    stated = demo.run().model.labels_.probability
+    assert stated is not None
+    in_doubt = int(np.argmin(stated))
     assert demo.MESSAGES[in_doubt][1] in page
     assert run("demo").exit_code == 0  # over its own files
     (folder / "tiebreak-demo" / "report.html").write_text("mine")
