@@ -186,6 +186,7 @@ def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> N
     model = tb.Auto().fit("responses.csv", gold="gold.csv")
     assert json.loads(result.stdout) == {
         "method": "auto", "responses": 240, "tasks": 60, "workers": 8, "classes": 3, "gold": 60,
+        "size": "240 responses, 60 tasks, 8 workers",
         "links": 0, "links_broken": None, "link_strength": None, "links_doubtful": None,
         "link_components": None, "calibration": None,
         "worker_model": None, "members": [each._asdict() for each in model.members_],
