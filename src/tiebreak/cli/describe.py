@@ -81,10 +81,10 @@ def _panel(given: InputTables, tell: Callable[[str], None]) -> PanelReport:
     """Fit the responses, and report on the workers by gold."""
     from tiebreak import panel
     from tiebreak.cli.judging import JUDGES
-    from tiebreak.inference.variational_bayes import VariationalBayes
+    from tiebreak.inference.auto import Auto
 
     tell("fitting")
-    model = VariationalBayes(dependence=JUDGES).fit(given.responses)
+    model = Auto(dependence=JUDGES).fit(given.responses)
     return panel.report(model, given.gold, progress=tell)
 
 
