@@ -70,7 +70,7 @@ def test_a_partition_that_vanishes_after_it_was_looked_at_is_named(
 
 
 def test_a_missing_shard_is_said(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"There is no file that fits .*nothing-\*\.parquet"):
+    with pytest.raises(FileError, match=r"No file matches .*nothing-\*\.parquet"):
         tb.distributed.fit(tmp_path / "nothing-*.parquet", tmp_path / "out")
 
 
