@@ -355,6 +355,13 @@ class Terminal:
                 self.seen += os.read(self.handle, 4096).decode("utf-8", "replace")
 
     def press(self, key: bytes) -> None:
+        """Press a key once it is waited for: what is struck before that is dropped."""
+        import termios
+
+        until = time.monotonic() + 60
+        while termios.tcgetattr(self.handle)[3] & termios.ICANON:
+            assert time.monotonic() < until, self.seen
+            time.sleep(0.005)
         os.write(self.handle, key)
 
     def close(self) -> None:
