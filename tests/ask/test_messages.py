@@ -127,7 +127,7 @@ CASES: dict[str, Callable[[Session], Any]] = {
     "answered-labels-left-out": lambda s: labelled_twice(s).labels(),
     "question-about-two-things": lambda s: s.question("a", "b", label="x"),
     "unknown-task": lambda s: s.question("z"),
-    "unknown-class": lambda s: s.class_text("z"),
+    "unknown-class": lambda s: s.answer(s.question("a", label="z"), "yes"),
     "among-unknown": lambda s: Session(":memory:", VOTES, among=["y", "z"]),
     "texts-unused": lambda s: Session(
         ":memory:", VOTES, texts={**dict.fromkeys("abc", "text"), "z": "text"}

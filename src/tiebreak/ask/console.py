@@ -216,9 +216,9 @@ class Conversation:
         choices = choices_of(question)
         asks = "which class?"
         if question.kind == "same":
-            asks = f"{self._session.wording or 'same class'}?"
+            asks = f"{self._session.desk.job.wording or 'same class'}?"
         elif question.kind == "is":
-            text = self._session.class_text(question.label)
+            text = self._session.desk.job.class_text(question.label)
             meaning = "" if text is None else f" ({printable(text)})"
             asks = f"is this {printable(str(question.label))}{meaning}?"
         else:
@@ -229,7 +229,7 @@ class Conversation:
     def _list_classes(self, choices: Choices) -> None:
         for key, name in choices.by_key.items():
             if key.isdigit():
-                text = self._session.class_text(name)
+                text = self._session.desk.job.class_text(name)
                 letter = next((k for k, n in choices.by_key.items() if n == name and k != key), "")
                 keys = f"{key} {letter}".ljust(choices.width + 2)
                 meaning = "" if text is None else f": {printable(text)}"

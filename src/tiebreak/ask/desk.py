@@ -461,7 +461,7 @@ class Desk:
     def _recorded(self, event: Event) -> Event | None:
         """Return the same answer if it is recorded: a question sent twice, or asked twice."""
         said = (event.kind, event.label)
-        id = self.storage.with_token(event.token)
+        id = self.log.ids.get(event.token)
         if id is not None:
             found = self.log.answers.get(id)
             if found is None or (found.kind, found.label) != said:

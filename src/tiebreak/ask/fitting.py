@@ -123,7 +123,7 @@ class Fits:
         self._link_error = link_error
         self._new_model = new_model
         self._inputs = f"{job.inputs()} {link_error!r}"
-        self._own: Floats | None = None
+        self._own: Floats | None = None  # by plain VB, what the responses of each task alone say
         self.made: FittedSession | None = None  # the last fit to what is here now
         self._start: _Start | None = None  # where the next fit may go on from
         rows, stored = storage.fits()
@@ -236,19 +236,15 @@ class Fits:
             start = self._start_for(link_error, answers)
             if start is not None:
                 return given, link_error, start
-        given = fallible(self._job, answers, self._own_by_votes(), rate)
-        link_error = self._reading(given)
-        start = self._start_for(link_error, answers) if self.made is None else None
-        return given, link_error, start
-
-    def _own_by_votes(self) -> Floats:
-        """Return what the responses of each task alone say by plain VB, which is fitted once."""
         if self._own is None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", InputNote)
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 self._own = own_probabilities(VariationalBayes().fit(self._job.responses))
-        return self._own
+        given = fallible(self._job, answers, self._own, rate)
+        link_error = self._reading(given)
+        start = self._start_for(link_error, answers) if self.made is None else None
+        return given, link_error, start
 
     def _reading(self, given: AnsweredJob) -> LinkRate:
         """Return how links are read where answers may err: as the caller says, or by what there is.

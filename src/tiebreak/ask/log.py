@@ -111,6 +111,7 @@ class Log:
     """
 
     last: int = 0
+    ids: dict[str, int] = field(default_factory=dict, repr=False)  # of all events, by token
     answers: dict[int, Event] = field(default_factory=dict)  # in force, by id, in their order
     skips: dict[int, Event] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)  # answers that stand although they contradict
@@ -121,7 +122,7 @@ class Log:
 
     def add(self, event: Event) -> None:
         """Take in the next event."""
-        self.last = event.id
+        self.last = self.ids[event.token] = event.id
         if event.kind == "skip":
             self.skips[event.id] = event
         elif event.kind == "undo" and event.about is not None:

@@ -6,7 +6,7 @@ import os
 import secrets
 import time
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -117,11 +117,6 @@ class Session:
         """The name of the person who answers."""
         return self._by.who
 
-    @property
-    def wording(self) -> str | None:
-        """In what sense two tasks are the same, if that is said."""
-        return self._job.wording
-
     def next(self) -> Question | None:
         """Return the next question, the same one until it is answered; None where it ends.
 
@@ -222,10 +217,6 @@ class Session:
         """Return the workers who answered a task, with the label that each gave."""
         return self._desk.votes(task)
 
-    def class_text(self, label: Hashable) -> str | None:
-        """Return what a class means, if that is said."""
-        return self._job.class_text(label)
-
     def progress(self) -> Progress:
         """Return where the session stands, by the last fit.
 
@@ -268,20 +259,17 @@ class Session:
         self._open = None
 
     def _choose(self) -> Question | None:
+        """Return the next question, kept from others. With a worker nothing is fitted here."""
         self._nothing_left = self._is_worth_too_little = False
         if self.progress().finished is not None:
             return None
-        if self._desk.background is not None:
-            return self._choose_of(self._desk.background)
-        if self._desk.needs_fit():  # enough is known to choose better ones
-            self._queue.clear()
-        question = self._first_open() or self._first_of_new_batches()
-        question = question or self._first_skipped()
-        self._nothing_left = question is None and self.progress().finished is None
-        return question
-
-    def _choose_of(self, background: Background) -> Question | None:
-        """Take the first question of those chosen ahead that is open; nothing is fitted here."""
+        background = self._desk.background
+        if background is None:
+            if self._desk.needs_fit():  # enough is known to choose better ones
+                self._queue.clear()
+            question = self._first_open() or self._first_of_new_batches() or self._first_skipped()
+            self._nothing_left = question is None and self.progress().finished is None
+            return question
         question = self._first_open() or self._first_of_chosen(background)
         if question is None and background.knows_all():
             question = self._first_skipped()
@@ -317,17 +305,14 @@ class Session:
         progress = self.progress()
         if progress.finished is not None:
             return None
-        return self._desk.reserve(self._queued(), self._by, may_follow=progress.is_soft)
+        queued = (self._queue.popleft() for _ in range(len(self._queue)))
+        return self._desk.reserve(queued, self._by, may_follow=progress.is_soft)
 
     def _first_skipped(self) -> Question | None:
         """Reserve the first question that was put off in this sitting."""
         skipped = self._desk.log.skipped_in(self._by.run)
         self._queue.extend(self._again(event) for event in skipped)
         return self._first_open()
-
-    def _queued(self) -> Iterator[Question]:
-        while self._queue:
-            yield self._queue.popleft()
 
     def _choose_batch(self) -> None:
         """Fit to all answers and queue a new batch; none where nothing is worth asking."""

@@ -225,12 +225,6 @@ class Storage:
             rows = self._verified("events", "id", last)
             return [Event(*row) for row in rows if row[0] > last]
 
-    def with_token(self, token: str) -> int | None:
-        """Return the id of the event with this token, if it is recorded."""
-        with self._explaining_errors():
-            row = self._db.execute("SELECT id FROM events WHERE token = ?", (token,)).fetchone()
-            return None if row is None else int(row[0])
-
     def append(self, event: Event) -> Event:
         """Record an event, inside `writing`; return it with its id."""
         id, checksum = self._last("events")
