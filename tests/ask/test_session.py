@@ -510,6 +510,7 @@ def test_a_fit_between_batches_is_a_fit_from_scratch(
         ({"target": 1.5}, "target"),
         ({"who": " "}, "who"),
         ({"batch": 0}, "batch"),
+        ({"link_error": "much"}, "error"),
     ],
 )
 def test_wrong_options_are_refused_before_a_file_is_made(

@@ -31,7 +31,7 @@ from tiebreak.arguments import (
 )
 from tiebreak.ask.contradictions import AnswerChains, as_answer, contradiction
 from tiebreak.ask.evidence import agreed_labels, answered_links, state_of
-from tiebreak.ask.fitting import Background, Fits, FittedSession
+from tiebreak.ask.fitting import Background, Fits, FittedSession, new_model
 from tiebreak.ask.job import Job, take_job
 from tiebreak.ask.log import Event, Kind, Log, Subject, timestamp
 from tiebreak.ask.results import Answer, Contradiction, Finished, Progress, Question, Vote
@@ -141,6 +141,7 @@ class Desk:
         self._costs = check_costs(self.kinds, None if isinstance(costs, str) else costs)
         if background and only is None and ("vote" in self.kinds or self._is_timed):
             raise OptionError("votes-need-one-person")
+        new_model(link_error, True)  # refuses what is no rate, before a file is made
         self.strategy = strategy
         self.budget = budget
         self.target = target
