@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tiebreak as tb
 from tiebreak.ask import Desk, Session
-from tiebreak.ask.storage import Storage
+from tiebreak.ask.storage import Storage, StoredModel
 from tiebreak.errors import InputNote
 
 CROWD = tb.simulate.crowd(30, 5, 3, accuracy=(0.45, 0.75), random_state=1)
@@ -255,10 +255,9 @@ def test_a_model_of_another_version_is_fitted_anew_with_a_note(
     session = open_session()
     answer_truly(session, truth, 5)
     model = session.model()
-    desk = session.desk
-    fits, _ = desk.storage.fits()
-    with desk.storage.writing():
-        desk.storage.set_fit(fits[-1], "inputs", b"written by a tiebreak yet to come")
+    storage = session.desk.storage
+    data = b"written by a tiebreak yet to come"
+    storage.set_fit(storage.fits()[0][-1], StoredModel(5, "inputs", data))
     session.close()
     with pytest.warns(InputNote) as notes:
         again = open_session()

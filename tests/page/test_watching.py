@@ -10,8 +10,8 @@ import pytest
 
 import tiebreak as tb
 from tiebreak.ask import Desk
-from tiebreak.ask.fitting import FitPoint
 from tiebreak.ask.log import Event
+from tiebreak.ask.storage import FitPoint
 from tiebreak.errors import InputError
 from tiebreak.page import watch_view, watching
 from tiebreak.page.contents import Contents, markdown

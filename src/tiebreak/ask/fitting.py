@@ -26,9 +26,9 @@ import numpy as np
 
 from tiebreak.ask.evidence import AnsweredJob, believed, fallible, trusted
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import Event, Log, Snapshot, Subject, timestamp
+from tiebreak.ask.log import Event, Log, Snapshot, Subject
 from tiebreak.ask.people import SMALL_ERROR, Weighed
-from tiebreak.ask.storage import FitRow, Storage, StoredModel
+from tiebreak.ask.storage import FitPoint, Storage, StoredModel
 from tiebreak.errors import (
     ConvergenceWarning,
     GoldError,
@@ -84,14 +84,6 @@ class FittedSession(NamedTuple):
     n_checks: int  # links and labels that tell how far to trust the crowd
 
 
-class FitPoint(NamedTuple):
-    """How far a session was at one fit: a point of the curve that people watch."""
-
-    n_answers: int  # that say something about classes
-    wrong: float
-    n_changed: int  # labels that are others than after the fit before
-
-
 class _Start(NamedTuple):
     """A fit that a later one may go on from."""
 
@@ -126,8 +118,7 @@ class Fits:
         self._own: Floats | None = None  # by plain VB, what the responses of each task alone say
         self.made: FittedSession | None = None  # the last fit to what is here now
         self._start: _Start | None = None  # where the next fit may go on from
-        rows, stored = storage.fits()
-        self.history = [FitPoint(row.n_answers, row.wrong, row.n_changed) for row in rows]
+        self.history, stored = storage.fits()
         if stored is not None:
             self._restore(stored)
 
@@ -157,9 +148,7 @@ class Fits:
         label = model.labels_.label
         former = label if self.made is None else self.made.model.labels_.label
         point = FitPoint(len(known.answers), fit.wrong, int((former != label).sum()))
-        data = _packed(fit)
-        with self._storage.writing():
-            self._storage.set_fit(FitRow(0, timestamp(), known.seen, *point), self._inputs, data)
+        self._storage.set_fit(point, StoredModel(known.seen, self._inputs, _packed(fit)))
         self.history.append(point)
         self.made = fit
         self._start = _Start(model, known.ids, link_error)
@@ -187,9 +176,9 @@ class Fits:
         """Take up the last fit. Where responses, links or gold are others, only go on from it."""
         log = Log()
         for event in self._storage.since(0):
-            if event.id <= stored.fit.seen:
+            if event.id <= stored.seen:
                 log.add(event)
-        known = Snapshot(stored.fit.seen, tuple(log.evidence()))
+        known = Snapshot(stored.seen, tuple(log.evidence()))
         try:
             model, about, weighed = _unpacked(stored.data)
         except ValueError as error:

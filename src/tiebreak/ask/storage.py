@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tiebreak.ask.log import KINDS, QUESTIONS, Event, Subject
+from tiebreak.ask.log import KINDS, QUESTIONS, Event, Subject, timestamp
 from tiebreak.ask.messages import PATIENCE
 from tiebreak.errors import SessionError
 
@@ -106,21 +106,18 @@ class Marks(NamedTuple):
     described: str  # for people: how many tasks, such as …
 
 
-class FitRow(NamedTuple):
-    """One fit that was made."""
+class FitPoint(NamedTuple):
+    """How far a session was at one fit: a point of the curve that people watch."""
 
-    id: int
-    at: str
-    seen: int  # the last event that it knew
-    n_answers: int
-    wrong: float
-    n_changed: int
+    n_answers: int  # that say something about classes
+    wrong: float  # labels, as expected
+    n_changed: int  # labels that are others than after the fit before
 
 
 class StoredModel(NamedTuple):
     """The model of the last fit, as it lies in the file."""
 
-    fit: FitRow
+    seen: int  # the last event that it knew
     inputs: str  # the fingerprint of what it was fitted to, beside answers
     data: bytes
 
@@ -232,31 +229,32 @@ class Storage:
         self._insert("events", event, checksum)
         return event
 
-    def fits(self) -> tuple[list[FitRow], StoredModel | None]:
+    def fits(self) -> tuple[list[FitPoint], StoredModel | None]:
         """Return the fits that were made, by whichever process, and the model of the last one."""
         with self._explaining_errors(), self._transaction("BEGIN"):
-            fits = [FitRow(*row) for row in self._verified("fits", "id", 0)]
-            parts = self._verified("model", "part", 0)
+            fits = self._verified("fits", "id", 0)  # id, at, seen, n_answers, wrong, n_changed
+            parts = self._verified("model", "part", 0)  # part, n_parts, fit, inputs, data
         if not fits and not parts:
-            return fits, None
-        # part, n_parts, fit, inputs, data
-        if not fits or not parts or len(parts) != parts[0][1] or parts[0][2] != fits[-1].id:
+            return [], None
+        if not fits or not parts or len(parts) != parts[0][1] or parts[0][2] != fits[-1][0]:
             raise SessionError(
                 "session-damaged", path=self.path, reason="the last fit is not whole"
             )
         data = b"".join(part[4] for part in parts)
-        return fits, StoredModel(fits[-1], parts[0][3], data)
+        return [FitPoint(*fit[3:]) for fit in fits], StoredModel(fits[-1][2], parts[0][3], data)
 
-    def set_fit(self, fit: FitRow, inputs: str, data: bytes) -> None:
-        """Record a fit, and its model in the place of the one before, inside `writing`."""
-        id, checksum = self._last("fits")
-        self._insert("fits", fit._replace(id=id + 1), checksum)
-        self._db.execute("DELETE FROM model")
-        n_parts = -(-len(data) // PART)
-        checksum = ""
-        for part in range(n_parts):
-            piece = data[part * PART : (part + 1) * PART]
-            checksum = self._insert("model", (part + 1, n_parts, id + 1, inputs, piece), checksum)
+    def set_fit(self, point: FitPoint, model: StoredModel) -> None:
+        """Record a fit, and its model in the place of the one before."""
+        with self.writing():
+            id, checksum = self._last("fits")
+            self._insert("fits", (id + 1, timestamp(), model.seen, *point), checksum)
+            self._db.execute("DELETE FROM model")
+            checksum = ""
+            n_parts = -(-len(model.data) // PART)
+            for part in range(n_parts):
+                data = model.data[part * PART : (part + 1) * PART]
+                row = (part + 1, n_parts, id + 1, model.inputs, data)
+                checksum = self._insert("model", row, checksum)
 
     def seats(self) -> list[Seat]:
         """Return which names on a page are held, and by which sitting."""

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.ask import Desk
-from tiebreak.ask.fitting import FitPoint, FittedSession
+from tiebreak.ask.fitting import FittedSession
 from tiebreak.ask.log import Event
+from tiebreak.ask.storage import FitPoint
 from tiebreak.ids import MISSING
 from tiebreak.kernels.layout import Codes, Floats, Mask
 
