@@ -133,7 +133,7 @@ class Conversation:
             self._goes_on = False
 
     def _in_turn(self, do: Callable[..., T], *arguments: Any) -> T:
-        """Do something with the session while the worker that may fit beside it does not."""
+        """Do something with the session while the worker thread does not use it."""
         with self._session.desk.lock:
             return do(*arguments)
 
@@ -183,7 +183,7 @@ class Conversation:
         return "q"
 
     def _settle(self, found: Contradiction) -> None:
-        """Show a contradiction and let the person choose what gives."""
+        """Show a contradiction and let the person choose what to undo."""
         earlier = found.earlier[:EARLIER]
         self._keys.forget()
         self._out.print(f"This contradicts what was said before: {printable(found.chain)}.")

@@ -89,7 +89,7 @@ class AnswerChains(Chains):
 
 
 def contradiction(job: Job, chains: AnswerChains, log: Log, event: Event) -> Contradiction | None:
-    """Say why an answer cannot be true together with earlier ones, or return None.
+    """Return why an answer cannot be true together with earlier ones, or None.
 
     `chains` and `log` hold what was said before, and may hold the answer itself. One more vote of a
     worker contradicts nothing.

@@ -149,7 +149,7 @@ def _denied(
 
 
 def agreed_labels(job: Job, answers: Sequence[Event]) -> tuple[dict[int, int], int]:
-    """Return the class of each task that is told without dissent, and how many are not."""
+    """Return the class of each task on which all labels agree, and how many tasks have several."""
     said: dict[int, set[int]] = {}
     for task, label in _labels_in_order(job, answers):
         said.setdefault(task, set()).add(label)
@@ -159,10 +159,10 @@ def agreed_labels(job: Job, answers: Sequence[Event]) -> tuple[dict[int, int], i
 
 
 def _labels_in_order(job: Job, answers: Sequence[Event]) -> Iterator[tuple[int, int]]:
-    """Yield the labels that gold and answers give; of all classes but one struck, the last."""
+    """Yield the labels that gold and answers give; the last class where the others are denied."""
     yield from job.given_labels().items()
     n_classes = job.responses.n_classes
-    struck: dict[int, set[int]] = {}
+    denied: dict[int, set[int]] = {}
     for event in answers:
         if event.is_vote or event.kind not in ("label", "yes", "no"):
             continue
@@ -171,8 +171,8 @@ def _labels_in_order(job: Job, answers: Sequence[Event]) -> Iterator[tuple[int, 
         if event.kind == "no" and n_classes == 2:
             label = 1 - label
         elif event.kind == "no":
-            struck.setdefault(task, set()).add(label)
-            left = set(range(n_classes)) - struck[task]
+            denied.setdefault(task, set()).add(label)
+            left = set(range(n_classes)) - denied[task]
             if len(left) != 1:
                 continue
             label = left.pop()
@@ -283,13 +283,13 @@ def believed(job: Job, model: Estimator, given: AnsweredJob, answers: Sequence[E
         q = q.copy()
         q[given.weighed.task] = given.weighed.r
         return q
-    struck = [event for event in answers if event.kind == "no"]
-    if job.responses.n_classes == 2 or not struck:
+    denied = [event for event in answers if event.kind == "no"]
+    if job.responses.n_classes == 2 or not denied:
         return q
     without = q.copy()
     without[
-        [job.code[event.left or ""] for event in struck],
-        [job.class_code[event.label or ""] for event in struck],
+        [job.code[event.left or ""] for event in denied],
+        [job.class_code[event.label or ""] for event in denied],
     ] = 0.0
     total = without.sum(axis=1, keepdims=True)
     has_some = total > 0.0

@@ -100,7 +100,7 @@ class Fits:
     how often is learnt, for links and for labels of each person.
 
     A fit goes on from the last one where answers were added to it. Where one was undone, or links
-    begin to err, it starts from the votes: what was believed before is not to be believed now.
+    begin to err, it starts from the votes: what was believed before may be wrong now.
     """
 
     def __init__(
@@ -317,7 +317,7 @@ class Background:
         self._thread.start()
 
     def wake(self, who: str | None = None, *, is_short: bool = False) -> None:
-        """Say that there is something new; `is_short`: that no question was left for somebody."""
+        """Say that there is something new; `is_short`: somebody found no question left."""
         with self._wish:
             if who is not None:
                 self._people.add(who)
@@ -340,7 +340,7 @@ class Background:
         return future.result()
 
     def raise_if_ended(self) -> None:
-        """Say so where the worker broke off: nobody is to wait for what never comes."""
+        """Raise what ended the worker, if it has ended: there is nothing to wait for then."""
         if self.error is not None:
             raise TiebreakError("session-worker-ended", error=self.error) from self.error
 

@@ -125,7 +125,7 @@ class StoredModel(NamedTuple):
 class Storage:
     """The file of one session, open in this process.
 
-    Raises SessionError where the file cannot be used, with the reason and the way out.
+    Raises SessionError where the file cannot be used, with the reason and what to do.
     """
 
     def __init__(self, path: str | os.PathLike[str], marks: Marks) -> None:
@@ -263,7 +263,7 @@ class Storage:
             return [Seat(who, run, key, bool(is_lead)) for who, run, key, is_lead in rows]
 
     def set_seat(self, seat: Seat) -> None:
-        """Let a name be held so, inside `writing`."""
+        """Record which sitting holds a name, inside `writing`."""
         with self._explaining_errors():
             self._db.execute("INSERT OR REPLACE INTO seats VALUES (?, ?, ?, ?)", seat)
 
