@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import shutil
 import sqlite3
 from contextlib import closing
@@ -39,12 +41,15 @@ def changed(kept: Path, folder: Path, *statements: str) -> Path:
     path = folder / "s.db"
     shutil.copy(kept, path)
     with closing(sqlite3.connect(path)) as db:
-        triggers = db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        for (name,) in triggers:
+        found = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        triggers = db.execute(found).fetchall()
+        for name, _ in triggers:
             db.execute(f"DROP TRIGGER {name}")
         db.execute("PRAGMA ignore_check_constraints = ON")
         for statement in statements:
             assert db.execute(statement).rowcount == 1
+        for _, made in triggers:
+            db.execute(made)
         db.commit()
     return path
 
@@ -145,3 +150,33 @@ def test_a_file_of_another_version_is_refused_and_left_alone(
     assert found.value.code == "session-version"
     assert found.value.fields["version"] == version
     assert path.read_bytes() == before
+
+
+def test_no_flipped_bit_changes_what_is_read(kept: Path, tmp_path: Path) -> None:
+    """Wherever a bit flips, among values and in what SQLite keeps of tables."""
+    data = kept.read_bytes()
+    used = [at for at, byte in enumerate(data) if byte]
+    for at in random.Random(0).sample(used, 150):
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << at % 8
+        path = tmp_path / f"{at}.db"
+        path.write_bytes(flipped)
+        with contextlib.suppress(SessionError):
+            assert opened(path) == {0: "kind-0", 4: "kind-1"}, at
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        (b"id INTEGER PRIMARY KEY,\n        token", b"id INTEGER0PRIMARY KEY,\n        token"),
+        (b"fingerprint", b"fingerprinu"),
+        (b"described", b"\xe4escribed"),
+    ],
+)
+def test_damaged_tables_and_marks_are_named(
+    kept: Path, tmp_path: Path, written: bytes, found: bytes
+) -> None:
+    data = kept.read_bytes()
+    assert written in data
+    (tmp_path / "s.db").write_bytes(data.replace(written, found))
+    assert_damaged(tmp_path / "s.db")

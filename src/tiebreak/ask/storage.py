@@ -158,6 +158,10 @@ class Storage:
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
                 self._db.execute(f"PRAGMA application_id = {APPLICATION}")
             about = dict(self._db.execute("SELECT name, value FROM about"))
+            made = {sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master") if sql}
+            if made != set(SCHEMA) or not set(Marks._fields) <= set(about):
+                reason = "its tables are not those that were made"
+                raise SessionError("session-damaged", path=self.path, reason=reason)
             made_for = Marks(*(about[name] for name in Marks._fields))
             if made_for.fingerprint != marks.fingerprint:
                 raise SessionError(
@@ -348,6 +352,8 @@ class Storage:
                 yield
         except sqlite3.Error as error:
             raise SessionError(self._code(error), path=self.path, reason=str(error)) from error
+        except UnicodeDecodeError as error:
+            raise SessionError("session-damaged", path=self.path, reason=str(error)) from error
 
     def _code(self, error: sqlite3.Error) -> str:
         """Return the code of our message for an error of SQLite."""
