@@ -25,7 +25,7 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import overturned
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.inputs import read_and_check_inputs
-from tiebreak.reproduce.runner import made_on
+from tiebreak.research.paper.runner import made_on
 
 RESULTS = Path(__file__).parent / "against.json"
 ESTIMATORS = {

@@ -28,7 +28,7 @@ import tiebreak as tb
 from tiebreak.panel.shared_errors import shared_errors
 from tiebreak.panel.table import gold_table, known_codes
 from tiebreak.rates import arrays
-from tiebreak.reproduce.runner import made_on
+from tiebreak.research.paper.runner import made_on
 
 HERE = Path(__file__).parent
 JURIES = ("llmbar", "rewardbench2", "tc_toxicity_zh", "tc_policy_en")

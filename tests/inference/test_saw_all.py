@@ -218,9 +218,8 @@ def test_silence_is_no_vote_in_honest_probabilities() -> None:
 def test_kinds_spectral_and_warm_starts_work() -> None:
     responses, gold = rules()
     crowd = tb.simulate.crowd(300, 8, 3, responses_per_task=5, random_state=4)
-    for options in ({"worker_model": "kinds"}, {"init": "spectral", "random_state": 0}):
-        model = tb.VariationalBayes(saw_all=True, **options).fit(crowd.responses)
-        assert tb.evaluate.accuracy(model.labels_, crowd.gold) > 0.8
+    model = tb.VariationalBayes(saw_all=True, worker_model="kinds").fit(crowd.responses)
+    assert tb.evaluate.accuracy(model.labels_, crowd.gold) > 0.8
     plain = tb.VariationalBayes().fit(responses)
     known = {gold.tasks[i]: gold.classes[gold.label[i]] for i in range(20)}
     cold = tb.VariationalBayes(saw_all=True).fit(responses, gold=known)

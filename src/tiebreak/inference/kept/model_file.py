@@ -30,11 +30,11 @@ from tiebreak.responses import Responses
 SUFFIX = ".tbm"
 MODEL = Kind("tiebreak model", 1, "Fit it again: tiebreak fuse RESPONSES --save MODEL.tbm")
 ESTIMATORS = {  # that a file may hold, and the module of each, loaded when one is met
-    "VariationalBayes": "variational_bayes",
-    "DawidSkene": "dawid_skene",
-    "MajorityVote": "majority_vote",
-    "GibbsSampler": "gibbs",
-    "Auto": "auto",
+    "VariationalBayes": "inference.variational_bayes",
+    "DawidSkene": "inference.dawid_skene",
+    "MajorityVote": "inference.majority_vote",
+    "GibbsSampler": "research.gibbs",
+    "Auto": "inference.auto",
 }
 GONE = ("models_tried_", "overturned_")  # results of earlier versions, which nothing asks for
 INNER = (
@@ -170,7 +170,7 @@ def _decode(content: FolderContent) -> Estimator:
     name = about["estimator"]
     if name not in ESTIMATORS:
         raise ValueError(f"it holds a {name}, which is none of ours")
-    home = importlib.import_module(f"tiebreak.inference.{ESTIMATORS[name]}")
+    home = importlib.import_module(f"tiebreak.{ESTIMATORS[name]}")
     model: Estimator = getattr(home, name)(**options)
     crowd: Responses = decoder.decode(about["responses"])
     model.responses_ = crowd
