@@ -403,7 +403,6 @@ def test_a_file_system_that_refuses_is_said(
 
 
 REFUSED = {
-    "silence": (tb.VariationalBayes(saw_all=True), "saw_all counts silence on one machine"),
     "start": (tb.VariationalBayes(init=np.full((2, 2), 0.5)), "init='majority'"),
     "mean field": (
         tb.VariationalBayes(link_options=tb.MeanFieldOptions()),
