@@ -1,4 +1,4 @@
-"""Linked tasks that outgrow the driver are swept in units of their own: the same fit."""
+"""Linked tasks of several shards: the fit of one machine, whoever dies, or a refusal."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from cluster.shards import Killer, assert_same_fit, bits, cut, die_at, even
-from hypothesis import given
-from hypothesis import strategies as st
 
 import tiebreak as tb
 from tiebreak.distributed import fitting
-from tiebreak.distributed.link_units import LinkUnit, cut_link_units
 from tiebreak.distributed.units import Part
 from tiebreak.errors import ResponseError
 
@@ -22,7 +19,6 @@ TRUTH = CROWD.gold.to_dict()
 GOLD = dict(list(TRUTH.items())[::13])
 NAMES = list(TRUTH)
 LINKS = tb.simulate.links(CROWD.gold, 150, random_state=2)
-UNIT_BYTES = 4000
 
 
 def loopy(n: int, seed: int) -> list[tuple[Any, ...]]:
@@ -79,19 +75,10 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cut(CROWD.responses, [0, 1, 200, 350, 600], tmp_path_factory.mktemp("crowd") / "shards")
 
 
-@pytest.fixture
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the driver hold next to no linked task."""
-    monkeypatch.setattr(fitting, "LINKED_BYTES", 0)
-    monkeypatch.setattr(fitting, "LINK_UNIT_BYTES", UNIT_BYTES)
-
-
 @pytest.mark.filterwarnings("ignore:Not settled after:tiebreak.errors.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:The class of .* uncertain:tiebreak.errors.InputNote")
 @pytest.mark.parametrize("name", FAST_OR_LONG)
-def test_the_fit_is_that_of_one_machine(
-    name: str, shards: Path, small_units: None, tmp_path: Path
-) -> None:
+def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path) -> None:
     estimator, given = FITS[name]
     one = type(estimator)(**estimator.get_params()).fit(CROWD.responses, **given)
     made = tb.distributed.fit(
@@ -109,19 +96,6 @@ def test_the_fit_is_that_of_one_machine(
         assert made.link_errors_[None] == pytest.approx(one.link_errors_[None])
 
 
-def test_few_linked_tasks_stay_with_the_driver(
-    shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: Any, recipe: Any) -> None:
-        raise AssertionError("a link unit")
-
-    monkeypatch.setattr(LinkUnit, "__init__", refuse)
-    tb.distributed.fit(shards, tmp_path / "out", links=LINKS)
-    monkeypatch.setattr(fitting, "LINKED_BYTES", 0)
-    with pytest.raises(AssertionError, match="a link unit"):
-        tb.distributed.fit(shards, tmp_path / "far", links=LINKS)
-
-
 def test_tasks_that_the_driver_cannot_hold_are_refused_before_the_work(
     shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,9 +106,7 @@ def test_tasks_that_the_driver_cannot_hold_are_refused_before_the_work(
         tb.distributed.fit(shards, tmp_path / "out", links=LINKS)
 
 
-def test_responses_on_linked_tasks_have_weights(
-    shards: Path, small_units: None, tmp_path: Path
-) -> None:
+def test_responses_on_linked_tasks_have_weights(shards: Path, tmp_path: Path) -> None:
     crowd = CROWD.responses
     weight = np.random.default_rng(3).uniform(0.2, 2.0, crowd.n_responses)
     codes = (crowd.task_of_each(), crowd.worker_of_each(), crowd.label_of_each())
@@ -156,7 +128,7 @@ N_PLAIN = tb.VariationalBayes().fit(CROWD.responses).n_iter_
 @pytest.mark.dask
 @pytest.mark.parametrize("stage", ["loopy", pytest.param("links", marks=pytest.mark.long)])
 def test_two_workers_give_the_bits_of_the_serial_fit(
-    stage: str, shards: Path, small_units: None, client: Any, tmp_path: Path
+    stage: str, shards: Path, client: Any, tmp_path: Path
 ) -> None:
     serial = tb.distributed.fit(shards, tmp_path / "serial", **STAGES[stage])
     made = tb.distributed.fit(shards, tmp_path / "out", client=client, **STAGES[stage])
@@ -172,7 +144,7 @@ MOMENTS = [pytest.param(*each, marks=() if each in SHORT else (pytest.mark.long,
 @pytest.mark.dask
 @pytest.mark.parametrize(("stage", "when", "after"), MOMENTS)
 def test_a_killed_worker_changes_no_bit(
-    stage: str, when: str, after: int, shards: Path, small_units: None, tmp_path: Path
+    stage: str, when: str, after: int, shards: Path, tmp_path: Path
 ) -> None:
     from tiebreak.cli.cluster import connected
 
@@ -186,28 +158,10 @@ def test_a_killed_worker_changes_no_bit(
 
 
 @pytest.mark.parametrize("stage", ["loopy", pytest.param("links", marks=pytest.mark.long)])
-def test_a_killed_driver_goes_on_to_the_same_bits(
-    stage: str, shards: Path, small_units: None, tmp_path: Path
-) -> None:
+def test_a_killed_driver_goes_on_to_the_same_bits(stage: str, shards: Path, tmp_path: Path) -> None:
     tb.write_links(tmp_path / "links.csv", STAGES[stage]["links"])
     given: dict[str, Any] = {"links": tb.read_links(tmp_path / "links.csv"), "gold": GOLD}
     expected = bits(tb.distributed.fit(shards, tmp_path / "whole", **given))
-    die_at(N_PLAIN + 9, shards, tmp_path / "out", tmp_path, **given, link_bytes=UNIT_BYTES)
+    die_at(N_PLAIN + 9, shards, tmp_path / "out", tmp_path, **given)
     made = tb.distributed.fit(shards, tmp_path / "out", resume=True, **given)
     assert bits(made) == expected
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=40), st.data())
-def test_components_are_placed_whole(tasks: list[tuple[int, bool]], data: st.DataObject) -> None:
-    component, is_coupled = map(np.array, zip(*tasks, strict=True))
-    unit_bytes = data.draw(st.floats(1.0, 50.0))
-    units = cut_link_units(component, np.ones(len(component)), is_coupled, unit_bytes)
-    assert sorted(np.concatenate(units).tolist()) == list(range(len(component)))
-    of_task = np.empty(len(component), int)
-    for number, each in enumerate(units):
-        of_task[each] = number
-    for one in range(10):
-        assert len(set(of_task[component == one])) <= 1
-    assert len(set(of_task[is_coupled])) <= 1
-    largest = np.bincount(component).max()
-    assert all(len(each) <= unit_bytes + largest for each in units if not is_coupled[each].any())
