@@ -44,8 +44,8 @@ def main() -> None:
         "observed": {name: [trial[name] for trial in trials] for name in ERRORS},
         "held": sum(holds(found, trial) for trial in trials),
         "by_workers": [by_workers(crowd, n) for n in WORKERS],
-        "workers_needed": theory.needed(crowd, "workers"),
-        "workers_needed_plain": theory.needed(crowd, "workers", version="plain"),
+        "needed": theory.needed(crowd, "workers"),
+        "needed_plain": theory.needed(crowd, "workers", version="plain"),
         "real": real_table(os.environ.get("TIEBREAK_DATA")) or kept.get("real", []),
     }
     (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n")
@@ -73,7 +73,9 @@ def simulate(crowd: theory.Assumptions, seed: int) -> dict[str, list[float]]:
     start = np.eye(crowd.n_classes)[votes]
     errors: dict[str, list[float]] = {name: [] for name in ERRORS}
     for n_iter in range(1, N_ITER + 1):
-        model = tb.VariationalBayes(init=start, tol=0, max_iter=n_iter).fit(drawn.responses)
+        model = tb.VariationalBayes(init=start, tol=0, max_iter=n_iter, calibrate="none").fit(
+            drawn.responses
+        )
         gaps = (
             model.probabilities_ - truth,
             model.class_prior_ - crowd.class_prior,
