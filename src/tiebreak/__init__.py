@@ -29,10 +29,10 @@ if TYPE_CHECKING:
         html_report,
         panel,
         rates,
+        research,
         routing,
         selection,
         simulate,
-        theory,
     )
     from tiebreak.errors import (
         ClusterError,
@@ -64,13 +64,13 @@ if TYPE_CHECKING:
     from tiebreak.gold import Gold
     from tiebreak.inference.auto import Auto
     from tiebreak.inference.dawid_skene import DawidSkene
-    from tiebreak.inference.gibbs import GibbsSampler
     from tiebreak.inference.kept.model_file import load
     from tiebreak.inference.majority_vote import MajorityVote
     from tiebreak.inference.variational_bayes import VariationalBayes
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
+    from tiebreak.research.gibbs import GibbsSampler
     from tiebreak.responses import Responses
 
 __all__ = [
@@ -116,10 +116,10 @@ __all__ = [
     "read_labels",
     "read_links",
     "read_responses",
+    "research",
     "routing",
     "selection",
     "simulate",
-    "theory",
     "write_gold",
     "write_labels",
     "write_links",
@@ -138,10 +138,10 @@ _MODULES = (
     "html_report",
     "panel",
     "rates",
+    "research",
     "routing",
     "selection",
     "simulate",
-    "theory",
 )
 _HOMES = {
     "errors": (
@@ -178,7 +178,7 @@ _HOMES = {
     ),
     "inference.auto": ("Auto",),
     "inference.dawid_skene": ("DawidSkene",),
-    "inference.gibbs": ("GibbsSampler",),
+    "research.gibbs": ("GibbsSampler",),
     "inference.majority_vote": ("MajorityVote",),
     "inference.variational_bayes": ("VariationalBayes",),
     "inference.kept.model_file": ("load",),

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from tiebreak.inference.worker_summary import WorkersTable
     from tiebreak.plots import Plots
 
-INITS = ("majority", "spectral")
+INITS = ("majority",)
 CALIBRATIONS = ("auto", "votes", "none")
 
 

@@ -37,11 +37,11 @@ from tiebreak.responses import Responses
 SUFFIX = ".tbm"
 MODEL = Kind("tiebreak model", 1, "Fit it again: tiebreak fuse RESPONSES --save MODEL.tbm")
 ESTIMATORS = {  # that a file may hold, and the module of each, loaded when one is met
-    "VariationalBayes": "variational_bayes",
-    "DawidSkene": "dawid_skene",
-    "MajorityVote": "majority_vote",
-    "GibbsSampler": "gibbs",
-    "Auto": "auto",
+    "VariationalBayes": "inference.variational_bayes",
+    "DawidSkene": "inference.dawid_skene",
+    "MajorityVote": "inference.majority_vote",
+    "GibbsSampler": "research.gibbs",
+    "Auto": "inference.auto",
 }
 INNER = (
     "_communities",
@@ -213,7 +213,7 @@ def _decode(content: FolderContent) -> Estimator:
     name = about["estimator"]
     if name not in ESTIMATORS:
         raise ValueError(f"it holds a {name}, which is none of ours")
-    home = importlib.import_module(f"tiebreak.inference.{ESTIMATORS[name]}")
+    home = importlib.import_module(f"tiebreak.{ESTIMATORS[name]}")
     model: Estimator = getattr(home, name)(**options)
     check_common(model.get_params())
     crowd: Responses = decoder.decode(about["responses"])
