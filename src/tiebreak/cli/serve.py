@@ -76,7 +76,7 @@ def serve(
     reads = asking.files(responses, texts, "A server reads its files by name")
     check_files((*reads, guidelines, session), ())
     app = _page()
-    from tiebreak.page.guard import Rules, Tokens
+    from tiebreak.page.guard import Tokens
     from tiebreak.page.room import Contents, Room
 
     is_local = app.check_binding(host, token)
@@ -95,8 +95,7 @@ def serve(
         _announce(app.address(listening, host), room.tokens.token, token, is_local=is_local)
         if open_browser:
             webbrowser.open(f"{app.address(listening, host)}/?token={room.tokens.token}")
-        rules = Rules(frozenset(allow_host or ()), is_local, allow_remote)
-        app.run(room, rules, listening)
+        app.run(room, listening, allow_host or (), is_local=is_local)
     if not quiet:
         print_message(f"Answers are kept in {session}; the same command goes on from there.")
 

@@ -8,8 +8,6 @@ import statistics
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
-from functools import cache
-from importlib import resources
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode
 
@@ -19,7 +17,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from tiebreak import charts
 from tiebreak.errors import OptionError, TiebreakError, sentence
@@ -32,7 +31,6 @@ from tiebreak.page.guard import (
     SHORTEST,
     Guard,
     PageError,
-    Rules,
     TimedProtocol,
     Visitor,
     clean_name,
@@ -41,12 +39,7 @@ from tiebreak.page.room import MEDIA, Room, Screen
 from tiebreak.templating import environment
 from tiebreak.wording import counted
 
-STATIC = {
-    "htmx.min.js": "text/javascript",
-    "page.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-    "page.css": "text/css",
-}
+TEMPLATES = environment("tiebreak.page")
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # a picture runs nothing
 WEEK = 7 * 24 * 3600  # seconds that a cookie holds
 MOST_OPTIONS = 500  # classes in a list to choose from
@@ -90,7 +83,7 @@ class _Pages:
         self.room = room
         self.desk = room.desk
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[Route | Mount]:
         people = [
             ("GET", "/ask", self.ask_part),
             ("POST", "/answer", self.answer),
@@ -112,7 +105,8 @@ class _Pages:
             ("GET", "/download/{name}", self.download),
         ]
         return [
-            Route("/static/{name}", self.static, methods=["GET"]),
+            Mount("/static", StaticFiles(packages=[("tiebreak.page", "static")])),
+            Route("/charts.css", lambda _: Response(charts.stylesheet(), media_type="text/css")),
             Route(LOGIN, self.invitation, methods=["GET"]),
             Route(LOGIN, self.join, methods=["POST"]),
             Route("/", self.ask, methods=["GET"]),
@@ -145,12 +139,6 @@ class _Pages:
         return checked
 
     # Coming in
-
-    def static(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in STATIC:
-            raise PageError("no-file", status=404)
-        return Response(static_file(name), media_type=STATIC[name])
 
     def invitation(self, request: Request) -> Response:
         """Show whom an invitation is for.
@@ -356,17 +344,9 @@ class _Pages:
         return page(template, status, **shared, **values)
 
 
-@cache
-def templates() -> Any:
-    """Return the templates of the page, with what they may use."""
-    made = environment("tiebreak.page")
-    made.filters |= {"short": short, "ago": ago, "counted": counted, "median": statistics.median}
-    return made
-
-
 def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Fill in a template. Halves of characters, which no file may hold, become question marks."""
-    text = templates().get_template(template).render(values)
+    text = TEMPLATES.get_template(template).render(values)
     return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
 
 
@@ -396,6 +376,9 @@ def ago(at: str, now: datetime | None = None) -> str:
     return f"{when.day} {when:%B %Y}"
 
 
+TEMPLATES.filters |= {"short": short, "ago": ago, "counted": counted, "median": statistics.median}
+
+
 async def read_form(request: Request) -> dict[str, str]:
     """Read a form or a query; of fields given twice, the last."""
     if request.method != "POST":
@@ -415,20 +398,6 @@ def refused(request: Request, error: Exception) -> Response:
         default = 409 if isinstance(error, OptionError) else 503
         status, code, words = getattr(error, "status", default), error.code, str(error)
     return page("error.html", status, code=code, words=words, visitor=None)
-
-
-@cache
-def static_file(name: str) -> bytes:
-    """Return a file of the page; its style comes with that of charts."""
-    data = resources.files("tiebreak.page").joinpath("static", name).read_bytes()
-    return charts.stylesheet().encode() + data if name == "page.css" else data
-
-
-def make_app(room: Room, rules: Rules) -> Guard:
-    """Return the whole application, behind its guard."""
-    handlers: dict[Any, Any] = dict.fromkeys((HTTPException, TiebreakError, Exception), refused)
-    app = Starlette(routes=_Pages(room).routes(), exception_handlers=handlers)
-    return Guard(app, room.tokens, rules)
 
 
 def check_binding(host: str, token: str | None) -> bool:
@@ -461,12 +430,18 @@ def address(listening: socket.socket, host: str) -> str:
     return f"http://{shown}:{listening.getsockname()[1]}"
 
 
-def run(room: Room, rules: Rules, listening: socket.socket) -> None:
+def run(
+    room: Room, listening: socket.socket, hosts: Iterable[str] = (), *, is_local: bool = True
+) -> None:
     """Serve until a signal ends it; the desk must have been started."""
+    handlers: dict[Any, Any] = dict.fromkeys((HTTPException, TiebreakError, Exception), refused)
+    app = Starlette(routes=_Pages(room).routes(), exception_handlers=handlers)
+    remote = room.contents.allows_remote
+    guard = Guard(app, room.tokens, hosts, is_local=is_local, allows_remote=remote)
     sys.setswitchinterval(SWITCH)
     _allow_open_files()
     config = uvicorn.Config(
-        make_app(room, rules),  # type: ignore[arg-type,unused-ignore]  # scopes are mappings
+        guard,  # type: ignore[arg-type,unused-ignore]  # scopes are mappings
         http=TimedProtocol,
         ws="none",
         lifespan="off",

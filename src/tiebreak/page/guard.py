@@ -142,41 +142,27 @@ def clean_name(said: str) -> str | None:
     return name if 0 < len(name) <= MOST_NAME else None
 
 
-class Rules(NamedTuple):
-    """What differs between servers."""
+class Guard:
+    """Wraps the app.
 
-    hosts: frozenset[str]  # names of this server, beside addresses
-    is_local: bool  # listens on this machine only
-    allows_remote: bool = False  # images from https addresses
+    `hosts` are names of this server, beside its addresses. A server that `is_local` listens on this
+    machine only; `allows_remote` lets pages show images from https addresses.
+    """
 
-    def policy(self) -> str:
-        """Return the Content-Security-Policy."""
-        remote = " https:" if self.allows_remote else ""
-        return (
+    def __init__(
+        self, app: App, tokens: Tokens, hosts: Iterable[str], *, is_local: bool, allows_remote: bool
+    ) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._hosts = {"localhost", *hosts}
+        self._is_local = is_local
+        remote = " https:" if allows_remote else ""
+        policy = (
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
             f"img-src 'self'{remote}; media-src 'self'{remote}; form-action 'self'; "
             "base-uri 'none'; frame-ancestors 'none'"
         )
-
-    def is_ours(self, host: str) -> bool:
-        """Return whether a Host names this server; other names that resolve here do not."""
-        name = _split(f"//{host}", "Host").hostname or ""
-        if name in self.hosts or name == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(name).is_loopback or not self.is_local
-        except ValueError:
-            return False
-
-
-class Guard:
-    """Wraps the app."""
-
-    def __init__(self, app: App, tokens: Tokens, rules: Rules) -> None:
-        self._app = app
-        self._tokens = tokens
-        self._rules = rules
-        self._headers = {"content-security-policy": rules.policy(), **HEADERS}
+        self._headers = {"content-security-policy": policy, **HEADERS}
         self._running: Counter[str] = Counter()  # requests of each visitor
         self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, when
 
@@ -202,7 +188,7 @@ class Guard:
 
     def _check(self, method: str, headers: dict[str, str]) -> None:
         host = headers.get("host", "")
-        if not self._rules.is_ours(host):
+        if not self._is_ours(_split(f"//{host}", "Host").hostname or ""):
             raise PageError("unknown-host", status=421)
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
@@ -219,6 +205,15 @@ class Guard:
         # Browsers add this header themselves; those of before 2023 may lack it.
         if not is_same or headers.get("sec-fetch-site", "same-origin") != "same-origin":
             raise PageError("other-site", status=403)
+
+    def _is_ours(self, name: str) -> bool:
+        """Return whether a name is of this server; other names that resolve here are not."""
+        if name in self._hosts:
+            return True
+        try:
+            return ipaddress.ip_address(name).is_loopback or not self._is_local
+        except ValueError:
+            return False
 
     def _check_rate(self, scope: MutableMapping[str, Any]) -> None:
         """Limit the requests a second of each visitor, and of each address without a cookie."""
@@ -363,23 +358,13 @@ class TimedProtocol(H11Protocol):
         # A client with one address of IPv6 has all that begin with the same 64 bits.
         return ":".join(host.split(":")[:4]) if ":" in host else host
 
-    def hang_up(self) -> None:
-        """Close the connection, whatever it waits for."""
-        self._stop_clock()
-        self.transport.close()
-
     def _start_clock(self) -> None:
-        self._deadline = self.loop.call_later(REQUEST_WITHIN, self._time_is_over)
+        self._deadline = self.loop.call_later(REQUEST_WITHIN, self.transport.close)
 
     def _stop_clock(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-
-    def _time_is_over(self) -> None:
-        self._deadline = None
-        if self.is_incomplete():
-            self.transport.close()
 
 
 def _make_room(connections: Iterable[Any], newcomer: TimedProtocol) -> None:
@@ -393,7 +378,7 @@ def _make_room(connections: Iterable[Any], newcomer: TimedProtocol) -> None:
             held.setdefault(each.holder(), []).append(each)
     own = held.get(newcomer.holder(), [])
     if len(own) >= MOST_OF_ONE:
-        min(own, key=lambda each: each.began).hang_up()
+        min(own, key=lambda each: each.began).transport.close()
     elif len(now) > MOST_CONNECTIONS - SPARE and held:
         most = max(held.values(), key=lambda theirs: len(theirs))
-        min(most, key=lambda each: each.began).hang_up()
+        min(most, key=lambda each: each.began).transport.close()

@@ -34,21 +34,10 @@ LEAST_ANSWERED = 20  # … after this many answers, which show whether the model
 LONG = 20_000  # characters of a text that are shown
 
 # Files that may be served: pictures and sounds, nothing that a browser would run as a page.
-MEDIA = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-    ".avif": "image/avif",
-    ".svg": "image/svg+xml",
-    ".mp3": "audio/mpeg",
-    ".wav": "audio/wav",
-    ".ogg": "audio/ogg",
-    ".oga": "audio/ogg",
-    ".flac": "audio/flac",
-    ".m4a": "audio/mp4",
-}
+MEDIA = {f".{kind}": f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "avif")}
+MEDIA |= {f".{kind}": f"audio/{kind}" for kind in ("wav", "ogg", "flac")}
+MEDIA |= {".jpg": "image/jpeg", ".svg": "image/svg+xml"}
+MEDIA |= {".mp3": "audio/mpeg", ".oga": "audio/ogg", ".m4a": "audio/mp4"}
 
 
 @dataclass(frozen=True)
@@ -285,13 +274,6 @@ class Room:
             session.keep(id)
             self._wake(visitor)
             return self._screen(session, "both-kept")
-
-    def leave(self, visitor: Visitor) -> None:
-        """Release what a visitor reserved, for others to answer."""
-        with self.desk.lock:
-            session = self._sessions.pop(visitor.run, None)
-            if session is not None:
-                session.close()
 
     def asks(self, question: Question) -> str:
         """Return the question in words; a wording that is a question itself stays as it is."""
