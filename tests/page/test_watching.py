@@ -231,6 +231,10 @@ def test_it_ends_when_nothing_is_left_in_doubt(desk: Desk) -> None:
     assert desk.progress().finished is None  # a desk without target would go on
     screen = room.screen(visitor)
     assert (screen.finished, screen.question) == ("sure", None)
+    undone = room.undo(visitor)
+    assert undone.about is not None
+    assert undone.question is not None
+    assert undone.question.task == undone.about.task  # to be answered again
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from markupsafe import Markup
 
-from tiebreak.ask import Answer, Contradiction, Desk, Progress, Question, Session, Vote
+from tiebreak.ask import Answer, Contradiction, Desk, Progress, Question, Session
 from tiebreak.ask.choices import choices_of
 from tiebreak.ask.job import Job, by_code
 from tiebreak.ask.log import BY_HAND, Event
@@ -319,15 +319,11 @@ class Room:
         reasons = []
         for task in question.tasks:
             row = q[job.code_of(task)]
-            votes: tuple[Vote, ...] = job.votes(task)
-            likely = [
-                (job.responses.classes[code], float(row[code]))
-                for code in row.argsort()[::-1][:MOST_CLASSES].tolist()
-            ]
-            rows = [
-                (label, share, [str(vote.worker) for vote in votes if vote.label == label])
-                for label, share in likely
-            ]
+            rows = []
+            for code in row.argsort()[::-1][:MOST_CLASSES].tolist():
+                label = job.responses.classes[code]
+                workers = [vote.worker for vote in job.votes(task) if vote.label == label]
+                rows.append((label, float(row[code]), workers))
             reasons.append({"task": task, "rows": rows})
         return reasons
 
@@ -365,24 +361,21 @@ class Room:
         return replace(question, token=token)
 
     def _screen(self, session: Session, said: str = "", about: Answer | None = None) -> Screen:
+        question = None
+        finished: str | None = None
         found = session.contradiction()
         if found is not None and not _is_to_settle(found, session):
             found = None
-        question = None
-        is_sure = self._is_sure(session.progress())
-        if found is None and not is_sure:
-            question = session.next()
         progress = session.progress()
-        finished: str | None = None
-        if question is None and found is None and not session.is_waiting():
-            finished = "sure" if is_sure else progress.finished or "nothing"
+        is_sure = progress.asked >= LEAST_ANSWERED and progress.wrong < IN_DOUBT
+        if found is not None:
+            pass
+        elif is_sure and progress.finished is None and said != "undone":
+            finished = "sure"  # although there are questions to ask
+        elif (question := session.next()) is None and not session.is_waiting():
+            finished = session.progress().finished or "nothing"
         n_fits = len(self.desk.fits.history)
-        return Screen(progress, question, found, finished, said, about, n_fits)
-
-    def _is_sure(self, progress: Progress) -> bool:
-        """Return whether nothing is left in doubt, although there are questions to ask."""
-        is_checked = progress.asked >= LEAST_ANSWERED
-        return progress.finished is None and is_checked and progress.wrong < IN_DOUBT
+        return Screen(session.progress(), question, found, finished, said, about, n_fits)
 
     def _session(self, visitor: Visitor) -> Session:
         session = self._sessions.pop(visitor.run, None)
