@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import mimetypes
 import socket
 import statistics
 import sys
@@ -40,6 +41,7 @@ from tiebreak.templating import environment
 from tiebreak.wording import counted
 
 TEMPLATES = environment("tiebreak.page")
+mimetypes.add_type("text/javascript", ".js")  # some Windows machines say text/plain
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # a picture runs nothing
 WEEK = 7 * 24 * 3600  # seconds that a cookie holds
 MOST_OPTIONS = 500  # classes in a list to choose from
@@ -120,11 +122,7 @@ class _Pages:
     ) -> Callable[[Request], Awaitable[Response]]:
         """Let in those who may use an address; handlers run in threads."""
 
-        async def checked(request: Request) -> Response:
-            form = await read_form(request)
-            return await run_in_threadpool(checked_in_thread, request, form)
-
-        def checked_in_thread(request: Request, form: dict[str, str]) -> Response:
+        def checked(request: Request, form: dict[str, str]) -> Response:
             visitor: Visitor | None = request.scope["visitor"]
             if visitor is None:
                 raise PageError("not-let-in", status=403)
@@ -136,7 +134,10 @@ class _Pages:
                 raise PageError("leads-only", status=403)
             return handler(Call(request, visitor, form))
 
-        return checked
+        async def answer(request: Request) -> Response:
+            return await run_in_threadpool(checked, request, await read_form(request))
+
+        return answer
 
     # Coming in
 

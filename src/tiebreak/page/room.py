@@ -214,10 +214,11 @@ class Room:
         """Return whether a visitor still has their name: a new invitation gives it to another."""
         if visitor.is_lead or visitor.who is None:
             return visitor.is_lead
-        with self.desk.lock:
-            seat = self._seats.get(visitor.who)
-            if seat is None:  # the file was restored from a copy that is older than the cookie
-                seat = Seat(visitor.who, visitor.run, None, is_lead=False)
+        seat = self._seats.get(visitor.who)
+        if seat is None:  # the file was restored from a copy that is older than the cookie
+            with self.desk.lock:
+                seat = self._seats.get(visitor.who)
+                seat = seat or Seat(visitor.who, visitor.run, None, is_lead=False)
                 self._set_seat(seat)
         return not seat.is_lead and seat.run == visitor.run
 
