@@ -23,7 +23,16 @@ from tiebreak import files
 from tiebreak.page import guard
 from tiebreak.page.guard import REQUEST_WITHIN, Tokens, Visitor
 
-VIEWS = ("/", "/ask", "/watch", "/tasks", "/people", "/download/labels.csv", "/media/a.png")
+VIEWS = (
+    "/",
+    "/ask",
+    "/watch",
+    "/tasks",
+    "/explain?task=0",
+    "/people",
+    "/download/labels.csv",
+    "/media/a.png",
+)
 POSTS = ("/answer", "/skip", "/undo", "/keep", "/label", "/label/undo", "/invite", "/name")
 
 
@@ -69,7 +78,7 @@ def test_the_cookie_is_strict_and_out_of_reach_of_scripts(server: Server) -> Non
 def test_who_is_invited_is_no_lead(server: Server) -> None:
     client = invited(lead(server), server, "carl")
     assert client.get("/").status == 200
-    for path in ("/watch", "/tasks", "/people", "/download/labels.csv"):
+    for path in ("/watch", "/tasks", "/explain?task=0", "/people", "/download/labels.csv"):
         assert client.get(path).status == 403
     assert client.post("/label", task=0, label=0).status == 403
     assert client.post("/invite", who="x").status == 403

@@ -277,7 +277,9 @@ def test_axe_finds_no_barrier_in_any_view(
             assert browser.violations(view) == [], "the end"
             view.goto(f"{server.address}/watch")
             view.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
-            assert browser.violations(view) == [], "a curve with points"
+            view.locator("form[action='/explain'] button").first.click()
+            view.wait_for_selector(".reasons table")
+            assert browser.violations(view) == [], "a curve with points, and a reason"
             view.goto(f"{server.address}/watch?follow=1")
             with view.expect_response("**/progress", timeout=20_000) as renewed:
                 pass
@@ -339,7 +341,7 @@ def test_a_label_set_by_hand_is_known_and_can_be_undone(chromium: Any, tmp_path:
         view.goto(f"{server.address}/watch?words=t03")
         assert view.locator(".tasks li").count() == 1
         view.select_option(".tasks select", label="dog")
-        view.locator(".tasks button").click()
+        view.locator(".tasks form[action='/label'] button").click()
         assert said_of(view) == "set"
         assert "t03 = dog" in view.locator("[data-said]").inner_text()
         view.wait_for_timeout(1500)

@@ -286,6 +286,22 @@ def test_the_next_page_keeps_what_was_searched(server: Server) -> None:
     assert link in listed
 
 
+def test_why_a_task_has_its_label_is_shown_on_request(server: Server) -> None:
+    boss = lead(server)
+    listed = boss.get("/tasks?words=m01").body
+    found = re.search(r'action="/explain".*?name="task" value="(\d+)"', listed, re.DOTALL)
+    assert found is not None
+    whole = boss.get(f"/explain?task={found[1]}").body
+    part = boss.get(f"/explain?task={found[1]}", **{"HX-Request": "true"}).body
+    for shown in (whole, part):
+        assert "m01" in shown
+        assert shown.count('<th scope="row">') == 3
+        assert "(w" in shown  # who voted
+    assert "<html" in whole
+    assert "<html" not in part
+    assert boss.get("/explain?task=99999").status == 400
+
+
 def test_every_table_can_be_downloaded(server: Server) -> None:
     boss = lead(server)
     for name in ("labels", "links", "known"):

@@ -100,6 +100,7 @@ class _Pages:
             ("GET", "/watch", self.watch),
             ("GET", "/progress", self.progress),
             ("GET", "/tasks", self.tasks),
+            ("GET", "/explain", self.explain),
             ("POST", "/label", self.set_label),
             ("POST", "/label/undo", self.unset_label),
             ("GET", "/people", self.people),
@@ -229,7 +230,11 @@ class _Pages:
         if not self.room.may_see_why(call.visitor):
             raise PageError("leads-only", status=403)
         reasons = self.room.why(call.visitor, call.form.get("question", ""))
-        return self._page("why.html", call=call, reasons=reasons)
+        return self._page("why.html", call=call, reasons=reasons, back="/")
+
+    def explain(self, call: Call) -> Response:
+        reasons = [self.room.reason(self.desk.job.responses.tasks[self._task(call)])]
+        return self._page("why.html", call=call, reasons=reasons, back="/watch")
 
     def changed(self, call: Call) -> Response:
         """Say how many labels changed, once there is a fit that knows more."""
@@ -302,11 +307,17 @@ class _Pages:
 
     def set_label(self, call: Call) -> Response:
         crowd = self.desk.job.responses
-        task, label = call.whole("task"), call.whole("label")
-        if task >= crowd.n_tasks or label >= crowd.n_classes:
+        task, label = self._task(call), call.whole("label")
+        if label >= crowd.n_classes:
             raise PageError("no-task", status=400)
         about = self.room.set_label(call.visitor, crowd.tasks[task], crowd.classes[label])
         return self.watch(call, "set", about)
+
+    def _task(self, call: Call) -> int:
+        task = call.whole("task")
+        if task >= self.desk.job.responses.n_tasks:
+            raise PageError("no-task", status=400)
+        return task
 
     def unset_label(self, call: Call) -> Response:
         return self.watch(call, "unset", self.room.unset_label(call.visitor, call.whole("answer")))

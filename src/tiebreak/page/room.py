@@ -315,18 +315,20 @@ class Room:
         """Return what is believed of the tasks of a question, and who voted for what."""
         with self.desk.lock:
             question = self._question(signed, visitor)
-            q = self.desk.last_fit().q
+        return [self.reason(task) for task in question.tasks]
+
+    def reason(self, task: Hashable) -> dict[str, Any]:
+        """Return what is believed of a task, and who voted for what."""
         job = self.desk.job
-        reasons = []
-        for task in question.tasks:
-            row = q[job.code_of(task)]
-            rows = []
-            for code in row.argsort()[::-1][:MOST_CLASSES].tolist():
-                label = job.responses.classes[code]
-                workers = [vote.worker for vote in job.votes(task) if vote.label == label]
-                rows.append((label, float(row[code]), workers))
-            reasons.append({"task": task, "rows": rows})
-        return reasons
+        with self.desk.lock:
+            fit = self.desk.last_fit()
+        row = fit.q[job.code_of(task)]
+        rows = []
+        for code in row.argsort()[::-1][:MOST_CLASSES].tolist():
+            label = job.responses.classes[code]
+            workers = [vote.worker for vote in job.votes(task) if vote.label == label]
+            rows.append((label, float(row[code]), workers))
+        return {"task": task, "rows": rows}
 
     def sign(self, question: Question, visitor: Visitor) -> str:
         """Return a question as the form of one person carries it; nobody else can answer it.
