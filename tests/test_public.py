@@ -36,7 +36,6 @@ PUBLIC = {
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
     *("agreement", "ask", "datasets", "decisions", "distributed", "errors", "evaluate"),
-    "html_report",
     *("selection", "simulate", "theory"),
     *("panel", "rates", "routing"),
     # errors and warnings

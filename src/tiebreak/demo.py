@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak import files, html_report, simulate
+from tiebreak import files, simulate
 from tiebreak.gold import Gold
 from tiebreak.inference.majority_vote import MajorityVote
 from tiebreak.inference.variational_bayes import VariationalBayes
@@ -83,7 +83,6 @@ RESPONSES_PER_TASK = 4
 SEED = 20
 
 FILES = ("texts", "responses", "links", "gold", "labels", "workers")  # tables, as .csv
-REPORT = ("report.html", "report.json")
 N_EXAMPLES = 3  # messages shown for each step of the story
 
 
@@ -167,15 +166,14 @@ def write(story: Story, folder: Path) -> list[Path]:
     files.write_gold(folder / "gold.csv", crowd.gold)
     files.write_labels(folder / "labels.csv", story.model.labels_)
     files.write_workers(folder / "workers.csv", story.model)
-    html_report.write(
-        story.model,
+    story.model.report(
         folder / "report.html",
         truth=crowd.gold,
         texts=texts,
         source=f"{folder.name}/responses.csv",
         overwrite=True,
     )
-    return [folder / f"{name}.csv" for name in FILES] + [folder / name for name in REPORT]
+    return [*(folder / f"{name}.csv" for name in FILES), folder / "report.html"]
 
 
 def next_commands(folder: Path) -> list[str]:

@@ -8,11 +8,11 @@ from collections.abc import Hashable
 from tiebreak.ask import Contradiction, Question
 from tiebreak.ask.choices import choices_of
 from tiebreak.ask.console import EARLIER, WHY, in_words
-from tiebreak.charts import percent, table
 from tiebreak.markup import Child, Markup, clip, join, tag
 from tiebreak.page import layout
 from tiebreak.page.room import Reason, Room, Screen
 from tiebreak.page.tokens import Visitor
+from tiebreak.report.charts import percent, table
 from tiebreak.wording import counted
 
 INTO = "#ask"
@@ -206,7 +206,7 @@ def _reason(reason: Reason) -> Markup:
         for label, share in reason.probabilities
     ]
     caption = f"What is believed of {clip(reason.task, 80)}"
-    return table(caption, ["class", "probability", "votes"], rows)
+    return Markup(table(caption, ["class", "probability", "votes"], rows))
 
 
 def _few(names: list[str]) -> str:

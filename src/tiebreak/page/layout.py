@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-from tiebreak import charts
-from tiebreak.html_report.page import stylesheet
-from tiebreak.markup import Child, Markup, html_document, join, tag
+from tiebreak.markup import Child, Markup, html_document, tag
 from tiebreak.page.tokens import Tokens, Visitor
+from tiebreak.report import charts
 
 VIEWS = (("/", "Ask", False), ("/watch", "Watch", True), ("/people", "People", True))
 # No delay between what comes in and its buttons: a key in between would leave the page.
@@ -83,7 +82,7 @@ def say(words: str) -> Markup:
 def style() -> str:
     """Return the whole style: of charts and tables, of the report, and of the page."""
     own = resources.files("tiebreak.page").joinpath("static", "page.css").read_text("utf-8")
-    return join([charts.stylesheet(), stylesheet(), Markup(own)], "\n")
+    return "\n".join([charts.stylesheet(), charts.stylesheet("report"), own])
 
 
 def _navigation(visitor: Visitor | None, here: str) -> Markup | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tiebreak.charts import number, percent, table
 from tiebreak.markup import Markup, clip, join, section, tag
 from tiebreak.page import layout
 from tiebreak.page.room import Room
 from tiebreak.page.tokens import MOST_NAME, Visitor
 from tiebreak.page.watching import PersonSummary
+from tiebreak.report.charts import number, percent, table
 
 
 def show(
@@ -56,7 +56,7 @@ def _table(people: list[PersonSummary]) -> Markup:
         "Contradicted: answers that the labels of the last fit speak against. Error rate: as "
         "estimated once several people answer. Seconds: the median of one answer."
     )
-    return join([table("Answers by person", header, rows), tag("p", words, class_="note")])
+    return join([Markup(table("Answers by person", header, rows)), tag("p", words, class_="note")])
 
 
 def _form(room: Room, visitor: Visitor) -> Markup:

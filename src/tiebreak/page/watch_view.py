@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from urllib.parse import urlencode
 
-from tiebreak import charts
 from tiebreak.ask import Answer
-from tiebreak.charts import number, percent
 from tiebreak.markup import Markup, clip, figure_list, join, section, tag
 from tiebreak.page import layout
 from tiebreak.page.room import Room
 from tiebreak.page.tokens import Visitor
 from tiebreak.page.watching import Doubt, Listing, Outlook, Wanted
+from tiebreak.report import charts
+from tiebreak.report.charts import number, percent
 from tiebreak.wording import counted
 
 DOWNLOADS = (
@@ -104,7 +104,7 @@ def _curve(outlook: Outlook) -> Markup:
         [point.wrong for point in points],
         rows=[[number(point.n_answers), number(point.wrong, 1)] for point in points],
     )
-    return chart.html("curve")
+    return Markup(chart.html("curve"))
 
 
 def _target_in_words(outlook: Outlook) -> str:
