@@ -40,6 +40,8 @@ def test_the_cannot_link_behind_the_label_of_the_readme_is_shown(messages: Any) 
     assert "By its votes alone it would be billing" in said
     assert "m39 cannot be the same class as m37" in said
     assert "speaks against billing" in said
+    page = (EXAMPLES.parent / "docs" / "report.md").read_text("utf-8")
+    assert said.replace("\N{NO-BREAK SPACE}", " ").replace(f"{EXAMPLES}/", "") in page
     cards = measure(messages)["sections"]["from_vote"]["tasks"]
     assert found.to_dict() in [card["explanation"] for card in cards]
 

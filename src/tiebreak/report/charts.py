@@ -107,10 +107,6 @@ class Chart:
         """Return a figure: title, picture, description, and the numbers to unfold."""
         return Markup(_macros().figure(self, key))
 
-    def aligned_header(self) -> list[object]:
-        """Return the header, with columns of numbers to the right."""
-        return _aligned(self.header, self.rows)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the chart to a file of its own: .svg, or .html with its numbers."""
         ending = Path(path).suffix.lower()
@@ -411,7 +407,7 @@ def table(
     caption: str, header: Sequence[object], rows: Sequence[Row], *, shows_caption: bool = True
 ) -> Markup:
     """Return a table whose first column names the rows; numbers stand to the right."""
-    return Markup(_macros().table(caption, _aligned(header, rows), rows, shows_caption))
+    return Markup(_macros().table(caption, header, rows, shows_caption))
 
 
 def number(value: float | None, digits: int = 3) -> Number:
@@ -563,14 +559,6 @@ def templates() -> jinja2.Environment:
         "signed": lambda value: Number("–" if value is None else f"{value:+.2f}".replace("-", "−")),
     }
     return made
-
-
-def _aligned(header: Sequence[object], rows: Sequence[Row]) -> list[object]:
-    """Put the head of each column where its cells stand."""
-    return [
-        Number(name) if k and rows and all(isinstance(row[k], Number) for row in rows) else name
-        for k, name in enumerate(header)
-    ]
 
 
 def _quoted(text: str) -> Markup:

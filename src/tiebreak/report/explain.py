@@ -36,8 +36,8 @@ LEAST = 1e-3  # no probability is taken to be smaller: one vote or link decides 
 TOLD = math.log(1.2)  # votes and links that change the odds by less are not told in words
 
 
-class Vote(NamedTuple):
-    """One response, and how much it favours the label over the class it competes with."""
+class VoteEffect(NamedTuple):
+    """One vote, and how much it favours the label over the class it competes with."""
 
     worker: Hashable
     label: Hashable
@@ -67,7 +67,7 @@ class Explanation:
     alone: Hashable | None  # the label without links
     alone_probability: float | None
     is_known: bool  # whether the label was given as gold
-    votes: tuple[Vote, ...] = field(repr=False)
+    votes: tuple[VoteEffect, ...] = field(repr=False)
     links: tuple[LinkEffect, ...] = field(repr=False)  # the strongest first
 
     @property
@@ -316,7 +316,7 @@ def _explain(
         float(alone[task][top]) if len(given) and not is_known else None,
         is_known,
         tuple(
-            Vote(model.workers_[int(w)], classes[int(g)], float(f))
+            VoteEffect(model.workers_[int(w)], classes[int(g)], float(f))
             for w, g, f in zip(worker, given, factor, strict=True)
         ),
         tuple(effects),
