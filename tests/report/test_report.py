@@ -239,7 +239,7 @@ def test_each_model_says_where_it_differs_from_the_vote() -> None:
     differ = ~top[np.arange(200), MODEL.labels_.label]
     assert found["n_differ"] == differ.sum() > 0
     listed = [each["task"] for each in found["tasks"]]
-    assert set(listed) <= {MODEL.tasks_[i] for i in np.flatnonzero(differ)}
+    assert set(listed) <= {MODEL.tasks_[i] for i in np.flatnonzero(differ).tolist()}
     assert all(each["label"] == best[each["task"]] for each in found["tasks"])
     assert measure(tb.MajorityVote().fit(CROWD.responses))["sections"]["from_vote"] is None
 

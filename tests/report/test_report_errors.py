@@ -26,12 +26,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], dict[str, Any]]] = 
     ),
     "report-ending": (lambda: MODEL.report("a.pdf"), tb.OptionError, {"path": "a.pdf"}),
     "report-foreign-file": (lambda: MODEL.report(MINE), tb.FileError, {"path": Path(MINE)}),
-    "report-no-model": (lambda: measure("model"), tb.OptionError, {"type": "str"}),  # type: ignore[arg-type]
-    "report-not-fitted": (
-        lambda: tb.VariationalBayes().report("a.html"),
-        tb.NotFittedError,
-        {},
-    ),
     "report-not-measured": (lambda: render({}), tb.OptionError, {"type": "dict"}),
     "self-preference-needs-both": (
         lambda: measure(MODEL, systems={"t01": "gpt"}),
@@ -59,11 +53,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], dict[str, Any]]] = 
 }
 
 
-def forgetful(tmp_path: Path) -> Any:
-    MODEL.save(tmp_path / "counts.tb", keep="counts")
-    return tb.load(tmp_path / "counts.tb")
-
-
 @pytest.mark.parametrize("code", REFUSED)
 def test_it_is_refused_by_code_and_nothing_is_written(
     code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -79,7 +68,15 @@ def test_it_is_refused_by_code_and_nothing_is_written(
     assert [path.name for path in tmp_path.iterdir()] == [MINE]
 
 
-def test_a_model_of_counts_has_no_votes_to_explain(tmp_path: Path) -> None:
-    with pytest.raises(tb.OptionError) as error:
-        forgetful(tmp_path).explain("t01")
-    assert error.value.code == "explain-no-responses"
+def test_what_is_no_fitted_model_with_responses_is_refused(tmp_path: Path) -> None:
+    MODEL.save(tmp_path / "counts.tbm", keep="counts")
+    counts = tb.load(tmp_path / "counts.tbm")
+    for refused in (counts.report, tb.VariationalBayes().report):
+        with pytest.raises(tb.TiebreakError):
+            refused(tmp_path / "report.html")
+    for refused in (counts.explain, tb.VariationalBayes().explain):
+        with pytest.raises(tb.TiebreakError):
+            refused("t01")
+    with pytest.raises(tb.OptionError):
+        measure("model")  # type: ignore[arg-type]
+    assert not (tmp_path / "report.html").exists()

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.arguments import WITH_TASKS, checks
+from tiebreak.arguments import WITH_RESPONSES, checks
 from tiebreak.errors import InputNote, OptionError
 from tiebreak.ids import MISSING
 from tiebreak.inference.majority_vote import MajorityVote
@@ -117,7 +117,7 @@ class Explanation:
         }
 
 
-@checks(model=WITH_TASKS)
+@checks(model=WITH_RESPONSES)
 def explain(model: Any, task: Hashable) -> Explanation:
     """Return why a fitted model gives a task its label.
 
@@ -131,13 +131,13 @@ def explain(model: Any, task: Hashable) -> Explanation:
     code = int(model.tasks_.codes([task])[0])
     if code == MISSING:
         raise OptionError("explain-unknown-task", task=task, n=len(model.tasks_))
-    if getattr(model, "_carried", None) is not None:
-        raise OptionError("explain-no-responses")
     return explain_tasks(model, [code])[0]
 
 
 def explain_tasks(model: Any, tasks: Sequence[int]) -> list[Explanation]:
     """Return the explanations of some tasks, by code; all of them take one prediction."""
+    if not tasks:
+        return []
     links = _Links(model)
     reached = [links.reach(task) for task in tasks]
     codes = {*tasks, *(each.task for groups in reached for group in groups for each in group)}

@@ -22,10 +22,10 @@ from tiebreak import agreement, evaluate, files, link_graph, panel, selection
 from tiebreak._version import __version__
 from tiebreak.agreement import Alpha
 from tiebreak.agreement.suspects import Spam
-from tiebreak.arguments import FUNCTION, TEXT, checks, optional
+from tiebreak.arguments import FUNCTION, TEXT, WITH_RESPONSES, checks, optional
 from tiebreak.ask.job import read_texts
 from tiebreak.error_dependence import Dependence, dependence
-from tiebreak.errors import InputNote, NotFittedError, OptionError
+from tiebreak.errors import InputNote, OptionError
 from tiebreak.ids import MISSING, Ids
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.majority_vote import MajorityVote
@@ -151,7 +151,7 @@ class Subject:
         return printable(found[: most - 1]).rstrip() + "…"
 
 
-@checks(source=optional(TEXT), watch=optional(FUNCTION))
+@checks(model=WITH_RESPONSES, source=optional(TEXT), watch=optional(FUNCTION))
 def measure(
     model: Estimator,
     *,
@@ -166,10 +166,6 @@ def measure(
 
     The parameters are those of `write`.
     """
-    if not isinstance(model, Estimator):
-        raise OptionError("report-no-model", type=type(model).__name__)
-    if "labels_" not in vars(model):
-        raise NotFittedError("report-not-fitted")
     if (systems is None) != (accepts is None):
         raise OptionError("self-preference-needs-both")
     if accepts is not None and model.classes_.codes([accepts])[0] < 0:
@@ -390,8 +386,7 @@ def _doubtful_tasks(subject: Subject) -> Found | None:
 def _cards(subject: Subject, tasks: list[int]) -> list[Found]:
     """Return what is shown of some tasks: label, votes, text and why."""
     model = subject.model
-    has_responses = getattr(model, "_carried", None) is None
-    reasons = explain_tasks(model, tasks) if tasks and has_responses else [None] * len(tasks)
+    reasons = explain_tasks(model, tasks)
     stated = model.labels_.probability
     cards = []
     for task, reason in zip(tasks, reasons, strict=True):
@@ -411,7 +406,7 @@ def _cards(subject: Subject, tasks: list[int]) -> list[Found]:
                 "n_votes": len(given),
                 "votes": _votes(model, workers, given),
                 "text": subject.text(task),
-                "explanation": None if reason is None else reason.to_dict(),
+                "explanation": reason.to_dict(),
             }
         )
     return cards

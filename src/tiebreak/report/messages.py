@@ -12,18 +12,12 @@ register(
             "{path} exists and is not a report. Name another file, or overwrite it "
             "(overwrite=True, --force)."
         ),
-        "report-no-model": "A report needs a fitted model; got {type}.",
-        "report-not-fitted": "The model is not fitted yet. Call its fit first.",
         "report-not-measured": ("found must be what tiebreak.report.measure returned; got {type}."),
         "self-preference-needs-both": (
             "Self-preference needs both systems=, which model made each answer, and accepts=, the "
             "class that accepts an answer."
         ),
         "explain-unknown-task": "The model has no task {task!r} among its {n:,} tasks.",
-        "explain-no-responses": (
-            "The model keeps counts instead of responses, so there are no votes to show. Fit it "
-            "again, or save it with keep='responses' (--keep responses)."
-        ),
         "plot-unknown-worker": "The model has no worker {worker!r} among its {n:,} workers.",
         "plot-no-bound": "{model} has no bound to draw. VariationalBayes has one.",
         "plot-no-gold": (
