@@ -238,7 +238,7 @@ def balance(
     sides: tuple[str, str],
 ) -> Chart:
     """Draw numbers to both sides of a middle line, narrow enough for a phone: below 0 left."""
-    width, tall, middle = 340.0, 38.0, 170.0
+    width, tall, middle = 340.0, 42.0, 170.0
     most = max([*map(abs, values), 1e-12])
     parts = [
         _text(middle - 8.0, 13.0, f"← {clip(sides[0], 20)}", "tb-muted", "end"),
@@ -253,10 +253,10 @@ def balance(
         kind = "tb-bar" if value >= 0.0 else "tb-bar tb-low"
         parts.append(_text(4.0, top + 11.0, clip(name, 48)))
         parts.append(
-            _box(middle - (length if value < 0.0 else 0.0), top + 17.0, length, 13.0, kind)
+            _box(middle - (length if value < 0.0 else 0.0), top + 20.0, length, 13.0, kind)
         )
-        parts.append(_text(end, top + 27.5, label, "tb-muted", anchor))
-        parts.append(_segment(middle, top + 15.0, middle, top + 32.0, "tb-axis"))
+        parts.append(_text(end, top + 31.0, label, "tb-muted", anchor))
+        parts.append(_segment(middle, top + 18.0, middle, top + 35.0, "tb-axis"))
     height = 30.0 + tall * len(names)
     rows = list(zip(names, map(Number, shown), strict=True))
     return _chart(title, description, header, rows, parts, width, height)

@@ -380,7 +380,13 @@ def _strongest_vote(found: Explanation) -> list[str]:
 
 
 def _times(factor: float) -> str:
-    """Write a factor, or what it divides by."""
-    if factor >= 1.0:
-        return f"×{factor:,.1f}" if factor < 10 else f"×{factor:,.0f}"
-    return f"÷{1 / factor:,.1f}" if factor > 0.1 else f"÷{1 / factor:,.0f}"
+    """Write a factor, or what it divides by.
+
+    >>> _times(3.21), _times(0.5), _times(326.4), _times(0.99)
+    ('×3.2', '÷2.0', '×326', '×1')
+    """
+    size = max(factor, 1.0 / factor)
+    if size < 1.05:
+        return "×1"
+    sign = "×" if factor > 1.0 else "÷"
+    return f"{sign}{size:,.1f}" if size < 10.0 else f"{sign}{size:,.0f}"
