@@ -19,7 +19,7 @@ import tiebreak as tb
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.inference import gold_stage, stages
-from tiebreak.inference.worker_models.one_class import rows_to_fix
+from tiebreak.inference.workers.one_class import rows_to_fix
 from tiebreak.kernels.contract import choose_backend
 
 HERE = Path(__file__).parent

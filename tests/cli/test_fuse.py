@@ -221,25 +221,6 @@ def test_trusted_workers_are_named_with_their_counts(run: Run, crowd: simulate.C
     assert "'nobody', who gave no response" in nobody.stderr
 
 
-def test_workers_who_saw_every_task_are_named_or_all(run: Run, crowd: simulate.Crowd) -> None:
-    name, other = crowd.responses.workers[0], crowd.responses.workers[1]
-    named: list[tuple[str, Any]] = [(f"{name}, {other}", [name, other]), ("all", True)]
-    for text, saw_all in named:
-        options = "--saw-all", text, "-o", "labels.csv", "--probabilities", "--method", "vb"
-        result = run("fuse", "responses.csv", *options)
-        assert result.exit_code == 0, result.stderr
-        model = tb.VariationalBayes(saw_all=saw_all).fit("responses.csv")
-        vote = vote_of_each(crowd.responses)
-        tb.write_labels("expected.csv", model.labels_, probabilities=True, vote=vote)
-        assert Path("labels.csv").read_text() == Path("expected.csv").read_text()
-    nobody = run("fuse", "responses.csv", "--saw-all", "nobody")
-    assert nobody.exit_code == 2
-    assert "saw_all names worker 'nobody', who gave no response" in nobody.stderr
-    other_method = run("fuse", "responses.csv", "--saw-all", "all", "--method", "ds")
-    assert other_method.exit_code == 2
-    assert "has no --saw-all" in other_method.stderr
-
-
 def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> None:
     tb.write_links("doubtful-links.csv", simulate.links(crowd.gold, 60, wrong=0.3, random_state=0))
     options = "--links", "doubtful-links.csv", "--link-error", "learn", "--doubtful", "wrong.csv"

@@ -18,7 +18,7 @@ from tiebreak.errors import OptionError
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.estimator import Estimator
-from tiebreak.inference.worker_models import MODELS
+from tiebreak.inference.workers import MODELS
 from tiebreak.kernels import reference
 from tiebreak.kernels.arrays import by_class
 from tiebreak.responses import Responses

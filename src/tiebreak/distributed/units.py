@@ -25,7 +25,7 @@ from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
 from tiebreak.inference import calibration, dawid_skene, vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.worker_models import one_class
+from tiebreak.inference.workers import one_class
 from tiebreak.kernels import arrays, layout, reference
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept

@@ -30,7 +30,7 @@ from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.vb import Problem, Run
-from tiebreak.inference.worker_models import PLAIN, CrowdModel
+from tiebreak.inference.workers import PLAIN, CrowdModel
 from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Floats, Mask

@@ -24,7 +24,7 @@ from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.problem import Patterns
 from tiebreak.inference.vb import Beliefs, Problem
-from tiebreak.inference.worker_models import CrowdModel
+from tiebreak.inference.workers import CrowdModel
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import FREE, TIED, ByTask, Floats, total_weights

@@ -19,8 +19,8 @@ from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Stopping, TasksElsewhere
 from tiebreak.inference.squarem import Climb, Parameters, Sweep
 from tiebreak.inference.stages import lay_out, patterns_of
-from tiebreak.inference.worker_models import ConfusionMatrices, require_model
-from tiebreak.inference.worker_models.coin import Coins
+from tiebreak.inference.workers import require_model
+from tiebreak.inference.workers.coin import pooled_counts
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import Backend, choose_backend, where
@@ -29,7 +29,14 @@ from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.options import AUTO, check_common
 
 Pool = Callable[[Floats], Floats]  # makes counts equal that share a parameter
-POOLS: dict[str, Pool] = {"confusion": ConfusionMatrices.pool, "coin": Coins.pool}
+
+
+def each_its_own(counts: Floats) -> Floats:
+    """Return the counts: each cell of a confusion matrix is a parameter of its own."""
+    return counts
+
+
+POOLS: dict[str, Pool] = {"confusion": each_its_own, "coin": pooled_counts}
 
 
 class Estimates(NamedTuple):
@@ -59,7 +66,7 @@ def maximise(
     n_threads: int = 1,
     accelerate: bool = False,
     copies: Floats | None = None,
-    pool: Pool = ConfusionMatrices.pool,
+    pool: Pool = each_its_own,
     elsewhere: TasksElsewhere | None = None,
 ) -> EmRun:
     """Alternate estimates and tasks until no q moves by `tol`.
@@ -84,7 +91,7 @@ def maximise(
 
 
 def climb(
-    sweeper: Sweeper, smoothing: float, stopping: Stopping, pool: Pool = ConfusionMatrices.pool
+    sweeper: Sweeper, smoothing: float, stopping: Stopping, pool: Pool = each_its_own
 ) -> Climb:
     """Sweep to the end."""
 
@@ -101,7 +108,7 @@ def climb(
 
 
 def estimate(
-    counts: Floats, totals: Floats, smoothing: float, pool: Pool = ConfusionMatrices.pool
+    counts: Floats, totals: Floats, smoothing: float, pool: Pool = each_its_own
 ) -> Estimates:
     """Return shares of what was counted, each count raised by `smoothing`: [eq:ds-counts]."""
     n_classes = len(totals)

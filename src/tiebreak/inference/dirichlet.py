@@ -1,7 +1,7 @@
 """Dirichlet priors: facts of the distribution, priors as users give them, and what tasks may be.
 
 Classes have one Dirichlet, or one more within each class where it has subtypes (`StatePrior`); the
-confusions of a worker have one for each class (`worker_models/`).
+confusions of a worker have one for each class (`workers/`).
 """
 
 from __future__ import annotations

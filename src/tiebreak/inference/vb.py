@@ -1,7 +1,7 @@
 """Variational Bayes: prepare, start, ascend, bound. Pure functions on named tuples.
 
 Letters: q, class probabilities of tasks; α, parameters of the class prior π; β, parameters of the
-workers, as their model has them (`worker_models/`).
+workers, as their model has them (`workers/`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tiebreak.inference.problem import Problem as Problem
 from tiebreak.inference.problem import Run as Run
 from tiebreak.inference.problem import Stopping as Stopping
 from tiebreak.inference.squarem import Parameters, Sweep
-from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.inference.workers import ConfusionMatrices
+from tiebreak.inference.workers.extra_codes import ExtraCodes, known_classes
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import majority as majority
 from tiebreak.kernels.layout import (
@@ -73,7 +74,7 @@ def to_states(problem: Problem, q: Floats, seed: int | None = None) -> Floats:
     if q.shape[1] == problem.n_states:
         return q
     if seed is None:
-        votes = majority(problem.responses, problem.n_classes)
+        votes = majority(problem.tasks, problem.n_classes)
         return split_into_subtypes(q, votes, n_subtypes)
     within = np.random.default_rng(seed).dirichlet(np.ones(n_subtypes), size=q.shape)
     return np.asarray((q[:, :, None] * within).reshape(len(q), q.shape[1] * n_subtypes))
@@ -140,14 +141,13 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     if problem.n_states == problem.n_classes:
         role = roles(tasks.n_tasks, gold, None)
         return problem._replace(tasks=tasks._replace(role=role))
-    from tiebreak.inference.worker_models.wrapper import KnownClasses
-
     start, code, weight = layout.with_more_codes(
         tasks.start, tasks.code, tasks.weight, gold.task, tasks.n_codes + gold.label
     )
     n_codes = tasks.n_codes + problem.n_classes
     known = layout.lay_out(start, code, tasks.role, n_codes, problem.n_states, weight)
-    return problem._replace(tasks=known, workers=KnownClasses(problem.workers))
+    rows = known_classes(problem.n_classes, problem.n_states)
+    return problem._replace(tasks=known, workers=ExtraCodes(problem.workers, rows))
 
 
 def update_beliefs(problem: Problem, counts: Floats, totals: Floats) -> Beliefs:
@@ -156,14 +156,24 @@ def update_beliefs(problem: Problem, counts: Floats, totals: Floats) -> Beliefs:
 
 
 def prior_plus(problem: Problem, added: tuple[Floats, Floats]) -> Beliefs:
-    """Add to the priors what `added` returned."""
+    """Add to the priors, and to what is carried, what `added` returned."""
     of_workers, of_classes = added
-    return Beliefs(problem.states.prior + of_classes, problem.workers.prior + of_workers)
+    beta0, alpha0 = _whole_prior(problem)
+    return Beliefs(alpha0 + of_classes, beta0 + of_workers)
 
 
 def added(problem: Problem, beliefs: Beliefs) -> tuple[Floats, Floats]:
     """Return what was added to the priors: of the workers, and of the classes."""
-    return beliefs.beta - problem.workers.prior, beliefs.alpha - problem.states.prior
+    beta0, alpha0 = _whole_prior(problem)
+    return beliefs.beta - beta0, beliefs.alpha - alpha0
+
+
+def _whole_prior(problem: Problem) -> tuple[Floats, Floats]:
+    of_workers, of_states = problem.workers.prior, problem.states.prior
+    if problem.carried is None:
+        return of_workers, of_states
+    more_of_workers, more_of_states = problem.carried
+    return of_workers + more_of_workers, of_states + more_of_states
 
 
 def implied_beliefs(problem: Problem, q: Floats) -> Beliefs:
@@ -266,7 +276,7 @@ def ascend(
 
 def _step_elsewhere(problem: Problem, sweeper: Sweeper) -> DirichletStep | None:
     """Return sweeps whose parameters are kept where q is; None: they are kept here."""
-    if not _has_confusions(problem) or problem.links is not None:
+    if not _has_confusions(problem) or problem.links is not None or problem.carried is not None:
         return None
     return sweeper.dirichlet_step(problem.states.prior, problem.workers.prior)
 

@@ -1,6 +1,6 @@
 """The model file: a fitted model as a folder of plain arrays and JSON.
 
-Version 1. `tests/kept/` has a folder that it wrote, which every later version must read.
+Version 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tiebreak.inference.kept.dropping import drop_responses, require_keep
 from tiebreak.inference.kept.records import Decoder, Encoder, require_numbers
 from tiebreak.inference.stages import WarmStart, lay_out
 from tiebreak.inference.vb import Beliefs
-from tiebreak.inference.worker_models import CrowdModel
+from tiebreak.inference.workers import CrowdModel
 from tiebreak.responses import Responses
 
 SUFFIX = ".tbm"
@@ -36,7 +36,6 @@ ESTIMATORS = {  # that a file may hold, and the module of each, loaded when one 
     "GibbsSampler": "gibbs",
     "Auto": "auto",
 }
-GONE = ("models_tried_", "overturned_")  # results of earlier versions, which nothing asks for
 INNER = (
     "_communities",
     "_crowd_model",
@@ -176,8 +175,6 @@ def _decode(content: FolderContent) -> Estimator:
     model.responses_ = crowd
     known = _result_names(type(model))
     for name, value in about["results"].items():
-        if name in GONE:
-            continue
         if name not in known:
             raise ValueError(f"{name} is no result of {type(model).__name__}")
         setattr(model, name, decoder.decode(value))
@@ -277,4 +274,6 @@ def _check_crowd_model(
     require_numbers("what is believed of workers", beta, (n_workers, *beta.shape[1:]))
     require_numbers("what is believed of classes", beliefs.alpha, (n_states,))
     require_numbers("the prior of workers", workers.prior, workers.prior.shape)
+    of_new = (1, *workers.prior.shape[1:])
+    require_numbers("the prior of new workers", workers.prior_of_new, of_new)
     require_numbers("the prior of classes", model.states.prior, (n_states,))

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from tiebreak.inference.workers import Workers
 from tiebreak.kernels.layout import Codes, Floats
 
 NOTHING = np.empty(0)  # the parameters of what is not learnt
 
 
-class KnownWorkers(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class KnownWorkers(Workers):
     """A `WorkerModel` that is one table, and stays so."""
 
     table: Floats  # (n_codes, n_states) expected logs
     n_workers: int
-    n_classes: int
+    labels: int
+
+    @property
+    def n_classes(self) -> int:
+        """How many labels a worker may give."""
+        return self.labels
 
     @property
     def n_states(self) -> int:
@@ -26,6 +34,11 @@ class KnownWorkers(NamedTuple):
     @property
     def prior(self) -> Floats:
         """Nothing: there are no parameters."""
+        return NOTHING
+
+    @property
+    def prior_of_new(self) -> Floats:
+        """Nothing."""
         return NOTHING
 
     def collect(self, counts: Floats) -> Floats:

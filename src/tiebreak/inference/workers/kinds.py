@@ -7,51 +7,82 @@ worker said tells which kind it is.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tiebreak.errors import OptionError
 from tiebreak.inference import dirichlet
-from tiebreak.kernels.layout import Floats
+from tiebreak.inference.dirichlet import ClassPrior, SubtypePrior
+from tiebreak.inference.workers.base import Cells, Crowd, CrowdModel, Workers, unset
+from tiebreak.inference.workers.fixed_rows import of_rules_or_not
+from tiebreak.kernels.layout import Codes, Floats
 
 GOOD = (4.5, 0.5)  # times the given prior's right and wrong counts
 FLAT = 0.2  # of every answer, beside K times its share among all responses
 
 
-class Kinds(NamedTuple):
-    """A `WorkerModel` whose parameters are counts (n_workers, answer, state) above a floor.
+@dataclass(frozen=True, eq=False)
+class Kinds(Workers):
+    """Parameters are counts (n_workers, answer, state) above a floor.
 
     Implements [eq:kinds]. The floor is the smallest prior count of any kind, so that parameters
-    stay positive when SQUAREM extrapolates them.
+    stay positive when SQUAREM extrapolates them; what is trusted is added to it.
     """
 
-    priors: Floats  # b, (n_kinds, answer, state)
-    weight: Floats  # p, (n_kinds,), sums to 1
-    n_workers: int
+    priors: Floats = field(default_factory=unset)  # b, (n_kinds, answer, state)
+    weight: Floats = field(default_factory=unset)  # p, (n_kinds,), sums to 1
+    n_workers: int = 0
     trusted: Floats | None = None  # (n_workers, answer, state) right pseudo-answers, of any kind
+    n_subtypes: int = 1
+    heeds_rules: bool = True
 
-    @property
-    def n_classes(self) -> int:
-        """How many labels a worker may give."""
-        return int(self.priors.shape[1])
-
-    @property
-    def n_states(self) -> int:
-        """How many states a task may be in."""
-        return int(self.priors.shape[2])
+    def of(self, crowd: Crowd) -> Kinds:
+        """Return the model of a crowd's workers."""
+        given = crowd.confusion_prior()
+        if len(given) > 1:
+            raise OptionError(
+                "Kinds of workers share one prior: confusion_prior cannot differ by worker."
+            )
+        priors = three_kinds(given[0], crowd.shares_of_labels())
+        priors = np.repeat(priors, self.n_subtypes, axis=2)
+        weight = np.full(len(priors), 1.0 / len(priors))
+        trusted = crowd.trusted()
+        if trusted is not None:
+            trusted = np.repeat(trusted, self.n_subtypes, axis=2)
+        return replace(
+            self, priors=priors, weight=weight, n_workers=crowd.n_workers, trusted=trusted
+        )
 
     @property
     def prior(self) -> Floats:
         """Parameters before any response: the floor, and what is trusted."""
-        floor = np.asarray(self.priors.min(axis=0, keepdims=True))
-        return floor if self.trusted is None else floor + self.trusted
+        return self.prior_of_new if self.trusted is None else self.prior_of_new + self.trusted
 
-    def with_subtypes(self, n_subtypes: int) -> Self:
-        """Return the same kinds where each class has several states."""
+    @property
+    def prior_of_new(self) -> Floats:
+        """The floor."""
+        return np.asarray(self.priors.min(axis=0, keepdims=True))
+
+    def select(self, at: Codes) -> Kinds:
+        """Return the model of some workers; nobody trusts a new one."""
         trusted = self.trusted
         if trusted is not None:
-            trusted = np.repeat(trusted, n_subtypes, axis=2)
-        return self._replace(priors=np.repeat(self.priors, n_subtypes, axis=2), trusted=trusted)
+            trusted = np.concatenate([trusted, np.zeros_like(trusted[:1])])[at]
+        return replace(self, n_workers=len(at), trusted=trusted)
+
+    def bind(self, crowd: Crowd) -> CrowdModel:
+        """Return the model for a crowd; of a crowd of rules with what nothing tells fixed."""
+        workers = self.of(crowd)
+        if self.n_subtypes > 1:
+            return CrowdModel(SubtypePrior(crowd.of_class, self.n_subtypes), workers)
+        if not self.heeds_rules:
+            return CrowdModel(ClassPrior(crowd.of_class), workers)
+        return of_rules_or_not(crowd, workers)
+
+    def with_classes(self, crowd: Crowd) -> CrowdModel | None:
+        """Return the model for more classes; learnt communities say nothing of a new one."""
+        return self.bind(crowd) if self.heeds_rules else None
 
     def collect(self, counts: Floats) -> Floats:
         """Return counts as (n_workers, answer, state)."""
@@ -77,6 +108,19 @@ class Kinds(NamedTuple):
         for kind, counts in enumerate(self._by_kind(parameters)):
             mean += share[:, kind, None, None] * counts / counts.sum(axis=1, keepdims=True)
         return np.ascontiguousarray(mean.transpose(0, 2, 1))
+
+    def cells(self, parameters: Floats) -> Cells:
+        """Return confusion matrices with the prior expected over kinds."""
+        share = self.responsibility(parameters)
+        trusted = 0.0 if self.trusted is None else self.trusted
+        prior = np.einsum("wc,cls->wls", share, self.priors) + trusted
+        mean = np.zeros_like(parameters)
+        square = np.zeros_like(parameters)
+        for kind, counts in enumerate(self._by_kind(parameters)):
+            probability = counts / counts.sum(axis=1, keepdims=True)
+            mean += share[:, kind, None, None] * probability
+            square += share[:, kind, None, None] * probability**2
+        return Cells.of_confusions(prior, between=np.maximum(square - mean**2, 0.0))
 
     def responsibility(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return the probability of each kind, (n_workers, n_kinds): r of [eq:kinds]."""

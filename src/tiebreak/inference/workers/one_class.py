@@ -13,11 +13,8 @@ A crowd in which most responses come from workers of several classes is left as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from tiebreak.inference.worker_models.wrapper import ModelWrapper
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.responses import Responses
 
@@ -25,41 +22,6 @@ NOT_ONE = -1  # the class of a worker who used several, or too few responses to 
 CHANCE = 0.01  # one class by chance: as likely as that is a worker who could have said others
 MOST = 0.5  # of all responses: so many come from one-class voters in a crowd of rules
 LIFT = 0.25  # of the way from chance to certainty: so far must others agree with such a worker
-
-
-@dataclass(frozen=True)
-class FixedRows(ModelWrapper):
-    """A `WorkerModel` of which some rows of confusion matrices are not learnt: [eq:one-class].
-
-    A fixed row is known: it is the mean of the prior that the user gave. Counts are kept for all
-    rows alike.
-    """
-
-    is_fixed: Mask  # (n_workers, n_states)
-    given: Floats | None = None  # (n_workers or 1, answer, state); None: the prior of `inner`
-
-    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
-        """Return E[log θ], and log θ of the rows that are known."""
-        learnt = self.inner.log_table(parameters, n_threads).reshape(parameters.shape)
-        table = np.where(self.is_fixed[:, None, :], np.log(self._known()), learnt)
-        return np.asarray(table.reshape(-1, self.n_states))
-
-    def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
-        """Return log B(β) − log B(β₀) of rows that are learnt, Σ n log θ of those known."""
-        fixed = self.is_fixed[:, None, :]
-        added = np.where(fixed, parameters - self.prior, 0.0)
-        unlearnt = np.where(fixed, self.prior, parameters)  # such a row adds nothing to the sum
-        of_known = float((added * np.log(self._known())).sum())
-        return self.inner.log_evidence(unlearnt, n_threads) + of_known
-
-    def confusion(self, parameters: Floats) -> Floats:
-        """Return E[θ], (worker, state, answer)."""
-        known = np.broadcast_to(self._known(), parameters.shape).transpose(0, 2, 1)
-        return np.where(self.is_fixed[:, :, None], known, self.inner.confusion(parameters))
-
-    def _known(self) -> Floats:
-        prior = self.prior if self.given is None else self.given
-        return np.asarray(prior / prior.sum(axis=1, keepdims=True))
 
 
 def rows_to_fix(responses: Responses) -> Mask | None:
