@@ -134,6 +134,18 @@ def test_many_votes_are_one_bar_beyond_the_strongest() -> None:
     assert len(found.chart.rows) == 13
 
 
+@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
+def test_a_task_with_very_many_links_or_a_vote_of_great_weight_is_explained_too() -> None:
+    votes = [(t, w, "x" if t else "y") for t in range(400) for w in ("ann", "bob")]
+    apart = tb.Links.from_pairs(cannot=[(0, t) for t in range(1, 400)])
+    found = tb.VariationalBayes().fit(votes, links=apart).explain(0)
+    assert 20 <= len(found.links) <= 40
+    columns = {"task": ["a", "a", "b"], "worker": ["ann", "bob", "ann"], "label": ["x", "y", "y"]}
+    heavy = tb.VariationalBayes().fit(columns | {"weight": [1e6, 1.0, 1.0]}).explain("a")
+    assert np.isfinite([vote.factor for vote in heavy.votes]).all()
+    assert heavy.chart is not None
+
+
 def test_notebooks_show_words_and_the_chart_escaped() -> None:
     hostile = "<script>alert(1)</script>"
     votes = [

@@ -33,6 +33,7 @@ MOST_REACHED = 30  # tasks that the must-links of one task are followed to
 MOST_VOTES = 12  # in the chart, the strongest; all others are one bar
 MOST_LINKS = 6  # in the chart and in words, the strongest
 LEAST = 1e-3  # no probability is taken to be smaller: one vote or link decides nothing for ever
+MOST = math.log(1e12)  # of the odds, that votes change
 TOLD = math.log(1.2)  # votes and links that change the odds by less are not told in words
 
 
@@ -102,7 +103,9 @@ class Explanation:
                 for vote in votes[:MOST_VOTES]
             ],
             "more_votes": len(more),
-            "more_votes_factor": math.prod(vote.factor for vote in more),
+            "more_votes_factor": math.exp(
+                max(-MOST, min(MOST, sum(math.log(vote.factor) for vote in more)))
+            ),
             "links": [
                 {
                     "chain": clip(link.chain, 120),
@@ -224,13 +227,13 @@ class _Links:
         groups = [same[1:]]
         for member in same:
             for far, is_must, row in self.near(member.task):
+                if len(seen) > MOST_REACHED:
+                    return groups
                 if not is_must and far not in seen and far != MISSING:
                     seen.add(far)
                     first = row if member.row < 0 else member.row
                     chain = f"{member.chain} ≠ {self.names[far]}"
                     groups.append(self._follow(_Reached(far, chain, first), seen))
-            if len(seen) > MOST_REACHED:
-                break
         return groups
 
     def _follow(self, start: _Reached, seen: set[int]) -> list[_Reached]:
@@ -238,7 +241,9 @@ class _Links:
         found = [start]
         for each in found:
             for far, is_must, row in self.near(each.task):
-                if is_must and far not in seen and far != MISSING and len(found) <= MOST_REACHED:
+                if len(seen) > MOST_REACHED:
+                    return found
+                if is_must and far not in seen and far != MISSING:
                     seen.add(far)
                     first = row if each.row < 0 else each.row
                     found.append(_Reached(far, f"{each.chain} = {self.names[far]}", first))
@@ -276,14 +281,13 @@ def _explain(
     theta = np.maximum(model.confusion_[worker, :, given], LEAST)
     factor = np.ones(len(worker))
     if other is not None and not isinstance(model, MajorityVote):
-        factor = (theta[:, label] / theta[:, other]) ** weight
+        factor = np.exp(np.clip(weight * np.log(theta[:, label] / theta[:, other]), -MOST, MOST))
     prior = np.maximum(np.asarray(model.class_prior_), LEAST)
     effects = []
-    for is_same, group in [
-        *((True, [each]) for each in groups[0]),
-        *((False, g) for g in groups[1:]),
-    ]:
+    singles = [(True, [each]) for each in groups[0]]
+    for is_same, group in [*singles, *((False, group) for group in groups[1:])]:
         first = group[0]
+        its_label = int(model.labels_.label[first.task])
         said = np.exp(sum(np.log(alone[each.task] / prior) for each in group) + np.log(prior))
         said = np.maximum(said / said.sum(), LEAST)
         right = links.holds(first.row)
@@ -298,8 +302,8 @@ def _explain(
                 links.links.where(first.row),
                 is_same,
                 links.names[first.task],
-                model.classes_[int(model.labels_.label[first.task])],
-                float(model.probabilities_[first.task].max()),
+                model.classes_[its_label],
+                float(model.probabilities_[first.task, its_label]),
                 1.0 if other is None else float(heard[label] / heard[other]),
             )
         )
@@ -389,4 +393,6 @@ def _times(factor: float) -> str:
     if size < 1.05:
         return "×1"
     sign = "×" if factor > 1.0 else "÷"
+    if size > 1e6:
+        return f"{sign}10⁶+"
     return f"{sign}{size:,.1f}" if size < 10.0 else f"{sign}{size:,.0f}"
