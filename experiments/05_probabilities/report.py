@@ -152,7 +152,7 @@ def worker_models(kept: dict[str, Any]) -> str:
 
 
 def accuracies(rows: dict[str, Any], names: Sequence[str], *, with_mean: bool) -> str:
-    head = ("", "majority", *MODELS, "`auto` took", "`auto` − VB")
+    head = ("", "majority", *MODELS[:-1], "largest bound", "which", "less VB")
     body = []
     for name in names:
         row = rows[name]
@@ -177,7 +177,7 @@ def simulated_accuracy(rows: dict[str, Any]) -> str:
         auto = np.mean([row["auto"]["accuracy"] for row in of_kind])
         chosen = ", ".join(row["chosen"] for row in of_kind)
         body.append([kind, *(f"{v:.4f}" for v in (majority, plain, auto)), chosen])
-    return table(("crowd", "majority", "VB", "auto", "`auto` took"), body)
+    return table(("crowd", "majority", "VB", "largest bound", "which"), body)
 
 
 def trust(rows: dict[str, Any]) -> str:

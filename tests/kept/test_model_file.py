@@ -245,7 +245,15 @@ def other_codes(about: dict[str, Any]) -> None:
     fields["workers"] = fields["classes"]
 
 
-CHANGES = [other_class, other_file, other_shape, other_codes]
+def other_gold(about: dict[str, Any]) -> None:
+    about["results"]["gold_"] = 7
+
+
+def other_options(about: dict[str, Any]) -> None:
+    about["options"]["tol"] = "x"
+
+
+CHANGES = [other_class, other_file, other_shape, other_codes, other_gold, other_options]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)

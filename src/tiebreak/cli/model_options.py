@@ -167,10 +167,14 @@ def trusted_workers(text: str) -> dict[str, float]:
 
 
 def default_method(
-    chosen: dict[str, Any], link_options: LinkOptions | None = None, *, over_shards: bool = False
+    chosen: dict[str, Any],
+    link_options: LinkOptions | None = None,
+    *,
+    over_shards: bool = False,
+    keeps_counts: bool = False,
 ) -> Method:
     """Return the method where none was named: auto, or vb where only that has what was chosen."""
-    needs_vb = over_shards or isinstance(link_options, MeanFieldOptions)
+    needs_vb = over_shards or keeps_counts or isinstance(link_options, MeanFieldOptions)
     return "vb" if needs_vb or any(name in chosen for name in OF_VB) else "auto"
 
 

@@ -192,10 +192,6 @@ class Units:
             self.checkpoint.keep(what, state.number, state.digest, kept)
         return kept
 
-    def log_norm(self, tables: Logs) -> float:
-        """Return the log-likelihood of the responses in all units."""
-        return float(sum(self.ask_parts("log_norm", tables)))
-
     def watch(self, bound: float) -> None:
         """Take note of the bound, to tell it."""
         self.bound = bound

@@ -68,9 +68,6 @@ class TasksElsewhere(Protocol):
     def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
         """Return a backend whose sweeps are of these tasks too, for so many responses here."""
 
-    def log_norm(self, logs: Logs) -> float:
-        """Return the log-likelihood of the responses on these tasks."""
-
     def watch(self, bound: float) -> None:
         """Be told the bound after each update."""
 

@@ -93,8 +93,7 @@ class VariationalBayes(BayesEstimator):
     backend, n_threads
         "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
     random_state
-        Seeds `init="spectral"`, which draws groups of workers, and the starts that
-        `worker_model="auto"` compares. Nothing else draws.
+        Seeds `init="spectral"`, which draws groups of workers. Nothing else draws.
 
     Attributes
     ----------

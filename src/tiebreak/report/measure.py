@@ -27,6 +27,7 @@ from tiebreak.ask.job import read_texts
 from tiebreak.error_dependence import Dependence, dependence
 from tiebreak.errors import InputNote, OptionError
 from tiebreak.ids import MISSING, Ids
+from tiebreak.inference.committee import FEW_WORKERS, FromVote
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.majority_vote import MajorityVote
 from tiebreak.kernels.layout import TIED, Floats, Offsets
@@ -192,7 +193,7 @@ def measure(
         "written": _now().strftime("%Y-%m-%d %H:%M UTC"),
         "source": clip(source or "responses", 120),
         "counts": {
-            "responses": responses.n_responses,
+            "responses": responses.n_given,
             "tasks": responses.n_tasks,
             "workers": responses.n_workers,
             "classes": responses.n_classes,
@@ -352,10 +353,14 @@ def _from_vote(subject: Subject) -> Found | None:
     its = q[np.arange(len(at)), vote]
     first = np.lexsort((at, its - mine))[:MOST_DIFFERENT]
     cards = _cards(subject, at[first].tolist())
+    gain = float((mine - (q * is_top).sum(axis=1) / is_top.sum(axis=1)).sum())
+    n_labels, n_workers = len(model.labels_), len(model.workers_)
+    has_gold = model.gold_ is not None
     return {
         "n_differ": len(at),
-        "n_tasks": len(model.labels_),
-        "expected_right": float((mine - (q * is_top).sum(axis=1) / is_top.sum(axis=1)).sum()),
+        "n_tasks": n_labels,
+        "expected_right": gain if n_workers > FEW_WORKERS else None,
+        "sentence": FromVote(len(at), gain).sentence(n_labels, n_workers, has_gold=has_gold),
         "tasks": [
             card | {"vote": name(model.classes_[int(vote[i])]), "vote_probability": float(its[i])}
             for card, i in zip(cards, first.tolist(), strict=True)
@@ -364,11 +369,7 @@ def _from_vote(subject: Subject) -> Found | None:
 
 
 def _say_from_vote(found: Found) -> list[Sentence]:
-    n = found["n_differ"]
-    if not n:
-        return [Sentence("No label differs from the majority vote.")]
-    of_all = counted(found["n_tasks"], "label")
-    return [Sentence(f"{n:,} of {of_all} {agreeing(n, 'differ')} from the majority vote.")]
+    return [Sentence(found["sentence"])]
 
 
 def _doubtful_tasks(subject: Subject) -> Found | None:
@@ -883,7 +884,8 @@ def _say_scores(found: Found) -> list[Sentence]:
 
 def _fit(subject: Subject) -> Found:
     model = subject.model
-    calibration = model.calibration_
+    members = [each._asdict() for each in getattr(model, "members_", ())]
+    calibration = None if members else model.calibration_  # an average is not scaled
     bounds = thinned(model.bounds_, model.n_iter_)
     return {
         "method": clip(repr(model), 300),
@@ -894,7 +896,7 @@ def _fit(subject: Subject) -> Found:
         "dependence": None if calibration is None else float(calibration.dependence),
         "multiplier": None if calibration is None else float(calibration.multiplier),
         "n_gold": 0 if model.gold_ is None else len(model.gold_),
-        "members": [each._asdict() for each in getattr(model, "members_", ())],
+        "members": members,
     }
 
 

@@ -35,12 +35,14 @@ from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
+from tiebreak.responses.runs import Runs, WorkerRuns
 from tiebreak.wording import Source
 
 RECORDS: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
-        *(Responses, Links, Gold, Labels, ExactLinkOptions, MeanFieldOptions),
+        *(Responses, Runs, WorkerRuns, Links, Gold, Labels),
+        *(ExactLinkOptions, MeanFieldOptions),
         *(Calibration, LinkReport, DoubtfulLinks, ErrorRate, GridPoint),
         *(Beliefs, CrowdModel, Carried, ClassPrior, KnownShares, SubtypePrior),
     )

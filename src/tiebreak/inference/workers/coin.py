@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tiebreak.inference import dirichlet
-from tiebreak.inference.workers.base import Cells, Crowd, Workers, unset
+from tiebreak.inference.dirichlet import POINT, POSTERIOR
+from tiebreak.inference.workers.base import CrowdFacts, WorkerCells, Workers, unset
 from tiebreak.kernels.layout import Floats
 
 RIGHT = 0
@@ -30,6 +31,7 @@ class Coins(Workers):
     n_workers: int = 0
     prior_of_new: Floats = field(default_factory=unset)
     labels: int = 0  # K
+    read: str = POSTERIOR
 
     @property
     def n_classes(self) -> int:
@@ -41,7 +43,7 @@ class Coins(Workers):
         """How many states a task may be in: its classes."""
         return self.labels
 
-    def of(self, crowd: Crowd) -> Coins:
+    def of(self, crowd: CrowdFacts) -> Coins:
         """Return the model of a crowd's workers."""
         prior, of_new = pooled_prior(crowd.whole_prior()), pooled_prior(crowd.prior_of_new())
         return replace(
@@ -60,12 +62,17 @@ class Coins(Workers):
 
     def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return E[log p] on the diagonal, E[log (1 − p)] − log (K − 1) elsewhere."""
-        logs = dirichlet.expected_log(parameters)
+        is_point = self.read == POINT
+        logs = dirichlet.log_mean(parameters) if is_point else dirichlet.expected_log(parameters)
         table = self._table(logs[:, RIGHT], logs[:, WRONG] - np.log(max(self.labels - 1, 1)))
         return table.reshape(-1, self.labels)
 
     def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
         """Return Σ_w [log B(r_w, v_w) − log B(r₀, v₀)] − V log (K − 1), V the wrong answers."""
+        if self.read == POINT:
+            n_wrong = parameters[:, WRONG].sum()
+            shared = n_wrong * np.log(max(self.labels - 1, 1))
+            return float(dirichlet.log_likelihood(parameters) - shared)
         of_prior = np.broadcast_to(self.prior, parameters.shape)
         n_wrong = (parameters - of_prior)[:, WRONG].sum()
         gain = dirichlet.log_beta(parameters).sum() - dirichlet.log_beta(of_prior).sum()
@@ -77,12 +84,12 @@ class Coins(Workers):
         right = mean[:, RIGHT] if self.labels > 1 else np.ones(self.n_workers)
         return self._table(right, mean[:, WRONG] / max(self.labels - 1, 1))
 
-    def cells(self, parameters: Floats) -> Cells:
+    def cells(self, parameters: Floats) -> WorkerCells:
         """Return two cells a worker."""
         code, state = np.indices((self.n_workers * self.labels, self.labels))
         is_wrong = code % self.labels != state
         prior = np.broadcast_to(self.prior, (self.n_workers, 2)).ravel()
-        return Cells(
+        return WorkerCells(
             of_code=2 * (code // self.labels) + is_wrong,
             row=np.repeat(np.arange(self.n_workers), 2),
             prior=prior,
@@ -108,14 +115,3 @@ def pooled_prior(prior: Floats) -> Floats:
     if n_classes == 1:
         wrong = right  # never used: there is no wrong answer
     return np.column_stack([right, wrong])
-
-
-def pooled_counts(counts: Floats) -> Floats:
-    """Return counts of which confusions are shares: all right cells alike, all wrong alike."""
-    n_classes = counts.shape[1]
-    table = counts.reshape(-1, n_classes, n_classes)
-    right = np.trace(table, axis1=1, axis2=2) / n_classes
-    wrong = (table.sum(axis=(1, 2)) / n_classes - right) / max(n_classes - 1, 1)
-    is_right = np.eye(n_classes, dtype=bool)
-    pooled = np.where(is_right, right[:, None, None], wrong[:, None, None])
-    return np.ascontiguousarray(pooled.reshape(counts.shape))

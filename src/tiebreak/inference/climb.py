@@ -1,8 +1,8 @@
-"""SQUAREM: fewer sweeps by extrapolation, taken back where the bound would fall.
+"""The one loop of every fit: sweep until nothing moves, with leaps between sweeps (SQUAREM).
 
-Near an optimum each sweep goes a little less far than the one before, in nearly the same
-direction. Two sweeps in a row say how much less, and so where many more would lead (Varadhan and
-Roland 2008).
+A sweep takes parameters, updates all tasks, and returns the parameters that these imply. Near an
+optimum each sweep goes a little less far than the one before, in nearly the same direction. Two
+sweeps in a row say how much less, and so where many more would lead (Varadhan and Roland 2008).
 """
 
 from __future__ import annotations
@@ -44,12 +44,14 @@ def climb(
     tol: float,
     max_iter: int,
     extrapolate: bool = True,
+    has_cycled: Callable[[], bool] | None = None,
 ) -> Climb:
     """Sweep until no q moves by `tol` in a plain sweep; extrapolate after every two of them.
 
     A sweep from an extrapolation that lowers the bound is wasted: it counts, and sweeps go on where
     they stood. So the last of `max_iter` sweeps never starts from an extrapolation. The change that
-    ends the climb is that of a sweep which went on from where the one before ended.
+    ends the climb is that of a sweep which went on from where the one before ended. So does one
+    after which `has_cycled` says that sweeps go to and fro between two states.
     """
     at = start
     implied = start
@@ -71,6 +73,8 @@ def climb(
         implied = made.implied
         if fallback is None and goes_on and made.change < tol:
             return Climb(implied, bounds, converged=True)
+        if has_cycled is not None and has_cycled():
+            break
         path = [*path, at] if fallback is None else []
         at = implied
         fallback = None
