@@ -15,7 +15,10 @@ import pytest
 import tiebreak as tb
 from tiebreak.arguments import FLAG
 from tiebreak.errors import OptionError
-from tiebreak.plots import Plots
+from tiebreak.report.explain import explain
+from tiebreak.report.measure import measure
+from tiebreak.report.plots import Plots
+from tiebreak.report.write import render, write
 
 ROWS = [
     (f"t{task}", f"w{worker}", "yes" if (7 * task + 3 * worker) % 5 else "no")
@@ -221,12 +224,13 @@ CALLS: dict[str, Call] = {
     "model.plot.calibration": (MODEL.plot.calibration, {"gold": GOLD}),
     "model.plot.confusion": (MODEL.plot.confusion, {"worker": "w0"}),
     "model.plot.workers": (MODEL.plot.workers, {"most": 3}),
-    "plots.Plots": (lambda model: Plots(model).confusion(), {"model": MODEL}),
-    "html_report.gather": (tb.html_report.gather, REPORTED),
-    "html_report.render": (tb.html_report.render, {"found": tb.html_report.gather(MODEL)}),
-    "html_report.write": (
-        tb.html_report.write,
-        REPORTED | {"path": "report.html", "overwrite": True},
+    "report.Plots": (lambda model: Plots(model).confusion(), {"model": MODEL}),
+    "report.explain": (explain, {"model": MODEL, "task": "t0"}),
+    "report.measure": (measure, REPORTED),
+    "report.render": (render, {"found": measure(MODEL)}),
+    "report.write": (
+        write,
+        REPORTED | {"path": "report.html", "overwrite": True, "json_path": None},
     ),
     "model.save": (MODEL.save, {"target": "model.tbm", "keep": "responses"}),
     "load": (tb.load, {"target": "kept.tbm"}),

@@ -37,7 +37,6 @@ PUBLIC = {
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
     *("agreement", "ask", "datasets", "decisions", "distributed", "errors", "evaluate"),
-    "html_report",
     *("research", "selection", "simulate"),
     *("panel", "rates", "routing"),
     # errors and warnings

@@ -21,7 +21,6 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from tiebreak import charts
 from tiebreak.errors import OptionError, TiebreakError, sentence
 from tiebreak.page import watch
 from tiebreak.page.guard import (
@@ -37,6 +36,7 @@ from tiebreak.page.guard import (
     clean_name,
 )
 from tiebreak.page.room import MEDIA, Room, Screen
+from tiebreak.report import charts
 from tiebreak.templating import environment
 from tiebreak.wording import counted
 

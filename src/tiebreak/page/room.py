@@ -318,7 +318,7 @@ class Room:
         return [self.reason(task) for task in question.tasks]
 
     def reason(self, task: Hashable) -> dict[str, Any]:
-        """Return what is believed of a task, and who voted for what."""
+        """Return what is believed of a task, who voted for what, and what moved the label."""
         job = self.desk.job
         with self.desk.lock:
             fit = self.desk.last_fit()
@@ -328,7 +328,8 @@ class Room:
             label = job.responses.classes[code]
             workers = [vote.worker for vote in job.votes(task) if vote.label == label]
             rows.append((label, float(row[code]), workers))
-        return {"task": task, "rows": rows}
+        sentences = fit.model.explain(task).sentences
+        return {"task": task, "rows": rows, "sentences": sentences}
 
     def sign(self, question: Question, visitor: Visitor) -> str:
         """Return a question as the form of one person carries it; nobody else can answer it.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from tiebreak import charts, files
+from tiebreak import files
 from tiebreak.ask import Desk
 from tiebreak.ask.fitting import FittedSession
 from tiebreak.ask.log import Event
@@ -20,6 +20,7 @@ from tiebreak.ask.storage import FitPoint
 from tiebreak.files.encoding import safe_cells
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.page.room import events
+from tiebreak.report import charts
 
 PAGE = 20  # tasks listed at once
 LEAST_TIME = 60.0  # seconds after which a pace is shown
