@@ -112,7 +112,7 @@ class Problem(NamedTuple):
         grows, so that another order of the same tasks would lead elsewhere.
         """
         tasks = self.tasks
-        if self.n_states > self.n_classes:
+        if self.n_states > self.n_classes and tasks.rounder is None:
             tasks = tasks._replace(rounder=rounder_for(self.n_tasks))
         sweeper = self.backend.open(tasks, q, self.n_threads, self.copies)
         if elsewhere is not None:
