@@ -10,8 +10,8 @@ import pytest
 
 import tiebreak as tb
 from tiebreak.ask import Desk
-from tiebreak.ask.fitting import FitPoint
 from tiebreak.ask.log import Event
+from tiebreak.ask.storage import FitPoint
 from tiebreak.errors import InputError
 from tiebreak.page import watch_view, watching
 from tiebreak.page.contents import Contents, markdown
@@ -25,7 +25,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     crowd = tb.simulate.crowd(60, 6, 3, accuracy=(0.5, 0.8), random_state=0)
     texts = {task: f"text number {at}" for at, task in enumerate(crowd.responses.tasks)}
     with Desk(tmp_path / "s.db", crowd.responses, texts=texts, background=True) as made:
-        made.fits.last(made.record.log.snapshot())
+        made.fits.last(made.log.snapshot())
         yield made
 
 
@@ -161,7 +161,7 @@ def test_names_are_cleaned() -> None:
 
 def test_a_person_settles_what_is_theirs_and_is_not_talked_out_of_the_rest(desk: Desk) -> None:
     room = Room(desk, Tokens(), Contents.of({}, desk.job))
-    now = desk.record.log.snapshot()
+    now = desk.log.snapshot()
     assert desk.background is not None
     desk.background.choose_by(desk.last_fit(), now)
     task = desk.job.responses.tasks[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,9 +12,6 @@ from tiebreak.cli.asking import Asking, NamedResponses, SessionFile, takes_askin
 from tiebreak.cli.messages import print_message, stages
 from tiebreak.cli.tables import open_files, read_if_given, texts_of_export
 from tiebreak.errors import OptionError
-
-if TYPE_CHECKING:
-    from tiebreak.ask import Desk
 
 NEEDS_EXTRA = "tiebreak serve needs the extra page: pip install 'tiebreak[page]'."
 
@@ -85,7 +82,8 @@ def serve(
         desk = asking.desk(session, given, shown, kinds, background=True)
         contents = Contents.of(found, desk.job, media, allows_remote=allow_remote)
         listening = server.bind(host, port)
-        _start(desk, tell)
+        tell("fitting")
+        desk.start()
     with desk:
         room = Room(desk, Tokens(token), contents, shows_why=show_why)
         _announce(server.address(listening, host), room.tokens.token, token, is_local=is_local)
@@ -114,14 +112,6 @@ def _contents(texts: str | None, asking: Asking) -> dict[str, dict[Any, str]]:
 
     opened = open_files(asking.columns, texts=texts)
     return read_if_given(opened, "texts", files.read_contents) or {}
-
-
-def _start(desk: Desk, tell: Any) -> None:
-    """Make the fits of earlier runs again, and the first one where there are none."""
-    for done, of in desk.replay():
-        tell(f"fitting as before: {done:,} of {of:,}")
-    tell("fitting")
-    desk.start()
 
 
 def _announce(address: str, secret: str, given: str | None, *, is_local: bool) -> None:

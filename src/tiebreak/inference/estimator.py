@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from tiebreak.report.explain import Explanation
     from tiebreak.report.plots import Plots
 
-INITS = ("majority", "spectral")
+INITS = ("majority",)
 CALIBRATIONS = ("auto", "votes", "none")
 
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Hashable
 
 from tiebreak.ask import Contradiction, Question
-from tiebreak.ask.choices import choices_of
 from tiebreak.ask.console import EARLIER, WHY, in_words
+from tiebreak.ask.results import choices_of
 from tiebreak.markup import Child, Markup, clip, join, tag
 from tiebreak.page import layout
 from tiebreak.page.room import Reason, Room, Screen

@@ -53,7 +53,7 @@ class Room:
         self.contents = contents
         self._shows_why = shows_why
         self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._seats = {seat.who: seat for seat in desk.record.storage.seats()}
+        self._seats = {seat.who: seat for seat in desk.storage.seats()}
 
     def take_name(self, visitor: Visitor, who: str, *, again: bool) -> None:
         """Let a lead have a name; `again`: they say that the lead of that name is themselves."""
@@ -119,12 +119,12 @@ class Room:
         return visitor.is_lead or self._shows_why
 
     def _is_in_use(self, who: str) -> bool:
-        self.desk.record.catch_up()
-        said = self.desk.record.log.answers.values()
+        self.desk.catch_up()
+        said = self.desk.log.answers.values()
         return who in self._seats or any(event.who == who for event in said)
 
     def _set_seat(self, seat: Seat) -> None:
-        storage = self.desk.record.storage
+        storage = self.desk.storage
         with storage.writing():
             storage.set_seat(seat)
         self._seats[seat.who] = seat
@@ -224,7 +224,7 @@ class Room:
     def by_hand(self) -> list[Answer]:
         """Return the labels that were set as known, the last first."""
         with self.desk.lock:
-            log = self.desk.record.log
+            log = self.desk.log
             found = [each for each in self.desk.answers() if log.answers[each.id].is_by_hand]
         return found[::-1]
 
@@ -238,7 +238,7 @@ class Room:
 
         They can after a restart, too.
         """
-        _, left, right = self.desk.record.subject(question)
+        _, left, right = self.desk.subject(question)
         if question.kind == "same":  # as they are shown, which a subject does not tell
             left = self.desk.job.key_of(question.left)
             right = self.desk.job.key_of(question.right)
@@ -294,7 +294,7 @@ class Room:
         return self.desk.session(visitor.who or "", f"{BY_HAND}{secrets.token_hex(6)}")
 
     def _refuse_answers_of_others(self, visitor: Visitor, id: int | None) -> None:
-        event = None if id is None else self.desk.record.log.get(id)
+        event = None if id is None else self.desk.log.get(id)
         if event is not None and event.who != visitor.who and not visitor.is_lead:
             raise OptionError("That is an answer of somebody else: it is theirs, or a lead's.")
 

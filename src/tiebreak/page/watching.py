@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.ask import Desk
-from tiebreak.ask.fitting import FitPoint, FittedSession
+from tiebreak.ask.fitting import FittedSession
 from tiebreak.ask.log import Event
+from tiebreak.ask.storage import FitPoint
 from tiebreak.ids import MISSING
 from tiebreak.kernels.layout import Codes, Floats, Mask
 
@@ -100,7 +101,7 @@ def outlook(desk: Desk) -> Outlook:
         progress.asked,
         allowed,
         left,
-        pace(desk.record.log.answers.values()),
+        pace(desk.log.answers.values()),
         points[-1].n_changed if points else 0,
     )
 
@@ -142,7 +143,7 @@ def people(desk: Desk) -> list[PersonSummary]:
     """Return what each person did, the busiest first; hold `desk.lock`."""
     fit = desk.last_fit()
     by_person: dict[str, list[Event]] = {}
-    for event in desk.record.log.answers.values():
+    for event in desk.log.answers.values():
         if not event.is_by_hand:
             by_person.setdefault(event.who, []).append(event)
     rates = desk.error_rates()
