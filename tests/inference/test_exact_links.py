@@ -25,7 +25,7 @@ from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.exact_links.plan import log_odds_of, merge
 from tiebreak.inference.link_errors import learnt as link_errors
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
-from tiebreak.kernels import compiled, layout, network, reference
+from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.layout import ByTask, Swept
 from tiebreak.link_graph import LinkCodes, imply
 
@@ -390,15 +390,3 @@ def test_compiled_elimination_equals_the_reference(seed: int, n_classes: int, ha
         results.append((*found, model.belief, equal, label))
     for one, other in zip(*results, strict=True):
         assert np.abs(np.asarray(one) - np.asarray(other)).max(initial=0.0) < 1e-10
-
-
-def test_the_worked_path_is_cut_into_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example in the docstring of `network.parts`."""
-    monkeypatch.setattr(network, "PARTS", 2)
-    path = network.network(3, np.array([0, 1], np.int32), np.array([1, 2], np.int32))
-    starts, target, down, up, kept_back = network.parts(path, 0, 4)
-    assert starts.tolist() == [0, 1, 3]
-    assert target.tolist() == [-1, -1, 3, 2]
-    assert down.tolist() == [1]
-    assert up.tolist() == [0]
-    assert kept_back.shape == (1, 4)
