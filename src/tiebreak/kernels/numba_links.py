@@ -80,13 +80,16 @@ def _pass_messages(
         norm = 0.0
         least = 1.0  # of all that is multiplied or divided by
         for k in range(n):
-            share = exp(scores[i, k] - top)
-            for e in range(begin, end):
-                share *= messages[e, k]
-                least = min(least, messages[e, k])
-            row[k] = share
-            norm += share
-            least = min(least, share if scores[i, k] > -np.inf else 1.0)
+            row[k] = exp(scores[i, k] - top)
+        for e in range(begin, end):
+            for k in range(n):
+                entry = messages[e, k]
+                row[k] *= entry
+                least = entry if entry < least else least
+        for k in range(n):
+            norm += row[k]
+            share = row[k] if scores[i, k] > -np.inf else 1.0
+            least = share if share < least else least
         in_logs = least < SMALLEST_SHARE
         if in_logs:
             logs += _total_in_logs(scores[i], messages[begin:end], total)

@@ -344,16 +344,18 @@ def infer_columns(
 
 
 @kernel
-def take_columns(score: Floats, listed: Offsets, m: int, q: Floats) -> float:
+def take_columns(score: Floats, listed: Offsets, m: int, q: Floats, what: int) -> float:
     """Replace scores of known tasks by their q; return the sum of the scores of their classes."""
     total = 0.0
     for t in range(m):
-        known = 0
-        for k in range(1, score.shape[0]):
-            known = k if q[listed[t], k] > q[listed[t], known] else known
-        total += score[known, t]
+        i = np.uint64(listed[t])
+        if what & SCORE:
+            known = 0
+            for k in range(1, score.shape[0]):
+                known = k if q[i, k] > q[i, known] else known
+            total += score[known, t]
         for k in range(score.shape[0]):
-            score[k, t] = q[listed[t], k]
+            score[k, t] = q[i, k]
     return total
 
 
@@ -436,7 +438,7 @@ def sweep_{name}(
             if m == 0:
                 continue
             if what & SCORE:
-                <score_{n}({k}, listed, m, start, code, weight, log_prior, log_table, score)>
+                <score_{n}({k}, {of_tasks}, log_prior, log_table, score)>
             if wanted == LINKED:
                 put_{layout}(score, listed, m, u)
                 continue
@@ -446,8 +448,8 @@ def sweep_{name}(
                 logs += log
                 means += mean
             else:
-                tops += take_{layout}(score, listed, m, q)
-            <far = count_{n}({k}, listed, m, start, code, weight, rounder, score, q, counts, total, far)>
+                tops += {take}
+            <far = count_{n}({k}, {of_tasks}, rounder, score, q, counts, total, far)>
     for k in range(n):
         totals[k] = total[k]
     figures[0] = far
@@ -468,10 +470,12 @@ def sweep_for(n_classes: int) -> Callable[..., None]:
     if whole is None:
         pieces = _pieces(n_classes)
         infer = "infer_columns(score, extra, listed, m, q, scale)"
-        given = {"layout": "columns", "shape": "(n, size)", "infer": infer}
+        take = "take_columns(score, listed, m, q, what)"
+        given = {"layout": "columns", "shape": "(n, size)", "infer": infer, "take": take}
         return _compiled("sweep", SWEEP, pieces, given, globals())
     infer = "infer_rows(LIKE, score, extra, listed, m, q, scale, start, code, log_table, counts)"
-    given = {"layout": "rows", "shape": "(size, n)", "infer": infer}
+    take = "take_rows(LIKE, score, listed, m, q, what)"
+    given = {"layout": "rows", "shape": "(size, n)", "infer": infer, "take": take}
     namespace = globals() | vars(whole) | {"LIKE": (0,) * n_classes}
     return _compiled("sweep", SWEEP, ("whole", n_classes), given, namespace)
 
@@ -508,6 +512,7 @@ def _compiled(
     name = f"{n}_{rest}" if rest else str(n)
     source = "" if n == "whole" else "".join(_written(PIECE, each) for each in {n, rest} - {0})
     source += _written(template, n, rest).replace("{name}", name)
+    given = given | {"of_tasks": "listed, m, start, code, weight"}
     for placeholder, text in given.items():
         source = source.replace(f"{{{placeholder}}}", text)
     namespace = dict(names)

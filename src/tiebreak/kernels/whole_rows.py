@@ -394,16 +394,18 @@ def infer_rows(
 
 
 @kernel
-def take_rows(score: Floats, listed: Offsets, m: int, q: Floats) -> float:
+def take_rows(like: Any, score: Floats, listed: Offsets, m: int, q: Floats, what: int) -> float:
     """Replace scores of known tasks by their q; return the sum of the scores of their classes."""
     total = 0.0
     for t in range(m):
-        known = 0
-        for k in range(1, score.shape[1]):
-            known = k if q[listed[t], k] > q[listed[t], known] else known
-        total += score[t, known]
-        for k in range(score.shape[1]):
-            score[t, k] = q[listed[t], k]
+        row = load(q, listed[t], like)
+        if what & scalar.SCORE:
+            top = max_element(row)
+            for k in range(len(like)):
+                if q[listed[t], k] == top:
+                    total += score[t, k]
+                    break
+        store(score, t, row)
     return total
 
 
