@@ -21,6 +21,7 @@ from tiebreak import demo
 FOLDER = Path(__file__).parent
 KNOWN = ("m02", "m13", "m36")  # messages whose topic somebody looked up
 CANCELLED = 5  # the response that its worker took back
+SEED = 20  # of the crowd that labelled the messages
 N_ITEMS = 50
 JUDGES = {"gpt": 0.95, "claude": 0.92, "llama": 0.82, "qwen": 0.78, "mistral": 0.70}  # right
 N_RUNS = 3
@@ -31,7 +32,7 @@ VERDICTS = ("fail", "pass")
 
 def main(folder: Path = FOLDER) -> None:
     """Write every file."""
-    story = demo.run()
+    story = demo.run(SEED)
     crowd = story.crowd
     truth = crowd.gold.to_dict()
     export = ",\n".join(map(json.dumps, label_studio(crowd.responses, truth)))

@@ -52,6 +52,16 @@ def read_config(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / "config.toml").read_text("utf-8"))
 
 
+def by_bound(responses: Any, **options: Any) -> Any:
+    """Fit four worker models; return the one with the largest bound, the plain one within 3."""
+    import tiebreak as tb
+
+    names = ("confusion", "kinds", "subtypes", "kinds+subtypes")
+    fits = [tb.VariationalBayes(worker_model=name, **options).fit(responses) for name in names]
+    best = max(fits, key=lambda model: float(model.bounds_[-1]))
+    return best if best.bounds_[-1] > fits[0].bounds_[-1] + 3.0 else fits[0]
+
+
 def estimator_options(options: dict[str, Any]) -> dict[str, Any]:
     """Turn the options of a method in config.toml into those of VariationalBayes."""
     import tiebreak as tb

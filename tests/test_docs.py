@@ -47,6 +47,26 @@ def test_a_number_that_a_page_states_is_that_of_the_code(stated: tuple[str, floa
     assert value_of(name) == pytest.approx(number, rel=1e-12)
 
 
+GONE = (
+    *("LogOpinionPool", "--method pool", "overturned", "models_tried_", "juries-results"),
+    *('worker_model="auto"', "--worker-model auto"),
+)
+
+
+def test_nothing_names_what_is_gone() -> None:
+    places = [
+        ROOT / "README.md",
+        *(ROOT / "docs").rglob("*.*"),
+        *(ROOT / "experiments").rglob("*.*"),
+    ]
+    texts = [path for path in places if path.suffix in {".md", ".py", ".ipynb"}]
+    assert len(texts) > 60
+    found = {
+        (path.name, name) for path in texts for name in GONE if name in path.read_text("utf-8")
+    }
+    assert found == set()
+
+
 def test_every_mark_on_a_page_belongs_to_a_number() -> None:
     marks = sum(page.read_text("utf-8").count("<!-- tiebreak.") for page in PAGES)
     assert marks == len(stated_numbers()) > 10

@@ -17,7 +17,7 @@ from benchmarks.rivals.sparse_ibcc import SparseIbcc
 from tiebreak import DawidSkene, simulate
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads, for_each
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats

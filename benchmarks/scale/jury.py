@@ -13,7 +13,7 @@ from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.problem import Patterns
 from tiebreak.inference.response_patterns import find_patterns
-from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, lay_out

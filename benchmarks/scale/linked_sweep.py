@@ -12,7 +12,7 @@ from tiebreak import link_graph, simulate
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.exact_links.ascents import set_up
-from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.options import ExactLinkOptions

@@ -106,7 +106,7 @@ def gold() -> str:
         "## Gold\n\nChange of macro-F against the code before, five draws. First with the weight of "
         "gold as it was (`gold_weight=1`): what the starts do; bar −.001. Then with the default "
         "weight, which came later and has its own bar against a weight of 1 (−.004, "
-        "[juries](juries-results.md)).\n\n" + table(head, rows)
+        "[the experiment](../experiments/07_juries/README.md)).\n\n" + table(head, rows)
     )
 
 

@@ -144,9 +144,6 @@ def worker_models(kept: dict[str, Any]) -> str:
         "Few responses: 300 tasks of two and of four classes, twelve draws each, workers right\n"
         "with 0.5 to 0.95. Where the note is given, in bold:\n",
         few_responses(kept["few_responses"]),
-        "Silence: accuracy / log-loss without and with `saw_all=True`. Rules (`ws_`), and ten\n"
-        "simulated crowds of each kind, of 400 tasks and 8 to 12 rules that can say one class:\n",
-        silence(kept["saw_all"]),
         "Another mode: where plain VB says that labels hang on it (nats are scaled as\n"
         "probabilities are), and the processor time of the second look as a share of the fit's:\n",
         near_modes(kept["near_modes"]),
@@ -155,7 +152,7 @@ def worker_models(kept: dict[str, Any]) -> str:
 
 
 def accuracies(rows: dict[str, Any], names: Sequence[str], *, with_mean: bool) -> str:
-    head = ("", "majority", *MODELS, "`auto` took", "`auto` − VB")
+    head = ("", "majority", *MODELS[:-1], "largest bound", "which", "less VB")
     body = []
     for name in names:
         row = rows[name]
@@ -180,7 +177,7 @@ def simulated_accuracy(rows: dict[str, Any]) -> str:
         auto = np.mean([row["auto"]["accuracy"] for row in of_kind])
         chosen = ", ".join(row["chosen"] for row in of_kind)
         body.append([kind, *(f"{v:.4f}" for v in (majority, plain, auto)), chosen])
-    return table(("crowd", "majority", "VB", "auto", "`auto` took"), body)
+    return table(("crowd", "majority", "VB", "largest bound", "which"), body)
 
 
 def trust(rows: dict[str, Any]) -> str:
@@ -198,21 +195,6 @@ def few_responses(rows: dict[str, list[float]]) -> str:
         body.append([*cells, f"**{gain}**" if is_told else gain, f"{by_em - majority:+.3f}"])
     head = ("responses a task", "a worker", "majority", "VB", "VB − majority", "DS − majority")
     return table(head, body)
-
-
-def silence(rows: dict[str, Any]) -> str:
-    def cell(of_crowd: list[dict[str, Any]], key: str) -> str:
-        accuracy, loss = (
-            np.mean([row[key][c] for row in of_crowd]) for c in ("accuracy", "log_loss")
-        )
-        return f"{accuracy:.3f} / {loss:.3f}"
-
-    body = []
-    for name, of_crowd in rows.items():
-        for model in [key for key in of_crowd[0] if f"{key} heard" in of_crowd[0]]:
-            keys = ("majority", model, f"{model} heard")
-            body.append([name, model, *(cell(of_crowd, key) for key in keys)])
-    return table(("crowd", "worker model", "majority", "VB", "with silence"), body)
 
 
 def near_modes(rows: dict[str, Any]) -> str:

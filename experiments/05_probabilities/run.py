@@ -23,7 +23,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import NAMES, run_parts
+from common import NAMES, by_bound, run_parts
 
 import tiebreak as tb
 from tiebreak.ids import Ids
@@ -39,7 +39,7 @@ N_GOLD = (10, 50, 100)
 SEEDS = range(30)  # six draws are not enough: their means differ by 0.06 from those of thirty
 N_CROWDS = 40
 N_SIMULATED = 4  # crowds of each kind
-WORKER_MODELS = ("confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities", "auto")
+WORKER_MODELS = ("confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities")
 
 
 @cache
@@ -280,14 +280,11 @@ def simulated() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for kind, seed, responses, gold in simulated_crowds():
         row: dict[str, Any] = {}
-        for key, options in (
-            ("none", {"calibrate": "none"}),
-            ("vb", {}),
-            ("auto", {"worker_model": "auto"}),
-        ):
-            model = tb.VariationalBayes(**options).fit(responses)
-            row[key] = figures(model, gold)
-        row["chosen"] = model.worker_model_
+        for key, options in (("none", {"calibrate": "none"}), ("vb", {})):
+            row[key] = figures(tb.VariationalBayes(**options).fit(responses), gold)
+        model = by_bound(responses)
+        row["auto"] = figures(model, gold)
+        row["chosen"] = model.worker_model
         row["majority"] = tb.evaluate.accuracy(tb.MajorityVote().fit(responses).labels_, gold)
         found[f"{kind}/{seed}"] = row
     return found
@@ -302,7 +299,9 @@ def worker_models() -> dict[str, Any]:
         for key in WORKER_MODELS:
             model = tb.VariationalBayes(worker_model=key, dependence=dependence).fit(responses)
             row[key] = figures(model, gold)
-        row["chosen"] = model.worker_model_
+        model = by_bound(responses, dependence=dependence)
+        row["auto"] = figures(model, gold)
+        row["chosen"] = model.worker_model
         row["majority"] = tb.evaluate.accuracy(tb.MajorityVote().fit(responses).labels_, gold)
         found[name] = row
     return found
@@ -380,51 +379,6 @@ def _sparse(n_classes: int, per_task: float, per_worker: float, seed: int) -> li
     return [tb.evaluate.accuracy(fit.labels_, gold) for fit in fits]
 
 
-RULE_CROWDS: dict[str, tuple[tuple[float, ...], tuple[int, ...], float, float]] = {
-    # shares of classes; rules of each class; chance to fire at tasks of that class, and of others
-    "sharp": ((0.5, 0.3, 0.2), (4, 4, 4), 0.5, 0.03),
-    "uneven": ((0.4, 0.3, 0.3), (6, 4, 2), 0.4, 0.05),
-    "one class nearly silent": ((0.3, 0.3, 0.4), (5, 5, 1), 0.4, 0.03),
-    "two classes": ((0.7, 0.3), (2, 6), 0.3, 0.05),
-    "noisy": ((0.4, 0.3, 0.3), (4, 4, 4), 0.4, 0.12),
-}
-RULES = ("ws_trec", "ws_sms")
-
-
-def rule_crowd(kind: str, seed: int, n_tasks: int = 400) -> tuple[tb.Responses, tb.Gold]:
-    """Draw rules of one class each that saw every task; some tasks get no response."""
-    shares, n_rules, hit, miss = RULE_CROWDS[kind]
-    rng = np.random.default_rng(seed)
-    truth = rng.choice(len(shares), n_tasks, p=shares)
-    own = np.repeat(np.arange(len(shares)), n_rules)
-    fires = rng.random((n_tasks, len(own))) < np.where(truth[:, None] == own, hit, miss)
-    task, rule = (each.astype(np.int32) for each in np.nonzero(fires))
-    tasks = Ids(range(n_tasks))
-    classes = Ids(range(len(shares)))
-    label = own[rule].astype(np.int32)
-    responses = tb.Responses.from_codes(task, rule, label, tasks, Ids(range(len(own))), classes)
-    return responses, tb.Gold(tasks, truth.astype(np.int32), classes, row=np.arange(n_tasks))
-
-
-def saw_all() -> dict[str, Any]:
-    """Crowds of rules, without and with silence."""
-    found: dict[str, Any] = {}
-    for name in RULES:
-        found[name] = [_heard(*load(name), ("confusion", "coin", "kinds"))]
-    for kind in RULE_CROWDS:
-        found[kind] = [_heard(*rule_crowd(kind, 100 + seed), ("confusion",)) for seed in range(10)]
-    return found
-
-
-def _heard(responses: tb.Responses, gold: tb.Gold, models: tuple[str, ...]) -> dict[str, Any]:
-    row: dict[str, Any] = {"majority": figures(tb.MajorityVote().fit(responses), gold)}
-    for name in models:
-        for key, who in (("", None), (" heard", True)):
-            model = tb.VariationalBayes(worker_model=name, saw_all=who).fit(responses)
-            row[name + key] = figures(model, gold)
-    return row
-
-
 def near_modes() -> dict[str, Any]:
     """Where the second look of plain VB finds another mode, and what it costs (best of seven)."""
     from tiebreak.inference import near_modes as second_look
@@ -491,7 +445,6 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "trust": trust,
     "few_responses": few_responses,
     "reliability": reliability,
-    "saw_all": saw_all,
     "near_modes": near_modes,
 }
 

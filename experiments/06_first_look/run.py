@@ -21,7 +21,7 @@ FIRST_SEED = 700
 LINKS_PER_TASK = 0.5
 
 
-def wrong(model: tb.MajorityVote | tb.VariationalBayes, gold: tb.Gold) -> float:
+def wrong(model: tb.MajorityVote | tb.Auto, gold: tb.Gold) -> float:
     """Return the share of gold that the labels miss."""
     return 1.0 - tb.evaluate.accuracy(model.labels_, gold)
 
@@ -32,10 +32,10 @@ def measure(name: str) -> dict[str, float]:
     linked = []
     for seed in range(FIRST_SEED, FIRST_SEED + DRAWS):
         links = tb.simulate.links(gold, n_links, random_state=seed)
-        linked.append(wrong(tb.VariationalBayes().fit(responses, links=links), gold))
+        linked.append(wrong(tb.Auto().fit(responses, links=links), gold))
     return {
         "majority": wrong(tb.MajorityVote().fit(responses), gold),
-        "tiebreak": wrong(tb.VariationalBayes().fit(responses), gold),
+        "tiebreak": wrong(tb.Auto().fit(responses), gold),
         "with links": float(np.mean(linked)),
     }
 

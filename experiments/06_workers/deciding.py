@@ -13,7 +13,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import NAMES
+from common import NAMES, by_bound
 
 import tiebreak as tb
 from tiebreak.decisions import votes as planning
@@ -46,7 +46,7 @@ def load(name: str) -> tuple[tb.Responses, tb.Gold]:
 @cache
 def by_chosen_model(name: str) -> tb.VariationalBayes:
     """Fit the worker model that the responses speak for."""
-    return tb.VariationalBayes(worker_model="auto").fit(load(name)[0])
+    return by_bound(load(name)[0])
 
 
 def costs() -> dict[str, Any]:
@@ -132,7 +132,7 @@ def abstaining() -> dict[str, Any]:
         chosen = by_chosen_model(name)
         row = {
             "none": _abstain(tb.VariationalBayes().fit(responses), gold, None),
-            "auto": _abstain(chosen, gold, None) | {"model": chosen.worker_model_},
+            "auto": _abstain(chosen, gold, None) | {"model": chosen.worker_model},
         }
         drawn = [
             _abstain(tb.VariationalBayes().fit(responses, gold=some), gold, some)

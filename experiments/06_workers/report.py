@@ -135,7 +135,7 @@ def decisions(kept: dict[str, Any]) -> str:
         "The share of that class, as believed and as it is; and realised cost, decided /\n"
         "likeliest: as above, with probabilities as the model says, with the shares of classes\n"
         "known (`class_prior=`), with 100 known labels (in how many of four draws decisions cost\n"
-        'less), and by the worker model that `worker_model="auto"` takes. The rarest class is the\n'
+        "less), and by the worker model with the largest bound. The rarest class is the\n"
         "one that each model believes to be:\n",
         other_costs(kept["costs"]),
         "### Leaving tasks open\n",
@@ -145,7 +145,7 @@ def decisions(kept: dict[str, Any]) -> str:
         "Without gold:\n",
         abstaining(kept["abstaining"], "none"),
         judged(each_of(kept["abstaining"], "none")),
-        'Without gold, by the worker model that responses speak for (`worker_model="auto"`):\n',
+        "Without gold, by the worker model with the largest bound:\n",
         abstaining(kept["abstaining"], "auto"),
         judged(each_of(kept["abstaining"], "auto")),
         "With 100 known labels (half of them on small datasets), mean over four draws, scored on\n"

@@ -1,4 +1,4 @@
-"""Run experiment 07: gold on juries and crowds, by every method.
+"""Run experiment 07: how often a known task should count for its workers.
 
 TIEBREAK_DATA=… TIEBREAK_JURIES=… python experiments/07_juries/run.py [--datasets …] [--collect]
 """
@@ -8,35 +8,21 @@ from __future__ import annotations
 import csv
 import os
 import sys
-import time
 import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tiebreak.inference.best_worker import BestWorker
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import (
-    comparison,
-    gold_weights,
-    opinion_weights,
-    overturned,
-    stages,
-    vb,
-)
-from tiebreak.inference.calibration import DEPENDENCE, Honesty
-from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.problem import Patterns
-from tiebreak.kernels.arrays import softmax
 
 sys.path.append(str(Path(__file__).parents[1]))
 from common import Experiment, read_config
 
 FOLDER = Path(__file__).parent
 CONFIG = read_config(FOLDER)
-FLOOR = 1e-4  # of probabilities, in log-loss
+WEIGHTS: dict[str, Any] = {"vb_once": 1, "vb": "auto"}
 SIX = "Vanilla"  # the prompt of the six judges of llmbar
 
 
@@ -48,13 +34,10 @@ class Case(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A dataset, and plain VB on it, which is the same for every draw of gold."""
+    """A dataset."""
 
     responses: Any
     truth: Any  # gold of tasks with responses
-    plain: Any
-    terms: Any
-    other: Any  # the worker model with the highest bound, and its plain fit; None: the plain one
 
 
 @cache
@@ -75,17 +58,11 @@ def load(name: str) -> Loaded:
 
 
 def prepare(responses: Any, gold: Any) -> Loaded:
-    """Fit plain VB, and the worker model with the highest bound."""
+    """Keep gold of tasks that somebody answered."""
     known = gold.on(responses.tasks, responses.classes)
     answered = np.diff(responses.start)[known.task] > 0
     truth = GoldCodes(known.task[answered], known.label[answered])
-    auto = estimator()
-    inputs = read_and_check_inputs(responses, None, None)
-    patterns = Patterns(stages.lay_out(responses))
-    plain = auto._plain(patterns, inputs, "confusion")
-    other = auto._other_model(patterns, inputs)
-    terms = opinion_weights.make_terms(plain.problem, plain.run.beliefs, DEPENDENCE)
-    return Loaded(responses, truth, plain, terms, other)
+    return Loaded(responses, truth)
 
 
 def simulated(name: str) -> tuple[Any, Any]:
@@ -116,12 +93,6 @@ def simulated(name: str) -> tuple[Any, Any]:
     return tb.Responses.from_rows(rows), tb.Gold.from_dict(labels)
 
 
-def estimator() -> Any:
-    import tiebreak as tb
-
-    return tb.Auto(backend="numba", n_threads=1)
-
-
 def last_rows(folder: Path, *, only_six: bool) -> list[tuple[str, str, str]]:
     """Return the last verdict of each judge on each task, whatever the order: repeats="last"."""
     with (folder / "responses.csv").open(encoding="utf-8") as file:
@@ -149,111 +120,26 @@ def cases() -> list[Case]:
 
 
 def work(case: Case) -> dict[str, Any]:
-    loaded = load(case.dataset)
-    truth = loaded.truth
+    import tiebreak as tb
+
+    responses, truth = load(case.dataset)
     n_gold = len(truth.task)
     rng = np.random.default_rng([case.seed, case.size])
     known = np.zeros(n_gold, dtype=bool)
     known[rng.choice(n_gold, min(case.size, n_gold // 2), replace=False)] = True
-    gold = GoldCodes(truth.task[known], truth.label[known])
+    gold = {
+        responses.tasks[int(task)]: responses.classes[int(label)]
+        for task, label in zip(truth.task[known], truth.label[known], strict=True)
+    }
     rest = GoldCodes(truth.task[~known], truth.label[~known])
     found: dict[str, Any] = {}
     with warnings.catch_warnings(action="ignore"):
-        for name, method in METHODS.items():
-            q = method(loaded, gold)
-            found[name] = score(limited(loaded, gold, q) if name in LIMITED else q, rest)
-        if case.size in auto_sizes(case.dataset):
-            start = time.perf_counter()
-            q, weights = by_auto(loaded, gold)
-            q = limited(loaded, gold, q)
-            seconds = time.perf_counter() - start
-            found["auto"] = {**score(q, rest), "weights": weights, "seconds": round(seconds, 2)}
+        for name, weight in WEIGHTS.items():
+            model = tb.VariationalBayes(gold_weight=weight, backend="numba", n_threads=1)
+            model.fit(responses, gold=gold)
+            right = model.labels_.label[rest.task] == rest.label
+            found[name] = {"accuracy": round(float(right.mean()), 5)}
     return {**case._asdict(), "found": found}
-
-
-def auto_sizes(dataset: str) -> list[int]:
-    sizes = CONFIG["auto"]
-    if dataset.startswith("llmbar"):
-        return list(sizes["llmbar"])
-    is_jury = dataset in CONFIG["juries"] + CONFIG["simulated"]
-    return list(sizes["juries" if is_jury else "crowds"])
-
-
-def score(q: Any, rest: Any) -> dict[str, float]:
-    label = q.label if isinstance(q, Labelled) else q.argmax(axis=1)
-    q = q.q if isinstance(q, Labelled) else q
-    share = np.maximum(q[rest.task, rest.label], FLOOR)
-    return {
-        "accuracy": round(float((label[rest.task] == rest.label).mean()), 5),
-        "log_loss": round(float(-np.log(share).mean()), 5),
-    }
-
-
-class Labelled(NamedTuple):
-    """Probabilities, and labels that scaling does not change."""
-
-    q: Any
-    label: Any
-
-
-def limited(loaded: Loaded, gold: Any, found: Any) -> Labelled:
-    """Do what every `fit` does last: where gold contradicts the crowd, labels are less sure."""
-    label = found.label if isinstance(found, Labelled) else found.argmax(axis=1)
-    q = found.q if isinstance(found, Labelled) else found
-    inputs = Inputs(loaded.responses, None, None, None, None, gold, None)
-    return Labelled(overturned.limit(inputs, q, label)[0], label)
-
-
-def by_vb(plain: Any, gold: Any, gold_weight: Any = "auto") -> Labelled:
-    """Do what `VariationalBayes.fit` does after plain VB."""
-    problem, run = plain
-    table = gold_weights.find(gold_weight, gold, Patterns(problem.tasks), problem.n_classes)
-    problem = problem._replace(gold_weight=table)
-    stopping = estimator()._stopping
-    found = stages.fit_gold(problem, run, run.beliefs, gold, stopping, Honesty())
-    return Labelled(found.q, vb.class_probabilities(problem, found.run.q).argmax(axis=1))
-
-
-def by_pool(loaded: Loaded, gold: Any) -> Any:
-    opinion = opinion_weights.learn(loaded.terms, gold)
-    return softmax(loaded.terms.scores(opinion, loaded.plain.problem.backend) + opinion.offset)
-
-
-def by_best(loaded: Loaded, gold: Any) -> Any:
-    plain = loaded.plain
-    return softmax(BestWorker.of(plain.problem.tasks, plain.shares, gold).scores())
-
-
-def by_shares(loaded: Loaded, gold: Any) -> Any:
-    return vb.majority(loaded.plain.problem.tasks, loaded.responses.n_classes)
-
-
-def by_votes(loaded: Loaded, gold: Any) -> Any:
-    return softmax(comparison.vote_scores(loaded.plain, gold, DEPENDENCE))
-
-
-METHODS = {
-    "mv": by_shares,
-    "votes": by_votes,
-    "vb_once": lambda loaded, gold: by_vb(loaded.plain, gold, 1),
-    "vb": lambda loaded, gold: by_vb(loaded.plain, gold),
-    "best": by_best,
-    "pool": by_pool,
-}
-
-
-LIMITED = ("vb", "pool")  # with `gold_weight=1` gold is no sample, and limits nothing
-
-
-def by_auto(loaded: Loaded, gold: Any) -> tuple[Any, dict[str, float]]:
-    """Do what `Auto.fit` does after plain fits; also return how much each method counts."""
-    auto = estimator()
-    members = auto._methods(loaded.plain, loaded.other, gold)
-    auto._weigh(members, gold)
-    everything = np.arange(loaded.responses.n_tasks, dtype=np.int32)
-    of_vb = by_vb(loaded.plain, gold)
-    scores = auto._pooled_scores(members, of_vb, gold, len(everything))
-    return softmax(scores), {each.name: round(each.weight, 4) for each in auto.members_}
 
 
 def cell_of(case: Case) -> str:
@@ -261,19 +147,10 @@ def cell_of(case: Case) -> str:
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Keep the figures of every draw by method; of auto, mean weights and how long it took."""
-    kept: dict[str, Any] = {}
-    for name in rows[0]["found"]:
-        of_method = [row["found"][name] for row in rows]
-        kept[name] = {key: [each[key] for each in of_method] for key in ("accuracy", "log_loss")}
-        if name == "auto":
-            names = of_method[0]["weights"]
-            kept[name]["weights"] = {
-                each: round(float(np.mean([row["weights"][each] for row in of_method])), 3)
-                for each in names
-            }
-            kept[name]["seconds"] = float(np.median([each["seconds"] for each in of_method]))
-    return kept
+    """Keep the figures of every draw by method."""
+    return {
+        name: {"accuracy": [row["found"][name]["accuracy"] for row in rows]} for name in WEIGHTS
+    }
 
 
 if __name__ == "__main__":

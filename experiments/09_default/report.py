@@ -104,6 +104,45 @@ def link_table(results: dict[str, list[Row]]) -> list[str]:
     return lines
 
 
+def omega_table(results: dict[str, list[Row]]) -> list[str]:
+    rows = [row for row in results["omega"] if row["unit"] != "llmbar"]
+    (llmbar,) = [row for row in results["omega"] if row["unit"] == "llmbar"]
+    lines = [
+        f"The weight ω of kinds, true links, accuracy / log-loss, mean of the same {len(rows)}; "
+        "llmbar in brackets:",
+        "",
+        "| tasks with links | ω = 1 | the line between | ω = 3 |",
+        "|---|---|---|---|",
+    ]
+    for share in (0.04, 0.2, 0.8):
+        cells = [
+            f"{mean(rows, f'{name}_{share}'):.4f} / {mean(rows, f'{name}_{share}_loss'):.3f} "
+            f"({llmbar[f'{name}_{share}']:.3f})"
+            for name in ("one", "line", "three")
+        ]
+        lines.append(f"| {share:.0%} | {' | '.join(cells)} |")
+    return lines
+
+
+def session_table(rows: list[Row]) -> list[str]:
+    lines = [
+        "Sessions, macro-F over all rounds, labelled from the same answers; the last column is the "
+        "lowest difference of a dataset:",
+        "",
+        "| asked | datasets | `VariationalBayes` | `Auto` | difference | worst |",
+        "|---|---|---|---|---|---|",
+    ]
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        of_vb, of_auto = mean(own, "vb"), mean(own, "auto")
+        worst = min(own, key=lambda row: row["auto"] - row["vb"])
+        lines.append(
+            f"| {method} | {len(own)} | {of_vb:.4f} | {of_auto:.4f} | {of_auto - of_vb:+.4f} | "
+            f"{worst['auto'] - worst['vb']:+.4f} ({worst['unit']}) |"
+        )
+    return lines
+
+
 def simulated_line(results: dict[str, list[Row]]) -> str:
     said = []
     for kind, title in (
@@ -188,12 +227,14 @@ def main() -> None:
     if not PAGE.exists():
         return
     parts = [
-        ["Made by `experiments/09_default/run.py`."],
+        ["Made by `experiments/09_default/run.py` and `sessions.py`."],
         group_table(results),
         set_table(results),
         [simulated_line(results)],
         gold_table(results, before),
         link_table(results),
+        omega_table(results),
+        session_table(json.loads((HERE / "sessions.json").read_text("utf-8"))),
     ]
     figures = "\n\n".join("\n".join(lines) for lines in parts)
     page = PAGE.read_text("utf-8")

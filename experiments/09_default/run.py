@@ -18,14 +18,15 @@ import numpy as np
 import tiebreak as tb
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
-from tiebreak.inference import gold_stage, stages
-from tiebreak.inference.worker_models.one_class import rows_to_fix
+from tiebreak.inference import committee, gold_stage, stages
+from tiebreak.inference.workers.one_class import rows_to_fix
 from tiebreak.kernels.contract import choose_backend
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 FLOOR = 1e-4  # of a probability, before its log is taken
 GOLD_SIZES = (10, 25, 50, 100)
+LARGE = ("trec", "product", "tc_policy_en")  # left out with links, for time
 Rows = list[tuple[str, str, str]]
 Row = dict[str, Any]
 
@@ -346,7 +347,7 @@ def part_links() -> Iterator[Row]:
     """True links of 4, 20 and 80 % of the tasks, and the same with a tenth of them wrong."""
     for kind in ("sets", "juries"):
         for data in read(kind):
-            if data.name in ("trec", "product", "tc_policy_en") or data.name.startswith("ws"):
+            if data.name in LARGE or data.name.startswith("ws"):
                 continue
             crowd = data.responses()
             row: Row = {"unit": data.name, "plain": score(tb.Auto().fit(crowd), data.truth)[0]}
@@ -359,7 +360,7 @@ def part_links() -> Iterator[Row]:
             yield row
 
 
-def _linked(data: Data, crowd: tb.Responses, share: float, wrong: float, size: int) -> Row:
+def _draw_links(data: Data, crowd: tb.Responses, share: float, wrong: float, size: int) -> tb.Links:
     """Link groups of tasks of one class, and pairs of two, each half of the linked tasks."""
     rng = seeded("links", data.name, share, size)
     there = set(crowd.tasks)
@@ -374,15 +375,19 @@ def _linked(data: Data, crowd: tb.Responses, share: float, wrong: float, size: i
     rest = order[half : 2 * half]
     pairs = zip(rest[::2], rest[1::2], strict=False)
     cannot = [(a, b) for a, b in pairs if data.truth[a] != data.truth[b]]
-    options = None
     if wrong:
         n_wrong = round(wrong * (len(must) + len(cannot)))
         for _ in range(n_wrong):
             a, b = (order[int(place)] for place in rng.integers(len(order), size=2))
             if a != b:
                 (cannot if data.truth[a] == data.truth[b] else must).append((a, b))
-        options = tb.ExactLinkOptions(error=wrong)
-    links = tb.Links.from_pairs(must=must, cannot=cannot)
+    return tb.Links.from_pairs(must=must, cannot=cannot)
+
+
+def _linked(data: Data, crowd: tb.Responses, share: float, wrong: float, size: int) -> Row:
+    """Fit both methods with links of which some are wrong."""
+    links = _draw_links(data, crowd, share, wrong, size)
+    options = tb.ExactLinkOptions(error=wrong) if wrong else None
     row: Row = {}
     for name, model in (
         ("auto", tb.Auto(link_options=options, on_contradiction="drop")),
@@ -394,6 +399,30 @@ def _linked(data: Data, crowd: tb.Responses, share: float, wrong: float, size: i
         if not wrong:
             row[f"{name}_broken"] = 0 if model.violations_ is None else len(model.violations_)
     return row
+
+
+def part_omega() -> Iterator[Row]:
+    """The weight of kinds with true links: the line between 1 and 3, and both ends of it."""
+    line = committee.weight_of_kinds
+    weights = {"line": line, "one": lambda _: 1.0, "three": lambda _: 3.0}
+    for kind in ("sets", "juries"):
+        for data in read(kind):
+            if data.name in LARGE or data.name.startswith("ws"):
+                continue
+            crowd = data.responses()
+            row: Row = {"unit": data.name}
+            for name, weight in weights.items():
+                committee.weight_of_kinds = weight
+                for share in (0.04, 0.2, 0.8):
+                    fits = []
+                    for size in (2, 5):
+                        links = _draw_links(data, crowd, share, 0.0, size)
+                        model = tb.Auto(on_contradiction="drop").fit(crowd, links=links)
+                        fits.append(score(model, data.truth))
+                    row[f"{name}_{share}"] = float(np.mean([each.accuracy for each in fits]))
+                    row[f"{name}_{share}_loss"] = float(np.mean([each.loss for each in fits]))
+            committee.weight_of_kinds = line
+            yield row
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {

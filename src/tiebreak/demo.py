@@ -1,4 +1,4 @@
-"""The story of `tiebreak demo`: what voting gets wrong, what a worker model and links repair.
+"""The story of `tiebreak demo`: what voting gets wrong, what the committee and links repair.
 
 The messages are written for this demo and the crowd that labels them is simulated with a fixed
 seed, so it needs no file and no network. Every figure that it tells is computed when it runs.
@@ -15,8 +15,9 @@ import numpy as np
 
 from tiebreak import files, html_report, simulate
 from tiebreak.gold import Gold
+from tiebreak.inference.auto import Auto
+from tiebreak.inference.committee import vote_of_each
 from tiebreak.inference.majority_vote import MajorityVote
-from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 
@@ -78,9 +79,9 @@ MISREADS_RETURNS = ((0.90, 0.05, 0.05), (0.05, 0.90, 0.05), (0.10, 0.75, 0.15))
 ALWAYS_BILLING = ((0.90, 0.05, 0.05), (0.80, 0.15, 0.05), (0.80, 0.05, 0.15))
 CROWD = (CAREFUL,) * 4 + (FAIR,) * 4 + (MISREADS_RETURNS,) * 2 + (ALWAYS_BILLING,) * 2
 RESPONSES_PER_TASK = 4
-# A typical draw: over the seeds 0 to 59 the three steps left 7.6, 4.9 and 2.8 messages wrong on
+# A typical draw: over the seeds 0 to 59 the three steps left 7.6, 4.0 and 2.2 messages wrong on
 # average.
-SEED = 20
+SEED = 52
 
 FILES = ("texts", "responses", "links", "gold", "labels", "workers")  # tables, as .csv
 REPORT = ("report.html", "report.json")
@@ -105,7 +106,7 @@ class Story(NamedTuple):
 
     crowd: simulate.Crowd
     links: Links
-    model: VariationalBayes  # the last step's
+    model: Auto  # the last step's
     steps: tuple[MethodResult, ...]
 
 
@@ -120,20 +121,20 @@ def links() -> Links:
     return Links.from_pairs(must=_pairs(SAME, "="), cannot=_pairs(DIFFERENT, "≠"))
 
 
-def run() -> Story:
-    """Simulate the crowd; fuse its responses by voting, by a worker model, and with links."""
+def run(seed: int = SEED) -> Story:
+    """Simulate the crowd; fuse its responses by voting, by the committee, and with links."""
     crowd = simulate.crowd_for(
         gold(),
         len(CROWD),
         responses_per_task=RESPONSES_PER_TASK,
         confusion=CROWD,
-        random_state=SEED,
+        random_state=seed,
     )
-    linked = VariationalBayes().fit(crowd.responses, links=links())
+    linked = Auto().fit(crowd.responses, links=links())
     fitted = {
         "voting": MajorityVote().fit(crowd.responses),
-        "worker model": VariationalBayes().fit(crowd.responses),
-        "worker model and links": linked,
+        "committee": Auto().fit(crowd.responses),
+        "committee and links": linked,
     }
     steps: list[MethodResult] = []
     for name, model in fitted.items():
@@ -165,7 +166,9 @@ def write(story: Story, folder: Path) -> list[Path]:
     files.write_responses(folder / "responses.csv", crowd.responses)
     files.write_links(folder / "links.csv", story.links)
     files.write_gold(folder / "gold.csv", crowd.gold)
-    files.write_labels(folder / "labels.csv", story.model.labels_)
+    files.write_labels(
+        folder / "labels.csv", story.model.labels_, vote=vote_of_each(crowd.responses)
+    )
     files.write_workers(folder / "workers.csv", story.model)
     html_report.write(
         story.model,

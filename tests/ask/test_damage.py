@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import shutil
 import sqlite3
 from contextlib import closing
@@ -144,3 +146,34 @@ def test_a_file_of_version_3_opens_with_its_labels_and_gets_checksums(
     (tmp_path / "flipped.db").write_bytes(data)
     with pytest.raises(SessionError, match="damaged"):
         opened(tmp_path / "flipped.db")
+
+
+def test_no_flipped_bit_changes_what_is_read(kept: Path, tmp_path: Path) -> None:
+    """Wherever a bit flips, among values and in what SQLite keeps of tables."""
+    data = kept.read_bytes()
+    used = [at for at, byte in enumerate(data) if byte]
+    for at in random.Random(0).sample(used, 150):
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << at % 8
+        path = tmp_path / f"{at}.db"
+        path.write_bytes(flipped)
+        with contextlib.suppress(SessionError):
+            assert opened(path) == {0: "kind-0", 4: "kind-1"}, at
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        (b"id INTEGER PRIMARY KEY,\n        token", b"id INTEGER0PRIMARY KEY,\n        token"),
+        (b"fingerprint", b"fingerprinu"),
+        (b"described", b"\xe4escribed"),
+    ],
+)
+def test_damaged_tables_and_marks_are_named(
+    kept: Path, tmp_path: Path, written: bytes, found: bytes
+) -> None:
+    data = kept.read_bytes()
+    assert written in data
+    (tmp_path / "s.db").write_bytes(data.replace(written, found))
+    with pytest.raises(SessionError, match="damaged"):
+        opened(tmp_path / "s.db")

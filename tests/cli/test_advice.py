@@ -167,3 +167,36 @@ def test_cells_that_a_spreadsheet_would_run_are_defused_on_request(tmp_path: Pat
         assert "=1+1" in tb.read_responses(parquet).tasks
     shards = _run("fuse", path, "-o", tmp_path / "folder", "--safe-csv", "--out-of-core")
     assert shards.exit_code == 2
+
+
+def test_one_file_has_one_size_everywhere(tmp_path: Path) -> None:
+    path, model = tmp_path / "runs.csv", tmp_path / "m.tbm"
+    path.write_text(
+        "task,judge,label,run\n"
+        + "".join(
+            f"q{i},g{j},{'xy'[(i + (i * j + r) % 5 // 4) % 2]},{r}\n"
+            for i in range(50)
+            for j in range(5)
+            for r in range(3)
+        )
+    )
+    size = "750 responses by 5 workers on 50 tasks, 3 runs each"
+    fused = _run("fuse", path, "-o", tmp_path / "o.csv", "--save", model)
+    assert fused.exit_code == 0, fused.stderr
+    described = _run("describe", path)
+    assert described.stdout.startswith(f"{size}, 2 classes\n")
+    assert "votes per task: 5 to 5" in described.stdout
+    for said in (fused.stderr, described.stdout, _run("show", model).stdout):
+        assert size in said
+        assert "750 responses repeat" not in said
+        assert "500" not in said
+    for arguments in (("fuse", path, "-o", tmp_path / "o.csv"), ("describe", path)):
+        assert json.loads(_run(*arguments, "--json").stdout)["responses"] == 750
+    assert tb.load(model).responses_.runs is not None
+
+
+def test_judges_whose_runs_differ_have_a_size_too(tmp_path: Path) -> None:
+    rows = [("a", "gpt", "x"), ("a", "gpt", "y"), ("b", "gpt", "x"), ("a", "ann", "x")]
+    with pytest.warns(tb.InputNote, match="3 tasks, 1 to 2 runs each: all are kept"):
+        crowd = tb.Responses.from_rows([*rows, ("c", "ann", "y")], repeats="runs")
+    assert crowd.size() == "5 responses by 2 workers on 3 tasks, 1 to 2 runs each"

@@ -209,7 +209,7 @@ def test_a_single_class_is_allowed_and_said(run: Run, write: Write) -> None:
     result = run("fuse", "r.csv")
     assert result.exit_code == 0
     assert "note: All labels are 'x'" in result.stderr
-    assert result.stdout == "task,label,probability\na,x,1\nb,x,1\n"
+    assert result.stdout == "task,label,probability,vote\na,x,1,x\nb,x,1,x\n"
 
 
 @pytest.mark.parametrize("method", ["vb", "ds", "mv"])
@@ -228,7 +228,7 @@ def test_empty_labels_are_no_answers_and_counted(run: Run, write: Write) -> None
     result = run("fuse", "r.csv", "--method", "mv", "--probabilities")
     assert result.exit_code == 0
     assert "note: 2 rows have an empty label" in result.stderr
-    assert result.stdout.splitlines()[-1] == "c,x,0.5,0.5,0.5"
+    assert result.stdout.splitlines()[-1] == "c,x,0.5,0.5,0.5,"
 
 
 def test_labels_that_are_not_numbers_in_a_table_are_no_answers() -> None:

@@ -72,7 +72,7 @@ def test_a_shuffle_repairs_what_fuse_refuses(run: Run, shards: Path, folder: Pat
         (("--resume", "-o", "x"), "need --cluster or --out-of-core"),
         (("--out-of-core", "-o", "x", "--tasks", "t.csv"), "has no --tasks"),
         (("--out-of-core", "-o", "x", "--method", "gibbs"), "--method vb, ds or mv"),
-        (("--out-of-core", "-o", "x", "--worker-model", "auto"), "'coin', 'kinds', 'communities'"),
+        (("--out-of-core", "-o", "x", "--method", "auto"), "--method vb, ds or mv"),
         (("--out-of-core", "-o", "x", "--resume"), "There is no checkpoint"),
         (("--cluster", "local:two", "-o", "x"), "takes a number of processes"),
     ],

@@ -303,7 +303,7 @@ def test_spaces_around_the_parts_of_a_list_do_not_count(run: Run, write: Write) 
     write("r.csv", ROWS)
     done = run("fuse", "r.csv", "--classes", "x , y ,z", "--probabilities")
     assert "3 classes" in told(done)
-    assert done.stdout.splitlines()[0].endswith("probability_x,probability_y,probability_z")
+    assert done.stdout.splitlines()[0].endswith("probability_x,probability_y,probability_z,vote")
 
 
 JUDGES = "item,gpt,claude,llama,human\nq1,x,x,y,x\nq2,y,y,y,\nq3,x,y,y,y\n"

@@ -186,6 +186,7 @@ def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> N
     model = tb.Auto().fit("responses.csv", gold="gold.csv")
     assert json.loads(result.stdout) == {
         "method": "auto", "responses": 240, "tasks": 60, "workers": 8, "classes": 3, "gold": 60,
+        "size": "240 responses, 60 tasks, 8 workers",
         "links": 0, "links_broken": None, "link_strength": None, "links_doubtful": None,
         "link_components": None, "calibration": None,
         "worker_model": None, "members": [each._asdict() for each in model.members_],
@@ -219,25 +220,6 @@ def test_trusted_workers_are_named_with_their_counts(run: Run, crowd: simulate.C
     nobody = run("fuse", "responses.csv", "--trust", "nobody")
     assert nobody.exit_code == 2
     assert "'nobody', who gave no response" in nobody.stderr
-
-
-def test_workers_who_saw_every_task_are_named_or_all(run: Run, crowd: simulate.Crowd) -> None:
-    name, other = crowd.responses.workers[0], crowd.responses.workers[1]
-    named: list[tuple[str, Any]] = [(f"{name}, {other}", [name, other]), ("all", True)]
-    for text, saw_all in named:
-        options = "--saw-all", text, "-o", "labels.csv", "--probabilities", "--method", "vb"
-        result = run("fuse", "responses.csv", *options)
-        assert result.exit_code == 0, result.stderr
-        model = tb.VariationalBayes(saw_all=saw_all).fit("responses.csv")
-        vote = vote_of_each(crowd.responses)
-        tb.write_labels("expected.csv", model.labels_, probabilities=True, vote=vote)
-        assert Path("labels.csv").read_text() == Path("expected.csv").read_text()
-    nobody = run("fuse", "responses.csv", "--saw-all", "nobody")
-    assert nobody.exit_code == 2
-    assert "saw_all names worker 'nobody', who gave no response" in nobody.stderr
-    other_method = run("fuse", "responses.csv", "--saw-all", "all", "--method", "ds")
-    assert other_method.exit_code == 2
-    assert "has no --saw-all" in other_method.stderr
 
 
 def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> None:
@@ -356,10 +338,10 @@ def test_decisions_stand_beside_labels(run: Run, crowd: simulate.Crowd, write: W
         "--expert-list", "first.csv", "--cost-limit", "1", "--vote-plan", "votes.csv", "--json",
     )  # fmt: skip
     assert result.exit_code == 0
-    model = tb.VariationalBayes().fit(crowd.responses)
+    model = tb.Auto().fit(crowd.responses)
     decided = model.decide("costs.csv")
     header, *rows = rows_of(Path("labels.csv").read_text())
-    assert header == ["task", "label", "probability", "decision", "expected_cost", "saving"]
+    assert header == ["task", "label", "probability", "decision", "expected_cost", "saving", "vote"]
     assert {row[0]: row[3] for row in rows} == decided.best()
     first = rows_of(Path("first.csv").read_text())[1:]
     assert [row[0] for row in first] == [str(task) for task in decided.expert_first()]
@@ -386,7 +368,7 @@ def test_a_share_is_left_open_and_the_rest_is_promised(run: Run, crowd: simulate
         "-o", "labels.csv", "--expert-list", "first.csv", "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    model = tb.VariationalBayes().fit(crowd.responses, gold=known)
+    model = tb.Auto().fit(crowd.responses, gold=known)
     decided = model.decide(abstain_rate=0.25)
     _, *rows = rows_of(Path("labels.csv").read_text())
     assert {row[0]: row[3] for row in rows} == decided.best()
@@ -455,4 +437,4 @@ def test_gibbs_says_whether_it_has_mixed(run: Run, crowd: simulate.Crowd) -> Non
 def test_options_of_other_methods_are_refused(run: Run, crowd: simulate.Crowd) -> None:
     result = run("fuse", "responses.csv", "--draws", "10")
     assert result.exit_code == 2
-    assert "--method vb has no --draws" in result.output
+    assert "--method auto has no --draws" in result.output

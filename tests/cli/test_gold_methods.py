@@ -1,4 +1,4 @@
-"""fuse --method pool and auto, and --gold-weight: what the commands say and refuse."""
+"""fuse with gold, --members and --gold-weight: what the commands say and refuse."""
 
 from __future__ import annotations
 
@@ -28,34 +28,35 @@ def jury(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_auto_says_what_each_method_scored(run: Any, jury: Path) -> None:
+def test_gold_moves_the_default_and_the_summary_says_how_it_differs(run: Any, jury: Path) -> None:
     found = run(
-        "fuse", jury / "responses.csv", "--gold", jury / "gold.csv", "--method", "auto",
-        "-o", jury / "labels.csv",
-    )  # fmt: skip
-    assert found.exit_code == 0, found.stderr
-    assert "with 50 gold labels: " in found.stderr
-    assert "VB ." in found.stderr
-    assert "best worker ." in found.stderr
-    assert "; pooled, they count ." in found.stderr
-
-
-def test_the_scores_of_auto_are_in_the_json_summary(run: Any, jury: Path) -> None:
-    found = run(
-        "fuse", jury / "responses.csv", "--gold", jury / "gold.csv", "--method", "auto",
+        "fuse", jury / "responses.csv", "--gold", jury / "gold.csv",
         "-o", jury / "labels.csv", "--json",
     )  # fmt: skip
+    assert found.exit_code == 0, found.stderr
     summary = json.loads(found.stdout)
-    assert summary["chosen"] in summary["members"]
-    vb = summary["members"]["vb"]
-    assert vb["lead"] == 0.0
-    assert vb["interval"][0] < vb["accuracy"] < vb["interval"][1]
+    assert summary["method"] == "auto"
+    names = [member["name"] for member in summary["members"]]
+    assert names == ["votes", "first-step", "even", "kinds"]
+    assert summary["from_vote"]["n_differ"] > 0
+    assert summary["from_vote"]["expected_right"] is None  # three workers: it cannot be told
+    with (jury / "labels.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    with (jury / "gold.csv").open(newline="") as file:
+        known = {row["task"] for row in csv.DictReader(file)}
+    differ = [row for row in rows if row["vote"] not in ("", row["label"])]
+    n_differ = sum(row["task"] not in known for row in differ)
+    assert n_differ == summary["from_vote"]["n_differ"]
+    assert "With 5 workers or fewer the model cannot tell which is right" in found.stderr
 
 
-def test_pool_without_gold_is_refused_with_the_way_out(run: Any, jury: Path) -> None:
-    found = run("fuse", jury / "responses.csv", "--method", "pool")
-    assert found.exit_code == 2
-    assert "learns weights from gold" in found.stderr
+def test_members_are_chosen_on_the_command_line(run: Any, jury: Path) -> None:
+    base = ("fuse", jury / "responses.csv", "-o", jury / "labels.csv", "--json")
+    found = json.loads(run(*base, "--members", "votes, first-step").stdout)
+    assert [member["name"] for member in found["members"]] == ["votes", "first-step"]
+    refused = run(*base, "--members", "votes,best")
+    assert refused.exit_code == 2
+    assert "first-step" in refused.stderr
 
 
 def test_gold_weight_is_read_and_checked(run: Any, jury: Path) -> None:

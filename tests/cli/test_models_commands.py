@@ -31,10 +31,19 @@ def model(run: Run, write: Write) -> str:
     return "m.tbm"
 
 
+@pytest.fixture
+def vb_model(run: Run, write: Write) -> str:
+    """Return the name of a model file that can go on without its responses."""
+    write("a.csv", as_csv(ROWS[:240]))
+    made = run("fuse", "a.csv", "--method", "vb", "-o", "a-labels.csv", "--save", "m.tbm")
+    assert made.exit_code == 0
+    return "m.tbm"
+
+
 def test_show_says_what_is_inside(run: Run, model: str) -> None:
     result = run("show", model)
     assert result.exit_code == 0
-    assert "VariationalBayes, written by tiebreak" in result.stdout
+    assert "Auto, written by tiebreak" in result.stdout
     assert "240 responses" in result.stdout
     found = json.loads(run("show", model, "--json").stdout)
     assert (found["responses"], found["keep"]) == (240, "responses")
@@ -70,9 +79,11 @@ def test_update_changes_the_model_file(run: Run, write: Write, model: str) -> No
     assert agree >= 0.95 * len(whole.tasks_)
 
 
-def test_counts_keep_the_file_small(run: Run, write: Write, model: str) -> None:
+def test_counts_keep_the_file_small(run: Run, write: Write, vb_model: str) -> None:
     write("b.csv", as_csv(ROWS[240:]))
-    assert run("update", model, "b.csv", "--keep", "counts", "--save", "small.tbm").exit_code == 0
+    assert (
+        run("update", vb_model, "b.csv", "--keep", "counts", "--save", "small.tbm").exit_code == 0
+    )
     found = run("show", "small.tbm")
     assert "keeps counts" in found.stdout
     assert f"and {len(ROWS)} responses as counts" in found.stdout
@@ -80,18 +91,27 @@ def test_counts_keep_the_file_small(run: Run, write: Write, model: str) -> None:
     assert run("update", "small.tbm", "c.csv", "--forget", "0.9").exit_code == 0
 
 
-def test_stream_reads_events_and_tells_labels(run: Run, model: str) -> None:
+def test_a_committee_needs_its_responses(run: Run, write: Write, model: str) -> None:
+    write("b.csv", as_csv(ROWS[240:]))
+    refused = run("update", model, "b.csv", "--keep", "counts", "--save", "small.tbm")
+    assert refused.exit_code == 2
+    assert "VariationalBayes" in refused.stderr
+    assert run("fuse", "a.csv", "--keep", "counts", "--save", "c.tbm").exit_code == 0
+    assert "VariationalBayes" in run("show", "c.tbm").stdout
+
+
+def test_stream_reads_events_and_tells_labels(run: Run, vb_model: str) -> None:
     rows = [
         {"seq": i, "task": t, "worker": w, "label": k} for i, (t, w, k) in enumerate(ROWS[240:])
     ]
     lines = [json.dumps(row) for row in rows]
     lines.insert(3, "{broken")
-    result = run("stream", model, "--every", "60", stdin="\n".join(lines) + "\n")
+    result = run("stream", vb_model, "--every", "60", stdin="\n".join(lines) + "\n")
     assert result.exit_code == 0, result.stderr
     assert "line 4: This is not JSON" in result.stderr
     assert json.loads(result.stdout.splitlines()[-1]) == {"done": len(rows) - 1}
-    assert tb.load(model).responses_.n_responses == len(ROWS)
-    assert f"events up to {len(rows) - 1}" in run("show", model).stdout
+    assert tb.load(vb_model).responses_.n_responses == len(ROWS)
+    assert f"events up to {len(rows) - 1}" in run("show", vb_model).stdout
 
 
 @pytest.mark.parametrize(

@@ -64,12 +64,12 @@ def test_gold_alone_is_scored_by_a_fit_without_it(run: Run, folder: Path) -> Non
 def test_texts_and_the_worker_model_are_shown(run: Run, folder: Path, write: Write) -> None:
     rows = "".join(f"t{t:02d},What t{t:02d} says\n" for t in range(1, 81))
     write("texts.csv", "task,text\n" + rows)
-    done = run("report", "responses.csv", "--texts", "texts.csv", "--worker-model", "auto")
+    done = run("report", "responses.csv", "--texts", "texts.csv", "--worker-model", "kinds")
     assert done.exit_code == 0, done.output
     found = numbers(folder)["sections"]
     first = found["doubtful_tasks"]["tasks"][0]
     assert first["text"] == f"What {first['task']} says"
-    assert found["fit"]["tried"]
+    assert found["fit"]["worker_model"] == "kinds"
 
 
 @pytest.mark.usefixtures("crowd")

@@ -97,7 +97,7 @@ def test_links_and_gold_may_be_patterns_and_folders(run: Run, write: Write, part
 
 
 def test_labels_are_those_of_shards_out_of_core(run: Run, parts: Any, folder: Path) -> None:
-    assert run("fuse", *PARTS, "-o", "labels.csv").exit_code == 0
+    assert run("fuse", *PARTS, "--method", "vb", "-o", "labels.csv").exit_code == 0
     done = run("fuse", *PARTS, "--out-of-core", "-o", "shards")
     assert done.exit_code == 0, done.stderr
     with (folder / "labels.csv").open(encoding="utf-8") as lines:
@@ -116,7 +116,7 @@ def test_labels_are_those_of_shards_out_of_core(run: Run, parts: Any, folder: Pa
     assert scores[0] == scores[1] != ""
     again = run("predict", "m.tbm", *PARTS, "--out-of-core", "-o", "more", "-q")
     assert again.exit_code == 2  # there is no m.tbm
-    assert run("fuse", *PARTS, "-o", "l.csv", "--save", "m.tbm").exit_code == 0
+    assert run("fuse", *PARTS, "--method", "vb", "-o", "l.csv", "--save", "m.tbm").exit_code == 0
     assert run("predict", "m.tbm", *PARTS, "--out-of-core", "-o", "more", "-q").exit_code == 0
 
 

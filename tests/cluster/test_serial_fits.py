@@ -403,7 +403,6 @@ def test_a_file_system_that_refuses_is_said(
 
 
 REFUSED = {
-    "silence": (tb.VariationalBayes(saw_all=True), "saw_all counts silence on one machine"),
     "spectral": (tb.VariationalBayes(init="spectral"), "init='majority'"),
     "mean field": (
         tb.VariationalBayes(link_options=tb.MeanFieldOptions()),

@@ -11,7 +11,7 @@ import numpy as np
 from tiebreak.ids import Ids
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import Floats

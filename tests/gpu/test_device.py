@@ -206,6 +206,10 @@ def test_links_and_other_estimators_run_there_too() -> None:
         host = estimator(backend="numba").fit(crowd.responses)
         ours = estimator(backend="cuda").fit(crowd.responses)
         assert np.abs(host.probabilities_ - ours.probabilities_).max() < 1e-4
+    committees = [
+        tb.Auto(backend=backend).fit(crowd.responses, links=links) for backend in ("numba", "cuda")
+    ]
+    assert np.mean(committees[0].labels_.label == committees[1].labels_.label) > 0.999
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 8, 20])

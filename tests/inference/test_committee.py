@@ -184,6 +184,31 @@ def test_gold_of_one_class_says_how_sure_to_be_and_nothing_of_workers() -> None:
     assert (model.labels_.label == plain.labels_.label)[others].all()
 
 
+@pytest.mark.parametrize("n_known", [5, 10, 25, 50])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_against_the_crowd_labels_are_as_sure_as_so_few_known_ones_can_make_them(
+    n_known: int, n_classes: int
+) -> None:
+    """Gold turns the classes round; the rule of succession allows (n + 2) / (n + 3)."""
+    most = (n_known + 2.0) / (n_known + 3.0)
+    for seed in range(2):
+        crowd = tb.simulate.crowd(
+            400, 7, n_classes, responses_per_task=7, accuracy=(0.8, 0.95), random_state=seed
+        )
+        truth: Any = crowd.gold.to_dict()
+        names = sorted(set(truth.values()))
+        turned = {a: names[(i + 1) % n_classes] for i, a in enumerate(names)}
+        gold = {task: turned[label] for task, label in list(truth.items())[:n_known]}
+        model = tb.Auto().fit(crowd.responses, gold=gold)
+        against = tb.MajorityVote().fit(crowd.responses).labels_.label != model.labels_.label
+        against[model.tasks_.codes(list(gold))] = False
+        sure = model.labels_.probability
+        assert sure is not None
+        assert against.mean() > 0.7
+        assert sure[against].mean() < most
+        assert sure[against].max() < most + 0.02
+
+
 def test_where_a_herd_of_copies_is_wrong_gold_finds_the_good_judge() -> None:
     rng = np.random.default_rng(0)
     truth = {f"t{i}": "xy"[rng.integers(2)] for i in range(300)}

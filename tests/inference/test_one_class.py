@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy.special import gammaln
 
 import tiebreak as tb
-from tiebreak.inference import vb, worker_models
+from tiebreak.inference import vb
 from tiebreak.inference.dirichlet import KnownShares
-from tiebreak.inference.worker_models import ConfusionMatrices, crowd_model
-from tiebreak.inference.worker_models.one_class import FixedRows, is_of_rules, rows_to_fix
+from tiebreak.inference.workers import ConfusionMatrices, Crowd, crowd_model
+from tiebreak.inference.workers.fixed_rows import FixedRows
+from tiebreak.inference.workers.one_class import rows_to_fix
 from tiebreak.kernels import reference
-from tiebreak.kernels.layout import Floats, Mask
+from tiebreak.kernels.layout import Mask
 from tiebreak.responses import Responses
 
 
@@ -38,14 +38,9 @@ def rules(n_tasks: int = 600, seed: int = 0, right: float = 0.85) -> tuple[Respo
     return Responses.from_rows(rows), gold
 
 
-@given(counts=arrays(np.float64, (5, 3), elements=st.sampled_from([0.0, 0.0, 1.0, 4.0, 30.0])))
-def test_a_crowd_of_rules_is_mostly_of_workers_who_gave_one_label(counts: Floats) -> None:
-    assert worker_models._mostly_of_one_label(counts) or not is_of_rules(counts)
-
-
 def problem_of(responses: Responses, fixed: Mask) -> vb.Problem:
     prior = np.where(np.eye(responses.n_classes, dtype=bool), 2.5, 1.5)[None]
-    workers = FixedRows(ConfusionMatrices(prior, responses.n_workers), fixed)
+    workers = FixedRows(ConfusionMatrices(prior, responses.n_workers), fixed, prior)
     tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
     shares = KnownShares(np.linspace(1.0, 2.0, responses.n_classes))
     return vb.Problem(tasks, shares, workers, reference)
@@ -121,7 +116,7 @@ def test_who_says_one_class_to_every_task_is_learnt_as_ever() -> None:
 def test_a_crowd_of_people_is_left_as_it_is() -> None:
     crowd = tb.simulate.crowd(300, 12, 3, random_state=1)
     assert rows_to_fix(crowd.responses) is None
-    model = crowd_model("confusion", "diagonal", np.ones(3), crowd.responses)
+    model = crowd_model("confusion", Crowd.of_responses(crowd.responses))
     assert isinstance(model.workers, ConfusionMatrices)
 
 

@@ -19,7 +19,7 @@ from tiebreak.inference import response_patterns, vb
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.problem import Patterns
-from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask
@@ -110,7 +110,7 @@ MODELS: list[Estimator] = [
     tb.DawidSkene(smoothing=0.0, tol=0.0, max_iter=8),
     tb.VariationalBayes(worker_model="subtypes"),
     tb.VariationalBayes(worker_model="kinds+subtypes", random_state=5, accelerate=False),
-    tb.VariationalBayes(worker_model="subtypes", saw_all=True, tol=0.0, max_iter=8),
+    tb.VariationalBayes(worker_model="subtypes", tol=0.0, max_iter=8),
 ]
 LINK_MODELS: list[tb.VariationalBayes] = [
     tb.VariationalBayes(),

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import tiebreak as tb
 from tiebreak.inference import dirichlet, spectral, tensor, vb
-from tiebreak.inference.dawid_skene import Estimates
 from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.spectral import Estimates
 from tiebreak.inference.tensor import Unsuited
-from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.responses import Responses

@@ -87,7 +87,7 @@ def test_an_ascent_overwrites_only_a_q_that_it_may(
     made: Crowd, may_overwrite: bool, backend: Any
 ) -> None:
     problem = problem_of(made, backend)
-    q = vb.majority(problem.responses, problem.n_classes)
+    q = vb.majority(problem.tasks, problem.n_classes)
     before = q.copy()
     run = vb.ascend(problem, q, max_iter=3, may_overwrite=may_overwrite)
     again = vb.ascend(problem, before, max_iter=3)

@@ -10,8 +10,8 @@ import pytest
 import tiebreak as tb
 from tiebreak.inference import spectral, vb
 from tiebreak.inference.publishing import votes_of
-from tiebreak.inference.worker_models import crowd_model
-from tiebreak.inference.worker_models.one_class import count_agreement, rows_to_fix
+from tiebreak.inference.workers import Crowd, crowd_model
+from tiebreak.inference.workers.one_class import count_agreement, rows_to_fix
 from tiebreak.kernels import reference
 from tiebreak.responses import Responses
 
@@ -133,4 +133,6 @@ def test_a_spectral_start_counts_by_weight() -> None:
 def problem_of(crowd: Responses) -> vb.Problem:
     tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
     of_class = np.ones(crowd.n_classes)
-    return vb.Problem(tasks, *crowd_model("confusion", "diagonal", of_class, crowd), reference)
+    return vb.Problem(
+        tasks, *crowd_model("confusion", Crowd.of_responses(crowd, class_prior=of_class)), reference
+    )

@@ -22,7 +22,6 @@ from tiebreak.files import array_folder
 from tiebreak.inference.kept import model_file
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 
-FIRST_VERSION = Path(__file__).parent / "version-1.tbm"
 LINK_OPTIONS = (
     None,
     ExactLinkOptions(error=0.05),
@@ -177,19 +176,6 @@ def test_loading_and_predicting_need_no_numba(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-# The first version
-
-
-def test_a_model_file_of_the_first_version_loads() -> None:
-    model = tb.load(FIRST_VERSION)
-    expected = json.loads((FIRST_VERSION.parent / "version-1.json").read_text("utf-8"))
-    assert model.labels_.best() == expected["labels"]
-    rows = [tuple(row) for row in expected["asked"]]
-    assert np.allclose(model.predict(rows).probabilities, expected["probabilities"], atol=1e-12)
-    model.update([("t1", "late", "c1")])
-    assert sum(file.stat().st_size for file in FIRST_VERSION.iterdir()) < 50_000
-
-
 # Files that are not whole
 
 
@@ -259,7 +245,15 @@ def other_codes(about: dict[str, Any]) -> None:
     fields["workers"] = fields["classes"]
 
 
-CHANGES = [other_class, other_file, other_shape, other_codes]
+def other_gold(about: dict[str, Any]) -> None:
+    about["results"]["gold_"] = 7
+
+
+def other_options(about: dict[str, Any]) -> None:
+    about["options"]["tol"] = "x"
+
+
+CHANGES = [other_class, other_file, other_shape, other_codes, other_gold, other_options]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)

@@ -15,7 +15,6 @@ from kept.crowds import WORKER_MODELS, Row, assert_equal, crowd, rows_of, shuffl
 
 import tiebreak as tb
 from tiebreak.errors import GoldError, InputNote, LinkError, NotFittedError, OptionError
-from tiebreak.inference.kept import local_update
 from tiebreak.inference.kept.joining import join_responses
 from tiebreak.options import ExactLinkOptions
 
@@ -64,19 +63,6 @@ def test_a_few_responses_end_where_a_fit_of_everything_does(
     model = copy.copy(start).update(FEW[few], gold=gold)
     joined = join_responses(start.responses_, tb.Responses.from_rows(FEW[few]))
     assert_equal(model, model_of(name).fit(joined, gold=gold, start=start))
-
-
-def test_a_few_responses_settle_before_all_tasks_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = tb.simulate.crowd(
-        4000, 40, 4, responses_per_task=5, accuracy=(0.25, 0.5), random_state=0
-    )
-    rows = rows_of(made.responses)
-    start = tb.VariationalBayes(max_iter=5000).fit(rows[:-50])
-    local = copy.copy(start).update(rows[-50:])
-    monkeypatch.setattr(local_update, "LARGEST_SHARE", 0.0)
-    whole = copy.copy(start).update(rows[-50:])
-    assert_equal(local, whole, within=1e-4)
-    assert local.n_iter_ < 0.7 * whole.n_iter_
 
 
 def test_tasks_with_equal_responses_still_start_alike() -> None:

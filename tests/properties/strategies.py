@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import Ids
 from tiebreak.inference import mean_field, vb
-from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.inference.dirichlet import POINT, ClassPrior
+from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByGroup
@@ -77,6 +77,15 @@ def problem_of(crowd: Crowd, backend: Backend = reference) -> vb.Problem:
     tasks = vb.lay_out(crowd.responses, role)
     workers = ConfusionMatrices(crowd.confusion_prior, crowd.responses.n_workers)
     return vb.Problem(tasks, ClassPrior(crowd.class_prior), workers, backend)
+
+
+def point_problem_of(crowd: Crowd, smoothing: float) -> vb.Problem:
+    """Return Dawid and Skene's problem: counts read as shares."""
+    n_classes = crowd.responses.n_classes
+    prior = np.full((1, n_classes, n_classes), smoothing)
+    workers = ConfusionMatrices(prior, crowd.responses.n_workers, prior, read=POINT)
+    problem = problem_of(crowd)
+    return problem._replace(states=ClassPrior(prior[0, 0], POINT), workers=workers)
 
 
 def with_roles(problem: vb.Problem, gold: GoldCodes | None, linked: object = None) -> vb.Problem:

@@ -16,7 +16,7 @@ from tiebreak.ids import Ids
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.mean_field import MeanField, given_groups
-from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats
 from tiebreak.link_graph import LinkCodes

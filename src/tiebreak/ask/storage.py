@@ -139,9 +139,10 @@ class Storage:
         with self.writing():
             if self._pragma("application_id") != APPLICATION:
                 self._make(marks)
-            self._refuse_another_job(marks)
             if self._pragma("user_version") != VERSION:
                 self._bring_up_to_date()
+            self._refuse_damage()
+            self._refuse_another_job(marks)
         self._db.execute("PRAGMA foreign_keys = ON")  # not before: tables are made anew there
 
     def _write_ahead(self) -> None:
@@ -209,6 +210,14 @@ class Storage:
             for row in rows:
                 checksum = _checksum(checksum, row)
                 self._insert(table, (*row, checksum))
+
+    def _refuse_damage(self) -> None:
+        """Refuse tables and marks that changed: rows may seem gone then."""
+        made = {sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master") if sql}
+        if made != set(SCHEMA) or not set(Marks._fields) <= set(self._about()):
+            raise SessionError(
+                f"{self.path} is damaged: its tables are not those that were made. {RESTORE}"
+            )
 
     def _refuse_another_job(self, marks: Marks) -> None:
         about = self._about()
@@ -389,6 +398,8 @@ class Storage:
                 yield
         except sqlite3.Error as error:
             raise SessionError(_explained(self.path, error)) from error
+        except UnicodeDecodeError as error:
+            raise SessionError(f"{self.path} is damaged ({error}). {RESTORE}") from error
 
 
 def _checksum(before: str, row: Iterable[object]) -> str:

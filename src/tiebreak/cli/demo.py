@@ -18,7 +18,7 @@ def demo(
 ) -> None:
     """See it work on a simulated crowd.
 
-    Tells what voting gets wrong, what a worker model and links repair, and writes the files.
+    Tells what voting gets wrong, what the committee and links repair, and writes the files.
     """
     from tiebreak import demo as story_room
 

@@ -61,7 +61,7 @@ def describe(
             warnings.simplefilter("always")
             given = reading.read(responses, gold=gold, tasks=tasks)
         crowd = plurality(given.responses)  # a worker that was asked ten times agrees once
-        found = look_at(crowd)
+        found = look_at(given.responses, crowd)
         found["format"] = given.form
         found["columns"] = given.columns
         found["notes"] = list(dict.fromkeys(str(each.message) for each in caught))
@@ -81,27 +81,33 @@ def _panel(given: InputTables, tell: Callable[[str], None]) -> PanelReport:
     """Fit the responses, and report on the workers by gold."""
     from tiebreak import panel
     from tiebreak.cli.judging import JUDGES
-    from tiebreak.inference.variational_bayes import VariationalBayes
+    from tiebreak.inference.auto import Auto
 
     tell("fitting")
-    model = VariationalBayes(dependence=JUDGES).fit(given.responses)
+    model = Auto(dependence=JUDGES).fit(given.responses)
     return panel.report(model, given.gold, progress=tell)
 
 
-def look_at(responses: Responses) -> dict[str, Any]:
-    """Count what was read."""
+def look_at(responses: Responses, once: Responses) -> dict[str, Any]:
+    """Count what was read; `once` has one response of each worker to each task."""
     import numpy as np
 
     from tiebreak.ids import variants
 
-    votes = np.diff(responses.start)
-    n_of_class = np.bincount(responses.label_of_each(), minlength=responses.n_classes)
-    n_of_worker = np.bincount(responses.worker_of_each(), minlength=responses.n_workers)
+    worker, task = responses.worker_of_each(), responses.task_of_each()
+    is_vote = np.ones(len(worker), dtype=bool)
+    if responses.runs is not None:
+        is_vote[1:] = (np.diff(worker) != 0) | (np.diff(task) != 0)
+    votes = np.bincount(task[is_vote], minlength=responses.n_tasks)
+    n_of_worker = np.bincount(worker[is_vote], minlength=responses.n_workers)
+    n_of_class = np.bincount(once.label_of_each(), minlength=once.n_classes)
     names = [str(name) for name in responses.classes]
     by_class = dict(zip(names, n_of_class.tolist(), strict=True))
-    rare = [name for name, n in by_class.items() if n < RARE * responses.n_responses]
+    rare = [name for name, n in by_class.items() if n < RARE * once.n_responses]
     return {
-        "responses": responses.n_responses,
+        "responses": responses.n_given,
+        "size": responses.size(),
+        "has_runs": responses.runs is not None,
         "tasks": responses.n_tasks,
         "workers": responses.n_workers,
         "classes": by_class,
@@ -148,8 +154,7 @@ def measure(responses: Responses, order: list[str] | None, n_resamples: int, tel
 def as_text(found: dict[str, Any]) -> str:
     """Lay out what was found for people."""
     n = found
-    counts = [counted(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
-    lines = [", ".join([*counts, counted(len(n["classes"]), "class")])]
+    lines = [f"{n['size']}, {counted(len(n['classes']), 'class')}"]
     if n["format"]:
         lines.append(f"format: {n['format']}")
     if n["columns"]:
@@ -159,11 +164,20 @@ def as_text(found: dict[str, Any]) -> str:
     for name, words in (
         ("tasks_without_votes", "tasks without a vote"),
         ("rows_without_label", "rows without a label"),
-        ("repeated_answers", "answers repeat a worker on a task"),
     ):
         if n[name]:
             lines.append(f"{n[name]:,} {words}")
-    lines += ["", "classes", *_class_lines(n), "", "agreement", *_agreement_lines(n["agreement"])]
+    if n["repeated_answers"] and not n["has_runs"]:
+        lines.append(f"{n['repeated_answers']:,} answers repeat a worker on a task")
+    once = ", by what each worker says most often of a task" if n["has_runs"] else ""
+    lines += [
+        "",
+        f"classes{once}",
+        *_class_lines(n),
+        "",
+        "agreement",
+        *_agreement_lines(n["agreement"]),
+    ]
     lines += _suspect_lines(n)
     lines += [f"note: {note}" for note in n["notes"]]
     return "\n".join(lines)
@@ -172,10 +186,8 @@ def as_text(found: dict[str, Any]) -> str:
 def _class_lines(found: dict[str, Any]) -> list[str]:
     by_count = sorted(found["classes"].items(), key=lambda item: -item[1])
     width = max(len(name) for name, _ in by_count[:MAX_SHOWN])
-    lines = [
-        f"  {name:<{width}}  {n:>10,}  {n / max(found['responses'], 1):6.1%}"
-        for name, n in by_count[:MAX_SHOWN]
-    ]
+    total = max(sum(found["classes"].values()), 1)
+    lines = [f"  {name:<{width}}  {n:>10,}  {n / total:6.1%}" for name, n in by_count[:MAX_SHOWN]]
     if len(by_count) > MAX_SHOWN:
         lines.append(f"  and {len(by_count) - MAX_SHOWN:,} more")
     if found["near_empty_classes"]:

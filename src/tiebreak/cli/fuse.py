@@ -63,7 +63,7 @@ def fuse(
         Method | None,
         typer.Option(
             help="auto: a committee of models near the votes, vb: variational Bayes, ds: "
-            "Dawid-Skene, mv: majority vote, gibbs: sampling. [auto; shards: vb]"
+            "Dawid-Skene, mv: majority vote, gibbs: sampling. [auto; shards, counts: vb]"
         ),
     ] = None,
     out: Annotated[
@@ -125,7 +125,12 @@ def fuse(
     out = require_folder(out) if are_partitions else out or STANDARD
     to = FuseOutputs(out, workers, worker_summary, doubtful, expert_list, vote_plan, save)
     if method is None:
-        method = default_method(model_options, link_options, over_shards=are_partitions)
+        method = default_method(
+            model_options,
+            link_options,
+            over_shards=are_partitions,
+            keeps_counts=bool(save) and keep == "counts",
+        )
     _refuse_misuse(method, links, link_options, model_options, to, as_json=as_json)
     _refuse_without_costs(cost_matrix, abstain_rate, expert_list, cost_limit, vote_plan)
     reads = (links, gold, tasks, cost_matrix)

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 LONG = 2.0  # seconds of work, before its stages are told in a pipe
 SURE = 0.9  # labels below this probability are counted
-# With so few workers the model expected 601 more labels to be right than the vote, and 69 fewer
-# were, on panels of 3 to 5 judges of six juries: docs/default.md.
-FEW_WORKERS = 5
 
 
 def print_message(words: str) -> None:
@@ -78,7 +75,8 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
     mixing = {"r_hat": model.r_hat_} if method == "gibbs" else {}
     return {
         "method": method,
-        "responses": crowd.n_responses,
+        "responses": crowd.n_given,
+        "size": crowd.size(),
         "tasks": crowd.n_tasks,
         "workers": crowd.n_workers,
         "classes": crowd.n_classes,
@@ -88,7 +86,7 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "link_strength": strength,
         "links_doubtful": _length(getattr(model, "doubtful_links_", None)),
         "link_components": _as_dict(getattr(model, "link_report_", None)),
-        "calibration": _as_dict(model.calibration_),
+        "calibration": None if method == "auto" else _as_dict(model.calibration_),
         "worker_model": getattr(model, "worker_model_", None),
         "members": [each._asdict() for each in getattr(model, "members_", ())],
         "from_vote": _from_vote(model),
@@ -110,14 +108,13 @@ def describe(summary: dict[str, Any]) -> str:
         *_sweeps_lines(n),
         *_links_lines(n),
         f"{unsure} below probability {SURE}",
-        *([] if n["from_vote"] is None else [describe_from_vote(n["from_vote"], n["gold"])]),
+        *_from_vote_lines(n),
     ]
     return "\n".join(lines)
 
 
 def _inputs_line(n: dict[str, Any]) -> str:
-    parts = [counted(n[f"{noun}s"], noun) for noun in ("response", "task", "worker")]
-    parts.append(counted(n["classes"], "class"))
+    parts = [n["size"], counted(n["classes"], "class")]
     if n["links"]:
         parts.append(counted(n["links"], "link"))
     if n["gold"]:
@@ -158,6 +155,8 @@ def _from_vote(model: Any) -> dict[str, Any] | None:
     found = getattr(model, "from_vote_", None)
     if found is None:
         return None
+    from tiebreak.inference.committee import FEW_WORKERS
+
     tells = len(model.workers_) > FEW_WORKERS
     return {
         "n_differ": found.n_differ,
@@ -166,23 +165,11 @@ def _from_vote(model: Any) -> dict[str, Any] | None:
     }
 
 
-def describe_from_vote(found: dict[str, Any], n_gold: int) -> str:
-    """Say how many labels differ from the majority vote, and what the model expects of them.
+def _from_vote_lines(n: dict[str, Any]) -> Iterator[str]:
+    if n["from_vote"] is None:
+        return
+    from tiebreak.inference.committee import FromVote
 
-    >>> print(describe_from_vote({"n_differ": 112, "of": 700, "expected_right": 32.0}, 0))
-    112 of 700 labels differ from the majority vote. The model expects 32 more of these to be \
-correct than the vote's; known labels (--gold) would confirm it.
-    """
-    n = found["n_differ"]
-    if not n:
-        return "No label differs from the majority vote."
-    verb = "differs" if n == 1 else "differ"
-    said = f"{n:,} of {counted(found['of'], 'label')} {verb} from the majority vote."
-    if found["expected_right"] is None:
-        return (
-            f"{said} With {FEW_WORKERS} workers or fewer the model cannot tell which is right: "
-            "label some of them (--gold)."
-        )
-    sure = "" if n_gold else "; known labels (--gold) would confirm it"
-    more = f"{found['expected_right']:,.0f} more"
-    return f"{said} The model expects {more} of these to be correct than the vote's{sure}."
+    found = n["from_vote"]
+    differ = FromVote(found["n_differ"], found["expected_right"] or 0.0)
+    yield differ.sentence(found["of"], n["workers"], has_gold=n["gold"] > 0)

@@ -31,7 +31,6 @@ FLAGS = {  # of the command, by the estimator's name for them
     "members": "--members",
     "worker_model": "--worker-model",
     "trust": "--trust",
-    "saw_all": "--saw-all",
     "gold_weight": "--gold-weight",
     "calibrate": "--calibrate",
     "dependence": "--dependence",
@@ -54,8 +53,8 @@ INFERENCE = "--link-inference"
 TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
 
 Method = Literal["auto", "vb", "ds", "mv", "gibbs"]
-WorkerModelName = Literal["confusion", "coin", "kinds", "subtypes", "kinds+subtypes", "communities"]
-OF_VB = ("worker_model", "saw_all", "gold_weight", "init", "calibrate")  # which Auto has not
+WorkerModelName = str
+OF_VB = ("worker_model", "gold_weight", "init", "calibrate")  # which Auto has not
 
 MODEL_OPTIONS = (
     new_option(
@@ -70,13 +69,13 @@ MODEL_OPTIONS = (
         metavar="NAMES",
     ),
     new_option(
-        "worker_model", WorkerModelName | None, "How workers are modelled. [vb, ds: confusion]"
+        "worker_model",
+        str | None,
+        "How workers are modelled: confusion, coin, kinds, subtypes, … [vb, ds: confusion]",
+        metavar="NAME",
     ),
     new_option(
         "trust", str | None, "Workers known to be good: ann, or ann=50,bob=20.", metavar="NAMES"
-    ),
-    new_option(
-        "saw_all", str | None, "Who saw every task, so that silence counts.", metavar="all|NAMES"
     ),
     new_option(
         "gold_weight",
@@ -127,7 +126,6 @@ def gather(
     prior: str | None,
     members: str | None,
     trust: str | None,
-    saw_all: str | None,
     gold_weight: str | None,
     calibrate: str | None,
     no_calibrate: bool,
@@ -141,7 +139,6 @@ def gather(
         "confusion_prior": prior,
         "members": None if members is None else tuple(split_list(members)),
         "trust": None if trust is None else trusted_workers(trust),
-        "saw_all": None if saw_all is None else workers_named(saw_all),
         "gold_weight": number_or(("auto",), "--gold-weight", gold_weight),
         "calibrate": "none" if no_calibrate else calibrate,
         "n_chains": chains,
@@ -169,20 +166,15 @@ def trusted_workers(text: str) -> dict[str, float]:
     return trust
 
 
-def workers_named(text: str) -> list[str] | bool:
-    """Read workers by name, or `all`.
-
-    >>> workers_named("rule1, rule2"), workers_named("all")
-    (['rule1', 'rule2'], True)
-    """
-    return True if text.strip() == "all" else split_list(text)
-
-
 def default_method(
-    chosen: dict[str, Any], link_options: LinkOptions | None = None, *, over_shards: bool = False
+    chosen: dict[str, Any],
+    link_options: LinkOptions | None = None,
+    *,
+    over_shards: bool = False,
+    keeps_counts: bool = False,
 ) -> Method:
     """Return the method where none was named: auto, or vb where only that has what was chosen."""
-    needs_vb = over_shards or isinstance(link_options, MeanFieldOptions)
+    needs_vb = over_shards or keeps_counts or isinstance(link_options, MeanFieldOptions)
     return "vb" if needs_vb or any(name in chosen for name in OF_VB) else "auto"
 
 

@@ -36,8 +36,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"{found['version']} of model files)",
         f"keeps {kept}; {found['bytes'] / 2**20:,.2f} MiB, all as written",
     ]
-    parts = [counted(found["responses"], "response"), counted(found["tasks"], "task")]
-    parts.append(counted(found["workers"], "worker"))
+    parts = [found["size"]]
     if found["links"]:
         parts.append(counted(found["links"], "link"))
     if found["gold"]:

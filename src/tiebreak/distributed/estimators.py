@@ -21,14 +21,13 @@ from tiebreak.inference.kept.prediction import knowledge_of
 from tiebreak.inference.majority_vote import MajorityVote
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.variational_bayes import VariationalBayes
-from tiebreak.inference.worker_models import N_SUBTYPES
+from tiebreak.inference.workers import name_of, named
 from tiebreak.kernels.arrays import default_threads, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.options import MeanFieldOptions
 
-WORKER_MODELS = ("confusion", "coin", "kinds", "communities", "subtypes", "kinds+subtypes")
 BACKENDS = ("auto", "numpy", "numba")
 
 
@@ -49,14 +48,6 @@ def refuse_unable(estimator: Estimator, links: Any, start: Any) -> None:
         estimator._check(links, start)
         return
     check_options(estimator)
-    if estimator.worker_model not in WORKER_MODELS:
-        raise OptionError(
-            f"worker_model={estimator.worker_model!r} compares the labels of all tasks, and is "
-            "fitted on one machine. Over partitions it is one of "
-            f"{', '.join(map(repr, WORKER_MODELS))}."
-        )
-    if estimator.saw_all:
-        raise OptionError("saw_all counts silence on one machine only. Leave it out.")
     if not isinstance(estimator.init, str) or estimator.init != "majority":
         raise OptionError("Over partitions q starts at the votes: init='majority'.")
     if isinstance(estimator.link_options, MeanFieldOptions):
@@ -68,8 +59,8 @@ def refuse_unable(estimator: Estimator, links: Any, start: Any) -> None:
 
 def n_states(model: Estimator, crowd: JoinedCrowd) -> int:
     """Return how many states a task may be in."""
-    has_subtypes = "subtypes" in getattr(model, "worker_model", "")
-    return len(crowd.classes) * (N_SUBTYPES if has_subtypes else 1)
+    workers = named(getattr(model, "worker_model", "confusion"))
+    return len(crowd.classes) * getattr(workers, "n_subtypes", 1)
 
 
 def start_tables(start: Any, crowd: JoinedCrowd, model: Estimator) -> Logs:
@@ -97,7 +88,7 @@ def fit(model: Any, inputs: Inputs, units: Units, start: Logs | None) -> Logs | 
     q = None if start is None else softmax(kernels.score_tasks(tasks, *start))
     fitted: Fitted | None = None
     if isinstance(model, VariationalBayes):
-        model.worker_model_ = model.worker_model
+        model.worker_model_ = name_of(model.worker_model)
         model._communities = None
         fitted = model._fit_inputs(inputs, tasks, q, None, is_warm=q is not None)
         q = fitted.found.run.q

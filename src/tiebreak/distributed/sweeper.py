@@ -25,7 +25,7 @@ from tiebreak.distributed.link_units import LinkSwept
 from tiebreak.distributed.partitions import JoinedCrowd
 from tiebreak.distributed.tables import add_rows, add_swept, rows_of, to_store
 from tiebreak.distributed.units import VOTES, Ask, Behind, Recipe, ask_unit
-from tiebreak.inference.worker_models import AnswerCounts, one_class
+from tiebreak.inference.workers import AnswerCounts, one_class
 from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs, Sweeper
@@ -191,10 +191,6 @@ class Units:
             kept = make()
             self.checkpoint.keep(what, state.number, state.digest, kept)
         return kept
-
-    def log_norm(self, tables: Logs) -> float:
-        """Return the log-likelihood of the responses in all units."""
-        return float(sum(self.ask_parts("log_norm", tables)))
 
     def watch(self, bound: float) -> None:
         """Take note of the bound, to tell it."""

@@ -23,9 +23,9 @@ from tiebreak.errors import FileError
 from tiebreak.files.array_folder import new_mapped
 from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
-from tiebreak.inference import calibration, dawid_skene, vb
+from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.worker_models import one_class
+from tiebreak.inference.workers import one_class
 from tiebreak.kernels import arrays, layout, reference
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
@@ -160,10 +160,6 @@ class Part:
         counts, totals = self.sweeper.tally(self.tasks.is_counted)
         return Swept(counts, totals, 0.0, self.sweeper.entropy(), 0.0)
 
-    def log_norm(self, tables: Logs) -> float:
-        """Return Σ log Σ exp(score) over free tasks, and leave q as it is."""
-        return dawid_skene.log_norm(self.tasks, self.own(tables), self.backend)
-
     def own(self, tables: Logs) -> Logs:
         """Return the rows of the partition's workers."""
         log_prior, log_table = opened(tables)
@@ -243,10 +239,6 @@ class Unit:
     def tally(self) -> Swept:
         """Count what q implies."""
         return self._add([part.tally() for part in self.parts])
-
-    def log_norm(self, tables: Logs) -> float:
-        """Return the log-likelihood of the responses by these tables."""
-        return sum(part.log_norm(tables) for part in self.parts)
 
     def write(self, wish: LabelWish, tables: Logs | None, named: list[NamedLabels]) -> Offsets:
         """Write the labels of all partitions; count the unsure ones, and those of each class."""

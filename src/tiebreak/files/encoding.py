@@ -29,7 +29,7 @@ _SAFE_CELLS: ContextVar[bool] = ContextVar("safe cells", default=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class CodedColumn:
     """A column given by names and codes; its values are made some at a time."""
 
     names: Ids
@@ -198,11 +198,11 @@ def _json_value(value: Any) -> Any:
     return value if is_number else _text(value)
 
 
-def _typed(column: Column) -> pa.Array | Coded:
+def _typed(column: Column) -> pa.Array | CodedColumn:
     import pyarrow as pa
 
-    if isinstance(column, Coded):
-        return Coded(Ids(_typed(column.names.values)), column.codes)
+    if isinstance(column, CodedColumn):
+        return CodedColumn(Ids(_typed(column.names.values)), column.codes)
     if is_arrow(column):
         return column
     if isinstance(column, np.ndarray) and column.dtype.kind in "iufbU":

@@ -20,7 +20,7 @@ from tiebreak.arguments import FLAG, MAPPING, PATH, TEXT, checks, having, option
 from tiebreak.errors import FileError, InputError, OptionError
 from tiebreak.files.atomic_write import Target, open_target
 from tiebreak.files.content import Format, checked_format, format_of_name, is_packed
-from tiebreak.files.encoding import Coded, encoded, write_parquet
+from tiebreak.files.encoding import CodedColumn, encoded, write_parquet
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.kernels.layout import Codes, Floats
@@ -70,17 +70,17 @@ def write_labels(
     a,cat,0.9
     b,dog,0.75
     """
-    label = Coded(labels.classes, labels.label)
+    label = CodedColumn(labels.classes, labels.label)
     columns = {"task": labels.tasks.values, "label": label, **labels.numbers(probabilities)}
     if vote is not None:
         columns["vote"] = vote_column(labels.classes, vote)
     write_table(target, columns, format=format)
 
 
-def vote_column(classes: Ids, vote: npt.NDArray[np.int32]) -> Coded:
+def vote_column(classes: Ids, vote: npt.NDArray[np.int32]) -> CodedColumn:
     """Return the names of classes by code, and nothing where the code is −1."""
     names = Ids([*map(str, classes), ""])
-    return Coded(names, np.where(vote < 0, len(classes), vote).astype(np.int32))
+    return CodedColumn(names, np.where(vote < 0, len(classes), vote).astype(np.int32))
 
 
 @checks(model=having("workers_", "classes_", "confusion_"), counts=optional(np.ndarray))

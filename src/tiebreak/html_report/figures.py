@@ -107,7 +107,7 @@ def measure(subject: Subject, watch: Watch | None = None) -> dict[str, Any]:
         "written": _now(),
         "source": subject.source,
         "counts": {
-            "responses": responses.n_responses,
+            "responses": responses.n_given,
             "tasks": responses.n_tasks,
             "workers": responses.n_workers,
             "classes": responses.n_classes,

@@ -10,7 +10,7 @@ from tiebreak import link_graph
 from tiebreak.errors import note
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import committee, dirichlet, gold_stage, publishing, stages, vb
-from tiebreak.inference.calibration import DEPENDENCE, Honesty
+from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.committee import (
     KINDS,
     VB,
@@ -30,7 +30,7 @@ from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.publishing import Fitted
 from tiebreak.inference.vb import Problem, Run
-from tiebreak.inference.worker_models import PLAIN, CrowdModel
+from tiebreak.inference.workers import PLAIN, CrowdModel
 from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Floats, Mask
@@ -61,7 +61,7 @@ class Auto(BayesEstimator):
         As in `VariationalBayes`.
     dependence
         How much errors of workers on one task are shared, 0 to 1: of the model that only the stage
-        of gold hears.
+        of gold hears, and of what one more vote is worth. The average itself is not scaled by it.
     link_options, on_contradiction
         As in `VariationalBayes`; links are inferred exactly.
     tol, max_iter, accelerate, backend, n_threads
@@ -273,6 +273,9 @@ class Auto(BayesEstimator):
         if found.decoded is not None:
             label[found.decoded.task] = found.decoded.label
         self.ran_on_ = where(plain.backend)
+        # Not what scaled these probabilities, which nothing does: what decisions and routes expect
+        # of one more vote, and of errors that nobody can see without gold.
+        self.calibration_ = Calibration(self.dependence)
         self.class_prior_ = plain.states.mean(beliefs.alpha)
         self.confusion_ = vb.confusion(plain, beliefs)
         self.bounds_ = made.run.bounds

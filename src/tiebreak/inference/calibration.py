@@ -102,7 +102,7 @@ def choose(
         return Calibration(honesty.dependence)
     tasks = evidence.tasks()
     scores = class_scores_of(plain, beliefs, tasks)
-    counted = n_responses(plain.responses, tasks)
+    counted = n_responses(plain.tasks, tasks)
     by_place = evidence.among(tasks)._replace(is_sample=plain.gold_weight is not None)
     return fit(scores, counted, by_place, honesty.dependence, plain.backend)
 
@@ -201,7 +201,7 @@ def n_responses(tasks: ByTask, at: Codes | None = None) -> Floats:
 
 def mean_responses(problem: Problem) -> float:
     """Return how many responses a task has on average, by weight."""
-    here = n_responses(problem.responses)
+    here = n_responses(problem.tasks)
     if problem.elsewhere is None:
         return float(np.average(here, weights=problem.copies))
     return float((here.sum() + problem.elsewhere.n_responses) / problem.n_tasks)
@@ -233,7 +233,7 @@ def scaled_scores(
     mean over the unit, so that it does not matter which holds it.
     """
     scores = class_scores_of(problem, beliefs, tasks, logs)
-    counted = n_responses(problem.responses, tasks) if n_given is None else n_given[tasks]
+    counted = n_responses(problem.tasks, tasks) if n_given is None else n_given[tasks]
     scale = found.scale(counted)
     log_prior = problem.states.expected_log_of_class(beliefs.alpha)
     return scale_scores(scores, scale, log_prior, pays, unit)
@@ -269,7 +269,7 @@ def probabilities(
     `scaled_scores`.
     """
     logs = vb.expected_logs(problem, beliefs) if logs is None else logs
-    scale = found.scale(n_responses(problem.responses) if n_given is None else n_given)
+    scale = found.scale(n_responses(problem.tasks) if n_given is None else n_given)
     return probabilities_by(
         logs, problem.tasks, scale, problem.n_classes, problem.backend, problem.n_threads
     )

@@ -10,6 +10,7 @@ than three fixed kinds, and labels that are no better: see docs/worker-models.md
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.special import psi
 
 from tiebreak.inference import vb
 from tiebreak.inference.vb import Problem, Run, Stopping
-from tiebreak.inference.worker_models.kinds import Kinds
+from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.kernels.layout import Floats
 
 N_COMMUNITIES = (2, 3, 4, 5)
@@ -61,7 +62,8 @@ def starting(kinds: Kinds, n_communities: int) -> Kinds:
     good = _tied(kinds.priors[0]) / n_cells
     flat = _tied(kinds.priors[-1]) / n_cells
     priors = (1.0 - steps) * good + steps * flat
-    return kinds._replace(priors=priors, weight=np.full(n_communities, 1.0 / n_communities))
+    weight = np.full(n_communities, 1.0 / n_communities)
+    return replace(kinds, priors=priors, weight=weight)
 
 
 def _learn(problem: Problem, start: Kinds, settled: Run, stopping: Stopping) -> Learnt:
@@ -87,7 +89,7 @@ def update(kinds: Kinds, parameters: Floats) -> Kinds:
     priors = np.stack(
         [_fixed_point(row, counts, share[:, c]) for c, row in enumerate(kinds.priors)]
     )
-    return kinds._replace(priors=priors, weight=weight / weight.sum())
+    return replace(kinds, priors=priors, weight=weight / weight.sum())
 
 
 def _fixed_point(prior: Floats, counts: Floats, share: Floats) -> Floats:

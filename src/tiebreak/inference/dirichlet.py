@@ -1,7 +1,7 @@
 """Dirichlet priors: facts of the distribution, priors as users give them, and what tasks may be.
 
 Classes have one Dirichlet, or one more within each class where it has subtypes (`StatePrior`); the
-confusions of a worker have one for each class (`worker_models/`).
+confusions of a worker have one for each class (`workers/`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, psi
+from scipy.special import gammaln, psi, xlogy
 
 from tiebreak.errors import OptionError
 from tiebreak.ids import MISSING, Ids
@@ -23,6 +23,9 @@ PIECE = 8_192  # numbers that a thread takes at a time,
 PIECES = 16  # in so many pieces at most
 SPARSE = 1 << 18  # numbers; below, a look at which left the prior is not repaid
 SPREAD = 0.1  # a, of the Dirichlet over the subtypes of a class: few of them are used
+
+# How counts are read: as a posterior, or as shares, the prior being their smoothing (Dawid-Skene).
+POSTERIOR, POINT = "posterior", "point"
 
 ClassPriorOption = float | Sequence[float] | Floats
 ConfusionPrior = str | Sequence[float] | Floats | Mapping[Any, npt.ArrayLike]
@@ -110,8 +113,25 @@ def _of_each(function: Callable[..., Floats], values: Floats, n_threads: int) ->
 
 
 def mean(concentration: Floats, axis: int = -1) -> Floats:
-    """Return E[x] of x ~ Dirichlet(concentration)."""
-    return np.asarray(concentration / concentration.sum(axis=axis, keepdims=True))
+    """Return E[x] of x ~ Dirichlet(concentration); even shares where nothing was counted.
+
+    >>> mean(np.array([[3.0, 1.0], [0.0, 0.0]])).tolist()
+    [[0.75, 0.25], [0.5, 0.5]]
+    """
+    total = concentration.sum(axis=axis, keepdims=True)
+    even = np.full(concentration.shape, 1.0 / concentration.shape[axis])
+    return np.asarray(np.divide(concentration, total, out=even, where=total > 0.0))
+
+
+def log_mean(counts: Floats, axis: int = -1) -> Floats:
+    """Return the logs of shares as point estimates: −∞ for what was never counted."""
+    with np.errstate(divide="ignore"):
+        return np.log(mean(counts, axis))
+
+
+def log_likelihood(counts: Floats, axis: int = -1) -> float:
+    """Return Σ n log share, with shares as point estimates."""
+    return float(xlogy(counts, mean(counts, axis)).sum())
 
 
 def class_prior(given: ClassPriorOption, n_classes: int) -> Floats:
@@ -240,6 +260,7 @@ class ClassPrior(NamedTuple):
     """Every class is one state. Parameters are α of a Dirichlet, one per class."""
 
     prior: Floats  # α₀, (n_classes,)
+    read: str = POSTERIOR
 
     @property
     def n_classes(self) -> int:
@@ -253,7 +274,7 @@ class ClassPrior(NamedTuple):
 
     def expected_log(self, parameters: Floats) -> Floats:
         """Return E[log π], (n_states,): [eq:expected-logs]."""
-        return expected_log(parameters)
+        return log_mean(parameters) if self.read == POINT else expected_log(parameters)
 
     def expected_log_of_class(self, parameters: Floats) -> Floats:
         """Return the same: every class is one state."""
@@ -261,6 +282,8 @@ class ClassPrior(NamedTuple):
 
     def log_evidence(self, parameters: Floats) -> float:
         """Return log B(α) − log B(α₀), as in [eq:bound-after-update]."""
+        if self.read == POINT:
+            return log_likelihood(parameters)
         return float(log_beta(parameters) - log_beta(self.prior))
 
     def mean(self, parameters: Floats) -> Floats:

@@ -21,12 +21,11 @@ from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust, class_prior
+from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Problem, Stopping
-from tiebreak.inference.silence import require_workers
 from tiebreak.inference.stages import q_from
-from tiebreak.inference.worker_models import crowd_model, require_model
+from tiebreak.inference.workers import Crowd, WorkerModel, crowd_model, has_subtypes, require_model
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats
@@ -281,7 +280,9 @@ class BayesEstimator(Estimator):
     def _stopping(self) -> Stopping:
         return Stopping(self.tol, self.max_iter, self.accelerate)
 
-    def _plain_problem(self, worker_model: str, patterns: Patterns, inputs: Inputs) -> Problem:
+    def _plain_problem(
+        self, worker_model: WorkerModel, patterns: Patterns, inputs: Inputs
+    ) -> Problem:
         """Set up plain VB: no links, nothing known."""
         crowd = inputs.responses
         there = inputs.elsewhere
@@ -291,11 +292,13 @@ class BayesEstimator(Estimator):
             patterns.tasks,
             *crowd_model(
                 worker_model,
-                self.confusion_prior,
-                class_prior(self.class_prior, crowd.n_classes),
-                crowd,
-                self.trust,
-                None if there is None else there.answers,
+                Crowd.of_responses(
+                    crowd,
+                    self.confusion_prior,
+                    self.class_prior,
+                    self.trust,
+                    None if there is None else there.answers,
+                ),
             ),
             choose(self.backend, len(patterns.tasks.code), n_linked),
             self.n_threads or default_threads(),
@@ -350,8 +353,6 @@ def check_options(model: VariationalBayes) -> None:
     """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
     check_common(model.get_params())
     require_model(model.worker_model)
-    if model.saw_all is not None:
-        require_workers(model.saw_all)
     if isinstance(model.init, str):
         require_word("init", model.init, INITS, "an array of probabilities")
     if isinstance(model.init, Estimator):
@@ -365,7 +366,7 @@ def check_options(model: VariationalBayes) -> None:
         note(f"calibrate={model.calibrate} is now calibrate={model._honesty.mode!r}.")
     else:
         require_word("calibrate", model.calibrate, CALIBRATIONS)
-    if isinstance(model.link_options, MeanFieldOptions) and "subtypes" in model.worker_model:
+    if isinstance(model.link_options, MeanFieldOptions) and has_subtypes(model.worker_model):
         raise OptionError(
             f"worker_model={model.worker_model!r} needs exact links: tb.ExactLinkOptions()."
         )

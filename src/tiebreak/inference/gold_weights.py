@@ -20,7 +20,7 @@ from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.options import AUTO
 
-SHARED = 0.04  # ρ of guesses; chosen on draws 0 to 5 of gold, see docs/juries-results.md
+SHARED = 0.04  # ρ of guesses; chosen on draws 0 to 5 of gold, see experiments/07_juries/README.md
 
 GoldWeight = str | float
 

@@ -43,7 +43,7 @@ def choose(
     if honesty.mode != "auto" or len(gold.task) < max(N_FOLDS, LEAST_SHARE * plain.n_tasks):
         return calibration.choose(plain, beliefs, honesty, evidence)
     scores = _scores(plain, beliefs, gold, from_gold=from_gold)
-    n_responses = calibration.n_responses(plain.responses)[gold.task]
+    n_responses = calibration.n_responses(plain.tasks)[gold.task]
     places = np.arange(len(gold.task), dtype=np.int32)
     by_place = evidence._replace(
         gold=GoldCodes(places, gold.label), is_sample=plain.gold_weight is not None
@@ -55,7 +55,7 @@ def _scores(plain: Problem, beliefs: Beliefs, gold: GoldCodes, *, from_gold: boo
     """Return the class scores of known tasks, (n_known, n_classes), in the order of `gold`."""
     scores = np.empty((len(gold.task), plain.n_classes))
     # Beliefs say where a fold starts; q only has to be the same after a cold and a warm start.
-    q = vb.to_states(plain, vb.majority(plain.responses, plain.n_classes))
+    q = vb.to_states(plain, vb.majority(plain.tasks, plain.n_classes))
     fold = _folds(plain, beliefs, gold)
     for own in (fold == each for each in range(N_FOLDS)):
         rest = GoldCodes(gold.task[~own], gold.label[~own])

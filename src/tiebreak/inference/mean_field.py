@@ -250,7 +250,7 @@ def _calibrated(plain: Problem, run: Run, gold: GoldCodes | None, honesty: Hones
     found = calibration.choose(plain, run.beliefs, honesty, None)
     if found is None:
         return Fit(run, run.q)
-    scale = found.scale(calibration.n_responses(plain.responses))
+    scale = found.scale(calibration.n_responses(plain.tasks))
     logs = np.log(np.maximum(run.q, np.finfo(np.float64).tiny))
     return Fit(run, vb.clamp(softmax(scale[:, None] * logs), gold), found)
 

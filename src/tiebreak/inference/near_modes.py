@@ -77,7 +77,7 @@ def find_near_mode(
         max_iter=max_iter,
         accelerate=stopping.accelerate,
     )
-    n_votes = calibration.n_responses(problem.responses)
+    n_votes = calibration.n_responses(problem.tasks)
     mean = np.array([np.average(n_votes, weights=problem.copies)])
     scale = float(Calibration(dependence).scale(mean)[0])
     behind = scale * (run.bounds[-1] - other.bounds[-1])
@@ -96,7 +96,7 @@ def most_confused(problem: Problem, run: Run) -> tuple[int, int]:
     In shares of the responses to either class, so that large classes are not always taken.
     """
     n_classes = problem.n_classes
-    given = problem.responses
+    given = problem.tasks
     q = vb.class_probabilities(problem, run.q)
     weight = weights_or_ones(given.weight, len(given.code))
     of_each = given.task_of_each()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.dirichlet import StatePrior
-from tiebreak.inference.worker_models import AnswerCounts, WorkerModel
+from tiebreak.inference.workers import AnswerCounts, Workers
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Swept, rounder_for
 from tiebreak.kernels.sweeper import Logs, Sweeper
@@ -67,9 +68,6 @@ class TasksElsewhere(Protocol):
     def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
         """Return a backend whose sweeps are of these tasks too, for so many responses here."""
 
-    def log_norm(self, logs: Logs) -> float:
-        """Return the log-likelihood of the responses on these tasks."""
-
     def watch(self, bound: float) -> None:
         """Be told the bound after each update."""
 
@@ -83,20 +81,17 @@ class Problem(NamedTuple):
 
     tasks: ByTask
     states: StatePrior
-    workers: WorkerModel
+    workers: Workers
     backend: Backend
     n_threads: int = 1
     links: LinkModel | None = None
     n_pooled: int = 0  # tasks that the model of links keeps apart, in nodes
     copies: Floats | None = None  # (n_tasks,); None: one each
     gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
-    given: ByTask | None = None  # the responses alone, where tasks hold silence too
     elsewhere: TasksElsewhere | None = None  # beside `tasks`; None: all tasks are here
-
-    @property
-    def responses(self) -> ByTask:
-        """What workers said of each task, without their silence."""
-        return self.tasks if self.given is None else self.given
+    # Counts of workers and of states that stay as they are and are added to the priors: those of
+    # tasks in other batches, or whose responses were dropped. As `vb.added` gives them.
+    carried: tuple[Floats, Floats] | None = None
 
     @property
     def n_tasks(self) -> float:
@@ -144,6 +139,15 @@ class Patterns(NamedTuple):
     def to_patterns(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return for each pattern the value of its representative."""
         return values if self.representative is None else values[self.representative]
+
+    def mean(self, values: Floats) -> Floats:
+        """Return for each pattern the mean over its tasks."""
+        if self.pattern is None or self.copies is None:
+            return values
+        sums = np.empty((len(self.copies), values.shape[1]))
+        for k, column in enumerate(values.T):
+            sums[:, k] = np.bincount(self.pattern, column, len(self.copies))
+        return np.asarray(sums / self.copies[:, None])
 
     def gold(self, gold: GoldCodes | None) -> GoldCodes | None:
         """Return gold by pattern."""

@@ -21,7 +21,7 @@ from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.stages import WarmStart
 from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem
-from tiebreak.inference.worker_models import CrowdModel
+from tiebreak.inference.workers import CrowdModel
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import ByTask, Codes, Floats

@@ -15,7 +15,6 @@ import numpy as np
 
 from tiebreak.errors import note
 from tiebreak.inference import tensor, vb
-from tiebreak.inference.dawid_skene import Estimates
 from tiebreak.inference.tensor import FLOOR, Unsuited
 from tiebreak.inference.vb import Problem
 from tiebreak.kernels.arrays import softmax
@@ -35,6 +34,13 @@ class Moments(NamedTuple):
 
     pairs: Floats  # (group, group, label, label)
     triples: Floats  # (label, label, label): first, second, third group
+
+
+class Estimates(NamedTuple):
+    """Point estimates: π, (n_classes,), and θ, (worker, truth, answer)."""
+
+    class_prior: Floats
+    confusion: Floats
 
 
 class GroupEstimates(NamedTuple):

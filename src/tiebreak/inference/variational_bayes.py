@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Self
 
-from tiebreak.inference import dirichlet, gold_weights, publishing, silence, stages, vb
+from tiebreak.inference import dirichlet, gold_weights, publishing, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.estimator import (
     BayesEstimator,
@@ -27,14 +27,14 @@ from tiebreak.inference.stages import (
     to_patterns,
 )
 from tiebreak.inference.vb import Beliefs, Problem
-from tiebreak.inference.worker_models import COMMUNITIES, CrowdModel
+from tiebreak.inference.workers import COMMUNITIES, CrowdModel, WorkerModel, name_of
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.links import OnContradiction
 from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, refuse_renamed
 
 if TYPE_CHECKING:
     from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
-    from tiebreak.inference.worker_models.kinds import Kinds
+    from tiebreak.inference.workers.kinds import Kinds
 
 
 class VariationalBayes(BayesEstimator):
@@ -57,13 +57,11 @@ class VariationalBayes(BayesEstimator):
         "confusion": a confusion matrix per worker, the paper's. "coin": one accuracy per worker.
         "kinds": good, middling and flat workers, each kind with its own prior. "subtypes": tasks
         of a class fall into groups that workers take alike. "kinds+subtypes": both.
-        "communities": kinds whose priors are learnt.
+        "communities": kinds whose priors are learnt. Or a model of your own, a
+        `tiebreak.inference.workers.Workers`.
     trust
         Workers who are known to be good: how many right answers to tasks of each class each of
         them starts with, such as {"ann": 50}.
-    saw_all
-        Workers who are known to have seen every task, such as rules that fire or stay silent, or
-        True for all: their silence counts as well.
     link_options
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
@@ -95,8 +93,7 @@ class VariationalBayes(BayesEstimator):
     backend, n_threads
         "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
     random_state
-        Seeds `init="spectral"`, which draws groups of workers, and the starts that
-        `worker_model="auto"` compares. Nothing else draws.
+        Seeds `init="spectral"`, which draws groups of workers. Nothing else draws.
 
     Attributes
     ----------
@@ -158,9 +155,8 @@ class VariationalBayes(BayesEstimator):
         *,
         class_prior: dirichlet.ClassPriorOption = 1.0,
         confusion_prior: dirichlet.ConfusionPrior = "diagonal",
-        worker_model: str = "confusion",
+        worker_model: WorkerModel = "confusion",
         trust: dirichlet.Trust | None = None,
-        saw_all: silence.SawAllOption = None,
         gold_weight: GoldWeight = AUTO,
         link_options: LinkOptions | None = None,
         calibrate: str | bool = "auto",
@@ -178,7 +174,6 @@ class VariationalBayes(BayesEstimator):
         self.confusion_prior = confusion_prior
         self.worker_model = worker_model
         self.trust = trust
-        self.saw_all = saw_all
         self.gold_weight = gold_weight
         self.link_options = link_options
         self.calibrate = calibrate
@@ -209,7 +204,7 @@ class VariationalBayes(BayesEstimator):
         inputs = self._read_inputs(responses, links, gold)
         same = self._end_on_same(inputs, start)
         whole = lay_out(inputs.responses) if same is None else same.tasks
-        self.worker_model_ = self.worker_model
+        self.worker_model_ = name_of(self.worker_model)
         self._communities = None if same is None else start._communities
         is_warm = start is not None
         fitted = self._fit_inputs(
@@ -228,7 +223,7 @@ class VariationalBayes(BayesEstimator):
         """
         patterns = Patterns(whole)
         if end is None or end.has_patterns:
-            patterns = patterns_of(inputs, whole, q)
+            patterns = patterns_of(inputs, whole, None if is_warm else q)
         by_pattern = to_patterns(inputs, patterns)
         problem, begin = self._begin(inputs, patterns, q, end)
         begin = begin._replace(is_warm=is_warm)
@@ -255,8 +250,7 @@ class VariationalBayes(BayesEstimator):
             return None
         require_fitted(start)
         end: WarmStart | None = getattr(start, "_warm_start", None)
-        saw_these = end is not None and end.is_for(inputs.responses)
-        return end if saw_these and silence.are_alike(start, self) else None
+        return end if end is not None and end.is_for(inputs.responses) else None
 
     def _begin(
         self,
@@ -266,16 +260,15 @@ class VariationalBayes(BayesEstimator):
         same: WarmStart | None,
     ) -> tuple[Problem, Start]:
         """Learn what is left open of the worker model; say where the fit starts."""
-        q = None if q is None else patterns.to_patterns(q)
+        q = None if q is None else patterns.mean(q)
         is_given = q is not None and not (isinstance(self.init, str) and self.init == "spectral")
         problem = self._problem(patterns, inputs)
         if q is None:
-            q = vb.majority(problem.responses, problem.n_classes)
+            q = vb.majority(problem.tasks, problem.n_classes)
         if self.worker_model_ == COMMUNITIES and self._communities is None:
             from tiebreak.inference import communities
 
-            said = silence.without_silence(problem)
-            self._communities = communities.learn(said, q, self._stopping).workers
+            self._communities = communities.learn(problem, q, self._stopping).workers
             problem = self._problem(patterns, inputs)
         q = vb.to_states(problem, q)
         return problem, Start(q, is_given, False, same, self.worker_model_)
@@ -290,15 +283,14 @@ class VariationalBayes(BayesEstimator):
         if self.init == "spectral":
             from tiebreak.inference import spectral
 
-            said = silence.without_silence(self._problem(Patterns(tasks), inputs))
-            return spectral.start(said, self.random_state)
+            return spectral.start(self._problem(Patterns(tasks), inputs), self.random_state)
         return None
 
     def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
-        """Set up plain VB, with what known tasks count and who saw all of them."""
+        """Set up plain VB, with what known tasks count."""
         crowd = inputs.responses
         there = inputs.elsewhere
-        problem = self._plain_problem(self.worker_model_, patterns, inputs)
+        problem = self._plain_problem(self.worker_model, patterns, inputs)
         if inputs.gold_codes is not None:
             weight = gold_weights.find(
                 *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
@@ -308,9 +300,7 @@ class VariationalBayes(BayesEstimator):
             problem = problem._replace(gold_weight=weight)
         if self.worker_model_ == COMMUNITIES and self._communities is not None:
             problem = problem._replace(workers=self._communities)
-        if self.saw_all is None:
-            return problem
-        return silence.with_silence(problem, self.saw_all, crowd.workers, self.gold_weight)
+        return problem
 
     @property
     def _honesty(self) -> Honesty:

@@ -1,7 +1,7 @@
 """Variational Bayes: prepare, start, ascend, bound. Pure functions on named tuples.
 
 Letters: q, class probabilities of tasks; α, parameters of the class prior π; β, parameters of the
-workers, as their model has them (`worker_models/`).
+workers, as their model has them (`workers/`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from tiebreak.gold import GoldCodes
-from tiebreak.inference import gold_weights, squarem
-from tiebreak.inference.dirichlet import ClassPrior, to_classes, within_classes
+from tiebreak.inference import gold_weights
+from tiebreak.inference.climb import Parameters, Sweep, climb
+from tiebreak.inference.dirichlet import POSTERIOR, ClassPrior, to_classes, within_classes
 from tiebreak.inference.problem import Beliefs as Beliefs
 from tiebreak.inference.problem import LinkModel as LinkModel
 from tiebreak.inference.problem import LinkStep as LinkStep
@@ -21,8 +22,8 @@ from tiebreak.inference.problem import PlainBeliefs as PlainBeliefs
 from tiebreak.inference.problem import Problem as Problem
 from tiebreak.inference.problem import Run as Run
 from tiebreak.inference.problem import Stopping as Stopping
-from tiebreak.inference.squarem import Parameters, Sweep
-from tiebreak.inference.worker_models import ConfusionMatrices
+from tiebreak.inference.workers import ConfusionMatrices
+from tiebreak.inference.workers.extra_codes import ExtraCodes, known_classes
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import majority as majority
 from tiebreak.kernels.layout import (
@@ -73,7 +74,7 @@ def to_states(problem: Problem, q: Floats, seed: int | None = None) -> Floats:
     if q.shape[1] == problem.n_states:
         return q
     if seed is None:
-        votes = majority(problem.responses, problem.n_classes)
+        votes = majority(problem.tasks, problem.n_classes)
         return split_into_subtypes(q, votes, n_subtypes)
     within = np.random.default_rng(seed).dirichlet(np.ones(n_subtypes), size=q.shape)
     return np.asarray((q[:, :, None] * within).reshape(len(q), q.shape[1] * n_subtypes))
@@ -140,14 +141,13 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     if problem.n_states == problem.n_classes:
         role = roles(tasks.n_tasks, gold, None)
         return problem._replace(tasks=tasks._replace(role=role))
-    from tiebreak.inference.worker_models.wrapper import KnownClasses
-
     start, code, weight = layout.with_more_codes(
         tasks.start, tasks.code, tasks.weight, gold.task, tasks.n_codes + gold.label
     )
     n_codes = tasks.n_codes + problem.n_classes
     known = layout.lay_out(start, code, tasks.role, n_codes, problem.n_states, weight)
-    return problem._replace(tasks=known, workers=KnownClasses(problem.workers))
+    rows = known_classes(problem.n_classes, problem.n_states)
+    return problem._replace(tasks=known, workers=ExtraCodes(problem.workers, rows))
 
 
 def update_beliefs(problem: Problem, counts: Floats, totals: Floats) -> Beliefs:
@@ -156,14 +156,24 @@ def update_beliefs(problem: Problem, counts: Floats, totals: Floats) -> Beliefs:
 
 
 def prior_plus(problem: Problem, added: tuple[Floats, Floats]) -> Beliefs:
-    """Add to the priors what `added` returned."""
+    """Add to the priors, and to what is carried, what `added` returned."""
     of_workers, of_classes = added
-    return Beliefs(problem.states.prior + of_classes, problem.workers.prior + of_workers)
+    beta0, alpha0 = _whole_prior(problem)
+    return Beliefs(alpha0 + of_classes, beta0 + of_workers)
 
 
 def added(problem: Problem, beliefs: Beliefs) -> tuple[Floats, Floats]:
     """Return what was added to the priors: of the workers, and of the classes."""
-    return beliefs.beta - problem.workers.prior, beliefs.alpha - problem.states.prior
+    beta0, alpha0 = _whole_prior(problem)
+    return beliefs.beta - beta0, beliefs.alpha - alpha0
+
+
+def _whole_prior(problem: Problem) -> tuple[Floats, Floats]:
+    of_workers, of_states = problem.workers.prior, problem.states.prior
+    if problem.carried is None:
+        return of_workers, of_states
+    more_of_workers, more_of_states = problem.carried
+    return of_workers + more_of_workers, of_states + more_of_states
 
 
 def implied_beliefs(problem: Problem, q: Floats) -> Beliefs:
@@ -199,7 +209,8 @@ def _expected_logs(problem: Problem, beliefs: Beliefs) -> Logs:
 
 def _has_confusions(problem: Problem) -> bool:
     """Say whether beliefs alone tell what to expect: a Dirichlet for each row, and for classes."""
-    return isinstance(problem.states, ClassPrior) and isinstance(problem.workers, ConfusionMatrices)
+    is_plain = type(problem.states) is ClassPrior and problem.states.read == POSTERIOR
+    return is_plain and isinstance(problem.workers, ConfusionMatrices)
 
 
 def update_tasks(problem: Problem, sweeper: Sweeper, beliefs: Beliefs) -> Swept:
@@ -254,67 +265,52 @@ def ascend(
         beliefs = first(sweeper, beliefs)
     remembers = problem.links is not None and problem.links.remembers
     step = _step_elsewhere(problem, sweeper)
-    if step is not None or (accelerate and tol > 0.0 and not remembers):
-        stopping = Stopping(tol, max_iter, accelerate)
-        run = _ascend_by_squarem(problem, sweeper, beliefs, stopping, step)
-    else:
-        run = _ascend_plainly(problem, sweeper, beliefs, tol, max_iter)
-    run = run._replace(bounds=bounds + run.bounds, elsewhere=sweeper.elsewhere())
-    sweeper.close()
-    return run
-
-
-def _step_elsewhere(problem: Problem, sweeper: Sweeper) -> DirichletStep | None:
-    """Return sweeps whose parameters are kept where q is; None: they are kept here."""
-    if not _has_confusions(problem) or problem.links is not None:
-        return None
-    return sweeper.dirichlet_step(problem.states.prior, problem.workers.prior)
-
-
-def _ascend_plainly(
-    problem: Problem, sweeper: Sweeper, beliefs: Beliefs, tol: float, max_iter: int
-) -> Run:
-    may_cycle = problem.links is not None and problem.links.may_cycle
-    bounds: list[float] = []
     before: list[Floats] = []  # q of the last two sweeps, kept only where a cycle can occur
-    for _ in range(max_iter):
-        if may_cycle:
-            before = [*before[-1:], sweeper.q().copy()]
-        swept = update_tasks(problem, sweeper, beliefs)
-        beliefs = update_beliefs(problem, swept.counts, swept.totals)
-        bounds.append(bound_after_update(problem, beliefs, swept.entropy))
-        if swept.change < tol:
-            return Run(sweeper.q(), beliefs, bounds, len(bounds), converged=True)
-        if len(before) == 2 and np.abs(sweeper.q() - before[0]).max() < tol:
-            return Run(sweeper.q(), beliefs, bounds, len(bounds), converged=False)
-    return Run(sweeper.q(), beliefs, bounds, max_iter, converged=False)
-
-
-def _ascend_by_squarem(
-    problem: Problem,
-    sweeper: Sweeper,
-    start: Beliefs,
-    stopping: Stopping,
-    step: DirichletStep | None = None,
-) -> Run:
-    """Climb the bound in fewer sweeps, as `squarem` does; `step` sweeps elsewhere."""
 
     def sweep(at: Parameters) -> Sweep:
         if step is not None:
             return Sweep(*step(at))
-        counts, totals, change, entropy, _ = update_tasks(problem, sweeper, Beliefs(*at))
-        implied = update_beliefs(problem, counts, totals)
-        del counts  # as large as the beliefs
-        return Sweep(implied, bound_after_update(problem, implied, entropy), change)
+        if may_cycle:
+            before[:] = [*before[-1:], sweeper.q().copy()]
+        swept = update_tasks(problem, sweeper, Beliefs(*at))
+        implied = update_beliefs(problem, swept.counts, swept.totals)
+        return Sweep(implied, bound_after_update(problem, implied, swept.entropy), swept.change)
 
-    tol, max_iter, accelerate = stopping
-    begin = start if step is None else step.begin(*start)
-    climbed = squarem.climb(
-        sweep, begin, tol=tol, max_iter=max_iter, extrapolate=accelerate and tol > 0.0
+    def has_cycled() -> bool:
+        return len(before) == 2 and bool(np.abs(sweeper.q() - before[0]).max() < tol)
+
+    may_cycle = problem.links is not None and problem.links.may_cycle
+    climbed = climb(
+        sweep,
+        beliefs if step is None else step.begin(*beliefs),
+        tol=tol,
+        max_iter=max_iter,
+        extrapolate=accelerate and tol > 0.0 and not remembers and _is_positive(beliefs),
+        has_cycled=has_cycled if may_cycle else None,
     )
-    implied = climbed.implied if step is None else step.end(climbed.implied)
-    bounds = climbed.bounds
-    return Run(sweeper.q(), Beliefs(*implied), bounds, len(bounds), climbed.converged)
+    ended = climbed.implied if step is None else step.end(climbed.implied)
+    run = Run(
+        sweeper.q(),
+        Beliefs(*ended),
+        bounds + climbed.bounds,
+        len(climbed.bounds),
+        climbed.converged,
+        sweeper.elsewhere(),
+    )
+    sweeper.close()
+    return run
+
+
+def _is_positive(beliefs: Beliefs) -> bool:
+    """Say whether all parameters have logs: counts without a prior may be zero."""
+    return bool((beliefs.alpha > 0.0).all() and (beliefs.beta > 0.0).all())
+
+
+def _step_elsewhere(problem: Problem, sweeper: Sweeper) -> DirichletStep | None:
+    """Return sweeps whose parameters are kept where q is; None: they are kept here."""
+    if not _has_confusions(problem) or problem.links is not None or problem.carried is not None:
+        return None
+    return sweeper.dirichlet_step(problem.states.prior, problem.workers.prior)
 
 
 def class_probabilities(problem: Problem, q: Floats) -> Floats:

@@ -52,12 +52,15 @@ class CrossValidation:
         self._responses = _some_tasks(model, table.task)
         known = {} if model.gold_ is None else model.gold_.to_dict()
         known |= {} if gold is None else files.read_gold(gold).to_dict()
-        here = self._responses.tasks.codes(list(known)) >= 0
+        tasks = self._responses.tasks
+        codes = tasks.codes(list(known)).tolist()  # gold may have 7 as text where tasks are numbers
         self._known = {
-            task: known[task] for task, is_here in zip(known, here, strict=True) if is_here
+            tasks[code]: label
+            for code, label in zip(codes, known.values(), strict=True)
+            if code >= 0
         }
         self._tasks = [model.tasks_[int(i)] for i in table.task]
-        self._truth = [known[task] for task in self._tasks]
+        self._truth = [self._known[task] for task in self._tasks]
         self._dealt = deal(model.responses_, table.task, self._truth)
         self._worker = self._responses.worker_of_each()
         self.answers: Mask = np.bincount(self._worker, minlength=self._responses.n_workers) > 0

@@ -30,7 +30,7 @@ TOO_OFTEN = 0.05  # share of tasks, by which a class is surely said too often
 MOST_SUSPECTS = 3
 
 
-class Difference(NamedTuple):
+class PairedDifference(NamedTuple):
     """A mean difference over known tasks, with its interval."""
 
     value: float
@@ -45,7 +45,7 @@ class SmallPanel(NamedTuple):
     left_out: tuple[Hashable, ...]
     log_loss: float
     whole_log_loss: float
-    change: Difference  # of log-loss
+    change: PairedDifference  # of log-loss
     accuracy: float
     whole_accuracy: float
     price: float | None  # per task; of the whole: `whole_price`
@@ -63,7 +63,7 @@ class GoldGain(NamedTuple):
     n_known: int
     half: float
     all: float
-    change: Difference
+    change: PairedDifference
 
 
 class Suspect(NamedTuple):
@@ -72,13 +72,13 @@ class Suspect(NamedTuple):
     worker: Hashable
     accuracy: float  # on known tasks that others answered, too
     others: float  # accuracy of the other judges there
-    behind: Difference  # its accuracy less theirs
+    behind: PairedDifference  # its accuracy less theirs
     label: Hashable | None  # the class that it says too often, or None
     said: float  # how often it says that
     true: float  # how often that is so
 
 
-def difference(a: Floats, b: Floats, spread: float, level: float = LEVEL) -> Difference:
+def difference(a: Floats, b: Floats, spread: float, level: float = LEVEL) -> PairedDifference:
     """Return the mean of a − b with its interval, of Student's t.
 
     Some differences of size `spread` are added to the variance: tasks on which two panels never
@@ -91,7 +91,7 @@ def difference(a: Floats, b: Floats, spread: float, level: float = LEVEL) -> Dif
     mean = change.mean()
     square = np.square(change - mean).sum()
     reach = float(_reach(square, np.array(len(change)), spread, level))
-    return Difference(float(mean), float(mean - reach), float(mean + reach))
+    return PairedDifference(float(mean), float(mean - reach), float(mean + reach))
 
 
 def _reach(square: Floats, n: Floats, spread: float, level: float) -> Floats:

@@ -72,7 +72,7 @@ def drawn_by_name(tasks: Iterable[Hashable], n: int) -> Offsets:
     Tasks whose ids have the same checksum come and go together, so it may be one or two more.
 
     >>> drawn_by_name(["a", "b", "c", "d"], 2).tolist()
-    [1, 3]
+    [1, 2]
     """
     keys = np.array([zlib.crc32(str(task).encode()) for task in tasks], dtype=np.uint32)
     return np.flatnonzero(keys <= np.partition(keys, n - 1)[n - 1])

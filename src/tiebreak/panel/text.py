@@ -9,7 +9,7 @@ from tiebreak.wording import aligned, counted, first_few
 
 if TYPE_CHECKING:
     from tiebreak.panel.report import PanelReport
-    from tiebreak.panel.subsets import Difference
+    from tiebreak.panel.subsets import PairedDifference
 
 MAX_SHOWN = 20  # judges in the text; to_dict has all
 MAX_TO_LABEL = 60  # tasks that are named
@@ -186,7 +186,7 @@ def _preferences(report: PanelReport) -> list[str]:
     return lines
 
 
-def _difference(found: Difference, digits: int = 3) -> str:
+def _difference(found: PairedDifference, digits: int = 3) -> str:
     value, low, high = (f"{each:+.{digits}f}".replace("-", "−") for each in found)
     return f"{value} ({low} to {high})"
 

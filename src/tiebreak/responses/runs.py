@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,6 +61,9 @@ class Runs:
     run_correlation: float  # over all workers
     order_correlation: float
     n_repeats: int
+    n_given: int  # responses that were read, before equal ones were joined
+    least_times: int  # that a worker answered one task
+    most_times: int
 
     def of(self, worker: Hashable) -> WorkerRuns | None:
         """Return what is known of a worker; None where it is not among them."""
@@ -69,7 +72,8 @@ class Runs:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text; None where unknown."""
         rows = [[None if value != value else value for value in row[1:]] for row in self.workers]
-        sums = [self.run_correlation, self.order_correlation, self.n_repeats]
+        times = [self.n_repeats, self.n_given, self.least_times, self.most_times]
+        sums = [self.run_correlation, self.order_correlation, *times]
         return {"workers": rows, "codes": [row.worker for row in self.workers], "sums": sums}
 
     @classmethod
@@ -85,6 +89,18 @@ class Runs:
             }
             rows.append(WorkerRuns(worker, **numbers))
         return cls(tuple(rows), *found["sums"])
+
+    def joined(self, newer: Runs | None, n_given: int) -> Runs:
+        """Return what is known of all workers, where more responses came since."""
+        others = () if newer is None else newer.workers
+        known = {each.worker for each in self.workers}
+        return replace(
+            self,
+            workers=(*self.workers, *(each for each in others if each.worker not in known)),
+            n_given=n_given,
+            least_times=1,
+            most_times=1,  # not known: who answers a task anew takes earlier answers back
+        )
 
     def groups(self) -> dict[Hashable, str]:
         """Return the family of each worker that has one."""
@@ -361,4 +377,4 @@ def summarise(
         )
         for j in range(len(workers))
     )
-    return Runs(rows, learnt.pooled_runs, learnt.pooled_orders, 0)
+    return Runs(rows, learnt.pooled_runs, learnt.pooled_orders, 0, 0, 1, 1)

@@ -26,7 +26,7 @@ from tiebreak.responses.building import (
     sorted_classes,
 )
 from tiebreak.responses.weights import arrange_weighted, check_length, read_weights
-from tiebreak.wording import NOWHERE, Source
+from tiebreak.wording import NOWHERE, Source, counted
 
 if TYPE_CHECKING:
     from tiebreak.responses.runs import Runs
@@ -213,6 +213,27 @@ class Responses:
     def n_classes(self) -> int:
         """How many classes there are."""
         return len(self.classes)
+
+    @property
+    def n_given(self) -> int:
+        """How many responses were read; runs that were joined into one response count each."""
+        return self.n_responses if self.runs is None else self.runs.n_given
+
+    def size(self) -> str:
+        """Say how many responses there are, by whom, on how many tasks, and how often each.
+
+        >>> Responses.from_rows([("a", "ann", "x"), ("b", "bob", "y")]).size()
+        '2 responses, 2 tasks, 2 workers'
+        """
+        given = counted(self.n_given, "response")
+        tasks = counted(self.n_tasks, "task")
+        if self.runs is None or self.runs.most_times < 2:
+            return f"{given}, {tasks}, {counted(self.n_workers, 'worker')}"
+        workers = counted(len(self.runs.workers), "worker")  # orders of one are no other worker
+        noun = "answer" if any(each.n_both for each in self.runs.workers) else "run"
+        least, most = self.runs.least_times, self.runs.most_times
+        times = counted(most, noun) if least == most else f"{least:,} to {counted(most, noun)}"
+        return f"{given} by {workers} on {tasks}, {times} each"
 
     def task_of_each(self) -> Codes:
         """Make the column of tasks, (n_responses,): one code per response."""

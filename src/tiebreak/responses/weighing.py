@@ -23,7 +23,6 @@ from tiebreak.responses import confidence as stated
 from tiebreak.responses import position, runs
 from tiebreak.responses.runs import Runs
 from tiebreak.responses.table import Responses
-from tiebreak.wording import agreeing, counted
 
 EQUAL = 1e-9  # weights that differ by less, as a share, are a tie
 TOLD = 0.05  # confidence that changes weights by less is not mentioned
@@ -57,7 +56,8 @@ def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
     extras = extras or Extras()
     if responses.runs is not None:  # weighed already
         return responses
-    responses = replace(responses, n_repeats=_n_repeats(responses))
+    n_repeats, least, most = _count_times(responses)
+    responses = replace(responses, n_repeats=n_repeats)
     if not (responses.n_repeats or extras.is_given):
         return responses
     term = _position_term(responses, extras)
@@ -80,7 +80,14 @@ def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
         )
         for j, row in enumerate(found.workers)
     )
-    found = replace(found, workers=rows, n_repeats=responses.n_repeats)
+    found = replace(
+        found,
+        workers=rows,
+        n_repeats=n_repeats,
+        n_given=responses.n_responses,
+        least_times=least,
+        most_times=most,
+    )
     _tell(responses, found, term)
     split = replace(_split(responses, extras, term), runs=found)
     if not responses.n_repeats and responses.weight is None and by_confidence is None:
@@ -88,15 +95,20 @@ def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
     return _merge_equal(split, responses.code, learnt, extras.order, by_confidence)
 
 
-def _n_repeats(responses: Responses) -> int:
-    """Return how many responses follow another of the same worker to the same task."""
-    found = 0
+def _count_times(responses: Responses) -> tuple[int, int, int]:
+    """Return how many responses repeat a worker on a task, and the fewest and most of one pair."""
+    n_pairs, least, most = 0, responses.n_responses or 1, 1
     for low, high in runs.parts(responses.start, responses.n_classes):
         here = slice(int(responses.start[low]), int(responses.start[high]))
         task = np.repeat(np.arange(high - low), np.diff(responses.start[low : high + 1]))
-        same_worker = np.diff(responses.code[here] // responses.n_classes) == 0
-        found += int(np.count_nonzero(same_worker & (np.diff(task) == 0)))
-    return found
+        if not len(task):
+            continue
+        worker = responses.code[here] // responses.n_classes
+        is_last = (np.diff(worker, append=-1) != 0) | (np.diff(task, append=-1) != 0)
+        times = np.diff(np.flatnonzero(is_last), prepend=-1)
+        n_pairs += len(times)
+        least, most = min(least, int(times.min())), max(most, int(times.max()))
+    return responses.n_responses - n_pairs, least, most
 
 
 def _position_term(responses: Responses, extras: Extras) -> Mask:
@@ -246,15 +258,14 @@ def _first_class(order: str, classes: Sequence[str]) -> int | None:
 
 def _tell(responses: Responses, found: Runs, term: Mask) -> None:
     if responses.n_repeats:
-        n = responses.n_repeats
-        words = f"{counted(n, 'response')} {agreeing(n, 'repeat')} a worker on a task"
         parts = []
         if any(row.n_repeated for row in found.workers):
             parts.append(f"runs err together by {found.run_correlation:.2f}")
         if any(row.n_both for row in found.workers):
             parts.append(f"orders by {found.order_correlation:.2f}")
         why = f" ({', '.join(parts)})" if parts else ""
-        note(f"{words}; all are kept, with less weight each{why} (repeats='runs').")
+        size = replace(responses, runs=found).size()
+        note(f"{size}: all are kept, with less weight each{why} (repeats='runs').")
     if term.any():
         n = int(np.count_nonzero(term))
         note(

@@ -168,13 +168,13 @@ def test_fuse_uses_the_gold_of_the_file(data: Path, tmp_path: Path) -> None:
     runner = CliRunner()
     found = runner.invoke(app, ["fuse", str(data / "toloka.tsv")], prog_name="tiebreak")
     assert "1 gold" in found.stderr
-    assert "t4,pos,1\n" in found.stdout
+    assert "t4,pos,1,pos\n" in found.stdout
     other = tmp_path / "gold.csv"
     other.write_text("task,label\nt1,neg\n")
     command = ["fuse", str(data / "toloka.tsv"), "--gold", str(other)]
     overruled = runner.invoke(app, command, prog_name="tiebreak")
     assert "--gold is used; the 1 known labels" in overruled.stderr
-    assert "t1,neg,1\n" in overruled.stdout
+    assert "t1,neg,1,pos\n" in overruled.stdout
 
 
 def test_a_task_that_is_only_known_exists(tmp_path: Path) -> None:

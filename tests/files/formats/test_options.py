@@ -112,8 +112,8 @@ class TestSeveralLabels:
         command = ["fuse", str(data / "toloka.tsv"), "--multi-label"]
         result = CliRunner().invoke(app, command, prog_name="tiebreak")
         assert result.exit_code == 0
-        assert "t4 | pos,yes,1\n" in result.stdout
-        assert "t4 | neg,no,1\n" in result.stdout
+        assert "t4 | pos,yes,1,yes\n" in result.stdout
+        assert "t4 | neg,no,1,no\n" in result.stdout
 
     def test_a_box_of_its_own_is_yes_or_no(self, tmp_path: Path) -> None:
         path = tmp_path / "mturk.csv"

@@ -18,7 +18,8 @@ TITLE = "How the fit went"
 def measure(subject: Subject) -> dict[str, Any] | None:
     """Collect how the model was fitted."""
     model = subject.model
-    calibration = model.calibration_
+    members = [each._asdict() for each in getattr(model, "members_", ())]
+    calibration = None if members else model.calibration_  # an average is not scaled
     return {
         "method": clip(repr(model), 300),
         "worker_model": getattr(model, "worker_model_", None),
@@ -30,7 +31,7 @@ def measure(subject: Subject) -> dict[str, Any] | None:
         "dependence": None if calibration is None else float(calibration.dependence),
         "multiplier": None if calibration is None else float(calibration.multiplier),
         "n_gold": 0 if model.gold_ is None else len(model.gold_),
-        "members": [each._asdict() for each in getattr(model, "members_", ())],
+        "members": members,
     }
 
 

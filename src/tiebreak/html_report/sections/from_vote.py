@@ -11,7 +11,6 @@ from tiebreak.charts import percent
 from tiebreak.html_report.subject import Sentence, Subject, name
 from tiebreak.inference import committee
 from tiebreak.markup import Markup, join, tag
-from tiebreak.wording import counted
 
 TITLE = "Labels that differ from the vote"
 
@@ -30,10 +29,16 @@ def measure(subject: Subject) -> dict[str, Any] | None:
     q = model.probabilities_
     gain = q[at, label[at]] - q[at, vote[at]]
     first = at[np.lexsort((at, -gain))][: subject.limits.tasks]
+    from_vote = model.from_vote_
+    n_workers = len(model.workers_)
+    tells = n_workers > committee.FEW_WORKERS
     return {
-        "n_differ": model.from_vote_.n_differ,
+        "n_differ": from_vote.n_differ,
         "n_tasks": len(model.labels_),
-        "expected_right": float(model.from_vote_.expected_right),
+        "expected_right": float(from_vote.expected_right) if tells else None,
+        "sentence": from_vote.sentence(
+            len(model.labels_), n_workers, has_gold=model.gold_ is not None
+        ),
         "tasks": [
             {
                 "task": name(model.tasks_[i]),
@@ -48,13 +53,8 @@ def measure(subject: Subject) -> dict[str, Any] | None:
 
 
 def words(found: dict[str, Any]) -> list[Sentence]:
-    """Say how many labels differ from the vote."""
-    n = found["n_differ"]
-    if not n:
-        return [Sentence("No label differs from the majority vote.")]
-    verb = "differs" if n == 1 else "differ"
-    of_all = counted(found["n_tasks"], "label")
-    return [Sentence(f"{n:,} of {of_all} {verb} from the majority vote.")]
+    """Say how many labels differ from the vote, and what is expected of them."""
+    return [Sentence(found["sentence"])]
 
 
 def show(found: dict[str, Any]) -> Markup:

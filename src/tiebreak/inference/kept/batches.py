@@ -19,10 +19,8 @@ from tiebreak.inference.exact_links.ascents import Ascents
 from tiebreak.inference.exact_links.fit import joint_probabilities
 from tiebreak.inference.kept.open_tasks import ResponseChains
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
-from tiebreak.inference.worker_models import CrowdModel, WorkerModel
-from tiebreak.inference.worker_models.carried import CarriedStates, CarriedWorkers
-from tiebreak.inference.worker_models.selected import select_workers
-from tiebreak.inference.worker_models.wrapper import KeptEvidence
+from tiebreak.inference.workers import CrowdModel
+from tiebreak.inference.workers.extra_codes import ExtraCodes
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import Backend
@@ -67,7 +65,6 @@ class StreamCrowd(NamedTuple):
     """Workers and classes as a stream has them now."""
 
     model: CrowdModel
-    base: Floats  # (1, answer, class) the prior of a worker of whom nothing is known
     counts: StreamCounts  # of all tasks, those of the batch among them
     calibration: Calibration | None
     options: ExactLinkOptions
@@ -207,16 +204,17 @@ def _problem(
     crowd: StreamCrowd, batch: StreamBatch, tasks: ByTask, workers: Codes, before: StreamCounts
 ) -> Problem:
     """Return the fit of the batch: the counts of all other tasks are part of the prior."""
-    chosen = select_workers(crowd.model.workers, workers, crowd.base)
+    chosen = crowd.model.workers.select(workers)
     others = np.maximum(crowd.counts.of_workers[workers] - before.of_workers, 0.0)
     n_states = crowd.model.workers.n_states
-    carried: WorkerModel = CarriedWorkers(chosen, chosen.collect(others.reshape(-1, n_states)))
+    carried = (
+        chosen.collect(others.reshape(-1, n_states)),
+        np.maximum(crowd.counts.of_states - before.of_states, 0.0),
+    )
     rows = _with_evidence(batch)
     if rows is not None and batch.evidence is not None:
-        carried = KeptEvidence(carried, batch.evidence[rows])
-    elsewhere = np.maximum(crowd.counts.of_states - before.of_states, 0.0)
-    states = CarriedStates(crowd.model.states, elsewhere)
-    return Problem(tasks, states, carried, crowd.backend, 1)
+        chosen = ExtraCodes(chosen, batch.evidence[rows])
+    return Problem(tasks, crowd.model.states, chosen, crowd.backend, 1, carried=carried)
 
 
 def _start(crowd: StreamCrowd, batch: StreamBatch, problem: Problem, workers: Codes) -> Floats:
@@ -225,7 +223,7 @@ def _start(crowd: StreamCrowd, batch: StreamBatch, problem: Problem, workers: Co
     if not is_new.any():
         return batch.q
     n_states = crowd.model.workers.n_states
-    chosen = select_workers(crowd.model.workers, workers, crowd.base)
+    chosen = crowd.model.workers.select(workers)
     now = chosen.collect(crowd.counts.of_workers[workers].reshape(-1, n_states))
     beliefs = Beliefs(
         crowd.model.states.prior + crowd.counts.of_states,

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from tiebreak.errors import OptionError
 from tiebreak.ids import as_list
 from tiebreak.inference import calibration
-from tiebreak.inference.silence import refuse_silence
 from tiebreak.inference.stages import lay_out
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
@@ -109,7 +108,6 @@ def drop_tasks(model: Estimator, empty: Responses, n_states: int) -> None:
 
 def drop_responses(model: Fitted) -> Fitted:
     """Return the model with counts in the place of all its responses."""
-    refuse_silence(model, "A model of counts")
     if "_opinions" in vars(model):
         raise OptionError(
             "Auto needs the responses: a vote cannot be told from counts. Keep the responses, or "

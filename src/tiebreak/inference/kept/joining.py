@@ -45,6 +45,9 @@ def join_responses(old: Responses, new: Responses) -> Responses:
             f"{counted(merged.n_again, 'response')} of the model said anew by the same worker on "
             "the same task; the last one counts."
         )
+    known = old.runs or new.runs
+    newer = None if old.runs is None else new.runs
+    n_given = len(merged.code) if merged.n_again else old.n_given + new.n_given
     return Responses(
         merged.start,
         merged.code,
@@ -56,6 +59,7 @@ def join_responses(old: Responses, new: Responses) -> Responses:
         frame=old.frame,
         is_class_ordered=old.is_class_ordered,
         weight=merged.weight,
+        runs=None if known is None else known.joined(newer, n_given),
     )
 
 

@@ -26,7 +26,6 @@ from tiebreak.inference.kept.prediction import (
 from tiebreak.inference.kept.stream_links import LinkRows, link_odds
 from tiebreak.inference.variational_bayes import VariationalBayes
 from tiebreak.inference.vb import Problem
-from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import default_threads, likeliest, softmax
 from tiebreak.kernels.contract import choose_backend
@@ -182,7 +181,7 @@ def _scores(
     assert knowledge is not None  # variational Bayes knows workers
     new = np.arange(n_new, dtype=np.int32)
     scores = calibration.class_scores_of(problem, knowledge.beliefs, new)
-    scale = found.scale(calibration.n_responses(problem.responses)[:n_new])
+    scale = found.scale(calibration.n_responses(problem.tasks)[:n_new])
     if not len(old):
         return scores, scale
     tasks = model._warm_start.tasks
@@ -193,8 +192,6 @@ def _scores(
         return np.concatenate([scores, logs / of_old[:, None]]), np.concatenate([scale, of_old])
     backend = choose_backend("auto", len(tasks.code))
     states, workers = model._crowd_model
-    if isinstance(workers, SawAll):
-        tasks = add_silence(tasks, workers.saw, workers.n_classes, workers.n_states)
     former = Problem(tasks, states, workers, backend, model.n_threads or default_threads())
     old_scores = calibration.class_scores_of(former, model._beliefs, old)
     return np.concatenate([scores, old_scores]), np.concatenate([scale, found.scale(n_given)])

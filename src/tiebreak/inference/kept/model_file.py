@@ -1,6 +1,6 @@
 """The model file: a fitted model as a folder of plain arrays and JSON.
 
-Version 1. `tests/kept/` has a folder that it wrote, which every later version must read.
+Version 1.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from tiebreak.files import array_folder
 from tiebreak.files.array_folder import FolderContent, Kind
 from tiebreak.files.atomic_write import Target
 from tiebreak.files.locks import Lock
+from tiebreak.gold import Gold
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.dropping import drop_responses, require_keep
 from tiebreak.inference.kept.records import Decoder, Encoder, require_numbers
 from tiebreak.inference.stages import WarmStart, lay_out
 from tiebreak.inference.vb import Beliefs
-from tiebreak.inference.worker_models import CrowdModel
+from tiebreak.inference.workers import CrowdModel
+from tiebreak.labels import Labels
+from tiebreak.links import Links
+from tiebreak.options import check_common
 from tiebreak.responses import Responses
 
 SUFFIX = ".tbm"
@@ -36,7 +40,6 @@ ESTIMATORS = {  # that a file may hold, and the module of each, loaded when one 
     "GibbsSampler": "gibbs",
     "Auto": "auto",
 }
-GONE = ("models_tried_", "overturned_")  # results of earlier versions, which nothing asks for
 INNER = (
     "_communities",
     "_crowd_model",
@@ -112,7 +115,7 @@ def load(target: Target) -> Any:
     folder = Path(target)
     try:
         return _decode(content)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OptionError) as error:
         raise array_folder.damaged(folder, str(error), MODEL) from None
 
 
@@ -131,7 +134,8 @@ def summary(model: Estimator) -> dict[str, Any]:
     n_dropped = 0.0 if carried is None else float(carried.counts.sum())
     calibration = model.calibration_
     return {
-        "responses": crowd.n_responses,
+        "responses": crowd.n_given,
+        "size": crowd.size(),
         "responses_counted_only": round(n_dropped, 3),
         "tasks": crowd.n_tasks,
         "workers": crowd.n_workers,
@@ -172,12 +176,11 @@ def _decode(content: FolderContent) -> Estimator:
         raise ValueError(f"it holds a {name}, which is none of ours")
     home = importlib.import_module(f"tiebreak.inference.{ESTIMATORS[name]}")
     model: Estimator = getattr(home, name)(**options)
+    check_common(model.get_params())
     crowd: Responses = decoder.decode(about["responses"])
     model.responses_ = crowd
     known = _result_names(type(model))
     for name, value in about["results"].items():
-        if name in GONE:
-            continue
         if name not in known:
             raise ValueError(f"{name} is no result of {type(model).__name__}")
         setattr(model, name, decoder.decode(value))
@@ -204,6 +207,9 @@ def _check_shapes(model: Estimator) -> None:
         own, theirs = getattr(model, f"{name}_"), getattr(crowd, name)
         if own is not theirs and list(own) != list(theirs):
             raise ValueError(f"{name}_ are not those of its responses")
+    for name, kind in (("gold_", Gold), ("links_", Links), ("labels_", Labels)):
+        if not isinstance(getattr(model, name), kind | None):
+            raise ValueError(f"{name} is no {kind.__name__}")
     require_numbers("probabilities_", model.probabilities_, (n_tasks, n_classes))
     require_numbers("confusion_", model.confusion_, (n_workers, n_classes, n_classes))
     require_numbers("class_prior_", model.class_prior_, (n_classes,))
@@ -277,4 +283,6 @@ def _check_crowd_model(
     require_numbers("what is believed of workers", beta, (n_workers, *beta.shape[1:]))
     require_numbers("what is believed of classes", beliefs.alpha, (n_states,))
     require_numbers("the prior of workers", workers.prior, workers.prior.shape)
+    of_new = (1, *workers.prior.shape[1:])
+    require_numbers("the prior of new workers", workers.prior_of_new, of_new)
     require_numbers("the prior of classes", model.states.prior, (n_states,))

@@ -10,15 +10,14 @@ import numpy as np
 from tiebreak import files
 from tiebreak.errors import NotFittedError, note
 from tiebreak.ids import MISSING
-from tiebreak.inference import calibration, committee, dirichlet, vb
+from tiebreak.inference import committee, dirichlet, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.dirichlet import StatePrior
 from tiebreak.inference.inputs import require_memory
+from tiebreak.inference.kept.known_workers import NOTHING, KnownStates, KnownWorkers
 from tiebreak.inference.vb import Beliefs, Problem
-from tiebreak.inference.worker_models import CrowdModel
-from tiebreak.inference.worker_models.known_workers import NOTHING, KnownStates, KnownWorkers
-from tiebreak.inference.worker_models.saw_all import SawAll, add_silence
-from tiebreak.inference.worker_models.selected import UNKNOWN, select_parameters, select_workers
+from tiebreak.inference.workers import CrowdModel
+from tiebreak.inference.workers.base import NEW
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
@@ -45,17 +44,12 @@ class Knowledge(NamedTuple):
     states: StatePrior
     alpha: Floats
     workers: KnownWorkers
-    saw: Mask | None = None  # (n_workers,) who sees every task, so that silence counts
 
     def problem(self, tasks: ByTask, backend: str, n_threads: int | None) -> Problem:
         """Return the inference of tasks whose responses lie in the codes of the table."""
         kernels = choose_backend(backend, len(tasks.code))
         threads = n_threads or default_threads()
-        problem = Problem(tasks, self.states, self.workers, kernels, threads)
-        if self.saw is None:
-            return problem
-        heard = add_silence(tasks, self.saw, self.workers.n_classes, self.workers.n_states)
-        return problem._replace(tasks=heard, given=tasks)
+        return Problem(tasks, self.states, self.workers, kernels, threads)
 
     def tables_for(self, worker: Codes, label: Codes) -> Logs:
         """Return the logs of class prior and table for other workers and classes, by their codes.
@@ -114,11 +108,6 @@ def _label_alone(
         q = committee_says(model, in_codes_of(model, crowd, knowledge))
         return q, *backend.likeliest(q)
     found = model.calibration_ or AS_IT_IS
-    if knowledge.saw is not None:
-        tasks = in_codes_of(model, crowd, knowledge)
-        problem = knowledge.problem(tasks, backend_name, n_threads)
-        q = calibration.probabilities(problem, knowledge.beliefs, found)
-        return q, *backend.likeliest(q)
     tasks, table = _with_table(model, crowd, knowledge)
     log_prior = knowledge.states.expected_log(knowledge.alpha)
     threads = n_threads or default_threads()
@@ -203,14 +192,13 @@ def _of_model(model: Any, crowd_model: CrowdModel, beliefs: Beliefs) -> Knowledg
     """Return what a fitted crowd model knows, with a worker whom it has never seen."""
     states, workers = crowd_model
     at = np.arange(workers.n_workers + 1, dtype=np.int32)
-    at[-1] = UNKNOWN
-    base = base_prior(model.confusion_prior, workers.n_classes)
-    chosen = select_workers(workers, at, base)
-    parameters = select_parameters(workers, beliefs.beta, at, base)
-    table = np.ascontiguousarray(chosen.log_table(parameters, model.n_threads or default_threads()))
+    at[-1] = NEW
+    parameters = workers.select_parameters(beliefs.beta, at)
+    table = np.ascontiguousarray(
+        workers.select(at).log_table(parameters, model.n_threads or default_threads())
+    )
     known = KnownWorkers(table, workers.n_workers + 1, workers.n_classes)
-    saw = chosen.saw if isinstance(chosen, SawAll) else None
-    return Knowledge(states, beliefs.alpha, known, saw)
+    return Knowledge(states, beliefs.alpha, known)
 
 
 def base_prior(given: dirichlet.ConfusionPrior, n_classes: int) -> Floats:

@@ -29,26 +29,22 @@ from tiebreak.inference.kept.dropping import Carried
 from tiebreak.inference.link_errors.suspect import DoubtfulLinks, ErrorRate
 from tiebreak.inference.problem import GridPoint
 from tiebreak.inference.vb import Beliefs
-from tiebreak.inference.worker_models import ConfusionMatrices, CrowdModel
-from tiebreak.inference.worker_models.carried import CarriedStates, CarriedWorkers
-from tiebreak.inference.worker_models.coin import Coins
-from tiebreak.inference.worker_models.kinds import Kinds
-from tiebreak.inference.worker_models.one_class import FixedRows
-from tiebreak.inference.worker_models.saw_all import SawAll
+from tiebreak.inference.workers import CrowdModel, Workers
+from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
+from tiebreak.responses.runs import Runs, WorkerRuns
 from tiebreak.wording import Source
 
 RECORDS: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
-        *(Responses, Links, Gold, Labels, ExactLinkOptions, MeanFieldOptions),
+        *(Responses, Runs, WorkerRuns, Links, Gold, Labels),
+        *(ExactLinkOptions, MeanFieldOptions),
         *(Calibration, LinkReport, DoubtfulLinks, ErrorRate, GridPoint),
-        *(Beliefs, CrowdModel, Carried, CarriedStates, CarriedWorkers),
-        *(ClassPrior, KnownShares, SubtypePrior, ConfusionMatrices, Coins, Kinds, FixedRows),
-        SawAll,
+        *(Beliefs, CrowdModel, Carried, ClassPrior, KnownShares, SubtypePrior),
     )
 }
 HOMES = {  # of records that few models hold: loaded when one is met
@@ -66,12 +62,15 @@ def record_named(name: str) -> type[Any]:
     if name in HOMES:
         found: type[Any] = getattr(importlib.import_module(HOMES[name]), name)
         return found
+    if name in Workers.registry:
+        return Workers.registry[name]
     return RECORDS[name]
 
 
 def _is_record(value: object) -> bool:
     name = type(value).__name__
-    return (name in RECORDS or name in HOMES) and type(value) is record_named(name)
+    is_known = name in RECORDS or name in HOMES or name in Workers.registry
+    return is_known and type(value) is record_named(name)
 
 
 class Encoder:

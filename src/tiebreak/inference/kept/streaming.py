@@ -28,9 +28,8 @@ from tiebreak.inference.kept.batches import (
 from tiebreak.inference.kept.corrections import replace_repeats, start_from_votes
 from tiebreak.inference.kept.open_tasks import NONE, OpenTasks, codes_in
 from tiebreak.inference.kept.stream_links import LinkRows, StreamLinks, imply
-from tiebreak.inference.silence import refuse_silence
 from tiebreak.inference.vb import Stopping
-from tiebreak.inference.worker_models import CrowdModel
+from tiebreak.inference.workers import CrowdModel
 from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import Codes, Offsets, total_weights
 from tiebreak.labels import Label
@@ -68,11 +67,9 @@ class Stream:
     def __init__(self, model: VariationalBayes, *, n_open: int | None = None) -> None:
         from tiebreak.inference.kept import publication
 
-        refuse_silence(model, "A stream")
         self.template = model
         self.n_open = n_open
         self.crowd_model: CrowdModel = model._crowd_model
-        self.base = growth.base_of(model)
         self.classes: list[Hashable] = list(model.classes_)
         self.class_code = {name: k for k, name in enumerate(self.classes)}
         self.workers: list[Hashable] = list(model.workers_)
@@ -290,7 +287,6 @@ class Stream:
         decode = options.decode if isinstance(options, ExactLinkOptions) else None
         return StreamCrowd(
             self.crowd_model,
-            self.base,
             self.counts,
             self.template.calibration_,
             ExactLinkOptions(decode=decode),

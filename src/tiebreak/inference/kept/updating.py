@@ -1,7 +1,6 @@
 """Updates: a model goes on with more responses, links and gold.
 
-Where responses are kept, an update is a fit of everything together that starts from the model;
-without links the tasks that are touched settle first (`local_update`).
+Where responses are kept, an update is a fit of everything together that starts from the model.
 Where only counts are kept, the tasks that have responses are fitted with the counts as their prior.
 """
 
@@ -21,7 +20,6 @@ from tiebreak.ids import Ids
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.dropping import batches_of, digest, drop_responses
 from tiebreak.inference.kept.joining import join_gold, join_links, join_responses
-from tiebreak.inference.kept.local_update import start_of
 from tiebreak.inference.kept.publication import to_model
 from tiebreak.inference.kept.streaming import Stream
 from tiebreak.inference.majority_vote import MajorityVote
@@ -93,10 +91,7 @@ def _fit_all(
     made = copy.copy(model)
     options = made.get_params()
     made.set_params(confusion_prior=_by_worker(model), init=_init(options["init"]))
-    start = model
-    if new is not None and pairs is None:
-        start = start_of(model, crowd, new, known)
-    made.fit(crowd, **given, start=start)
+    made.fit(crowd, **given, start=model)
     return made.set_params(**options)
 
 

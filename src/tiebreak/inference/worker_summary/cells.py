@@ -12,17 +12,14 @@ one per class where it has subtypes. Two workers, two classes, confusion matrice
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tiebreak.inference.dirichlet import KnownShares, SubtypePrior
 from tiebreak.inference.vb import Beliefs, Problem
-from tiebreak.inference.worker_models.coin import Coins
-from tiebreak.inference.worker_models.kinds import Kinds
-from tiebreak.inference.worker_models.one_class import FixedRows
-from tiebreak.inference.worker_models.saw_all import SawAll
-from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
+from tiebreak.inference.workers import Cells as WorkerCells
+from tiebreak.kernels.layout import Floats, Mask, Offsets
 
 
 class Cells(NamedTuple):
@@ -63,142 +60,50 @@ class Cells(NamedTuple):
 
 
 def cells_of(problem: Problem, beliefs: Beliefs) -> Cells:
-    """Return the cells of a fitted problem.
+    """Return the cells of a fitted problem: those of its workers, then those of its states.
 
-    Kinds of workers are put into one row with the prior that is expected of them.
+    Classes are one row and, where they have subtypes, each class is one more.
     """
-    workers: Any = problem.workers
-    is_fixed = np.zeros(0, dtype=bool)
-    if isinstance(workers, SawAll):  # of answers alone: silence has no cell in a confusion
-        beliefs = beliefs._replace(beta=workers.of_inner(beliefs.beta))
-        workers = workers.inner
-    if isinstance(workers, FixedRows):
-        shape = (workers.n_workers, workers.n_classes, workers.n_states)
-        is_fixed = np.broadcast_to(workers.is_fixed[:, None, :], shape).ravel()
-        workers = workers.inner
-    if isinstance(workers, Coins):
-        of_code, row, prior, share = _coin_cells(workers)
-        between = np.zeros(len(prior))
-    else:
-        of_code, row = _confusion_cells(workers)
-        share = np.ones(of_code.shape)
-        if isinstance(workers, Kinds):
-            prior, between = _expected_prior(workers, beliefs.beta)
-        else:
-            prior = np.broadcast_to(workers.prior, _shape(workers)).ravel()
-            between = np.zeros(len(prior))
-    if not len(is_fixed):
-        is_fixed = np.zeros(len(prior), dtype=bool)
-    return _with_states(problem, of_code, row, prior, is_fixed, share, between)
-
-
-def dirichlet_cells(prior: Floats, class_prior: Floats) -> Cells:
-    """Return the cells of plain confusion matrices; prior is (n_workers, answer, class)."""
-    n_workers, n_labels, n_classes = prior.shape
-    code, state = np.indices((n_workers * n_labels, n_classes))
-    of_code = code * n_classes + state
-    row = ((code // n_labels) * n_classes + state).ravel()
-    n_cells = len(row)
-    return Cells(
-        of_code,
-        (n_cells + np.arange(n_classes))[None],
-        np.concatenate([row, np.full(n_classes, row.max() + 1)]),
-        np.concatenate([prior.ravel(), class_prior]),
-        np.zeros(n_cells + n_classes, dtype=bool),
-        np.ones(of_code.shape),
-        np.zeros(n_cells + n_classes),
-        n_classes,
-    )
-
-
-def coin_cells(coins: Coins, class_prior: Floats) -> Cells:
-    """Return the cells of one coin per worker."""
-    of_code, row, prior, share = _coin_cells(coins)
-    n_cells = len(prior)
-    n_classes = coins.n_classes
-    return Cells(
-        of_code,
-        (n_cells + np.arange(n_classes))[None],
-        np.concatenate([row, np.full(n_classes, row.max() + 1)]),
-        np.concatenate([prior, class_prior]),
-        np.zeros(n_cells + n_classes, dtype=bool),
-        share,
-        np.zeros(n_cells + n_classes),
-        n_classes,
-    )
-
-
-def _shape(workers: Any) -> tuple[int, int, int]:
-    return workers.n_workers, workers.n_classes, workers.n_states
-
-
-def _confusion_cells(workers: Any) -> tuple[Offsets, Offsets]:
-    n_workers, n_labels, n_states = _shape(workers)
-    code, state = np.indices((n_workers * n_labels, n_states))
-    row = (code // n_labels) * n_states + state
-    return code * n_states + state, row.ravel()
-
-
-def _coin_cells(coins: Coins) -> tuple[Offsets, Offsets, Floats, Floats]:
-    n_classes = coins.n_classes
-    code, state = np.indices((coins.n_workers * n_classes, n_classes))
-    is_wrong = code % n_classes != state
-    of_code = 2 * (code // n_classes) + is_wrong
-    share = np.where(is_wrong, 1.0 / max(n_classes - 1, 1), 1.0)
-    prior = np.broadcast_to(coins.prior, (coins.n_workers, 2)).ravel()
-    return of_code, np.repeat(np.arange(coins.n_workers), 2), prior, share
-
-
-def _expected_prior(kinds: Kinds, beta: Floats) -> tuple[Floats, Floats]:
-    """Return the prior expected over kinds, and the variance of confusions between kinds."""
-    chance = kinds.responsibility(beta)
-    trusted = 0.0 if kinds.trusted is None else kinds.trusted
-    prior = np.einsum("wc,cls->wls", chance, kinds.priors) + trusted
-    added = beta - kinds.prior
-    mean = np.zeros_like(beta)
-    square = np.zeros_like(beta)
-    for kind, of_kind in enumerate(kinds.priors):
-        counts = of_kind + trusted + added
-        probability = counts / counts.sum(axis=1, keepdims=True)
-        mean += chance[:, kind, None, None] * probability
-        square += chance[:, kind, None, None] * probability**2
-    return prior.ravel(), np.maximum(square - mean**2, 0.0).ravel()
-
-
-def _with_states(
-    problem: Problem,
-    of_code: Offsets,
-    row: Offsets,
-    prior: Floats,
-    is_fixed: Mask,
-    share: Floats,
-    between: Floats,
-) -> Cells:
-    """Append the rows of classes and, where there are any, of subtypes."""
     states = problem.states
-    n_classes = states.n_classes
-    n_workers_cells = len(prior)
-    class_of: Codes = states.class_of
-    class_prior = states.of_class if isinstance(states, SubtypePrior) else states.prior
-    layers = [n_workers_cells + class_of.astype(np.int64)]
-    rows = [row, np.full(n_classes, row.max() + 1)]
-    priors = [prior, class_prior]
+    of_workers = problem.workers.cells(beliefs.beta)
+    layers, priors = [states.class_of.astype(np.int64)], [states.prior]
+    rows = [np.zeros(states.n_classes, dtype=np.int64)]
     if isinstance(states, SubtypePrior):
-        layers.append(n_workers_cells + n_classes + np.arange(len(class_of)))
-        rows.append(row.max() + 2 + class_of)
-        priors.append(states.prior)
-    all_prior = np.concatenate(priors)
-    fixed = np.zeros(len(all_prior), dtype=bool)
-    fixed[:n_workers_cells] = is_fixed
-    fixed[n_workers_cells:] = isinstance(states, KnownShares)
-    more = np.zeros(len(all_prior) - n_workers_cells)
+        priors = [states.of_class, states.prior]
+        layers.append(states.n_classes + np.arange(len(states.class_of)))
+        rows.append(1 + states.class_of.astype(np.int64))
+    return _joined(
+        of_workers, layers, rows, priors, states.n_classes, is_fixed=isinstance(states, KnownShares)
+    )
+
+
+def plain_cells(of_workers: WorkerCells, class_prior: Floats) -> Cells:
+    """Return the cells of workers and of one row of classes."""
+    n_classes = len(class_prior)
+    row = np.zeros(n_classes, dtype=np.int64)
+    return _joined(of_workers, [np.arange(n_classes)], [row], [class_prior], n_classes)
+
+
+def _joined(
+    of_workers: WorkerCells,
+    layers: list[Offsets],
+    rows: list[Offsets],
+    priors: list[Floats],
+    n_classes: int,
+    *,
+    is_fixed: bool = False,
+) -> Cells:
+    """Number the cells of states after those of workers; `layers` and `rows` count from 0."""
+    n_cells = len(of_workers.prior)
+    n_rows = int(of_workers.row.max()) + 1
+    of_states = np.concatenate(priors)
     return Cells(
-        of_code,
-        np.stack(layers),
-        np.concatenate(rows),
-        all_prior,
-        fixed,
-        share,
-        np.concatenate([between, more]),
+        of_workers.of_code,
+        np.stack([n_cells + each for each in layers]),
+        np.concatenate([of_workers.row, *(n_rows + each for each in rows)]),
+        np.concatenate([of_workers.prior, of_states]),
+        np.concatenate([of_workers.is_fixed, np.full(len(of_states), is_fixed)]),
+        of_workers.share,
+        np.concatenate([of_workers.between, np.zeros(len(of_states))]),
         n_classes,
     )

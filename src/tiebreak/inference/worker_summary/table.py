@@ -20,13 +20,14 @@ from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import Patterns
 from tiebreak.inference.stages import lay_out
 from tiebreak.inference.vb import Beliefs
-from tiebreak.inference.worker_models import PLAIN
-from tiebreak.inference.worker_models.coin import Coins
 from tiebreak.inference.worker_summary import linear_response, refine
-from tiebreak.inference.worker_summary.cells import Cells, cells_of, coin_cells, dirichlet_cells
+from tiebreak.inference.worker_summary.cells import Cells, cells_of, plain_cells
 from tiebreak.inference.worker_summary.linear_response import TaskUnits
 from tiebreak.inference.worker_summary.refine import Votes
 from tiebreak.inference.worker_summary.verdicts import Skill, chance_of, verdicts
+from tiebreak.inference.workers import PLAIN
+from tiebreak.inference.workers import Cells as WorkerCells
+from tiebreak.inference.workers.coin import Coins
 from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.options import require_number
 from tiebreak.responses import Responses
@@ -197,8 +198,6 @@ def _fitted_cells(model: Any) -> _Fitted:
         of_workers, totals = warm.added
         beliefs = Beliefs(problem.states.prior + totals, problem.workers.prior + of_workers)
         cells = cells_of(problem, beliefs)
-        if problem.given is not None:
-            moves = np.zeros_like(moves)  # by responses alone, tasks would forget the silence
         found = refine.refine(cells, votes, warm.q, totals, moves)
         return _Fitted(cells, votes, units, found.q, found.counts)
     if "_opinions" in vars(model):  # a committee: workers as its probabilities show them
@@ -222,13 +221,14 @@ def _fitted_cells(model: Any) -> _Fitted:
 
 def _maximum_likelihood_cells(crowd: Responses, worker_model: str, smoothing: float) -> Cells:
     n_classes = crowd.n_classes
-    flat = np.full((crowd.n_workers, n_classes, n_classes), smoothing)
-    plain = dirichlet_cells(flat, np.full(n_classes, smoothing))
-    if worker_model != "coin":
-        return plain
-    right = smoothing * n_classes
-    prior = np.array([[right, right * max(n_classes - 1, 1)]])
-    return coin_cells(Coins(prior, crowd.n_workers, n_classes), np.full(n_classes, smoothing))
+    if worker_model == "coin":
+        right = smoothing * n_classes
+        prior = np.tile([right, right * max(n_classes - 1, 1)], (crowd.n_workers, 1))
+        of_workers = Coins(prior, crowd.n_workers, prior[:1], n_classes).cells(prior)
+    else:
+        flat = np.full((crowd.n_workers, n_classes, n_classes), smoothing)
+        of_workers = WorkerCells.of_confusions(flat)
+    return plain_cells(of_workers, np.full(n_classes, smoothing))
 
 
 def _units_of(model: Any) -> tuple[TaskUnits, Mask]:
