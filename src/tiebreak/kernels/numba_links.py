@@ -19,8 +19,9 @@ from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.compile import fused_kernel, kernel
 from tiebreak.kernels.layout import MAX_CHUNKS, ByGroup, Codes, Floats, Offsets
 from tiebreak.kernels.network import LOWEST_LOG_MESSAGE, SMALLEST_MESSAGE, Cliques, Network
-from tiebreak.kernels.numba_sweep import exp
+from tiebreak.kernels.numba_sweep import exp, whole_rows
 
+ONE_VECTOR = 8  # classes
 NODES_PER_CHUNK = 20_000
 SMALLEST_SHARE = 1e-290  # below, products lose digits to underflow
 LARGEST_LOG_ODDS = 300.0  # above, products may overflow
@@ -45,12 +46,17 @@ def pass_messages(
 ) -> tuple[float, float]:
     """Pass messages up or down: see `numpy_links.pass_messages`."""
     given = scores, network, coupling, messages, belief, span, damping, down, update_beliefs
-    change, log_partition = _pass_messages(*given)
+    n_classes = scores.shape[1]
+    whole = whole_rows() if 1 < n_classes <= ONE_VECTOR else None
+    if whole is None:
+        change, log_partition = pass_by_class(*given)
+    else:
+        change, log_partition = whole.pass_rows((0,) * n_classes, *given)
     return change, log_partition
 
 
 @fused_kernel
-def _pass_messages(
+def pass_by_class(
     scores: Floats,
     network: Network,
     coupling: Floats,
@@ -92,11 +98,11 @@ def _pass_messages(
             least = share if share < least else least
         in_logs = least < SMALLEST_SHARE
         if in_logs:
-            logs += _total_in_logs(scores[i], messages[begin:end], total)
+            logs += total_in_logs(scores[i], messages[begin:end], total)
             for k in range(n):
                 row[k] = np.exp(total[k])
         else:
-            logs, product = _times(logs + top, product, norm)
+            logs, product = multiplied(logs + top, product, norm)
             for k in range(n):
                 row[k] /= norm
         if down:
@@ -109,9 +115,9 @@ def _pass_messages(
             if in_logs or log_odds > LARGEST_LOG_ODDS:
                 for k in range(n):
                     of_node = total[k] if in_logs else np.log(row[k])
-                    cavity[k] = of_node - _log_of(messages[e, k])
-                logs += _message_in_logs(cavity, log_odds, new)
-                _keep(new, messages, back, damping)
+                    cavity[k] = of_node - log_of(messages[e, k])
+                logs += message_in_logs(cavity, log_odds, new)
+                keep(new, messages, back, damping)
                 continue
             odds = exp(log_odds)
             before = 0.0
@@ -125,7 +131,7 @@ def _pass_messages(
                 new[k] += after
                 after += cavity[k]
                 scale = max(scale, new[k])
-            logs, product = _times(logs, product, scale)
+            logs, product = multiplied(logs, product, scale)
             least = 1.0
             for k in range(n):
                 new[k] /= scale
@@ -133,7 +139,7 @@ def _pass_messages(
             if least < SMALLEST_MESSAGE:
                 for k in range(n):
                     new[k] = np.log(new[k])
-                _keep(new, messages, back, damping)
+                keep(new, messages, back, damping)
             else:
                 for k in range(n):
                     messages[back, k] = damping * messages[back, k] + (1.0 - damping) * new[k]
@@ -145,7 +151,7 @@ def _pass_messages(
 
 
 @kernel
-def _times(logs: float, product: float, factor: float) -> tuple[float, float]:
+def multiplied(logs: float, product: float, factor: float) -> tuple[float, float]:
     """Multiply by a factor; take logarithms only where the product goes far."""
     if 1.0 / FAR < factor < FAR and 1.0 / FAR**2 < product < FAR**2:
         return logs, product * factor
@@ -153,31 +159,31 @@ def _times(logs: float, product: float, factor: float) -> tuple[float, float]:
 
 
 @kernel
-def _log_of(entry: float) -> float:
+def log_of(entry: float) -> float:
     """Return the log of what a message says of a class: see `network.SMALLEST_MESSAGE`."""
     return float(np.log(entry) if entry > 0.0 else entry)
 
 
 @kernel
-def _keep(new: Floats, messages: Floats, slot: int, damping: float) -> None:
+def keep(new: Floats, messages: Floats, slot: int, damping: float) -> None:
     """Mix a message given in logs, the largest 0, with the former one, and keep it."""
     for k in range(len(new)):
         value = max(new[k], LOWEST_LOG_MESSAGE)
         if damping > 0.0:
-            one = np.log(damping) + _log_of(messages[slot, k])
+            one = np.log(damping) + log_of(messages[slot, k])
             other = np.log(1.0 - damping) + value
             value = max(one, other) + np.log1p(np.exp(-abs(one - other)))
         messages[slot, k] = np.exp(value) if value >= LOG_SMALLEST else value
 
 
 @kernel
-def _total_in_logs(score: Floats, received: Floats, out: Floats) -> float:
+def total_in_logs(score: Floats, received: Floats, out: Floats) -> float:
     """Set out to the log beliefs of one node; return the log of their norm."""
     top = -np.inf
     for k in range(len(score)):
         out[k] = score[k]
         for e in range(len(received)):
-            out[k] += _log_of(received[e, k])
+            out[k] += log_of(received[e, k])
         top = max(top, out[k])
     norm = 0.0
     for k in range(len(score)):
@@ -189,7 +195,7 @@ def _total_in_logs(score: Floats, received: Floats, out: Floats) -> float:
 
 
 @kernel
-def _message_in_logs(cavity: Floats, coupling: float, out: Floats) -> float:
+def message_in_logs(cavity: Floats, coupling: float, out: Floats) -> float:
     """Set out[k] = log Σ_l exp(cavity_l + θ 1(k = l)) less the largest of them; return that."""
     _log_others(cavity, out)
     largest = -np.inf
@@ -282,7 +288,7 @@ def _total(i: int, scores: Floats, network: Network, messages: Floats, total: Fl
         total[k] = scores[i, k]
     for e in range(network.start[i], network.start[i + 1]):
         for k in range(len(total)):
-            total[k] += _log_of(messages[e, k])
+            total[k] += log_of(messages[e, k])
 
 
 @kernel
@@ -303,8 +309,8 @@ def _agreement(
             if j < i:
                 continue
             for k in range(n):
-                here[k] = totals[i, k] - _log_of(messages[e, k])
-                there[k] = totals[j, k] - _log_of(messages[back, k])
+                here[k] = totals[i, k] - log_of(messages[e, k])
+                there[k] = totals[j, k] - log_of(messages[back, k])
             _log_others(there, others)
             same = coupling[network.edge[e]] + _log_dot(here, there)
             agree[network.edge[e]] = 1.0 / (1.0 + np.exp(_log_dot(here, others) - same))

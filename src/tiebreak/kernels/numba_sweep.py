@@ -466,7 +466,7 @@ def by_code_{name}(low, high, start, task, weight, rounder, chosen, q, counts):
 @cache
 def sweep_for(n_classes: int) -> Callable[..., None]:
     """Return what sweeps over tasks with so many classes, or states."""
-    whole = _whole_rows() if n_classes in WHOLE_ROWS else None
+    whole = whole_rows() if n_classes in WHOLE_ROWS else None
     if whole is None:
         pieces = _pieces(n_classes)
         infer = "infer_columns(score, extra, listed, m, q, scale)"
@@ -492,13 +492,13 @@ def _pieces(n_classes: int) -> tuple[int, int]:
     return n, n_classes % n
 
 
-def _whole_rows() -> ModuleType | None:
+def whole_rows() -> ModuleType | None:
     """Return the vector code; None: this numba is not the one that it was written for."""
     try:
-        from tiebreak.kernels import whole_rows
+        from tiebreak.kernels import whole_rows as module
     except (ImportError, AttributeError):
         return None
-    return whole_rows
+    return module
 
 
 def _compiled(
