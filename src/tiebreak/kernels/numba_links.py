@@ -45,6 +45,8 @@ def pass_messages(
     update_beliefs: bool = True,
 ) -> tuple[float, float]:
     """Pass messages up or down: see `numpy_links.pass_messages`."""
+    if 2 * (span[1] - span[0]) > len(coupling) > 0 and (coupling == coupling[0]).all():
+        coupling = coupling[:1]  # hard links alone: nothing to look up
     given = scores, network, coupling, messages, belief, span, damping, down, update_beliefs
     n_classes = scores.shape[1]
     whole = whole_rows() if 1 < n_classes <= ONE_VECTOR else None
@@ -67,6 +69,7 @@ def pass_by_class(
     down: bool,
     update_beliefs: bool,
 ) -> tuple[float, float]:
+    """Pass messages class by class, for any number of them."""
     n = scores.shape[1]
     row = np.empty(n)
     total = np.empty(n)
@@ -111,7 +114,7 @@ def pass_by_class(
             end = network.later[i]
         for e in range(begin, end):
             back = network.mate[e]
-            log_odds = coupling[network.edge[e]]
+            log_odds = coupling[network.edge[e]] if len(coupling) > 1 else coupling[0]
             if in_logs or log_odds > LARGEST_LOG_ODDS:
                 for k in range(n):
                     of_node = total[k] if in_logs else np.log(row[k])

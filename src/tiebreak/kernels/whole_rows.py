@@ -535,6 +535,7 @@ def pass_rows(
     cavities = np.empty((1, n))
     fresh = np.empty((1, n))
     far = load(np.zeros((1, n)), 0, like)
+    possible = load(np.ones((1, n)), 0, like)
     logs = 0.0
     product = 1.0
     low, high = span
@@ -545,7 +546,7 @@ def pass_rows(
         score = load(scores, i, like)
         top = max_element(score)
         row = exp(minus(score, top))
-        least = or_possible(score, row)
+        least = possible
         for e in range(begin, end):
             entry = load(messages, e, like)
             row = times(row, entry)
@@ -567,7 +568,7 @@ def pass_rows(
             end = network.later[i]
         for e in range(begin, end):
             back = network.mate[e]
-            log_odds = coupling[network.edge[e]]
+            log_odds = coupling[network.edge[e]] if len(coupling) > 1 else coupling[0]
             if in_logs or log_odds > links.LARGEST_LOG_ODDS:
                 store(fresh, 0, row)
                 for k in range(n):
