@@ -305,6 +305,27 @@ def softmax_block(score: Floats, extra: Floats, m: int) -> tuple[float, float, f
 
 
 @summing_kernel
+def softmax_of_two(one: Floats, two: Floats, top: Floats, m: int) -> tuple[float, float, float]:
+    """Do what `softmax_block` does for two classes: one exponential and one division a task."""
+    tops = 0.0
+    product = 1.0
+    means = 0.0
+    for t in range(m):
+        is_two = two[t] > one[t]
+        gap = one[t] - two[t] if is_two else two[t] - one[t]
+        gap = EXP_IS_ZERO if gap < EXP_IS_ZERO else gap
+        e = exp(gap) if gap == gap else gap  # neither class is possible: nothing can be said
+        larger = 1.0 / (1.0 + e)
+        smaller = e * larger
+        one[t] = smaller if is_two else larger
+        two[t] = larger if is_two else smaller
+        tops += top[t]
+        product *= 1.0 + e
+        means += gap * smaller
+    return tops, np.log(product), means
+
+
+@summing_kernel
 def largest(score: Floats, top: Floats, m: int) -> int:
     """Set top to the largest score of each task; return how many have none above −∞."""
     for t in range(m):
@@ -340,6 +361,8 @@ def infer_columns(
                 score[k, t] *= scale[listed[t]]
     if largest(score, extra[0], m) > 0:
         keep_former(score, extra[0], listed, m, q)
+    if score.shape[0] == 2:
+        return softmax_of_two(score[0], score[1], extra[0], m)
     return softmax_block(score, extra, m)
 
 
