@@ -10,7 +10,7 @@ from benchmarks.measure import about, keep
 from tiebreak import simulate
 from tiebreak.inference import vb
 from tiebreak.inference.stages import lay_out
-from tiebreak.inference.workers import Crowd, crowd_model
+from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.responses import Responses
 
@@ -24,7 +24,7 @@ ROUNDS = 9
 
 def sweep_of(name: str, responses: Responses) -> Callable[[], None]:
     """Return all that a fit does in one sweep, on one thread: tables, tasks, counts, the bound."""
-    crowd = crowd_model(name, Crowd.of_responses(responses))
+    crowd = crowd_model(name, CrowdFacts.of_responses(responses))
     backend = choose_backend("numba", responses.n_responses)
     problem = vb.Problem(lay_out(responses), *crowd, backend, 1)
     q = vb.to_states(problem, vb.majority(problem.tasks, N_CLASSES))

@@ -9,14 +9,13 @@ from properties.strategies import Crowd, crowds
 import tiebreak as tb
 from tiebreak.inference import communities, vb
 from tiebreak.inference.vb import Stopping
-from tiebreak.inference.workers import Crowd as WorkersCrowd
-from tiebreak.inference.workers import crowd_model
+from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.kernels import reference
 
 
 def problem_of(responses: tb.Responses) -> vb.Problem:
-    model = crowd_model("communities", WorkersCrowd.of_responses(responses))
+    model = crowd_model("communities", CrowdFacts.of_responses(responses))
     tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
     return vb.Problem(tasks, *model, reference)
 

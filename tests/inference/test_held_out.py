@@ -12,7 +12,7 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference import held_out, vb
 from tiebreak.inference.stages import lay_out
 from tiebreak.inference.vb import Problem
-from tiebreak.inference.workers import Crowd, crowd_model
+from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats
 
@@ -57,7 +57,7 @@ def test_the_scores_of_a_fold_do_not_depend_on_its_labels(
     worker_model: str, from_gold: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crowd = tb.simulate.crowd(60, 5, 3, responses_per_task=4, random_state=0).responses
-    model = crowd_model(worker_model, Crowd.of_responses(crowd))
+    model = crowd_model(worker_model, CrowdFacts.of_responses(crowd))
     problem = Problem(lay_out(crowd), *model, reference)
     q = vb.to_states(problem, vb.majority(problem.tasks, 3))
     beliefs = vb.implied_beliefs(problem, q)

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 import tiebreak as tb
 from tiebreak.inference import vb
 from tiebreak.inference.dirichlet import KnownShares
-from tiebreak.inference.workers import ConfusionMatrices, Crowd, crowd_model
+from tiebreak.inference.workers import ConfusionMatrices, CrowdFacts, crowd_model
 from tiebreak.inference.workers.fixed_rows import FixedRows
 from tiebreak.inference.workers.one_class import rows_to_fix
 from tiebreak.kernels import reference
@@ -116,7 +116,7 @@ def test_who_says_one_class_to_every_task_is_learnt_as_ever() -> None:
 def test_a_crowd_of_people_is_left_as_it_is() -> None:
     crowd = tb.simulate.crowd(300, 12, 3, random_state=1)
     assert rows_to_fix(crowd.responses) is None
-    model = crowd_model("confusion", Crowd.of_responses(crowd.responses))
+    model = crowd_model("confusion", CrowdFacts.of_responses(crowd.responses))
     assert isinstance(model.workers, ConfusionMatrices)
 
 

@@ -31,7 +31,7 @@ class Toy(workers.Workers):
     n_workers: int = 0
     prior_of_new: Any = None
 
-    def of(self, crowd: workers.Crowd) -> Toy:
+    def of(self, crowd: workers.CrowdFacts) -> Toy:
         return Toy(crowd.whole_prior(), crowd.n_workers, crowd.prior_of_new())
 
     def collect(self, counts: Floats) -> Floats:
@@ -77,7 +77,7 @@ class Slips(workers.Workers):
     def n_states(self) -> int:
         return self.labels
 
-    def of(self, crowd: workers.Crowd) -> Slips:
+    def of(self, crowd: workers.CrowdFacts) -> Slips:
         one, few = np.ones((1, 1)), np.full(1, 4.0)
         counts = crowd.counts_of_labels()
         n_answers = counts.sum(axis=1) + few
@@ -102,8 +102,10 @@ class Slips(workers.Workers):
         wrong = np.minimum(parameters[:, 0] / self.n_answers, 0.99)
         return self._table(1.0 - wrong, wrong / (self.labels - 1))
 
-    def cells(self, parameters: Floats) -> workers.Cells:
-        return workers.Cells.of_confusions(self.confusion(parameters).transpose(0, 2, 1) + 1.0)
+    def cells(self, parameters: Floats) -> workers.WorkerCells:
+        return workers.WorkerCells.of_confusions(
+            self.confusion(parameters).transpose(0, 2, 1) + 1.0
+        )
 
     def _table(self, right: Floats, wrong: Floats) -> Floats:
         is_right = np.eye(self.labels, dtype=bool)
@@ -141,7 +143,7 @@ def test_fits_climb_with_gold_and_links(own: workers.Workers) -> None:
 
 @OWN
 def test_the_table_is_the_gradient_of_the_evidence(own: workers.Workers) -> None:
-    model = own.of(workers.Crowd.of_responses(CROWD.responses))
+    model = own.of(workers.CrowdFacts.of_responses(CROWD.responses))
     rng = np.random.default_rng(0)
     shape = (model.n_workers * model.n_classes, model.n_states)
     counts = rng.uniform(0.5, 5.0, shape)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.inference.workers import MODELS, Crowd, crowd_model
+from tiebreak.inference.workers import MODELS, CrowdFacts, crowd_model
 from tiebreak.responses import Responses
 
 EVERY = pytest.mark.parametrize("name", MODELS)
@@ -63,8 +63,8 @@ def test_trust_is_pseudo_counts_on_the_diagonal(name: str) -> None:
     responses = Responses.from_rows(
         [("a", "ann", "x"), ("b", "bob", "y"), ("b", "ann", "z"), ("c", "bob", "x")]
     )
-    plain = crowd_model(name, Crowd.of_responses(responses)).workers
-    given = crowd_model(name, Crowd.of_responses(responses, trust={"bob": 7.0})).workers
+    plain = crowd_model(name, CrowdFacts.of_responses(responses)).workers
+    given = crowd_model(name, CrowdFacts.of_responses(responses, trust={"bob": 7.0})).workers
     added = np.broadcast_to(given.prior, (2, *given.prior.shape[1:])) - plain.prior
     assert np.allclose(added[0], 0.0)
     if name == "coin":

@@ -10,7 +10,7 @@ import pytest
 import tiebreak as tb
 from tiebreak.inference import spectral, vb
 from tiebreak.inference.publishing import votes_of
-from tiebreak.inference.workers import Crowd, crowd_model
+from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.inference.workers.one_class import count_agreement, rows_to_fix
 from tiebreak.kernels import reference
 from tiebreak.responses import Responses
@@ -134,5 +134,7 @@ def problem_of(crowd: Responses) -> vb.Problem:
     tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
     of_class = np.ones(crowd.n_classes)
     return vb.Problem(
-        tasks, *crowd_model("confusion", Crowd.of_responses(crowd, class_prior=of_class)), reference
+        tasks,
+        *crowd_model("confusion", CrowdFacts.of_responses(crowd, class_prior=of_class)),
+        reference,
     )

@@ -13,8 +13,7 @@ from scipy.special import betaln, gammaln
 
 import tiebreak as tb
 from tiebreak.inference import vb
-from tiebreak.inference.workers import MODELS, crowd_model
-from tiebreak.inference.workers import Crowd as WorkersCrowd
+from tiebreak.inference.workers import MODELS, CrowdFacts, crowd_model
 from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats
@@ -25,7 +24,7 @@ EVERY = pytest.mark.parametrize("name", MODELS)
 
 def problem_of(crowd: Crowd, name: str) -> vb.Problem:
     responses = crowd.responses
-    model = crowd_model(name, WorkersCrowd.of_responses(responses, (2.5, 1.5), crowd.class_prior))
+    model = crowd_model(name, CrowdFacts.of_responses(responses, (2.5, 1.5), crowd.class_prior))
     tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
     return vb.Problem(tasks, *model, reference)
 
@@ -227,7 +226,7 @@ def test_a_model_is_made_with_any_shape_of_prior() -> None:
     shapes: list[Any] = ["diagonal", (3.0, 1.0), np.ones((3, 3)) + 2.0 * np.eye(3)]
     for name in MODELS:
         made = [
-            crowd_model(name, WorkersCrowd.of_responses(responses, each)).workers for each in shapes
+            crowd_model(name, CrowdFacts.of_responses(responses, each)).workers for each in shapes
         ]
         for model in made:
             assert np.allclose(model.prior, made[0].prior)

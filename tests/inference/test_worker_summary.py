@@ -15,7 +15,7 @@ from tiebreak.inference.worker_summary.cells import plain_cells
 from tiebreak.inference.worker_summary.linear_response import TaskUnits
 from tiebreak.inference.worker_summary.refine import Votes, count_cells, refine
 from tiebreak.inference.worker_summary.verdicts import Skill, chance_of, verdicts
-from tiebreak.inference.workers import MODELS, Cells
+from tiebreak.inference.workers import MODELS, WorkerCells
 
 SETTINGS = ((2, 3), (2, 10), (4, 5))  # classes, votes a task
 LEAST_COVER = 0.87
@@ -72,7 +72,7 @@ def test_intervals_of_forty_crowds_cover(n_classes: int, n_votes: int) -> None:
 def small_crowd() -> tuple[tb.Responses, Any, Any, Any, Any]:
     crowd = simulate.crowd(12, 3, 2, responses_per_task=3, accuracy=0.7, random_state=0).responses
     prior = np.broadcast_to([[2.0, 1.0], [1.0, 2.0]], (3, 2, 2)).copy()
-    cells = plain_cells(Cells.of_confusions(prior), np.ones(2))
+    cells = plain_cells(WorkerCells.of_confusions(prior), np.ones(2))
     votes = Votes(crowd.task_of_each(), crowd.code, np.ones(crowd.n_responses))
     rng = np.random.default_rng(1)
     q = rng.dirichlet(np.ones(2), size=12)
@@ -177,7 +177,7 @@ def test_a_collapsed_sweep_takes_a_task_s_own_counts_away() -> None:
     """With one worker and one response a task, what is left is the prior and the other task."""
     crowd = tb.Responses.from_rows([("a", "w", 0), ("b", "w", 1)])
     prior = np.array([[[2.0, 1.0], [1.0, 2.0]]])
-    cells = plain_cells(Cells.of_confusions(prior), np.ones(2))
+    cells = plain_cells(WorkerCells.of_confusions(prior), np.ones(2))
     votes = Votes(crowd.task_of_each(), crowd.code, np.ones(2))
     q = np.array([[0.8, 0.2], [0.3, 0.7]])
     found = refine(cells, votes, q, q.sum(axis=0), np.ones(2, dtype=bool), n_sweeps=1).q

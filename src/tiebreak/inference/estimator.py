@@ -25,7 +25,13 @@ from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
 from tiebreak.inference.problem import Patterns, Problem, Stopping
 from tiebreak.inference.stages import q_from
-from tiebreak.inference.workers import Crowd, WorkerModel, crowd_model, has_subtypes, require_model
+from tiebreak.inference.workers import (
+    CrowdFacts,
+    WorkerModel,
+    crowd_model,
+    has_subtypes,
+    require_model,
+)
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats
@@ -292,7 +298,7 @@ class BayesEstimator(Estimator):
             patterns.tasks,
             *crowd_model(
                 worker_model,
-                Crowd.of_responses(
+                CrowdFacts.of_responses(
                     crowd,
                     self.confusion_prior,
                     self.class_prior,

@@ -11,7 +11,7 @@ from tiebreak.errors import ResponseError
 from tiebreak.ids import Ids
 from tiebreak.inference import dirichlet
 from tiebreak.inference.kept.batches import StreamCounts
-from tiebreak.inference.workers import AnswerCounts, Crowd, CrowdModel
+from tiebreak.inference.workers import AnswerCounts, CrowdFacts, CrowdModel
 from tiebreak.inference.workers.base import NEW
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _with_classes(stream: Stream, classes: list[Hashable]) -> CrowdModel:
     n_classes = len(classes)
     by_label = stream.counts.of_workers.sum(axis=2)
     by_label = np.pad(by_label, [(0, 0), (0, n_classes - by_label.shape[1])])
-    crowd = Crowd(
+    crowd = CrowdFacts(
         Ids(stream.workers),
         n_classes,
         template.confusion_prior,

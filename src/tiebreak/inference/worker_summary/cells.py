@@ -18,7 +18,7 @@ import numpy as np
 
 from tiebreak.inference.dirichlet import KnownShares, SubtypePrior
 from tiebreak.inference.vb import Beliefs, Problem
-from tiebreak.inference.workers import Cells as WorkerCells
+from tiebreak.inference.workers import WorkerCells
 from tiebreak.kernels.layout import Floats, Mask, Offsets
 
 

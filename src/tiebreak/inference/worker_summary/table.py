@@ -25,8 +25,7 @@ from tiebreak.inference.worker_summary.cells import Cells, cells_of, plain_cells
 from tiebreak.inference.worker_summary.linear_response import TaskUnits
 from tiebreak.inference.worker_summary.refine import Votes
 from tiebreak.inference.worker_summary.verdicts import Skill, chance_of, verdicts
-from tiebreak.inference.workers import PLAIN
-from tiebreak.inference.workers import Cells as WorkerCells
+from tiebreak.inference.workers import PLAIN, WorkerCells
 from tiebreak.inference.workers.coin import Coins
 from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.options import require_number

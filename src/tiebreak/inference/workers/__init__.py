@@ -18,9 +18,9 @@ from typing import Any
 
 from tiebreak.errors import OptionError
 from tiebreak.inference.workers.base import AnswerCounts as AnswerCounts
-from tiebreak.inference.workers.base import Cells as Cells
-from tiebreak.inference.workers.base import Crowd as Crowd
+from tiebreak.inference.workers.base import CrowdFacts as CrowdFacts
 from tiebreak.inference.workers.base import CrowdModel as CrowdModel
+from tiebreak.inference.workers.base import WorkerCells as WorkerCells
 from tiebreak.inference.workers.base import Workers as Workers
 from tiebreak.inference.workers.coin import Coins
 from tiebreak.inference.workers.confusion import ConfusionMatrices as ConfusionMatrices
@@ -70,7 +70,7 @@ def has_subtypes(given: WorkerModel) -> bool:
     return getattr(named(given), "n_subtypes", 1) > 1
 
 
-def crowd_model(given: WorkerModel, crowd: Crowd) -> CrowdModel:
+def crowd_model(given: WorkerModel, crowd: CrowdFacts) -> CrowdModel:
     """Return the model for a crowd: of its tasks' states and of its workers."""
     return named(given).bind(crowd)
 

@@ -43,7 +43,7 @@ class AnswerCounts(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Crowd:
+class CrowdFacts:
     """What a model is made from: who answered, what they said, and priors as users give them."""
 
     workers: Ids
@@ -115,7 +115,7 @@ class Crowd:
         return dirichlet.confusion_prior(given, Ids(()), self.n_classes)
 
 
-class Cells(NamedTuple):
+class WorkerCells(NamedTuple):
     """The parameters of a fitted model as rows of Dirichlet counts: what intervals are made of.
 
     A response to a task in some state counts in one cell, and the cells of a row share 1 between
@@ -177,7 +177,7 @@ class Workers:
 
     # What a model must say.
 
-    def of(self, crowd: Crowd) -> Workers:
+    def of(self, crowd: CrowdFacts) -> Workers:
         """Return the model of a crowd's workers."""
         raise NotImplementedError(f"{type(self).__name__}.of(crowd)")
 
@@ -212,7 +212,7 @@ class Workers:
         """How many states a task may be in."""
         return int(self.prior.shape[2])
 
-    def bind(self, crowd: Crowd) -> CrowdModel:
+    def bind(self, crowd: CrowdFacts) -> CrowdModel:
         """Return the model for a crowd, with what its tasks may be."""
         return CrowdModel(ClassPrior(crowd.of_class), self.of(crowd))
 
@@ -229,11 +229,11 @@ class Workers:
         chosen[seen] = parameters[at[seen]]
         return chosen
 
-    def cells(self, parameters: Floats) -> Cells:
+    def cells(self, parameters: Floats) -> WorkerCells:
         """Return the parameters as Dirichlet counts."""
-        return Cells.of_confusions(np.broadcast_to(self.prior, parameters.shape))
+        return WorkerCells.of_confusions(np.broadcast_to(self.prior, parameters.shape))
 
-    def with_classes(self, crowd: Crowd) -> CrowdModel | None:
+    def with_classes(self, crowd: CrowdFacts) -> CrowdModel | None:
         """Return the model for the same workers and more classes; None: it cannot be told."""
         return self.bind(crowd)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tiebreak.inference import dirichlet
 from tiebreak.inference.dirichlet import POINT, POSTERIOR
-from tiebreak.inference.workers.base import Cells, Crowd, Workers, unset
+from tiebreak.inference.workers.base import CrowdFacts, WorkerCells, Workers, unset
 from tiebreak.kernels.layout import Floats
 
 RIGHT = 0
@@ -43,7 +43,7 @@ class Coins(Workers):
         """How many states a task may be in: its classes."""
         return self.labels
 
-    def of(self, crowd: Crowd) -> Coins:
+    def of(self, crowd: CrowdFacts) -> Coins:
         """Return the model of a crowd's workers."""
         prior, of_new = pooled_prior(crowd.whole_prior()), pooled_prior(crowd.prior_of_new())
         return replace(
@@ -84,12 +84,12 @@ class Coins(Workers):
         right = mean[:, RIGHT] if self.labels > 1 else np.ones(self.n_workers)
         return self._table(right, mean[:, WRONG] / max(self.labels - 1, 1))
 
-    def cells(self, parameters: Floats) -> Cells:
+    def cells(self, parameters: Floats) -> WorkerCells:
         """Return two cells a worker."""
         code, state = np.indices((self.n_workers * self.labels, self.labels))
         is_wrong = code % self.labels != state
         prior = np.broadcast_to(self.prior, (self.n_workers, 2)).ravel()
-        return Cells(
+        return WorkerCells(
             of_code=2 * (code // self.labels) + is_wrong,
             row=np.repeat(np.arange(self.n_workers), 2),
             prior=prior,

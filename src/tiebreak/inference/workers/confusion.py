@@ -8,7 +8,7 @@ import numpy as np
 
 from tiebreak.inference import dirichlet
 from tiebreak.inference.dirichlet import POINT, POSTERIOR, SubtypePrior
-from tiebreak.inference.workers.base import Crowd, CrowdModel, Workers, unset
+from tiebreak.inference.workers.base import CrowdFacts, CrowdModel, Workers, unset
 from tiebreak.inference.workers.fixed_rows import of_rules_or_not
 from tiebreak.kernels.layout import Floats
 
@@ -27,13 +27,13 @@ class ConfusionMatrices(Workers):
     n_subtypes: int = 1
     read: str = POSTERIOR
 
-    def of(self, crowd: Crowd) -> ConfusionMatrices:
+    def of(self, crowd: CrowdFacts) -> ConfusionMatrices:
         """Return the model of a crowd's workers."""
         prior = np.repeat(crowd.whole_prior(), self.n_subtypes, axis=2)
         of_new = np.repeat(crowd.prior_of_new(), self.n_subtypes, axis=2)
         return replace(self, n_workers=crowd.n_workers, prior=prior, prior_of_new=of_new)
 
-    def bind(self, crowd: Crowd) -> CrowdModel:
+    def bind(self, crowd: CrowdFacts) -> CrowdModel:
         """Return the model for a crowd; of a crowd of rules with what nothing tells fixed."""
         workers = self.of(crowd)
         if self.n_subtypes > 1:

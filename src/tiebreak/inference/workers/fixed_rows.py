@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiebreak.inference.dirichlet import ClassPrior, KnownShares
-from tiebreak.inference.workers.base import Cells, Crowd, CrowdModel, Workers
+from tiebreak.inference.workers.base import CrowdFacts, CrowdModel, WorkerCells, Workers
 from tiebreak.kernels.layout import Codes, Floats, Mask
 
 
@@ -61,7 +61,7 @@ class FixedRows(Workers):
         known = np.broadcast_to(self._known(), parameters.shape).transpose(0, 2, 1)
         return np.where(self.is_fixed[:, :, None], known, self.inner.confusion(parameters))
 
-    def cells(self, parameters: Floats) -> Cells:
+    def cells(self, parameters: Floats) -> WorkerCells:
         """Return the cells of the model inside, those of fixed rows marked."""
         fixed = np.broadcast_to(self.is_fixed[:, None, :], parameters.shape)
         return self.inner.cells(parameters)._replace(is_fixed=fixed.ravel())
@@ -73,7 +73,7 @@ class FixedRows(Workers):
         given = self.given if is_shared else np.concatenate([self.given, self.given[:1]])[at]
         return FixedRows(self.inner.select(at), fixed[at], given)
 
-    def with_classes(self, crowd: Crowd) -> None:
+    def with_classes(self, crowd: CrowdFacts) -> None:
         """Say that it cannot be told which rows are fixed among more classes."""
         return
 
@@ -81,7 +81,7 @@ class FixedRows(Workers):
         return np.asarray(self.given / self.given.sum(axis=1, keepdims=True))
 
 
-def of_rules_or_not(crowd: Crowd, workers: Workers) -> CrowdModel:
+def of_rules_or_not(crowd: CrowdFacts, workers: Workers) -> CrowdModel:
     """Return the model; of a crowd of rules with what nothing tells kept at the prior."""
     fixed = crowd.rows_to_fix()
     if fixed is None:

@@ -14,7 +14,7 @@ import numpy as np
 from tiebreak.errors import OptionError
 from tiebreak.inference import dirichlet
 from tiebreak.inference.dirichlet import ClassPrior, SubtypePrior
-from tiebreak.inference.workers.base import Cells, Crowd, CrowdModel, Workers, unset
+from tiebreak.inference.workers.base import CrowdFacts, CrowdModel, WorkerCells, Workers, unset
 from tiebreak.inference.workers.fixed_rows import of_rules_or_not
 from tiebreak.kernels.layout import Codes, Floats
 
@@ -37,7 +37,7 @@ class Kinds(Workers):
     n_subtypes: int = 1
     heeds_rules: bool = True
 
-    def of(self, crowd: Crowd) -> Kinds:
+    def of(self, crowd: CrowdFacts) -> Kinds:
         """Return the model of a crowd's workers."""
         given = crowd.confusion_prior()
         if len(given) > 1:
@@ -71,7 +71,7 @@ class Kinds(Workers):
             trusted = np.concatenate([trusted, np.zeros_like(trusted[:1])])[at]
         return replace(self, n_workers=len(at), trusted=trusted)
 
-    def bind(self, crowd: Crowd) -> CrowdModel:
+    def bind(self, crowd: CrowdFacts) -> CrowdModel:
         """Return the model for a crowd; of a crowd of rules with what nothing tells fixed."""
         workers = self.of(crowd)
         if self.n_subtypes > 1:
@@ -80,7 +80,7 @@ class Kinds(Workers):
             return CrowdModel(ClassPrior(crowd.of_class), workers)
         return of_rules_or_not(crowd, workers)
 
-    def with_classes(self, crowd: Crowd) -> CrowdModel | None:
+    def with_classes(self, crowd: CrowdFacts) -> CrowdModel | None:
         """Return the model for more classes; learnt communities say nothing of a new one."""
         return self.bind(crowd) if self.heeds_rules else None
 
@@ -109,7 +109,7 @@ class Kinds(Workers):
             mean += share[:, kind, None, None] * counts / counts.sum(axis=1, keepdims=True)
         return np.ascontiguousarray(mean.transpose(0, 2, 1))
 
-    def cells(self, parameters: Floats) -> Cells:
+    def cells(self, parameters: Floats) -> WorkerCells:
         """Return confusion matrices with the prior expected over kinds."""
         share = self.responsibility(parameters)
         trusted = 0.0 if self.trusted is None else self.trusted
@@ -120,7 +120,7 @@ class Kinds(Workers):
             probability = counts / counts.sum(axis=1, keepdims=True)
             mean += share[:, kind, None, None] * probability
             square += share[:, kind, None, None] * probability**2
-        return Cells.of_confusions(prior, between=np.maximum(square - mean**2, 0.0))
+        return WorkerCells.of_confusions(prior, between=np.maximum(square - mean**2, 0.0))
 
     def responsibility(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return the probability of each kind, (n_workers, n_kinds): r of [eq:kinds]."""
