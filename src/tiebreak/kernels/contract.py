@@ -7,15 +7,16 @@ import importlib.util
 import sys
 from functools import cache
 from threading import Thread
+<<<<<<< HEAD
 from typing import TYPE_CHECKING, Protocol
+=======
+from typing import Protocol, TypeGuard
+>>>>>>> main
 
 from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets
 from tiebreak.kernels.network import Cliques, Network
 from tiebreak.kernels.sweeper import Sweeper, SweepKernels
 from tiebreak.options import PROCESSOR, require_word
-
-if TYPE_CHECKING:
-    from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
 
 BACKENDS = ("auto", "numpy", "numba", "cuda")
 COMPILED_ROWS = 200_000  # responses fitted; below, numba costs more than it saves
@@ -26,8 +27,6 @@ COMPILED_INTAKE = 3_000_000
 # beside it: below, what a device costs to start is more than it saves (docs/gpu.md).
 CUDA_ROWS = 30_000_000
 COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled code does fast
-DRAW_BACKENDS = ("auto", "numpy", "numba")
-COMPILED_DRAWS = 5_000  # items drawn one after the other: 50 µs each in Python, some ns compiled
 
 
 class SweepBackend(SweepKernels, Protocol):
@@ -146,22 +145,6 @@ class LinkBackend(Protocol):
         """Set the likeliest joint labels of small loopy components."""
 
 
-class DrawBackend(Protocol):
-    """What Gibbs sampling needs."""
-
-    def draw_blocks(
-        self,
-        nodes: DrawNodes,
-        couplings: Couplings,
-        blocks: Blocks,
-        counts: DrawCounts,
-        state: Codes,
-        uniform: Floats,
-        marginal: Floats,
-    ) -> None:
-        """Draw the classes of all blocks, one after the other, in place."""
-
-
 class Backend(SweepBackend, LinkBackend, Protocol):
     """Kernels with one meaning: `reference` says which."""
 
@@ -206,21 +189,6 @@ def repays_compiled_intake(n_rows: int) -> bool:
     """
     is_loaded = "tiebreak.kernels.compile" in sys.modules
     return n_rows >= (COMPILED_ROWS if is_loaded else COMPILED_INTAKE)
-
-
-def choose_draw_backend(name: str, n_draws: int) -> DrawBackend:
-    """Return the kernels that draw; "auto" compiles unless next to nothing is drawn.
-
-    Apart from the others, so that who never samples never compiles them.
-    """
-    require_word("backend", name, DRAW_BACKENDS)
-    if name == "numba" or (name == "auto" and n_draws >= COMPILED_DRAWS):
-        from tiebreak.kernels.compiled import gibbs as compiled
-
-        return compiled
-    from tiebreak.kernels.reference import gibbs
-
-    return gibbs
 
 
 def where(backend: Backend) -> str:

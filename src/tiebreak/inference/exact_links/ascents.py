@@ -46,8 +46,6 @@ def set_up(
     log_odds, hard = expected_log_odds(links, options, plain.n_classes)
     merged = merge(implied)
     known = _union(gold, merged.known())
-    if plain.elsewhere is not None and plain.elsewhere.join is not None:
-        return Setup(plain.elsewhere.join(links, merged, gold, options), hard, known)
     tasks = vb.with_known(plain, known).tasks
     many = plain.copies is None and len(merged.task) > MANY * tasks.n_tasks
     many = many and plain.backend.sweeps_here

@@ -178,16 +178,6 @@ def plan(merged: Merged, soft: LinkCodes, n_classes: int) -> Plan:
     )
 
 
-def in_large(merged: Merged, soft: LinkCodes, n_classes: int) -> Mask:
-    """Return which tasks of `merged.task` are in large components with loops."""
-    tied_node, left, right = _tied_nodes(merged, soft)
-    component = link_graph.components(len(tied_node), left, right)
-    kind, _, _ = _kinds(component, left, right, n_classes)
-    is_large = np.zeros(merged.n_nodes, dtype=bool)
-    is_large[tied_node] = kind[component] == LARGE
-    return is_large[merged.node]
-
-
 def _tied_nodes(merged: Merged, soft: LinkCodes) -> tuple[NodeCodes, TiedCodes, TiedCodes]:
     """Return the open nodes with links to others, and the edges between them, each once."""
     soft_left, soft_right, _ = merged.ends(soft)
