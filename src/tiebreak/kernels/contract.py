@@ -7,11 +7,7 @@ import importlib.util
 import sys
 from functools import cache
 from threading import Thread
-<<<<<<< HEAD
-from typing import TYPE_CHECKING, Protocol
-=======
-from typing import Protocol, TypeGuard
->>>>>>> main
+from typing import Protocol
 
 from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets
 from tiebreak.kernels.network import Cliques, Network
