@@ -14,7 +14,7 @@ from tiebreak.inference import vb
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.exact_links.plan import Merged, log_odds_of, merge
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
-from tiebreak.kernels.contract import Backend, sweeps_nodes
+from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 from tiebreak.kernels.sweeper import Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
@@ -86,10 +86,6 @@ def join(
 
         return SubtypeLinks(*given, n_subtypes=n_states // n_classes)
     unit = units_of_copies(links, tasks.n_tasks)
-    if sweeps_nodes(backend) and not len(log_odds):
-        from tiebreak.inference.exact_links.on_device import DeviceLinks
-
-        return DeviceLinks(*given, unit=unit)
     return ExactLinks(*given, takes_everyone=takes_everyone, unit=unit)
 
 
