@@ -26,13 +26,12 @@ if TYPE_CHECKING:
         distributed,
         errors,
         evaluate,
-        html_report,
         panel,
         rates,
+        research,
         routing,
         selection,
         simulate,
-        theory,
     )
     from tiebreak.errors import (
         ClusterError,
@@ -52,13 +51,13 @@ if TYPE_CHECKING:
     from tiebreak.gold import Gold
     from tiebreak.inference.auto import Auto
     from tiebreak.inference.dawid_skene import DawidSkene
-    from tiebreak.inference.gibbs import GibbsSampler
     from tiebreak.inference.kept.model_file import load
     from tiebreak.inference.majority_vote import MajorityVote
     from tiebreak.inference.variational_bayes import VariationalBayes
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
+    from tiebreak.research.gibbs import GibbsSampler
     from tiebreak.responses import Responses
     from tiebreak.tables import (
         read_gold,
@@ -105,7 +104,7 @@ __all__ = [
     "distributed",
     "errors",
     "evaluate",
-    "html_report",
+    "from_crowdkit",
     "links_from_gold",
     "load",
     "panel",
@@ -114,10 +113,10 @@ __all__ = [
     "read_labels",
     "read_links",
     "read_responses",
+    "research",
     "routing",
     "selection",
     "simulate",
-    "theory",
     "write_gold",
     "write_labels",
     "write_links",
@@ -133,13 +132,12 @@ _MODULES = (
     "distributed",
     "errors",
     "evaluate",
-    "html_report",
     "panel",
     "rates",
+    "research",
     "routing",
     "selection",
     "simulate",
-    "theory",
 )
 _HOMES = {
     "errors": (
@@ -175,7 +173,7 @@ _HOMES = {
     ),
     "inference.auto": ("Auto",),
     "inference.dawid_skene": ("DawidSkene",),
-    "inference.gibbs": ("GibbsSampler",),
+    "research.gibbs": ("GibbsSampler",),
     "inference.majority_vote": ("MajorityVote",),
     "inference.variational_bayes": ("VariationalBayes",),
     "inference.kept.model_file": ("load",),

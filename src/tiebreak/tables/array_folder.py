@@ -238,6 +238,21 @@ def seal_of_json(about: dict[str, Any]) -> int:
     return zlib.crc32(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode())
 
 
+def ids_as_bytes(what: str, names: Ids) -> bytes:
+    """Return ids as the bytes of an Arrow file."""
+    sink = io.BytesIO()
+    _write_arrow(_as_table(what, names), sink)
+    return sink.getvalue()
+
+
+def ids_of_bytes(data: bytes) -> Ids:
+    """Return the ids of `ids_as_bytes`."""
+    import pyarrow as pa
+
+    (column,) = pa.ipc.open_file(pa.BufferReader(data)).read_all().columns
+    return Ids(column.combine_chunks())
+
+
 def new_mapped(file: Path, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """Return an array that lies in a new file and is mapped; one of nothing is not.
 
