@@ -104,7 +104,6 @@ __all__ = [
     "distributed",
     "errors",
     "evaluate",
-    "from_crowdkit",
     "links_from_gold",
     "load",
     "panel",
