@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.arguments import FITTED, SEED, checks
 from tiebreak.errors import InputError
 from tiebreak.kernels.layout import Codes, Floats, Mask
@@ -137,7 +137,7 @@ def _truth(model: Any, gold: Any) -> Codes:
     """Return the class of each task; −1 where it is not known."""
     if gold is None:
         return np.asarray(model.labels_.label)
-    known = files.read_gold(gold).on(model.tasks_, model.classes_)
+    known = tables.read_gold(gold).on(model.tasks_, model.classes_)
     truth = np.full(len(model.tasks_), -1, dtype=np.int32)
     truth[known.task] = known.label
     return truth

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.arguments import SEED, checks, refused, whole
 from tiebreak.kernels.layout import Floats
 from tiebreak.options import as_floats, require_word
@@ -84,7 +84,7 @@ def as_counts(responses: Any) -> Counts:
     """Count labels, where that is not done yet; whatever `read_responses` takes will do."""
     if isinstance(responses, Counts):
         return responses
-    return count_labels(files.read_responses(responses))
+    return count_labels(tables.read_responses(responses))
 
 
 def percent_agreement(responses: Any) -> float:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.agreement.coefficients import (
     Alpha,
     count_labels,
@@ -63,7 +63,7 @@ def report(
     """
     tell = watch or (lambda _: None)
     tell("counting labels")
-    crowd = plurality(files.read_responses(responses))
+    crowd = plurality(tables.read_responses(responses))
     counts = count_labels(crowd)
     if not counts.n_tasks:
         raise InputError("No task has two labels, so agreement cannot be told.")

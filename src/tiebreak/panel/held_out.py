@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.decisions.cross_fit import fit_again
 from tiebreak.gold import Gold
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
@@ -51,7 +51,7 @@ class CrossValidation:
         self._progress = progress
         self._responses = _some_tasks(model, table.task)
         known = {} if model.gold_ is None else model.gold_.to_dict()
-        known |= {} if gold is None else files.read_gold(gold).to_dict()
+        known |= {} if gold is None else tables.read_gold(gold).to_dict()
         tasks = self._responses.tasks
         codes = tasks.codes(list(known)).tolist()  # gold may have 7 as text where tasks are numbers
         self._known = {

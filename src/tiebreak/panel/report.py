@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.arguments import (
     FLAG,
     FUNCTION,
@@ -358,7 +358,7 @@ def preferences_of(
     responses: Responses, systems: Any, accepts: Hashable | None, seed: int = 0
 ) -> tuple[SelfPreference, ...]:
     """Return by how much judges prefer answers of their own family; see `report`."""
-    made_by = files.read_systems(systems)
+    made_by = tables.read_systems(systems)
     if accepts is None:
         raise OptionError("Self-preference needs accepts=, the class that accepts an answer.")
     code = int(responses.classes.codes([accepts])[0])

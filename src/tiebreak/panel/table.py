@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.errors import InputError, note
 from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
@@ -54,7 +54,7 @@ def known_codes(gold: Any, tasks: Ids, classes: Ids) -> tuple[Codes, Codes]:
     """Return the tasks and classes of gold in codes; a class that no judge knows is K."""
     if gold is None:
         return np.empty(0, np.int32), np.empty(0, np.int32)
-    known = files.read_gold(gold)
+    known = tables.read_gold(gold)
     task = tasks.codes(known.tasks)
     away = int(np.count_nonzero(task == MISSING))
     if away:

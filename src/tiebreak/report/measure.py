@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import agreement, evaluate, files, link_graph, panel, selection
+from tiebreak import agreement, evaluate, link_graph, panel, selection, tables
 from tiebreak._version import __version__
 from tiebreak.agreement import Alpha
 from tiebreak.agreement.suspects import Spam
@@ -178,7 +178,7 @@ def measure(
         model,
         labels_to_score(model, truth),
         {} if texts is None else read_texts(texts, model.tasks_),
-        None if systems is None else files.read_systems(systems),
+        None if systems is None else tables.read_systems(systems),
         accepts,
     )
     sections: Found = {}
