@@ -232,14 +232,8 @@ def seal(file: Path) -> dict[str, int]:
         return {"bytes": content.tell(), "crc32": found}
 
 
-def seal_of_json(about: dict[str, Any]) -> int:
-    """Return the checksum of what a folder says of itself."""
-    rest = {name: value for name, value in about.items() if name != "seal"}
-    return zlib.crc32(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode())
-
-
 def ids_as_bytes(what: str, names: Ids) -> bytes:
-    """Return ids as the bytes of an Arrow file."""
+    """Return ids as one Arrow column, as a file of a folder holds them."""
     sink = io.BytesIO()
     _write_arrow(_as_table(what, names), sink)
     return sink.getvalue()
@@ -251,6 +245,12 @@ def ids_of_bytes(data: bytes) -> Ids:
 
     (column,) = pa.ipc.open_file(pa.BufferReader(data)).read_all().columns
     return Ids(column.combine_chunks())
+
+
+def seal_of_json(about: dict[str, Any]) -> int:
+    """Return the checksum of what a folder says of itself."""
+    rest = {name: value for name, value in about.items() if name != "seal"}
+    return zlib.crc32(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode())
 
 
 def new_mapped(file: Path, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
