@@ -329,7 +329,7 @@ def _plain(name: str, column: Any, source: Source) -> Column:
         if row is None:
             return pa.nulls(len(values), pa.string())
         raise _no_id(name, values[row], source, row)
-    column = _one_chunk(column.cast(_sortable(kind)))
+    column = _one_chunk(_as_sortable(column))
     if pa.types.is_floating(column.type):
         return _whole(pc.if_else(pc.is_nan(column), None, column))
     if is_text(column.type):
@@ -357,6 +357,16 @@ def _decoded(column: Any) -> Any:
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     values = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in chunks]
     return pa.chunked_array(values, type=kind)
+
+
+def _as_sortable(column: Any) -> Any:
+    import pyarrow as pa
+
+    kind = _sortable(column.type)
+    try:
+        return column.cast(kind)
+    except pa.ArrowNotImplementedError:  # string views, before pyarrow 18
+        return pa.array(column.to_pylist(), kind)
 
 
 def _sortable(kind: Any) -> Any:
