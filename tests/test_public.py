@@ -35,10 +35,10 @@ PUBLIC = {
     *("Auto", "load"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
-    *("agreement", "ask", "datasets", "decisions", "distributed", "errors", "evaluate"),
+    *("ask", "datasets", "decisions", "distributed", "errors", "evaluate"),
     "html_report",
     *("selection", "simulate", "theory"),
-    *("panel", "rates", "routing"),
+    *("judges", "routing"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
     *(

@@ -19,7 +19,6 @@ from tiebreak._version import __version__
 
 if TYPE_CHECKING:
     from tiebreak import (
-        agreement,
         ask,
         datasets,
         decisions,
@@ -27,13 +26,12 @@ if TYPE_CHECKING:
         errors,
         evaluate,
         html_report,
-        panel,
-        rates,
         routing,
         selection,
         simulate,
         theory,
     )
+    from tiebreak import juries as judges
     from tiebreak.errors import (
         ClusterError,
         ConvergenceWarning,
@@ -99,7 +97,6 @@ __all__ = [
     "TiebreakError",
     "VariationalBayes",
     "__version__",
-    "agreement",
     "ask",
     "datasets",
     "decisions",
@@ -108,10 +105,9 @@ __all__ = [
     "evaluate",
     "from_crowdkit",
     "html_report",
+    "judges",
     "links_from_gold",
     "load",
-    "panel",
-    "rates",
     "read_gold",
     "read_labels",
     "read_links",
@@ -128,7 +124,6 @@ __all__ = [
 ]
 
 _MODULES = (
-    "agreement",
     "ask",
     "datasets",
     "decisions",
@@ -136,13 +131,13 @@ _MODULES = (
     "errors",
     "evaluate",
     "html_report",
-    "panel",
-    "rates",
+    "judges",
     "routing",
     "selection",
     "simulate",
     "theory",
 )
+_ROOMS = {"judges": "juries"}  # public names of packages that have another name here
 _HOMES = {
     "errors": (
         "ClusterError",
@@ -189,7 +184,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     """Load the home of a name when it is used, so that importing tiebreak stays light."""
     if name in _MODULES:
-        return importlib.import_module(f"tiebreak.{name}")
+        return importlib.import_module(f"tiebreak.{_ROOMS.get(name, name)}")
     if name in _HOME_OF:
         return getattr(importlib.import_module(f"tiebreak.{_HOME_OF[name]}"), name)
     raise AttributeError(f"module 'tiebreak' has no attribute {name!r}")

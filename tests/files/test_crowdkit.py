@@ -85,4 +85,4 @@ def test_the_page_is_right_about_crowdkit(frame: pd.DataFrame, crowdkit: Any) ->
             if (worker, answer) in errors.index:
                 there = errors.loc[(worker, answer), list(ours.classes_)].to_numpy()
                 assert np.abs(there - ours.confusion_[w, :, k]).max() < 1e-5
-    assert tb.agreement.krippendorff_alpha(frame, n_resamples=0).value == pytest.approx(alpha)
+    assert tb.judges.krippendorff_alpha(frame, n_resamples=0).value == pytest.approx(alpha)

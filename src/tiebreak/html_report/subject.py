@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import agreement
-from tiebreak.agreement import AgreementReport
 from tiebreak.ids import Ids
 from tiebreak.inference.estimator import Estimator
+from tiebreak.juries import AgreementReport, agreement_report
+from tiebreak.juries.known import responses_on
 from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.markup import clip
-from tiebreak.panel.table import responses_on
 from tiebreak.plots.calibration_curve import ToScore
 from tiebreak.plots.drawings import LONGEST_ID
 from tiebreak.responses import Responses
@@ -91,7 +90,7 @@ def agreement_of(responses: Responses) -> AgreementReport | None:
     """Measure how far workers agree; None where no task has two responses, or one class only."""
     if responses.n_classes < 2 or not (np.diff(responses.start) >= 2).any():
         return None
-    return agreement.report(responses, n_resamples=N_RESAMPLES)
+    return agreement_report(responses, n_resamples=N_RESAMPLES)
 
 
 def sampled(model: Estimator) -> Estimator:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tiebreak import charts
-from tiebreak.agreement import Alpha
 from tiebreak.charts import Number, number
 from tiebreak.html_report.subject import FINE, LOOK, Sentence, Subject, known, name
+from tiebreak.juries import Alpha
 from tiebreak.markup import Markup, join, tag
 from tiebreak.wording import counted
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import charts, panel
+from tiebreak import charts, juries
 from tiebreak.charts import Number, number
 from tiebreak.errors import InputNote
 from tiebreak.html_report.subject import LOOK, Sentence, Subject, known, name, restricted
+from tiebreak.juries.words import sentences
 from tiebreak.markup import Markup, join, tag
-from tiebreak.panel.text import sentences
 
 TITLE = "The panel"
 MOST_JUDGES = 30  # a crowd of more is no panel: the section on workers looks at it
@@ -34,7 +34,7 @@ def measure(subject: Subject) -> dict[str, Any] | None:
     judged = subject.judged
     if judged is None:
         return found
-    preferences = panel.preferences_of(subject.model.responses_, judged.systems, judged.accepts)
+    preferences = juries.self_preferences(subject.model.responses_, judged.systems, judged.accepts)
     found = found or {"n_known": 0, "judges": [], "effective": None, "sentences": []}
     found["self_preference"] = [
         {
@@ -64,7 +64,7 @@ def _by_gold(subject: Subject) -> dict[str, Any] | None:
         model = restricted(subject.model, codes[codes >= 0].astype(np.int64))
     with warnings.catch_warnings(record=True) as notes:  # said on the page
         warnings.simplefilter("always", InputNote)
-        found = panel.report(model, gold, sub_panels=False)
+        found = juries.panel_report(model, gold, sub_panels=False)
     return {
         "n_known": found.n_known,
         "judges": [

@@ -7,8 +7,8 @@ from typing import Any
 from tiebreak import charts, evaluate
 from tiebreak.charts import number, percent
 from tiebreak.html_report.subject import FINE, LOOK, Sentence, Subject, name
+from tiebreak.juries.known import interval_of_share
 from tiebreak.markup import Markup, join, tag
-from tiebreak.panel.report import interval_of_share
 from tiebreak.plots import drawings
 from tiebreak.plots.calibration_curve import CalibrationPoint, calibration_curve
 from tiebreak.wording import counted

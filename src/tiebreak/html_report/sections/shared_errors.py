@@ -8,7 +8,6 @@ import numpy as np
 
 from tiebreak import charts
 from tiebreak.charts import number
-from tiebreak.error_dependence import Dependence, dependence
 from tiebreak.html_report.subject import (
     LOOK,
     MOST_SAMPLED,
@@ -19,6 +18,7 @@ from tiebreak.html_report.subject import (
     restricted,
 )
 from tiebreak.ids import MISSING
+from tiebreak.juries import Dependence, error_dependence
 from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.markup import Markup, join, tag
 from tiebreak.plots.calibration_curve import subset
@@ -178,16 +178,16 @@ def _most_correlated(correlation: Floats, most: int) -> Offsets:
 def _dependence(subject: Subject) -> Dependence:
     """Compare errors by known labels, where enough of them have responses, else by the model's."""
     if subject.to_score is None:
-        return dependence(subject.sample)
+        return error_dependence(subject.sample)
     gold = subject.to_score.gold
     model = subject.model
     task = model.tasks_.codes(gold.tasks)
     n_votes = np.diff(model.responses_.start)
     known_there = np.flatnonzero((task != MISSING) & (n_votes[np.maximum(task, 0)] > 0))
     if len(known_there) < LEAST_KNOWN:
-        return dependence(subject.sample)
+        return error_dependence(subject.sample)
     if len(known_there) > MOST_SAMPLED:
         rng = np.random.default_rng(0)
         known_there = rng.choice(known_there, MOST_SAMPLED, replace=False)
     view = restricted(model, np.sort(task[known_there]).astype(np.int64))
-    return dependence(view, subset(gold, known_there))
+    return error_dependence(view, subset(gold, known_there))
