@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test quick test-long test-oldest check format docs bench bench-gpu reproduction lock clean
+.PHONY: help demo test quick test-long test-oldest check format docs bench bench-gpu lock clean
 
 VENV := .venv
 BENCH_VENV := .venv-bench
@@ -57,9 +57,6 @@ bench-gpu: ## Measure sweeps on a CUDA device, where there is one, and write doc
 	@PYTHONPATH=src python3 -m benchmarks.gpu
 	@PYTHONPATH=src python3 -m benchmarks.gpu_fit
 	@PYTHONPATH=src python3 -m benchmarks.report_gpu
-
-reproduction: $(VENV)/.dev-ready ## Make docs/reproduction.md and its figures from the stored results
-	@$(BIN)/python experiments/00_paper/report.py
 
 lock: ## Renew requirements/*.txt from pyproject.toml; needs uv
 	$(LOCK) --group build --extra plot --extra page --extra dask --group test --group check --output-file requirements/dev.txt

@@ -118,26 +118,8 @@ def linked_sweep(n_responses: int, n_links: int) -> dict[str, Any]:
     return {
         "responses": n_responses,
         "links": n_links,
-        **nodes_alone(setup.exact, vb.expected_logs(linked, beliefs)),
         **{name: round(float(np.median(each)), 2) for name, each in times.items()},
     }
-
-
-def nodes_alone(exact: Any, logs: Any) -> dict[str, float]:
-    """Time what the linked sweep does besides: nodes scored and trees inferred, then counted."""
-    there = exact._open()
-    synchronize = device.cupy().cuda.Device().synchronize
-    pooled = exact.pool.logs(*logs)
-    times: dict[str, list[float]] = {"score_and_infer": [], "count_and_fetch": []}
-    for _ in range(ROUNDS):
-        begin = time.perf_counter()
-        there.score(pooled)
-        synchronize()
-        scored = time.perf_counter()
-        there.count(exact.belief[exact._rest.visits])
-        times["score_and_infer"].append(1e3 * (scored - begin))
-        times["count_and_fetch"].append(1e3 * (time.perf_counter() - scored))
-    return {name: round(float(np.median(each)), 2) for name, each in times.items()}
 
 
 FIRST_FIT = """

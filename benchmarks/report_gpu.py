@@ -61,13 +61,7 @@ at all of these sizes.
 - Free and known tasks are swept on the device, with any worker model: parameters of confusion
   matrices stay there; other models make their tables on the processor, and only tables and sums
   cross.
-- Exact links that always hold: tasks that links make one are one node, swept on the device like
-  a task. Trees of up to {tree} nodes that must differ are inferred there, each by one thread. Of
-  larger trees and components with loops the scores come to the processor, and the beliefs go back.
-  At 1e8 responses, 1e6 links between random tasks and four classes a sweep took
-  {with_links:.1f} ms instead of {without:.1f} ms: {score:.1f} ms to score the nodes and infer the
-  trees, {count:.1f} ms to count them and fetch the counts. Links that may be wrong are weighed on
-  the processor, and linked tasks swept there.
+- Linked tasks, and tasks that links make one, are inferred on the processor, beside the device.
 - `predict` and `update` with few new tasks are one pass or less over them: on the processor.
 - Mean-field links update tasks in turn: these fits run on the processor.
 - Weights, tasks that count several times, tasks with more than {long:,} responses and more than
@@ -91,14 +85,12 @@ Made by `make bench-gpu` on a machine with a device, and by `python -m benchmark
 
 
 def write() -> None:
-    from tiebreak.inference.exact_links.on_device import LARGEST_TREE
     from tiebreak.kernels.contract import CUDA_ROWS
     from tiebreak.kernels.cuda.plan import LONG, MOST_IN_SLICES
 
     found = json.loads((RESULTS / "gpu.json").read_text("utf-8"))
     fit = json.loads((RESULTS / "gpu_fit.json").read_text("utf-8"))
     first = found["sweeps"][0]
-    linked = fit["linked"]
     PAGE.write_text(
         TEXT.format(
             auto=CUDA_ROWS,
@@ -116,11 +108,6 @@ def write() -> None:
             fetch_s=first["fetch_s"],
             device_s=first["open_s"] + first["sweeps30_s"] + first["fetch_s"],
             **{name: fit["whole"][name] for name in ("all_s", "read_s", "fit_s", "write_s")},
-            with_links=linked["with"],
-            without=linked["without"],
-            score=linked["score_and_infer"],
-            count=linked["count_and_fetch"],
-            tree=LARGEST_TREE,
             fit_threads=fit["threads"],
             crossover=_crossover(fit["crossover"]),
         ),

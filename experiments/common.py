@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import time
 import tomllib
@@ -19,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.reproduce.report import table as table_rows
-from tiebreak.reproduce.runner import RUNS, Row, finished, made_on, run_cases
+from tiebreak.research.paper.claims import table as table_rows
+from tiebreak.research.paper.runner import RUNS, Row, finished, made_on, run_cases
 
 ROOT = Path(__file__).parents[1]
 RESULTS = "results.json"
@@ -307,9 +308,9 @@ def pyplot() -> Any:
 
 def save(figure: Any, path: Path) -> None:
     """Write an SVG without its date and without blanks at the ends of lines."""
-    from tiebreak.reproduce.figures import strip_blanks
-
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
-    strip_blanks(path)
+    lines = [line.rstrip() for line in path.read_text("utf-8").splitlines()]
+    short = re.sub(r"(\d\.\d\d)\d+", r"\1", "\n".join(lines))  # a hundredth of a point is enough
+    path.write_text(short + "\n", "utf-8")
     print(f"wrote {path.relative_to(ROOT)}")

@@ -41,9 +41,9 @@ QUICK = {
     "kernels/test_threads.py",
     *("links/test_links.py", "links/test_parity.py"),
     *("properties/test_bound.py", "properties/test_exact_bound.py"),
-    "reproduce/test_claims.py",
+    "research/paper/test_claims.py",
     *("selection/test_draws.py", "selection/test_value.py"),
-    *("theory/test_assumption_file.py", "theory/test_bounds.py", "theory/test_golden.py"),
+    *("research/theory/test_bounds.py", "research/theory/test_golden.py"),
 }
 
 

@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tiebreak"
-DOCS = sorted((ROOT / "docs").rglob("*.md"))
+RESEARCH = [f"experiments/{page}.md" for page in ("00_paper/README", "01_theory_bounds/theory")]
+DOCS = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / page for page in RESEARCH)]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 

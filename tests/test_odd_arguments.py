@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak import theory
 from tiebreak.arguments import FLAG
 from tiebreak.errors import OptionError
-from tiebreak.plots import Plots
-from tiebreak.theory.assumption_file import EXAMPLE
+from tiebreak.report.explain import explain
+from tiebreak.report.measure import measure
+from tiebreak.report.plots import Plots
+from tiebreak.report.write import render, write
 
 ROWS = [
     (f"t{task}", f"w{worker}", "yes" if (7 * task + 3 * worker) % 5 else "no")
@@ -29,9 +30,6 @@ GOLD = tb.Gold.from_dict({f"t{task}": "yes" if task % 4 else "no" for task in ra
 LINKS = tb.Links.from_pairs(must=[("t31", "t32")], cannot=[("t31", "t33")])
 MODEL = tb.VariationalBayes().fit(CROWD)
 SYSTEMS = {f"t{task}": f"s{task % 2}" for task in range(40)}
-CLASSIC = theory.Assumptions(
-    class_prior=[0.5, 0.5], confusion=[[0.9, 0.1], [0.1, 0.9]], n_tasks=1000, n_workers=20
-)
 ODD: tuple[Any, ...] = (
     None,
     -1,
@@ -68,7 +66,6 @@ REPORTED: dict[str, Any] = {
     "accepts": "yes",
     "watch": None,
 }
-PLANNED: dict[str, Any] = {"assumptions": CLASSIC, "n_iter": 3, "sharp": True}
 CROWDS: dict[str, Any] = {
     "n_workers": 5,
     "responses_per_task": 2,
@@ -227,12 +224,13 @@ CALLS: dict[str, Call] = {
     "model.plot.calibration": (MODEL.plot.calibration, {"gold": GOLD}),
     "model.plot.confusion": (MODEL.plot.confusion, {"worker": "w0"}),
     "model.plot.workers": (MODEL.plot.workers, {"most": 3}),
-    "plots.Plots": (lambda model: Plots(model).confusion(), {"model": MODEL}),
-    "html_report.gather": (tb.html_report.gather, REPORTED),
-    "html_report.render": (tb.html_report.render, {"found": tb.html_report.gather(MODEL)}),
-    "html_report.write": (
-        tb.html_report.write,
-        REPORTED | {"path": "report.html", "overwrite": True},
+    "report.Plots": (lambda model: Plots(model).confusion(), {"model": MODEL}),
+    "report.explain": (explain, {"model": MODEL, "task": "t0"}),
+    "report.measure": (measure, REPORTED),
+    "report.render": (render, {"found": measure(MODEL)}),
+    "report.write": (
+        write,
+        REPORTED | {"path": "report.html", "overwrite": True, "json_path": None},
     ),
     "model.save": (MODEL.save, {"target": "model.tbm", "keep": "responses"}),
     "load": (tb.load, {"target": "kept.tbm"}),
@@ -290,62 +288,9 @@ CALLS: dict[str, Call] = {
         | {"classes": None, "weight": None, "repeats": "last", "frame": "pyarrow"},
     ),
     "datasets.info": (tb.datasets.info, {"name": "bluebird"}),
-    "theory.assumptions_from": (
-        theory.assumptions_from,
-        {"model": MODEL, "failure_probability": 0.05, "start": None},
-    ),
-    "theory.AssumedStart": (
-        theory.AssumedStart,
-        dict.fromkeys(inspect.signature(theory.AssumedStart).parameters, 0.1),
-    ),
-    "theory.Assumptions": (
-        theory.Assumptions,
-        {
-            "class_prior": [0.5, 0.5],
-            "confusion": [[0.9, 0.1], [0.1, 0.9]],
-            "n_tasks": 1000,
-            "n_workers": 20,
-            "response_rate": 1.0,
-            "failure_probability": 0.05,
-            "class_prior_counts": 1.0,
-            "confusion_counts": "diagonal",
-            "start": None,
-            "most_responses": None,
-        },
-    ),
-    "theory.bounds": (
-        theory.bounds,
-        PLANNED | {"links": None, "as_printed": False, "threshold": None},
-    ),
-    "theory.link_support": (
-        theory.link_support,
-        {"n_must": 1, "n_cannot": [0, 1], "truth": 0, "label_error": 0.1, "version": "corrected"},
-    ),
-    "theory.parse_assumptions": (theory.parse_assumptions, {"text": EXAMPLE, "name": "it"}),
-    "theory.read_assumptions": (theory.read_assumptions, {"path": "crowd.toml"}),
-    "theory.probability_all_right": (theory.probability_all_right, PLANNED | {"links": None}),
-    "theory.responses_needed": (
-        theory.responses_needed,
-        PLANNED | {"links": None, "label_error": 0.5},
-    ),
-    "theory.tasks_needed": (theory.tasks_needed, PLANNED | {"label_error": 0.5, "most": 1000}),
-    "theory.workers_needed": (
-        theory.workers_needed,
-        PLANNED | {"links": None, "label_error": 0.5, "most": 100},
-    ),
-    "theory.with_responses_per_task": (
-        theory.with_responses_per_task,
-        {"assumptions": CLASSIC, "n": 3},
-    ),
-    "theory.with_workers": (theory.with_workers, {"assumptions": CLASSIC, "n": 3}),
-    "theory.LinkedTasks": (
-        theory.LinkedTasks,
-        {"must": [1], "cannot": [[0, 1]], "truth": [0], "n_tasks": 1, "strength": 1.0},
-    ),
-    "theory.LinkedTasks.from_pairs": (
-        theory.LinkedTasks.from_pairs,
-        {"left": [0], "right": [1], "is_must": [True], "truth": [0, 0], "n_classes": 2}
-        | {"strength": 1.0},
+    "research.spectral_start": (
+        tb.research.spectral_start,
+        {"responses": ROWS, "confusion_prior": "diagonal", "random_state": 0},
     ),
     "distributed.fit": (
         tb.distributed.fit,
@@ -387,7 +332,6 @@ def _files(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tb.write_gold("gold.csv", GOLD)
     tb.write_links("links.csv", LINKS)
     tb.write_labels("labels.csv", MODEL.labels_)
-    (tmp_path / "crowd.toml").write_text(EXAMPLE)
     MODEL.save("kept.tbm")
 
 

@@ -19,7 +19,8 @@ from pages import output_of, steps
 import tiebreak as tb
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCS = sorted((ROOT / "docs").rglob("*.md"))
+RESEARCH = [f"experiments/{page}.md" for page in ("00_paper/README", "01_theory_bounds/theory")]
+DOCS = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / page for page in RESEARCH)]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
 HEAVY = {"duckdb", "matplotlib", "numba", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
 
@@ -35,10 +36,8 @@ PUBLIC = {
     *("Auto", "load"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
-    *("ask", "datasets", "decisions", "distributed", "errors", "evaluate"),
-    "html_report",
-    *("selection", "simulate", "theory"),
-    *("judges", "routing"),
+    *("ask", "datasets", "decisions", "distributed", "errors", "evaluate", "judges"),
+    *("research", "routing", "selection", "simulate"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
     *(

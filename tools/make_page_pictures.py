@@ -22,6 +22,7 @@ from tiebreak import demo  # noqa: E402
 FIGURES = ROOT / "docs" / "figures"
 DESK = {"width": 960, "height": 720}
 PHONE = {"width": 390, "height": 760}
+GUIDELINES = "Decide by what the customer **wants**, not by the words they use."
 
 
 def main() -> None:
@@ -30,15 +31,10 @@ def main() -> None:
         folder = Path(name)
         story = demo.run()
         demo.write(story, folder)
+        (folder / "guidelines.md").write_text(GUIDELINES)
         arguments = ["responses.csv", "--session", "answers.db", "--texts", "texts.csv"]
-        arguments += [
-            "--question-costs",
-            "label=4",
-            "--wording",
-            "the same topic",
-            "--target",
-            "0.99",
-        ]
+        arguments += ["--question-costs", "label=4", "--wording", "about the same topic"]
+        arguments += ["--guidelines", "guidelines.md", "--target", "0.99"]
         with served.serving(folder, *arguments) as server, browser.launched() as chromium:
             _take(chromium, server, {str(k): v for k, v in story.crowd.gold.to_dict().items()})
 
@@ -51,17 +47,23 @@ def _take(chromium: Any, server: served.Server, truth: dict[str, str]) -> None:
         _answer(page, truth)
     while not page.locator(".pair article").count():
         _answer(page, truth)
-    page.locator("text=Why this pair").click()
+    page.locator("text=Why this").click()
     page.wait_for_selector("#why table")
     page.screenshot(path=FIGURES / "page-ask.png")
     page.goto(f"{server.address}/watch")
     page.screenshot(path=FIGURES / "page-watch.png", full_page=False)
     page.goto(f"{server.address}/people")
+    page.fill("textarea", "Ben\nCleo")
+    page.locator("text=Make invitations").click()
+    page.wait_for_selector(".address")
     page.screenshot(path=FIGURES / "page-people.png")
     context.close()
-    context = chromium.new_context(viewport=PHONE, color_scheme="dark", has_touch=True)
+    context = chromium.new_context(
+        viewport=PHONE, color_scheme="dark", has_touch=True, is_mobile=True
+    )
     page = context.new_page()
-    _enter(page, server, "Ben")
+    _enter(page, server, "Dan")
+    _answer(page, truth)
     page.screenshot(path=FIGURES / "page-phone.png")
     context.close()
 

@@ -1,24 +1,22 @@
-"""Turn docs/reproduction/results.json into docs/reproduction.md and its figures.
+"""Turn results.json into results.md and its figures.
 
 python experiments/00_paper/report.py
 
-Verdicts and numbers come from `tiebreak.reproduce`; reasons are shown beside claims that fail.
+Verdicts come from `tiebreak.research.paper`; reasons are shown beside claims that fail.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from tiebreak import datasets
-from tiebreak.reproduce import as_markdown, judge
-from tiebreak.reproduce.figures import draw_all
-from tiebreak.reproduce.results import Results
+from figures import draw_all
+from tables import more_tables
 
-DOCS = Path(__file__).parents[2] / "docs"
-RESULTS = DOCS / "reproduction" / "results.json"
-PAGE = DOCS / "reproduction.md"
-FIGURES = "reproduction"
+from tiebreak import datasets
+from tiebreak.research.paper import Results, as_markdown, judge
+
+HERE = Path(__file__).parent
+FIGURES = "figures"
 
 EXPERIMENTS = {
     "same_number": "(a) As many random labels as random links",
@@ -29,9 +27,8 @@ EXPERIMENTS = {
 OPENING = """\
 # The paper's experiments, run again
 
-Made from `docs/reproduction/results.json` by `make reproduction`; do not edit. That file was
-written by `tiebreak reproduce` on {date}, {machine}, Python {python};
-[the page on the command](reproduce.md)
+Made from `results.json` by `report.py`; do not edit. That file was written by
+`python -m tiebreak.research.paper` on {date}, {machine}, Python {python}; [README.md](README.md)
 says what is run and what the paper leaves open.
 """
 
@@ -55,22 +52,17 @@ REASONS = {
 
 
 def main() -> None:
-    results = Results.read(RESULTS)
-    PAGE.write_text(page(results), "utf-8")
-    made = draw_all(results, DOCS / FIGURES)
-    for path in made:
-        if path.suffix == ".svg":  # a hundredth of a point is fine enough
-            path.write_text(re.sub(r"(\d\.\d\d)\d+", r"\1", path.read_text("utf-8")), "utf-8")
-        else:  # one kind is enough for the page
-            path.unlink()
-    print(f"wrote {PAGE.relative_to(DOCS.parent)} and {len(made) // 2} figures")
+    results = Results.read(HERE / "results.json")
+    (HERE / "results.md").write_text(page(results), "utf-8")
+    print(f"wrote results.md and {draw_all(results, HERE / FIGURES)} figures")
 
 
 def page(results: Results) -> str:
     body = as_markdown(results).replace("# The paper's claims, judged\n\n", "", 1)
     body = body.replace("\n## ", "\n### ")
     opening = OPENING.format(**results.about)
-    parts = [opening, "## The claims\n", body, reasons(results), differences(results)]
+    parts = [opening, "## The claims\n", body, reasons(results), *more_tables(results)]
+    parts.append(differences(results))
     return "\n".join([*parts, figures(results)])
 
 

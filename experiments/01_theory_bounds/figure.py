@@ -1,4 +1,4 @@
-"""Draw docs/figures/theory_bounds.svg from results.json.
+"""Draw theory_bounds.svg from results.json.
 
 python experiments/01_theory_bounds/figure.py
 """
@@ -14,10 +14,10 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import ROOT, STYLE, pyplot, save
+from common import STYLE, pyplot, save
 
 HERE = Path(__file__).parent
-OUT = ROOT / "docs" / "figures" / "theory_bounds.svg"
+OUT = HERE / "theory_bounds.svg"
 NAMES = {
     "label_error": ("labels", "#0072b2"),
     "class_prior_error": ("class prior", "#d55e00"),

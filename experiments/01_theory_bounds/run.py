@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 import tiebreak as tb
-from tiebreak import theory
-from tiebreak.theory import plain, sharp
+from tiebreak.research import theory
+from tiebreak.research.theory.__main__ import read
+from tiebreak.research.theory.rules import plain, sharp
 
 HERE = Path(__file__).parent
 N_TRIALS = 20
@@ -32,20 +33,19 @@ DATASETS = (
 
 
 def main() -> None:
-    crowd = theory.read_assumptions(HERE / "crowd.toml").assumptions
+    crowd = read(HERE / "crowd.toml")[0]
     found = theory.bounds(crowd, n_iter=N_ITER)
     trials = [simulate(crowd, seed) for seed in range(N_TRIALS)]
     kept = json.loads((HERE / "results.json").read_text()) if has_results() else {}
     results = {
-        "assumptions": found.to_dict()["assumptions"],
         "probability": found.probability,
         "probability_all_right": theory.probability_all_right(crowd),
         "bounds": {name: getattr(found, name).tolist() for name in ERRORS},
         "observed": {name: [trial[name] for trial in trials] for name in ERRORS},
         "held": sum(holds(found, trial) for trial in trials),
         "by_workers": [by_workers(crowd, n) for n in WORKERS],
-        "workers_needed": theory.workers_needed(crowd).needed,
-        "workers_needed_plain": theory.workers_needed(crowd, sharp=False).needed,
+        "needed": theory.needed(crowd, "workers"),
+        "needed_plain": theory.needed(crowd, "workers", version="plain"),
         "real": real_table(os.environ.get("TIEBREAK_DATA")) or kept.get("real", []),
     }
     (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n")
@@ -73,7 +73,9 @@ def simulate(crowd: theory.Assumptions, seed: int) -> dict[str, list[float]]:
     start = np.eye(crowd.n_classes)[votes]
     errors: dict[str, list[float]] = {name: [] for name in ERRORS}
     for n_iter in range(1, N_ITER + 1):
-        model = tb.VariationalBayes(init=start, tol=0, max_iter=n_iter).fit(drawn.responses)
+        model = tb.VariationalBayes(init=start, tol=0, max_iter=n_iter, calibrate="none").fit(
+            drawn.responses
+        )
         gaps = (
             model.probabilities_ - truth,
             model.class_prior_ - crowd.class_prior,

@@ -70,7 +70,7 @@ Where answers may be wrong, nothing is known for good: a task stays open, as uns
 of it leaves it, and a second question about it competes by its gain as any other. Gains are then
 those of an answer that errs as often as people were found to: what could change no label is worth
 next to nothing. A task that somebody named serves as an example from a belief of
-0.9<!-- tiebreak.ask.beliefs.SURE --> on, and a comparison with it gains less, the less it is
+0.9<!-- tiebreak.ask.evidence.SURE --> on, and a comparison with it gains less, the less it is
 believed. All that was compared with an example hangs on it, so that one that comes into doubt is
 asked about again first, and with it
 2<!-- tiebreak.ask.people.DEPUTIES --> tasks that were tied to it: who named the example cannot be

@@ -20,8 +20,7 @@ def answer_in_turn(
     budgets: list[float],
 ) -> list[float]:
     """Return macro-F after each budget; bob errs."""
-    from tiebreak.ask.beliefs import believed, state_of
-    from tiebreak.ask.evidence import fallible
+    from tiebreak.ask.evidence import believed, fallible, state_of
     from tiebreak.ask.job import take_job
     from tiebreak.options import ExactLinkOptions
     from tiebreak.selection.asking import own_probabilities

@@ -22,7 +22,7 @@ import passes
 import times
 from common import NAMES, RESULTS, read_config, rounded, write_parts
 
-from tiebreak.reproduce.runner import made_on
+from tiebreak.research.paper.runner import made_on
 
 HERE = Path(__file__).parent
 DATASETS = list(NAMES)

@@ -211,5 +211,5 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 if __name__ == "__main__":
-    tb.GibbsSampler(n_draws=20, backend="numba").fit([("a", "b", 0), ("c", "b", 1)])  # compiles
+    tb.GibbsSampler(n_draws=20).fit([("a", "b", 0), ("c", "b", 1)])  # compiles
     run_parts(HERE, PARTS)

@@ -32,10 +32,6 @@ def tables(kept: dict[str, Any]) -> str:
         "### Runs and orders\n",
         "Accuracy / log-loss without gold, `dependence=0.5`, files as they are.\n",
         runs(kept["runs"]),
-        "### A term of position\n",
-        "llmbar with one order only, six draws: the same for all judges of a task, or drawn for "
-        "each judge.\n",
-        position(kept["position"]),
         "### One discount for a family\n",
         "Accuracy / log-loss with `tb.judges.share_discount`: no gain in accuracy, a loss on "
         "llmbar, so that it is not used unless you ask for it.\n",
@@ -73,12 +69,6 @@ def runs(kept: dict[str, Any]) -> str:
         of_order = f"{row['order_correlation']:.2f}" if with_order else "–"
         rows.append([jury, *(pair(row[name]) for name in names), rho, of_order])
     return table(head, rows)
-
-
-def position(kept: dict[str, Any]) -> str:
-    head = ["one order for each", "none", "chosen by cross-validation", "all judges split"]
-    keys = ("none", "chosen", "all split")
-    return table(head, [[by, *(pair(row[key]) for key in keys)] for by, row in kept.items()])
 
 
 def groups(kept: dict[str, Any]) -> str:

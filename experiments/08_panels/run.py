@@ -28,7 +28,7 @@ import tiebreak as tb
 from tiebreak.juries import rates as arrays
 from tiebreak.juries.dependence import shared_errors
 from tiebreak.juries.known import gold_table, known_codes
-from tiebreak.reproduce.runner import made_on
+from tiebreak.research.paper.runner import made_on
 
 HERE = Path(__file__).parent
 JURIES = ("llmbar", "rewardbench2", "tc_toxicity_zh", "tc_policy_en")
@@ -80,35 +80,6 @@ def runs() -> dict[str, Any]:
         assert shown is not None
         found[name]["run_correlation"] = shown.run_correlation
         found[name]["order_correlation"] = shown.order_correlation
-    return found
-
-
-def position() -> dict[str, Any]:
-    """Score a term of position: llmbar with one order of each task, or of each judge and task."""
-    folder = Path(os.environ["TIEBREAK_JURIES"]) / "llmbar"
-    import pandas as pd
-
-    table = pd.read_csv(folder / "responses.csv", dtype=str)
-    gold = tb.read_gold(folder / "gold.csv")
-    found: dict[str, Any] = {}
-    for by in (["task"], ["task", "worker"]):
-        rows = []
-        for seed in range(6):
-            rng = np.random.default_rng(seed)
-            group = table.groupby(by, sort=True).ngroup().to_numpy()
-            drawn = rng.choice(["12", "21"], group.max() + 1)[group]
-            one = table[table["order"] == drawn]
-            plain = one.drop(columns="order")
-            split = one.assign(worker=one["worker"] + " " + one["order"]).drop(columns="order")
-            row = {}
-            for key, each in (("none", plain), ("chosen", one), ("all split", split)):
-                model = tb.VariationalBayes(dependence=JUDGES).fit(tb.read_responses(each))
-                row[key] = figures(model, gold)
-            rows.append(row)
-        found[" and ".join(by)] = {
-            key: {what: float(np.mean([row[key][what] for row in rows])) for what in rows[0][key]}
-            for key in rows[0]
-        }
     return found
 
 
@@ -293,7 +264,6 @@ def routing() -> dict[str, Any]:
 
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "runs": runs,
-    "position": position,
     "groups": groups,
     "shared": shared,
     "routing": routing,

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
         distributed,
         errors,
         evaluate,
-        html_report,
+        research,
         routing,
         selection,
         simulate,
-        theory,
     )
     from tiebreak import juries as judges
     from tiebreak.errors import (
@@ -62,13 +61,13 @@ if TYPE_CHECKING:
     from tiebreak.gold import Gold
     from tiebreak.inference.auto import Auto
     from tiebreak.inference.dawid_skene import DawidSkene
-    from tiebreak.inference.gibbs import GibbsSampler
     from tiebreak.inference.kept.model_file import load
     from tiebreak.inference.majority_vote import MajorityVote
     from tiebreak.inference.variational_bayes import VariationalBayes
     from tiebreak.labels import Labels
     from tiebreak.links import Links, links_from_gold
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
+    from tiebreak.research.gibbs import GibbsSampler
     from tiebreak.responses import Responses
 
 __all__ = [
@@ -104,7 +103,6 @@ __all__ = [
     "errors",
     "evaluate",
     "from_crowdkit",
-    "html_report",
     "judges",
     "links_from_gold",
     "load",
@@ -112,10 +110,10 @@ __all__ = [
     "read_labels",
     "read_links",
     "read_responses",
+    "research",
     "routing",
     "selection",
     "simulate",
-    "theory",
     "write_gold",
     "write_labels",
     "write_links",
@@ -130,12 +128,11 @@ _MODULES = (
     "distributed",
     "errors",
     "evaluate",
-    "html_report",
     "judges",
+    "research",
     "routing",
     "selection",
     "simulate",
-    "theory",
 )
 _ROOMS = {"judges": "juries"}  # public names of packages that have another name here
 _HOMES = {
@@ -173,7 +170,7 @@ _HOMES = {
     ),
     "inference.auto": ("Auto",),
     "inference.dawid_skene": ("DawidSkene",),
-    "inference.gibbs": ("GibbsSampler",),
+    "research.gibbs": ("GibbsSampler",),
     "inference.majority_vote": ("MajorityVote",),
     "inference.variational_bayes": ("VariationalBayes",),
     "inference.kept.model_file": ("load",),

@@ -27,7 +27,6 @@ Result = TypeVar("Result")
 MOST_WHOLE = 2**63 - 1  # what arrays can count
 MOST_SHOWN = 100  # characters of a value in a message
 MADE_BY = {  # where an argument of a class comes from
-    "Assumptions": "as tb.theory.Assumptions(…) makes it",
     "Gold": "as tb.read_gold returns it",
     "Labels": "as tb.read_labels returns it",
     "Links": "as tb.read_links returns it",

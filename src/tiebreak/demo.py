@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak import files, html_report, simulate
+from tiebreak import files, simulate
 from tiebreak.gold import Gold
 from tiebreak.inference.auto import Auto
 from tiebreak.inference.committee import vote_of_each
@@ -84,7 +84,6 @@ RESPONSES_PER_TASK = 4
 SEED = 52
 
 FILES = ("texts", "responses", "links", "gold", "labels", "workers")  # tables, as .csv
-REPORT = ("report.html", "report.json")
 N_EXAMPLES = 3  # messages shown for each step of the story
 
 
@@ -170,15 +169,14 @@ def write(story: Story, folder: Path) -> list[Path]:
         folder / "labels.csv", story.model.labels_, vote=vote_of_each(crowd.responses)
     )
     files.write_workers(folder / "workers.csv", story.model)
-    html_report.write(
-        story.model,
+    story.model.report(
         folder / "report.html",
         truth=crowd.gold,
         texts=texts,
         source=f"{folder.name}/responses.csv",
         overwrite=True,
     )
-    return [folder / f"{name}.csv" for name in FILES] + [folder / name for name in REPORT]
+    return [*(folder / f"{name}.csv" for name in FILES), folder / "report.html"]
 
 
 def next_commands(folder: Path) -> list[str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tiebreak.errors import InputError
 from tiebreak.ids import Column, is_arrow
 from tiebreak.options import require_word
-from tiebreak.wording import aligned
+from tiebreak.wording import aligned, printable
 
 FRAMES = ("pandas", "polars", "pyarrow")
 LONGEST = 40  # characters of a cell
@@ -49,11 +50,19 @@ def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[object]])
     >>> as_html("1 row", ["task"], [["<b>"]])
     '<div>1 row<table><tr><th>task</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
     """
-    from tiebreak.markup import tag
+    if not header:
+        return f"<div>{_escape(title)}</div>"
+    lines = [_row("th", header), *(_row("td", map(_cell, row)) for row in rows)]
+    return f"<div>{_escape(title)}<table>{''.join(lines)}</table></div>"
 
-    head = tag("tr", *(tag("th", name) for name in header))
-    body = [tag("tr", *(tag("td", _cell(value)) for value in row)) for row in rows]
-    return tag("div", title, tag("table", head, *body) if header else None)
+
+def _row(element: str, cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{element}>{_escape(cell)}</{element}>' for cell in cells)}</tr>"
+
+
+def _escape(text: str) -> str:
+    """Escape text for HTML; what HTML cannot hold, such as control characters, is replaced."""
+    return html.escape(printable(text))
 
 
 def as_plain(value: Any) -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def counted(n: int, noun: str) -> str:
@@ -80,3 +83,12 @@ class Source(NamedTuple):
 
 
 NOWHERE = Source()
+
+
+def printable(text: str) -> str:
+    """Replace what neither HTML nor SVG may hold: control characters, halves of characters.
+
+    >>> printable("a" + chr(0) + "b")
+    'a�b'
+    """
+    return UNPRINTABLE.sub("�", text)

@@ -56,7 +56,8 @@ def answer_on(path: Path, who: str, n: int, acknowledge: Acknowledge, undo: floa
         try:
             _answer_some(session, n, acknowledge, undo, chance)
         except SessionError as error:  # what could not be kept is not counted either
-            raise SessionError(f"{error} {len(session.answers())} in force") from error
+            error.fields["in_force"] = len(session.answers())
+            raise
 
 
 def _answer_some(
@@ -86,7 +87,10 @@ def fork(body: Callable[[Acknowledge], None]) -> tuple[int, TextIO]:
         body(lambda kind, id: (os.write(write, f"{kind} {id}\n".encode()), None)[1])
         os._exit(0)
     except BaseException as error:
-        os.write(write, f"error {type(error).__name__}: {error}".replace("\n", " ").encode())
+        code = getattr(error, "code", "") or str(error)
+        in_force = getattr(error, "fields", {}).get("in_force", "")
+        words = f"error {type(error).__name__} {code} {in_force}".replace("\n", " ")
+        os.write(write, words.encode())
         os._exit(3)
 
 

@@ -10,7 +10,6 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,8 +20,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import tiebreak as tb
-from tiebreak.ask.console import Conversation, printable
-from tiebreak.ask.keys import PipedKeys, open_keys
+from tiebreak.ask.console import Conversation, Keys, printable
 from tiebreak.ask.session import Session
 from tiebreak.cli.app import app
 
@@ -71,7 +69,7 @@ def talk(session: Session) -> Talk:
     def hold(keys: str) -> str:
         out = io.StringIO()
         console = Console(file=out, width=100, markup=False, emoji=False, highlight=False)
-        Conversation(session, PipedKeys(io.StringIO(keys)), console).run()
+        Conversation(session, Keys(io.StringIO(keys)), console).run()
         return out.getvalue()
 
     return hold
@@ -119,7 +117,7 @@ class Shown:
     def talk(self, keys: str) -> str:
         out = io.StringIO()
         console = Console(file=out, width=120, markup=False, emoji=False, highlight=False)
-        Conversation(self.session, PipedKeys(io.StringIO(keys)), console).run()
+        Conversation(self.session, Keys(io.StringIO(keys)), console).run()
         self.session.close()
         return out.getvalue()
 
@@ -225,7 +223,7 @@ def test_markup_in_texts_is_text(folder: Path) -> None:
     console = Console(file=out, width=80, markup=False, emoji=False, highlight=False)
     texts = dict.fromkeys(TASKS, "[bold]:smile:[/]")
     with Session(":memory:", VOTES, texts=texts, strategy="random") as session:
-        Conversation(session, PipedKeys(io.StringIO("q")), console).run()
+        Conversation(session, Keys(io.StringIO("q")), console).run()
     assert out.getvalue().count("[bold]:smile:[/]") == 2
 
 
@@ -334,22 +332,6 @@ def test_a_full_disk_ends_with_2(folder: Path) -> None:
 # On a terminal
 
 
-def test_a_terminal_shows_how_far_earlier_fits_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Session(tmp_path / "s.db", VOTES, batch=1, strategy="random", random_state=0) as session:
-        for pair in (("a", "c"), ("b", "d")):
-            session.model()
-            session.answer(session.question(*pair), "same")
-        session.model()
-    shown = []
-    monkeypatch.setattr("rich.status.Status.update", lambda _, status: shown.append(status))
-    console = Console(file=io.StringIO(), force_terminal=True)
-    with Session(tmp_path / "s.db", VOTES) as again:
-        Conversation(again, PipedKeys(io.StringIO("q")), console).run()
-    assert shown == [f"fitting as before: {n} of 3" for n in (1, 2, 3)]
-
-
 class Terminal:
     """A process on a terminal of its own: keys in, words out."""
 
@@ -373,6 +355,13 @@ class Terminal:
                 self.seen += os.read(self.handle, 4096).decode("utf-8", "replace")
 
     def press(self, key: bytes) -> None:
+        """Press a key once it is waited for: what is struck before that is dropped."""
+        import termios
+
+        until = time.monotonic() + 60
+        while termios.tcgetattr(self.handle)[3] & termios.ICANON:
+            assert time.monotonic() < until, self.seen
+            time.sleep(0.005)
         os.write(self.handle, key)
 
     def close(self) -> None:
@@ -413,30 +402,26 @@ def test_ctrl_c_keeps_the_answers_and_says_how_to_go_on(folder: Path, terminal: 
         assert len(session.answers()) == 1
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-def test_ctrl_c_is_seen_that_comes_just_before_a_key_is_waited_for() -> None:
-    """It is noted then, but wakes nobody: as `interrupt_main` does while a key is waited for."""
-    import _thread
-    import pty
+def test_ctrl_c_as_a_key_keeps_the_answers_too(terminal: Terminal) -> None:
+    terminal.wait_for("same class?")
+    terminal.press(b"s")
+    terminal.wait_for("same class?")
+    terminal.press(b"\x03")
+    terminal.wait_for("1 answer kept in s.db; the same command goes on from there.")
+    assert terminal.process.wait(timeout=60) == 130
 
-    ours, other = pty.openpty()
-    interrupt = threading.Timer(0.2, _thread.interrupt_main)
-    give_up = threading.Timer(20.0, os.write, (ours, b"s"))
-    with os.fdopen(other, closefd=True) as stream, open_keys(stream) as keys:
-        start = time.monotonic()
-        interrupt.start()
-        give_up.start()
-        with pytest.raises(KeyboardInterrupt):
-            keys.read()
-        assert time.monotonic() - start < 15.0  # no key had to be struck
-    give_up.cancel()
-    interrupt.join()
-    os.close(ours)
+
+@pytest.mark.parametrize("end", [b"\x04", b"q"])
+def test_ctrl_d_ends_as_q_does(terminal: Terminal, end: bytes) -> None:
+    terminal.wait_for("same class?")
+    terminal.press(end)
+    terminal.wait_for("0 answers kept in s.db")
+    assert terminal.process.wait(timeout=60) == 0
 
 
 def test_piped_keys_skip_blanks_and_end() -> None:
-    with open_keys(io.StringIO(" s\n\td")) as keys:
-        assert [keys.read(), keys.read(), keys.read()] == ["s", "d", None]
+    keys = Keys(io.StringIO(" s\n\td"))
+    assert [keys.read(), keys.read(), keys.read()] == ["s", "d", None]
 
 
 # Pairs without a session

@@ -149,6 +149,15 @@ def test_a_crowd_that_is_wrong_of_many_does_not_rename_an_example() -> None:
     assert found.is_labelled.tolist() == [True, False, False, False, False]
 
 
+def test_a_tie_to_a_named_task_counts_whatever_else_the_task_was_compared_with() -> None:
+    """The last answer about b ties it to c, of which nothing is known; the first one to a."""
+    job = job_of(3)
+    answers = [event(1, "ann", "label", "a", "x"), event(2, "ann", "same", "b", "a")]
+    answers += [event(3, "bob", "same", "b", "c"), event(4, "bob", "different", "d", "e")]
+    found = weigh(job, answers, np.full((5, 3), 1.0 / 3.0), np.zeros(5), None)
+    assert found.is_named.tolist() == [True, True, True, False, False]
+
+
 def crowd_and_people(
     n_tasks: int, wrong_of_crowd: float, errors: dict[str, float], seed: int
 ) -> Weighed:

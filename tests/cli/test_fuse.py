@@ -91,10 +91,8 @@ def test_links_and_gold_take_part(run: Run, crowd: simulate.Crowd) -> None:
         (["--no-calibrate"], {"calibrate": "none"}),
         (["--no-accelerate"], {"accelerate": False}),
         (["--worker-model", "coin"], {"worker_model": "coin"}),
-        (["--init", "majority"], {"init": "majority"}),
         (["--on-contradiction", "drop"], {"on_contradiction": "drop"}),
         (["--max-iter", "3", "--tol", "0"], {"max_iter": 3, "tol": 0.0}),
-        (["--seed", "4"], {"random_state": 4}),
     ],
 )
 def test_every_option_reaches_the_estimator(

@@ -160,8 +160,9 @@ def test_the_report_shows_self_preference(run: Any, jury: Path) -> None:
     lines = [f"{task},{names[i % 2]}" for i, task in enumerate(tasks)]
     (jury / "made_by.csv").write_text("task,system\n" + "\n".join(lines) + "\n")
     given = ("--by", "made_by.csv", "--accepts", rows[0]["label"], "--force")
+    page = ("-o", "page.html", "--json", "page.json")
     for gold in ((), ("--gold", "gold.csv")):
-        done = run("report", "responses.csv", *gold, *given, "-o", "page.html")
+        done = run("report", "responses.csv", *gold, *given, *page)
         assert done.exit_code == 0, done.output
         found = json.loads((jury / "page.json").read_text("utf-8"))["sections"]["judges"]
         assert sorted(each["worker"] for each in found["self_preference"]) == names[:2]

@@ -1,4 +1,4 @@
-"""tiebreak report: the page and its numbers from files, and what is refused."""
+"""tiebreak report: the page, and its numbers where asked for, from files; what is refused."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import tiebreak as tb
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
+
+JSON = ("--json", "report.json")
 
 
 @pytest.fixture
@@ -32,8 +34,11 @@ def numbers(folder: Path, name: str = "report.json") -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("crowd")
-def test_it_writes_a_page_and_its_numbers(run: Run, folder: Path) -> None:
-    done = run("report", "responses.csv", "--links", "links.csv", "-o", "out.html")
+def test_it_writes_a_page_and_its_numbers_where_asked(run: Run, folder: Path) -> None:
+    command = ["report", "responses.csv", "--links", "links.csv", "-o", "out.html"]
+    assert run(*command).exit_code == 0
+    assert not list(folder.glob("*.json"))
+    done = run(*command, "--json", "out.json")
     assert done.exit_code == 0, done.output
     assert "wrote out.html and out.json" in done.stderr
     assert done.stdout == ""
@@ -43,7 +48,7 @@ def test_it_writes_a_page_and_its_numbers(run: Run, folder: Path) -> None:
 
 @pytest.mark.usefixtures("crowd")
 def test_truth_is_compared_with_and_kept_from_the_fit(run: Run, folder: Path) -> None:
-    done = run("report", "responses.csv", "--truth", "truth.csv", "--gold", "gold.csv")
+    done = run("report", "responses.csv", "--truth", "truth.csv", "--gold", "gold.csv", *JSON)
     assert done.exit_code == 0, done.output
     scores = numbers(folder)["sections"]["scores"]
     assert scores["n_tasks"] == 55
@@ -54,7 +59,7 @@ def test_truth_is_compared_with_and_kept_from_the_fit(run: Run, folder: Path) ->
 
 @pytest.mark.usefixtures("crowd")
 def test_gold_alone_is_scored_by_a_fit_without_it(run: Run, folder: Path) -> None:
-    assert run("report", "responses.csv", "--gold", "gold.csv", "-q").exit_code == 0
+    assert run("report", "responses.csv", "--gold", "gold.csv", "-q", *JSON).exit_code == 0
     scores = numbers(folder)["sections"]["scores"]
     assert scores["n_tasks"] == 25
     assert scores["fitted_again_without_gold"]
@@ -64,7 +69,7 @@ def test_gold_alone_is_scored_by_a_fit_without_it(run: Run, folder: Path) -> Non
 def test_texts_and_the_worker_model_are_shown(run: Run, folder: Path, write: Write) -> None:
     rows = "".join(f"t{t:02d},What t{t:02d} says\n" for t in range(1, 81))
     write("texts.csv", "task,text\n" + rows)
-    done = run("report", "responses.csv", "--texts", "texts.csv", "--worker-model", "kinds")
+    done = run("report", "responses.csv", "--texts", "texts.csv", "--worker-model", "kinds", *JSON)
     assert done.exit_code == 0, done.output
     found = numbers(folder)["sections"]
     first = found["doubtful_tasks"]["tasks"][0]
@@ -77,7 +82,7 @@ def test_contradictory_links_are_reported_instead_of_refused(
     run: Run, folder: Path, write: Write
 ) -> None:
     write("bad.csv", "left,right,link\nt01,t02,must\nt02,t03,must\nt01,t03,cannot\n")
-    done = run("report", "responses.csv", "--links", "bad.csv")
+    done = run("report", "responses.csv", "--links", "bad.csv", *JSON)
     assert done.exit_code == 0, done.output
     shown = numbers(folder)["sections"]["links"]["contradictory"]
     assert [each["chain"] for each in shown] == ["t01 = t02 = t03"]
@@ -99,6 +104,7 @@ def test_responses_may_come_from_standard_input(run: Run, folder: Path) -> None:
     ("arguments", "words"),
     [
         (["-o", "report.pdf"], "ends in .html"),
+        (["-o", "same.html", "--json", "same.html"], "written by this command already"),
         (["-o", "-"], "ends in .html"),
         (["-o", "nowhere/report.html"], "no folder"),
         (["--on-contradiction", "drop"], "needs --links"),
@@ -119,13 +125,13 @@ def test_what_cannot_be_done_is_said_and_nothing_is_written(
 
 @pytest.mark.usefixtures("crowd")
 def test_a_file_that_is_not_a_report_is_left_alone(run: Run, folder: Path, write: Write) -> None:
-    mine = write("report.json", '{"mine": 1}')
+    mine = write("report.html", "mine")
     done = run("report", "responses.csv")
     assert done.exit_code == 2
     assert "is not a report" in done.stderr
-    assert mine.read_text("utf-8") == '{"mine": 1}'
+    assert mine.read_text("utf-8") == "mine"
     assert run("report", "responses.csv", "--force").exit_code == 0
-    assert run("report", "responses.csv").exit_code == 0  # over its own files
+    assert run("report", "responses.csv").exit_code == 0  # over its own file
 
 
 @pytest.mark.usefixtures("crowd")

@@ -165,9 +165,9 @@ def test_pack_names_a_folder_after_a_folder_but_not_after_several_files(
 def test_route_and_report_take_several(run: Run, parts: Any, folder: Path) -> None:
     done = run("route", *PARTS, "--gold", "gold.csv", "-o", "routes")
     assert done.exit_code == 0, done.stderr
-    assert run("report", *PARTS, "-o", "r.html").exit_code == 0
+    assert run("report", *PARTS, "-o", "r.html", "--json", "r.json").exit_code == 0
     assert "p1.csv and 2 other files" in (folder / "r.html").read_text(encoding="utf-8")
-    assert run("report", "one.csv", "-o", "s.html").exit_code == 0
+    assert run("report", "one.csv", "-o", "s.html", "--json", "s.json").exit_code == 0
     several, one = (
         json.loads((folder / name).read_text(encoding="utf-8")) for name in ("r.json", "s.json")
     )

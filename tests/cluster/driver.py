@@ -9,7 +9,6 @@ import sys
 from typing import Any
 
 import tiebreak as tb
-from tiebreak.distributed import fitting
 
 if __name__ == "__main__":
     given: dict[str, Any] = json.loads(sys.argv[1])
@@ -18,9 +17,6 @@ if __name__ == "__main__":
         if progress.n_sweeps == given["dies_at"]:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    if given["link_bytes"]:
-        fitting.LINKED_BYTES = 0
-        fitting.LINK_UNIT_BYTES = given["link_bytes"]
     client = None
     if given["address"]:
         from distributed import Client

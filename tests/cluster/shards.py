@@ -118,7 +118,6 @@ def die_at(sweep: int, shards: Path, out: Path, tmp_path: Path, **given: Any) ->
         "gold": given.get("gold"),
         "address": given.get("address"),
         "dies_at": sweep,
-        "link_bytes": given.get("link_bytes"),
     }
     done = subprocess.run([sys.executable, DRIVER, json.dumps(wish)], check=False)
     assert done.returncode == -signal.SIGKILL

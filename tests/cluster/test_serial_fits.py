@@ -29,9 +29,9 @@ FITS: dict[str, tuple[Any, dict[str, Any]]] = {
     "coin": (tb.VariationalBayes(worker_model="coin"), {}),
     "kinds": (tb.VariationalBayes(worker_model="kinds"), {}),
     "communities": (tb.VariationalBayes(worker_model="communities"), {"gold": GOLD}),
-    "subtypes": (tb.VariationalBayes(worker_model="subtypes", random_state=3), {}),
+    "subtypes": (tb.VariationalBayes(worker_model="subtypes"), {}),
     "subtypes without leaps": (
-        tb.VariationalBayes(worker_model="subtypes", random_state=3, accelerate=False),
+        tb.VariationalBayes(worker_model="subtypes", accelerate=False),
         {},
     ),
     "subtypes and gold": (tb.VariationalBayes(worker_model="kinds+subtypes"), {"gold": GOLD}),
@@ -119,7 +119,7 @@ def assert_subtypes_have_the_same_bits(seed: int, folder: Path, **options: Any) 
         if own:
             part = tb.Responses.from_rows(own)
             tb.write_responses(folder / f"{shard}.csv", part)
-    estimator = tb.VariationalBayes(worker_model="subtypes", random_state=seed, **options)
+    estimator = tb.VariationalBayes(worker_model="subtypes", **options)
     one = on_one_machine(estimator, tb.Responses.from_rows([rows[r] for r in order]))
     made = tb.distributed.fit(folder, folder / "out", estimator=estimator, probabilities=True)
     assert_same_fit(one, made)
@@ -148,7 +148,7 @@ def test_subtypes_of_sixty_crowds_have_the_bits_of_one_machine(seed: int, tmp_pa
 def test_subtypes_of_tasks_with_equal_responses_start_alike(tmp_path: Path) -> None:
     """On one machine such tasks are fitted as one."""
     crowd = tb.simulate.crowd(12_000, 4, 2, responses_per_task=4, random_state=1).responses
-    estimator = tb.VariationalBayes(worker_model="subtypes", random_state=3)
+    estimator = tb.VariationalBayes(worker_model="subtypes")
     one = on_one_machine(estimator, crowd)
     shards = cut(crowd, even(12_000, 3), tmp_path / "in")
     made = tb.distributed.fit(shards, tmp_path / "out", estimator=estimator, probabilities=True)
@@ -255,7 +255,7 @@ def beside(name: str, wanted: str) -> dict[str, Any]:
     if "links" in wanted:
         linked = {task: label for i, (task, label) in enumerate(named) if i % 17}
         n_links = min(120, len(linked) // 4)
-        given["links"] = tb.simulate.links(tb.Gold.from_dict(linked), n_links, random_state=3)
+        given["links"] = tb.simulate.links(tb.Gold.from_dict(linked), n_links)
     return given
 
 
@@ -403,7 +403,7 @@ def test_a_file_system_that_refuses_is_said(
 
 
 REFUSED = {
-    "spectral": (tb.VariationalBayes(init="spectral"), "init='majority'"),
+    "start": (tb.VariationalBayes(init=np.full((2, 2), 0.5)), "init='majority'"),
     "mean field": (
         tb.VariationalBayes(link_options=tb.MeanFieldOptions()),
         "links are exact",

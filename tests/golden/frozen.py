@@ -274,11 +274,15 @@ def _grid(model: tb.VariationalBayes) -> Result:
 
 
 def _starts() -> None:
-    add("vb-spectral", lambda: vb(init="spectral", random_state=0).fit(two().rows))
+    add("vb-spectral", lambda: vb().fit(two().rows, start=_spectral()))
     add("vb-init", lambda: vb(init=_init(), tol=0.0, max_iter=5).fit(three().rows))
     start = {"tol": 0.0, "max_iter": 4}
     add("vb-warm", lambda: vb(**start).fit(three().rows, start=vb(**start).fit(three().rows)))
     add("vb-warm-more", lambda: vb(**start).fit(three().rows, start=_first_part(**start)))
+
+
+def _spectral() -> tb.VariationalBayes:
+    return tb.research.spectral_start(two().rows, random_state=0)
 
 
 def _init() -> npt.NDArray[Any]:

@@ -112,7 +112,7 @@ def test_every_variant_compiles_and_nothing_spills(
     assert spills
     assert all(each == ("0", "0") for each in spills)
     used = re.findall(r"entry function '(\w+)'.*?Used (\d+) registers", done.stderr, re.DOTALL)
-    assert "infer_trees" in dict(used)
+    assert "sweep_slices" in dict(used) or n_states > 16
     for name, registers in used:
         threads = given["THREADS"] if name == "sweep_slices" else 256
         assert int(registers) * threads <= 65_536, name

@@ -15,17 +15,14 @@ from oracles import enumeration
 from oracles.bound import bound_terms
 from scipy.special import betaln, psi
 
-import tiebreak as tb
-from tiebreak import simulate
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import mean_field, vb
 from tiebreak.inference.exact_links import ascents as joint
-from tiebreak.inference.exact_links import infer as inferring
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.exact_links.plan import log_odds_of, merge
 from tiebreak.inference.link_errors import learnt as link_errors
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
-from tiebreak.kernels import compiled, layout, network, reference
+from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.layout import ByTask, Swept
 from tiebreak.link_graph import LinkCodes, imply
 
@@ -340,34 +337,6 @@ def test_compiled_passes_equal_the_reference(down: bool) -> None:
         assert np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-11
 
 
-@pytest.mark.parametrize("n_classes", [3, 10])
-@pytest.mark.parametrize("link_error", [None, 0.1])
-def test_huge_components_settle_where_large_ones_do(
-    link_error: float | None, n_classes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Messages in parts are probabilities, others logs: the model is the same."""
-    crowd = simulate.crowd(600, 20, n_classes, responses_per_task=4, random_state=0)
-    links = simulate.links(crowd.gold, 800, wrong=0.05 if link_error else 0.0, random_state=1)
-    found = []
-    for huge in (10**9, 100):
-        monkeypatch.setattr(inferring, "HUGE_NODES", huge)
-        model = tb.VariationalBayes(
-            link_options=tb.ExactLinkOptions(error=link_error), tol=1e-10, backend="numba"
-        )
-        found.append(model.fit(crowd.responses, links=links))
-    one, two = found
-    assert one.link_report_ is not None
-    assert one.link_report_.large == 1
-    assert one.link_report_ == two.link_report_
-    assert np.abs(one.probabilities_ - two.probabilities_).max() < 1e-7
-    assert abs(one.bounds_[-1] - two.bounds_[-1]) < 1e-7  # round loops, messages do not run away
-    assert (one.doubtful_links_ is None) == (link_error is None)
-    if one.doubtful_links_ is not None and two.doubtful_links_ is not None:
-        assert len(one.doubtful_links_) > 20
-        wrong = one.doubtful_links_.probability - two.doubtful_links_.probability
-        assert np.abs(wrong).max() < 1e-7
-
-
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(3, 5), st.booleans())
 def test_compiled_elimination_equals_the_reference(seed: int, n_classes: int, hard: bool) -> None:
@@ -390,15 +359,3 @@ def test_compiled_elimination_equals_the_reference(seed: int, n_classes: int, ha
         results.append((*found, model.belief, equal, label))
     for one, other in zip(*results, strict=True):
         assert np.abs(np.asarray(one) - np.asarray(other)).max(initial=0.0) < 1e-10
-
-
-def test_the_worked_path_is_cut_into_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example in the docstring of `network.parts`."""
-    monkeypatch.setattr(network, "PARTS", 2)
-    path = network.network(3, np.array([0, 1], np.int32), np.array([1, 2], np.int32))
-    starts, target, down, up, kept_back = network.parts(path, 0, 4)
-    assert starts.tolist() == [0, 1, 3]
-    assert target.tolist() == [-1, -1, 3, 2]
-    assert down.tolist() == [1]
-    assert up.tolist() == [0]
-    assert kept_back.shape == (1, 4)

@@ -41,7 +41,7 @@ SMALL: dict[type, dict[str, Any]] = {
     tb.MajorityVote: {},
     tb.DawidSkene: {"max_iter": 5},
     tb.VariationalBayes: {"max_iter": 5},
-    tb.GibbsSampler: {"n_chains": 1, "n_warmup": 1, "n_draws": 2, "backend": "numpy"},
+    tb.GibbsSampler: {"n_chains": 1, "n_warmup": 1, "n_draws": 2},
     tb.Auto: {"max_iter": 5},
 }
 

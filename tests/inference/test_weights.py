@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.inference import spectral, vb
+from tiebreak.inference import vb
 from tiebreak.inference.publishing import votes_of
 from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.inference.workers.one_class import count_agreement, rows_to_fix
 from tiebreak.kernels import reference
+from tiebreak.research import spectral
 from tiebreak.responses import Responses
 
 CROWD = tb.simulate.crowd(60, 7, 3, responses_per_task=4, random_state=4)
@@ -124,7 +125,7 @@ def test_a_spectral_start_counts_by_weight() -> None:
     by_weight = Responses.from_codes(*columns, *ids, weight=times.astype(float))
     task, worker, label = (np.repeat(each, times) for each in columns)
     starts = [
-        spectral.start(problem_of(each), 0)
+        spectral.estimate(each, np.random.default_rng(0))
         for each in (by_weight, Responses.from_codes(task, worker, label, *ids))
     ]
     assert np.abs(starts[0] - starts[1]).max() < 1e-9

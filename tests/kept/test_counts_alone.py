@@ -12,7 +12,7 @@ import pytest
 import tiebreak as tb
 from tiebreak import decisions, panel, routing, selection
 from tiebreak.errors import OptionError
-from tiebreak.plots.worker_accuracy import dropped_by_class, worker_accuracy
+from tiebreak.report.accuracy import dropped_by_class, worker_accuracy
 
 CROWD = tb.simulate.crowd(300, 12, 3, random_state=1)
 COSTS = 1.0 - np.eye(3)

@@ -196,7 +196,8 @@ def test_a_stream_that_has_caught_up_has_the_labels_of_a_fit() -> None:
 
 
 def test_a_stream_to_which_nothing_came_stays_where_its_model_is() -> None:
-    model = tb.VariationalBayes(init="spectral", random_state=0).fit(crowd().responses)
+    start = tb.research.spectral_start(crowd().responses, random_state=0)
+    model = tb.VariationalBayes().fit(crowd().responses, start=start)
     stream = Stream(model)
     assert stream.catch_up() == []
     assert_equal(to_model(stream), model, within=1e-4)

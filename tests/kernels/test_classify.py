@@ -7,7 +7,6 @@ import pytest
 from kernels.test_tasks import assert_same, some_crowd
 
 from tiebreak.kernels import compiled, layout, reference
-from tiebreak.kernels.compiled.simd import WHOLE_ROWS
 from tiebreak.kernels.contract import Backend
 
 DEPENDENCE = 0.35
@@ -16,7 +15,7 @@ MULTIPLIER = 0.8
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("weights", [False, True])
-@pytest.mark.parametrize("n_classes", [1, 2, 3, 4, 5, 8, 10, 11, 15, 20, 22, 25, 30, 40])
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 20, 43])
 def test_compiled_labels_equal_the_reference(
     n_classes: int, weights: bool, n_threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -34,9 +33,7 @@ def test_compiled_labels_equal_the_reference(
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize(
-    ("n_classes", "n_states"), [(1, 3), (2, 4), (2, 10), (3, 15), (4, 20), (7, 21)]
-)
+@pytest.mark.parametrize(("n_classes", "n_states"), [(1, 3), (2, 4), (2, 20), (4, 20), (11, 22)])
 def test_compiled_labels_of_classes_with_subtypes_equal_the_reference(
     n_classes: int, n_states: int, sparse: bool
 ) -> None:
@@ -58,21 +55,7 @@ def test_compiled_labels_of_classes_with_subtypes_equal_the_reference(
     assert np.abs(q - by_hand / by_hand.sum(axis=1, keepdims=True)).max() < 1e-9
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 4, 8, 11, 40])
-def test_one_pass_has_the_bits_of_several(n_classes: int) -> None:
-    assert n_classes not in WHOLE_ROWS
-    tasks, _, log_prior, log_table = some_crowd(n_classes, 700, 20)
-    n_responses = np.diff(tasks.start)
-    scale = MULTIPLIER / (1.0 + DEPENDENCE * np.maximum(n_responses - 1.0, 0.0))
-    q = compiled.scaled_probabilities(tasks, log_prior, log_table, scale)
-    found = compiled.classify(tasks, log_prior, log_table, n_classes, DEPENDENCE, MULTIPLIER)
-    label, top = compiled.likeliest(q)
-    assert np.array_equal(found[0], q)
-    assert np.array_equal(found[1], label)
-    assert np.array_equal(found[2], top)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("n_classes", [2, 3, 20])
 def test_classes_that_are_impossible_have_no_share(n_classes: int) -> None:
     tasks, _, log_prior, log_table = some_crowd(n_classes, 700, 20, sparse=True)
     scores = reference.score_tasks(tasks, log_prior, log_table)

@@ -57,7 +57,6 @@ class Client:
     def __init__(self, server: Server, cookie: str | None = None) -> None:
         self._server = server
         self.cookie = cookie
-        self.csrf = ""
         self.question = ""
 
     def send(
@@ -87,11 +86,12 @@ class Client:
         return self.send("GET", path, headers=headers)
 
     def post(self, path: str, *, script: bool = True, **fields: Any) -> Reply:
-        """Send a form of the page that was fetched last."""
-        form = urlencode({"csrf": self.csrf, **fields}).encode()
+        """Send a form, as a browser does from a page of the server."""
+        form = urlencode(fields).encode()
         headers = {
             "Content-Type": "application/x-www-form-urlencoded",
             "Origin": self._server.address,
+            "Sec-Fetch-Site": "same-origin",
             **({"HX-Request": "true"} if script else {}),
         }
         return self.send("POST", path, form, headers)
@@ -101,9 +101,7 @@ class Client:
         return self.post("/answer", question=self.question, says=says)
 
     def _remember(self, page: str) -> None:
-        csrf = re.search(r'name="csrf" value="([^"]+)"', page)
         question = re.search(r'name="question" value="([^"]+)"', page)
-        self.csrf = unescape(csrf[1]) if csrf else self.csrf
         self.question = unescape(question[1]) if question else ""
 
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from page.conftest import HOSTILE, write_hostile
@@ -21,10 +21,18 @@ from page.served import TOKEN, Client, Server, invited, lead, serving
 
 from tiebreak import files
 from tiebreak.page import guard
-from tiebreak.page.server import REQUEST_WITHIN
-from tiebreak.page.tokens import Tokens, Visitor
+from tiebreak.page.guard import REQUEST_WITHIN, Tokens, Visitor
 
-VIEWS = ("/", "/ask", "/watch", "/tasks", "/people", "/download/labels.csv", "/media/a.png")
+VIEWS = (
+    "/",
+    "/ask",
+    "/watch",
+    "/tasks",
+    "/explain?task=0",
+    "/people",
+    "/download/labels.csv",
+    "/media/a.png",
+)
 POSTS = ("/answer", "/skip", "/undo", "/keep", "/label", "/label/undo", "/invite", "/name")
 
 
@@ -70,7 +78,7 @@ def test_the_cookie_is_strict_and_out_of_reach_of_scripts(server: Server) -> Non
 def test_who_is_invited_is_no_lead(server: Server) -> None:
     client = invited(lead(server), server, "carl")
     assert client.get("/").status == 200
-    for path in ("/watch", "/tasks", "/people", "/download/labels.csv"):
+    for path in ("/watch", "/tasks", "/explain?task=0", "/people", "/download/labels.csv"):
         assert client.get(path).status == 403
     assert client.post("/label", task=0, label=0).status == 403
     assert client.post("/invite", who="x").status == 403
@@ -89,7 +97,7 @@ def test_a_foreign_host_is_refused(server: Server, host: str) -> None:
 def test_a_form_of_a_foreign_origin_is_refused(server: Server, origin: str) -> None:
     client = lead(server)
     before = n_answers(server)
-    form = f"csrf={client.csrf}&question={client.question}&says=0".encode()
+    form = f"question={client.question}&says=0".encode()
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": origin}
     assert client.send("POST", "/answer", form, headers).status == 403
     del headers["Origin"]
@@ -98,14 +106,27 @@ def test_a_form_of_a_foreign_origin_is_refused(server: Server, origin: str) -> N
 
 
 @pytest.mark.parametrize("path", POSTS)
-def test_a_form_without_its_token_is_refused(server: Server, path: str) -> None:
+def test_a_form_that_another_site_sends_is_refused(server: Server, path: str) -> None:
     client = lead(server)
-    other = lead(server, "other")
     before = n_answers(server)
-    for csrf in ("", "0" * 64, other.csrf):
-        reply = client.post(path, csrf=csrf, question=client.question, says=0, task=0, label=0)
-        assert reply.status == 403
+    form = urlencode({"question": client.question, "says": 0, "task": 0, "label": 0}).encode()
+    for origin, site in (
+        ("http://evil.example", "cross-site"),
+        ("http://evil.example", "same-origin"),
+        ("http://127.0.0.1:1", "same-site"),  # another server of this machine, with the cookie
+        (server.address, "same-site"),
+        (server.address, "cross-site"),
+        (server.address, "none"),
+        (None, "same-origin"),
+    ):
+        headers = {"Sec-Fetch-Site": site} | ({} if origin is None else {"Origin": origin})
+        assert client.send("POST", path, form, headers).status == 403
     assert n_answers(server) == before
+
+
+def test_browsers_without_fetch_metadata_are_let_in_by_their_origin(server: Server) -> None:
+    client = lead(server)
+    assert client.send("POST", "/undo", b"", {"Origin": server.address}).status == 303
 
 
 def test_a_question_cannot_be_made_up(server: Server) -> None:
@@ -436,10 +457,11 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         (["--host", "0.0.0.0"], "--token"),
         (["--host", "192.168.1.5"], "--token"),
         (["--host", "::"], "--token"),
-        (["--host", "0.0.0.0", "--token", "short"], "at least 16"),
+        (["--host", "0.0.0.0", "--token", "short"], "--token"),
         (["--kinds", "vote"], "tiebreak ask"),
-        (["--media", "nowhere"], "is not a folder"),
-        (["--texts", "responses.csv"], "text, markdown, image or audio"),
+        (["--media", "nowhere"], "--media"),
+        (["--guidelines", "nowhere.md"], "nowhere.md"),
+        (["--texts", "responses.csv"], "markdown"),
     ],
 )
 def test_what_is_not_safe_or_not_right_is_refused(

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from tiebreak.gold import Gold
-from tiebreak.page.exchange import table_bytes
+from tiebreak.page import watch
 
 
 def test_downloads_hold_no_cell_that_a_spreadsheet_would_run() -> None:
     known = Gold.from_dict({"=HYPERLINK(1)": "@x", "plain": "-1"})
-    room: Any = SimpleNamespace(desk=SimpleNamespace(lock=threading.Lock(), labels=lambda: known))
-    lines = table_bytes(room, "known", "csv").decode().splitlines()
+    desk: Any = SimpleNamespace(lock=threading.Lock(), labels=lambda: known)
+    lines = watch.download(desk, "known", "csv").decode().splitlines()
     assert lines == ["task,label", "'=HYPERLINK(1),'@x", "plain,-1"]
-    assert b"'=" not in table_bytes(room, "known", "parquet")
+    assert b"'=" not in watch.download(desk, "known", "parquet")

@@ -14,7 +14,7 @@ import pytest
 from page.served import TOKEN, Client, Server, invited, join, lead, serving
 
 from tiebreak import files
-from tiebreak.page.tokens import Tokens
+from tiebreak.page.guard import Tokens
 
 WORKERS = [f"worker-{number}@example.com" for number in range(4)]
 

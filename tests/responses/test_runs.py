@@ -11,7 +11,7 @@ import pytest
 
 import tiebreak as tb
 from tiebreak.errors import InputNote
-from tiebreak.responses import Responses, position, runs
+from tiebreak.responses import Responses, runs
 from tiebreak.responses.weighing import Extras, weigh
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
@@ -167,41 +167,6 @@ def test_flip_rate_and_preference_for_the_first() -> None:
         assert row.flip_rate == pytest.approx(0.25 + 0.5 * 0.5 + 0.25 * 0.32 - 0.0, abs=0.08)
     for row in fair.workers:
         assert row.first_preference == pytest.approx(0.5, abs=0.04)
-
-
-def test_a_position_term_where_all_judges_see_one_order() -> None:
-    """Each task has one order for all: position errors are shared, and the term cures them."""
-    rng = np.random.default_rng(3)
-    rows = []
-    gold = {}
-    for task in range(600):
-        truth = int(rng.integers(1, 3))
-        gold[task] = str(truth)
-        order = ("12", "21")[int(rng.integers(0, 2))]
-        for judge in range(6):
-            label = truth if rng.random() < 0.8 else 3 - truth
-            label = int(order[0]) if rng.random() < 0.35 else label
-            rows.append((task, f"judge {judge}", str(label), 0, order))
-    table = table_of(rows, "order")
-    crowd = tb.read_responses(table)
-    assert crowd.runs is not None
-    assert all(row.position_term for row in crowd.runs.workers)
-    assert crowd.n_workers == 12
-    table.pop("order")
-    plain = tb.VariationalBayes().fit(tb.read_responses(table))
-    split = tb.VariationalBayes().fit(crowd)
-    accuracy = tb.evaluate.accuracy
-    assert accuracy(split.labels_, gold) > accuracy(plain.labels_, gold)
-
-
-def test_no_position_term_where_it_does_not_help() -> None:
-    rng = np.random.default_rng(4)
-    crowd = tb.simulate.crowd(500, 6, 2, responses_per_task=6, random_state=4).responses
-    order = rng.integers(0, 2, 500)[crowd.task_of_each()].astype(np.int32)
-    needed = position.needs_term(crowd.start, crowd.code, 6, 2, order)
-    assert needed.sum() <= 2
-    own = rng.integers(0, 2, crowd.n_responses).astype(np.int32)
-    assert not position.is_shared(crowd.start, crowd.code, 2, own)
 
 
 def stated(informative: bool) -> tuple[dict[str, list[Any]], dict[int, str]]:

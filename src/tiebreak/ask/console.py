@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
+import typer
 from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from tiebreak.ask.choices import Choices, choices_of
-from tiebreak.ask.keys import Keys
 from tiebreak.ask.log import UNSURE
-from tiebreak.ask.results import Answer, Contradiction, Progress, Question
+from tiebreak.ask.results import Choices, Contradiction, Progress, Question, choices_of
 from tiebreak.ask.session import Session
 
 LONG = 2_000  # characters of a text that are shown unless all are asked for
 FEW = 5  # workers named a label
 EARLIER = 9  # answers that can be undone by one key
 LOOK_AGAIN = 0.05  # seconds, while the worker chooses
+UNREADABLE = "�"
 
 T = TypeVar("T")
 
@@ -48,6 +49,39 @@ def new_console() -> Console:
     return Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
+class Keys:
+    """Keys, one at a time: from a terminal without Enter, or the characters of anything else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_terminal = stream.isatty()
+        self._ahead = ""  # keys that came together with the last one
+
+    def read(self) -> str | None:
+        """Wait for the next key; None where no more will come."""
+        if not self._is_terminal:  # blanks and line ends between keys mean nothing
+            while (key := self._stream.read(1)).isspace():
+                pass
+            return key or None
+        if not self._ahead:
+            try:
+                self._ahead = typer.getchar()
+            except (EOFError, OSError):  # Ctrl-D, or the terminal is gone
+                return None
+            if self._ahead[:1] in ("\x1b", "\x00", "\xe0"):  # an arrow or the like
+                self._ahead = UNREADABLE
+        key, self._ahead = self._ahead[:1], self._ahead[1:]
+        return key or None
+
+    def forget(self) -> None:
+        """Drop keys that were struck before anything was shown. What a file holds all counts."""
+        self._ahead = ""
+        if self._is_terminal and sys.platform != "win32":
+            import termios
+
+            termios.tcflush(self._stream.fileno(), termios.TCIFLUSH)
+
+
 class Conversation:
     """Ask until the session is finished, the person quits, or no more keys come."""
 
@@ -57,21 +91,13 @@ class Conversation:
         self._out = out
         self._shown: Question | None = None
         self._goes_on = True
-        self._actions: dict[str, Callable[[Question], None]] = {
-            "can't tell": self._answer,
-            "skip": self._skip,
-            "undo": self._undo,
-            "votes": self._show_votes,
-            "whole texts": self._show_whole,
-            "help": self._help,
-            "quit": self._quit,
-        }
-        self._key = ""
 
     def run(self) -> None:
         """Hold the conversation."""
         self._out.print(OPENING)
-        self._replay()
+        if self._session.desk.background is not None:
+            with self._out.status("fitting"):
+                self._session.desk.start()
         waiting = self._in_turn(self._session.contradiction)
         if waiting is not None:
             self._settle(waiting)
@@ -79,25 +105,35 @@ class Conversation:
             if question is not self._shown:
                 self._show(question)
             choices = choices_of(question)
-            self._key = self._read_choice(choices)
-            command = choices.commands.get(self._key)
-            if command is None:
-                self._answer(question)
-            else:
-                self._actions[command](question)
+            key = self._read_choice(choices)
+            self._do(question, choices.commands.get(key), choices.by_key.get(key))
 
-    def _replay(self) -> None:
-        """Show how far the fits of earlier runs are made again."""
-        if self._out.is_terminal:
-            with self._out.status("reading the answers") as status:
-                for done, of in self._session.replay():
-                    status.update(f"fitting as before: {done:,} of {of:,}")
-        if self._session.desk.background is not None:
-            with self._out.status("fitting"):
-                self._session.desk.start()
+    def _do(self, question: Question, command: str | None, says: Hashable) -> None:
+        """Do what a key asks for: a command, or an answer."""
+        if command is None or command == "can't tell":
+            answer = self._change(self._session.answer, question, UNSURE if command else says)
+            self._out.print(f"  {printable(str(answer.says))}", style="bold")
+            if answer.contradiction is not None:
+                self._settle(answer.contradiction)
+        elif command == "skip":
+            self._in_turn(self._session.skip, question)
+            self._out.print("  skipped")
+        elif command == "undo":
+            undone = self._change(self._session.undo)
+            said = "nothing to undo" if undone is None else f"undone: {printable(str(undone))}"
+            self._out.print(f"  {said}")
+        elif command == "votes":
+            for task in question.tasks:
+                self._out.print(f"  {printable(str(task))}: {self._votes_of(task)}")
+        elif command == "whole texts":
+            self._show(question, whole=True)
+        elif command == "help":
+            self._out.print(HELP)
+        else:
+            self._goes_on = False
 
     def _in_turn(self, do: Callable[..., T], *arguments: Any) -> T:
-        """Do something with the session while the worker that may fit beside it does not."""
+        """Do something with the session while the worker thread does not use it."""
         with self._session.desk.lock:
             return do(*arguments)
 
@@ -109,74 +145,55 @@ class Conversation:
         return made
 
     def _next(self) -> Question | None:
+        def look() -> tuple[Question | None, bool]:
+            return self._session.next(), self._session.is_waiting()
+
         with self._out.status("choosing questions"):
-            question, is_waiting = self._in_turn(self._look)
+            question, is_waiting = self._in_turn(look)
             while is_waiting:
                 time.sleep(LOOK_AGAIN)
-                question, is_waiting = self._in_turn(self._look)
+                question, is_waiting = self._in_turn(look)
         return question
-
-    def _look(self) -> tuple[Question | None, bool]:
-        return self._session.next(), self._session.is_waiting()
 
     def _read_choice(self, choices: Choices) -> str:
         """Return the next key that answers or commands; a long number has several keys."""
         single = [key for key in choices.by_key if len(key) == 1]
         first = sorted({key[0] for key in choices.by_key if len(key) > 1})
-        allowed = [*single, *first, *choices.commands]
         while True:
-            key = self._read(allowed)
+            key = self._read([*single, *first, *choices.commands])
             if key not in first:
                 return key
             while len(key) < choices.width:
-                key += self._read([str(digit) for digit in range(10)], or_end="")
+                digit = self._read(list("0123456789"))
+                if digit == "q":  # no more keys
+                    return digit
+                key += digit
             if key in choices.by_key:
                 return key
-            self._out.print(f"{key} is not a class here; the numbers go to {choices.last_number}")
+            last = max(int(each) for each in choices.by_key if each.isdigit())
+            self._out.print(f"{key} is not a class here; the numbers go to {last}")
 
-    def _read(self, allowed: list[str], or_end: str = "q") -> str:
+    def _read(self, allowed: list[str]) -> str:
         """Return the next key among those allowed; the end of all keys is q."""
         while (key := self._keys.read()) is not None:
             if key.lower() in allowed:
                 return key.lower()
             if not key.isspace():
                 self._out.print(f"{printable(key)} is not a key here; one of: {' '.join(allowed)}")
-        return or_end or "q"
-
-    def _answer(self, question: Question) -> None:
-        says = UNSURE if self._key == "?" else choices_of(question).by_key[self._key]
-        answer = self._change(self._session.answer, question, says)
-        self._out.print(f"  {printable(str(answer.says))}", style="bold")
-        if answer.contradiction is not None:
-            self._settle(answer.contradiction)
-
-    def _skip(self, question: Question) -> None:
-        self._in_turn(self._session.skip, question)
-        self._out.print("  skipped")
-
-    def _undo(self, _: Question) -> None:
-        undone = self._change(self._session.undo)
-        self._out.print("  nothing to undo" if undone is None else f"  undone: {written(undone)}")
-
-    def _help(self, _: Question) -> None:
-        self._out.print(HELP)
-
-    def _quit(self, _: Question) -> None:
-        self._goes_on = False
+        return "q"
 
     def _settle(self, found: Contradiction) -> None:
-        """Show a contradiction and let the person choose what gives."""
+        """Show a contradiction and let the person choose what to undo."""
         earlier = found.earlier[:EARLIER]
         self._keys.forget()
         self._out.print(f"This contradicts what was said before: {printable(found.chain)}.")
         for number, answer in enumerate(earlier, start=1):
-            self._out.print(
-                f"  {number}  {written(answer)}  ({printable(answer.who)}, {answer.at})"
-            )
-        numbers = [str(number) for number in range(1, len(earlier) + 1)]
+            said = f"{printable(str(answer))}  ({printable(answer.who)}, {answer.at})"
+            self._out.print(f"  {number}  {said}")
         undo_one = f"1–{len(earlier)} undo an earlier one   " if len(earlier) > 1 else ""
         undo_one = "1 undo the earlier one   " if len(earlier) == 1 else undo_one
         self._out.print(f"u undo this answer   {undo_one}k keep all: answers may then be wrong")
+        numbers = [str(number) for number in range(1, len(earlier) + 1)]
         key = self._read(["u", "k", *numbers, "q"])
         if key == "k":
             self._change(self._session.keep, found.answer)
@@ -186,7 +203,7 @@ class Conversation:
         else:
             which = found.answer if key == "u" else earlier[int(key) - 1]
             undone = self._change(self._session.undo, which)
-            self._out.print(f"  undone: {written(undone)}" if undone else "")
+            self._out.print(f"  undone: {printable(str(undone))}" if undone else "")
 
     def _show(self, question: Question, *, whole: bool = False) -> None:
         self._keys.forget()  # a key struck before this is seen answers nothing
@@ -197,46 +214,35 @@ class Conversation:
         if question.right is not None:
             self._out.print(_panel(question.right, question.right_text, whole=whole))
         choices = choices_of(question)
-        if question.kind in ("label", "vote"):
-            self._list_classes(choices)
-        self._out.print(f"{self._asks(question)}  {choices.prompt()}")
-        self._shown = question
-
-    def _asks(self, question: Question) -> str:
-        """Return the question in words."""
+        asks = "which class?"
         if question.kind == "same":
-            return f"{self._session.wording or 'same class'}?"
-        if question.kind == "is":
-            text = self._session.class_text(question.label)
+            asks = f"{self._session.desk.job.wording or 'same class'}?"
+        elif question.kind == "is":
+            text = self._session.desk.job.class_text(question.label)
             meaning = "" if text is None else f" ({printable(text)})"
-            return f"is this {printable(str(question.label))}{meaning}?"
-        return "which class?"
+            asks = f"is this {printable(str(question.label))}{meaning}?"
+        else:
+            self._list_classes(choices)
+        self._out.print(f"{asks}  {choices.prompt()}")
+        self._shown = question
 
     def _list_classes(self, choices: Choices) -> None:
         for key, name in choices.by_key.items():
             if key.isdigit():
-                text = self._session.class_text(name)
+                text = self._session.desk.job.class_text(name)
                 letter = next((k for k, n in choices.by_key.items() if n == name and k != key), "")
                 keys = f"{key} {letter}".ljust(choices.width + 2)
                 meaning = "" if text is None else f": {printable(text)}"
                 self._out.print(f"  {keys} {printable(str(name))}{meaning}")
 
-    def _show_whole(self, question: Question) -> None:
-        self._show(question, whole=True)
-
-    def _show_votes(self, question: Question) -> None:
-        for task in question.tasks:
-            self._out.print(f"  {printable(str(task))}: {self._votes_of(task)}")
-
     def _votes_of(self, task: Hashable) -> str:
         votes = self._session.votes(task)
-        if not votes:
-            return "no votes"
         by_label = Counter(vote.label for vote in votes).most_common()
-        return " · ".join(
+        shown = [
             f"{printable(str(label))} {n} ({_few([v.worker for v in votes if v.label == label])})"
             for label, n in by_label
-        )
+        ]
+        return " · ".join(shown) or "no votes"
 
 
 def status_line(progress: Progress, gain: float) -> str:
@@ -260,11 +266,6 @@ def in_words(gain: float) -> str:
     if gain >= 1.0:
         return f"this corrects about {gain:.1f}"
     return f"{100.0 * gain:.0f} % chance to correct one"
-
-
-def written(answer: Answer) -> str:
-    """Write an answer as a = b."""
-    return printable(str(answer))
 
 
 def printable(text: str) -> str:

@@ -1,15 +1,18 @@
 """A desk: one job and its file, at which any number of people may sit.
 
-It owns what is shared: the job, the record on the disk, the fits, and how questions are chosen. A
+It owns what is shared: the job, the answers so far, the fits, and how questions are chosen. A
 session (`desk.session(who)`) is one person at it.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import threading
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -26,18 +29,16 @@ from tiebreak.arguments import (
     optional,
     whole,
 )
-from tiebreak.ask.background import Background
-from tiebreak.ask.beliefs import state_of
-from tiebreak.ask.contradictions import as_answer
-from tiebreak.ask.evidence import agreed_labels, answered_links
-from tiebreak.ask.fitting import Fits, FittedSession
+from tiebreak.ask.contradictions import AnswerChains, as_answer, contradiction
+from tiebreak.ask.evidence import agreed_labels, answered_links, state_of
+from tiebreak.ask.fitting import Background, Fits, FittedSession, new_model
 from tiebreak.ask.job import Job, take_job
-from tiebreak.ask.log import Subject
-from tiebreak.ask.record import Record
-from tiebreak.ask.results import Answer, Finished, Progress, Vote
-from tiebreak.errors import OptionError, note
+from tiebreak.ask.log import Event, Kind, Log, Subject, timestamp
+from tiebreak.ask.results import Answer, Contradiction, Finished, Progress, Question, Vote
+from tiebreak.ask.storage import Storage
+from tiebreak.errors import OptionError, SessionError, note
 from tiebreak.gold import Gold
-from tiebreak.inference.variational_bayes import VariationalBayes
+from tiebreak.inference.estimator import Estimator
 from tiebreak.links import Links
 from tiebreak.options import require_word
 from tiebreak.selection.offers import Offer
@@ -48,7 +49,6 @@ from tiebreak.selection.questions import (
     check_costs,
     choose_questions,
 )
-from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.ask.session import Session
@@ -59,15 +59,23 @@ EVIDENCE = 20  # links and labels without which nobody knows how far to trust th
 LEASE = 600.0  # seconds for which a question that is shown is kept from others
 
 
+class Person(NamedTuple):
+    """Somebody who answers, in one sitting: `run` tells apart windows of one person."""
+
+    who: str
+    run: str
+
+
 class Desk:
     """One job and its file, shared by all who answer; see `Session` for what the options mean.
+
+    Whatever it says is recorded is on the disk; memory never runs ahead of it.
 
     Parameters
     ----------
     fit_inside
         Whether `Session.next` fits the model when enough answers are new. Where it does not,
-        whoever serves the desk calls `refit` when `needs_fit()` says so, and `next` goes by the
-        last fit.
+        the caller calls `refit` when `needs_fit()` says so, and `next` goes by the last fit.
     background
         Whether a worker thread fits the model and chooses questions ahead, so that `next` and
         `progress` never wait for it: for a server. Hold `desk.lock` while a session or the desk is
@@ -129,15 +137,20 @@ class Desk:
         self.kinds = _kinds(kinds, strategy)
         self._is_timed = costs == "time"
         if isinstance(costs, str) and not self._is_timed:
-            raise OptionError(f"costs must be a mapping of kind to cost, or 'time'; got {costs!r}.")
+            raise OptionError("costs-unknown-word", costs=costs)
         self._costs = check_costs(self.kinds, None if isinstance(costs, str) else costs)
+        if background and only is None and ("vote" in self.kinds or self._is_timed):
+            raise OptionError("votes-need-one-person")
+        new_model(link_error, True)  # refuses what is no rate, before a file is made
         self.strategy = strategy
         self.budget = budget
         self.target = target
         self.least_worth = stop_when_worth_less_than
         self.batch = batch
+        self.lease = lease
         self.fit_inside = fit_inside and not background
         self.rng = np.random.default_rng(random_state)
+        self._only = only
         self.job: Job = take_job(
             responses,
             links,
@@ -148,20 +161,36 @@ class Desk:
             class_texts=class_texts,
             wording=wording,
         )
-        self._only = only
-        if background:
-            self._refuse_votes_of_anybody()
         self.lock = threading.RLock()
-        self.record = Record(path, self.job, lease)
-        self.fits = Fits(self.job, self.record, link_error)
+        self.log = Log()
+        self._chains: AnswerChains | None = None
+        self.storage = Storage(path, self.job.marks)
+        try:
+            self.catch_up()
+            self.fits = Fits(self.job, self.storage, link_error)
+        except BaseException:
+            self.storage.close()
+            raise
         self.background = Background(self) if background else None
 
     def start(self) -> None:
         """Make the first fit and choice, and let the worker begin; for a desk with `background`."""
-        now = self.record.log.snapshot()
+        now = self.log.snapshot()
         fit = self.fits.last(now)
         if self.background is not None:
             self.background.start(fit, now)
+
+    def close(self) -> None:
+        """Close the file; what was answered stays."""
+        if self.background is not None:
+            self.background.close()
+        self.storage.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def session(self, who: str = "me", run: str | None = None) -> Session:
         """Let somebody sit down; `run` names a sitting that goes on."""
@@ -171,38 +200,80 @@ class Desk:
 
     def answers(self) -> tuple[Answer, ...]:
         """Return the answers in force, of everyone, in their order."""
-        self.record.catch_up()
-        return tuple(as_answer(self.job, event) for event in self.record.log.answers.values())
+        self.catch_up()
+        return tuple(as_answer(self.job, event) for event in self.log.answers.values())
 
     def links(self) -> Links:
-        """Return the answers that are links, "no" among them, with who gave each."""
-        self.record.catch_up()
-        answers = tuple(self.record.log.evidence())
+        """Return the answers that are links, "no" among them, with the person that gave each."""
+        self.catch_up()
+        answers = tuple(self.log.evidence())
         return answered_links(self.job, answers, agreed_labels(self.job, answers)[0])
 
     def labels(self) -> Gold:
         """Return the labels that were answered; tasks that were given different ones left out."""
-        self.record.catch_up()
-        job = self.job
-        answers = tuple(self.record.log.evidence())
-        label, n_differ = agreed_labels(job, answers)
+        self.catch_up()
+        label, n_differ = agreed_labels(self.job, tuple(self.log.evidence()))
         if n_differ:
-            note(f"{counted(n_differ, 'task')} with different labels: left out.")
-        if job.gold is not None:
-            given = job.responses.tasks.codes(job.gold.tasks).tolist()
-            label = {task: known for task, known in label.items() if task not in set(given)}
-        names = job.responses.classes
+            note("answered-labels-left-out", n=n_differ)
+        crowd = self.job.responses
+        given = set()
+        if self.job.gold is not None:
+            given = set(crowd.tasks.codes(self.job.gold.tasks).tolist())
+        new = {task: known for task, known in label.items() if task not in given}
         return Gold.from_columns(
-            [job.responses.tasks[task] for task in label],
-            [names[known] for known in label.values()],
+            [crowd.tasks[task] for task in new], [crowd.classes[known] for known in new.values()]
         )
 
-    def model(self) -> VariationalBayes:
+    def votes(self, task: Hashable) -> tuple[Vote, ...]:
+        """Return the workers who answered a task, with the label that each gave."""
+        return self.job.votes(task)
+
+    def progress(self) -> Progress:
+        """Return where the session stands, by the last fit."""
+        self.catch_up()
+        fit = self.last_fit()
+        answers = self.log.answers.values()
+        n_tasks = self.job.responses.n_tasks
+        confidence = 1.0 - fit.wrong / n_tasks
+        finished: Finished | None = None
+        if self.budget is not None and len(answers) >= self.budget:
+            finished = "budget"
+        elif self.target is not None and fit.n_checks >= EVIDENCE and confidence >= self.target:
+            finished = "target"
+        return Progress(
+            asked=len(answers),
+            unsure=sum(event.kind == "unsure" for event in answers),
+            budget=self.budget,
+            n_tasks=n_tasks,
+            wrong=fit.wrong,
+            confidence=confidence,
+            is_soft=fit.is_soft,
+            finished=finished,
+            by_kind=dict(Counter(event.question or "same" for event in answers)),
+        )
+
+    # Fits
+
+    def model(self) -> Estimator:
         """Return the model that knows all answers; fitted anew where there are new ones."""
         if self.background is not None:
             return self.background.model()
-        self.record.catch_up()
-        return self.fits.current(self.record.log.snapshot(), final=True).model
+        self.catch_up()
+        return self.fits.current(self.log.snapshot(), final=True).model
+
+    def last_fit(self) -> FittedSession:
+        """Return the last fit, whatever answers it knows; the first one is made."""
+        return self.fits.made or self.fits.last(self.log.snapshot())
+
+    def needs_fit(self) -> bool:
+        """Say whether there are enough new answers for a fit to be worth its while."""
+        self.catch_up()
+        return self.fits.n_new(self.log.snapshot()) >= self.batch
+
+    def refit(self) -> None:
+        """Fit to all answers, from where the last fit ended."""
+        self.catch_up()
+        self.fits.current(self.log.snapshot())
 
     def error_rates(self) -> dict[str, float]:
         """Return how often each person's answers are wrong, as the last fit found it.
@@ -213,57 +284,13 @@ class Desk:
         weighed = self.last_fit().given.weighed
         return {} if weighed is None else dict(weighed.rates)
 
-    def needs_fit(self) -> bool:
-        """Say whether there are enough new answers for a fit to be worth its while."""
-        self.record.catch_up()
-        return self.fits.n_new(self.record.log.snapshot()) >= self.batch
-
-    def refit(self) -> None:
-        """Fit to all answers, from where the last fit ended."""
-        self.record.catch_up()
-        self.fits.current(self.record.log.snapshot())
-
-    def replay(self) -> Iterator[tuple[int, int]]:
-        """Make the fits of earlier runs again; see `Session.replay`."""
-        self.record.catch_up()
-        return self.fits.replay()
-
-    def votes(self, task: Hashable) -> tuple[Vote, ...]:
-        """Return who gave which label to a task."""
-        return self.job.votes(task)
-
-    def progress(self) -> Progress:
-        """Return where the session stands, by the last fit."""
-        self.record.catch_up()
-        fit = self.last_fit()
-        answers = self.record.log.answers.values()
-        n_tasks = self.job.responses.n_tasks
-        by_kind: dict[str, int] = {}
-        for event in answers:
-            by_kind[event.question or "same"] = by_kind.get(event.question or "same", 0) + 1
-        return Progress(
-            asked=len(answers),
-            unsure=sum(event.kind == "unsure" for event in answers),
-            budget=self.budget,
-            n_tasks=n_tasks,
-            wrong=fit.wrong,
-            confidence=1.0 - fit.wrong / n_tasks,
-            is_soft=fit.is_soft,
-            finished=self._finished(fit),
-            by_kind=by_kind,
-        )
-
-    def last_fit(self) -> FittedSession:
-        """Return the last fit, whatever answers it knows; the first one is made."""
-        if self.background is not None and self.fits.made is not None:
-            return self.fits.made
-        return self.fits.last(self.record.log.snapshot())
+    # What is asked
 
     def offers(self, who: str, n: int) -> list[Offer]:
         """Choose n questions for somebody, the best first; none where nothing is worth asking."""
         fit = self.last_fit()
         if self.fit_inside:
-            fit = self.fits.current(self.record.log.snapshot())
+            fit = self.fits.current(self.log.snapshot())
         return self._offers(fit, n, self.costs(who))
 
     def offers_by(self, fit: FittedSession, n: int) -> list[Offer]:
@@ -274,79 +301,221 @@ class Desk:
             costs = self.costs(self._only)
         return self._offers(fit, n, costs)
 
-    def subject(self, offer: Offer) -> Subject:
-        """Return what an offer would ask about, as the file has it."""
-        return self.job.subject(offer.kind, offer.task, offer.other, offer.label)
-
     def _offers(self, fit: FittedSession, n: int, costs: Costs) -> list[Offer]:
         if self.job.responses.n_classes == 1:
             return []
         if self.strategy != "adaptive":
-            return self._drawn(fit.model, n)
+            rows = selection.pairs(
+                fit.model, n, strategy=self.strategy, among=self.job.among, random_state=self.rng
+            )
+            return [Offer("same", row.left, row.right, gain=row.gain) for row in rows]
         state = state_of(self.job, fit.model, fit.q, fit.given)
         found = list(choose_questions(fit.model, state, n, self.kinds, costs, self.rng))
-        if max((offer.gain for offer in found), default=0.0) <= LEAST_GAIN:
-            return []
-        return found
+        most = max((offer.gain for offer in found), default=0.0)
+        return found if most > LEAST_GAIN else []
 
     def costs(self, who: str) -> Costs:
         """Return what each kind of question costs: as given, or as long as it takes this person.
 
         A kind that was not timed yet costs as much as usual beside one that was.
         """
-        if not self._is_timed:
-            return self._one_vote(who)
-        seconds = self.record.median_seconds(who)
-        if not seconds:
-            return self._one_vote(who)
-        timed = max(seconds, key=seconds.__getitem__)
-        usual = {
-            kind: cost * seconds[timed] / DEFAULT_COSTS[timed]
-            for kind, cost in DEFAULT_COSTS.items()
-        }
-        least = {kind: max(each, 1e-3) for kind, each in {**usual, **seconds}.items()}
-        return {**least, "vote": {who: least["vote"]}} if "vote" in self.kinds else least
-
-    def close(self) -> None:
-        """Close the file; what was answered stays."""
-        if self.background is not None:
-            self.background.close()
-        self.record.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _refuse_votes_of_anybody(self) -> None:
-        if self._only is None and ("vote" in self.kinds or self._is_timed):
-            raise OptionError(
-                "Questions that are chosen ahead are for anybody: kinds can be same, label and is "
-                "there, and costs must be numbers. Votes, and costs by time, are for "
-                "`tiebreak ask`."
-            )
-
-    def _one_vote(self, who: str) -> Costs:
-        """Let votes be asked of the one who sits here only."""
-        vote = self._costs["vote"]
+        costs = self._costs
+        seconds = self.log.median_seconds(who) if self._is_timed else {}
+        if seconds:
+            timed = max(seconds, key=seconds.__getitem__)
+            ratio = seconds[timed] / DEFAULT_COSTS[timed]
+            usual = {kind: cost * ratio for kind, cost in DEFAULT_COSTS.items()}
+            costs = {kind: max(each, 1e-3) for kind, each in {**usual, **seconds}.items()}
+        vote = costs["vote"]
         if "vote" not in self.kinds or isinstance(vote, Mapping):
-            return self._costs
-        return {**self._costs, "vote": {who: float(vote)}}
+            return costs
+        return {**costs, "vote": {who: float(vote)}}  # votes are asked of this person only
 
-    def _drawn(self, model: VariationalBayes, n: int) -> list[Offer]:
-        rows = selection.pairs(
-            model, n, strategy=self.strategy, among=self.job.among, random_state=self.rng
-        )
-        return [Offer("same", row.left, row.right, gain=row.gain) for row in rows]
+    def subject(self, question: Question) -> Subject:
+        """Return what a question is about, as the file has it."""
+        return self.job.subject(question.kind, question.left, question.right, question.label)
 
-    def _finished(self, fit: FittedSession) -> Finished | None:
-        if self.budget is not None and len(self.record.log.answers) >= self.budget:
-            return "budget"
-        confidence = 1.0 - fit.wrong / self.job.responses.n_tasks
-        if self.target is not None and fit.n_checks >= EVIDENCE and confidence >= self.target:
-            return "target"
+    def follows(self, question: Question) -> bool:
+        """Say whether links and answers settle a question already."""
+        left = self.job.code_of(question.left)
+        if question.kind == "same":
+            return self.chains.implied(left, self.job.code_of(question.right)) is not None
+        if question.kind == "is":
+            label = self.job.code_of_class(question.label)
+            return self.chains.implied_is(left, label) is not None
+        return self.chains.implies_label(left)
+
+    def declined(self, by: Person) -> set[Subject]:
+        """Return what is open, but not to be asked here and now.
+
+        This person could not tell or skipped it, or others are being asked.
+        """
+        skipped = {event.subject for event in self.log.skipped_in(by.run)}
+        return self.log.unsure_to(by.who) | self.storage.leased(by.run) | skipped
+
+    def reserve(
+        self, questions: Iterable[Question], by: Person, *, may_follow: bool
+    ) -> Question | None:
+        """Return the first question that is still open, kept from others for a while.
+
+        `may_follow` allows those whose answer follows from others, or was given by somebody else,
+        as a check on these; two tasks are never asked about twice.
+        """
+        with self.storage.leasing():
+            self.catch_up()
+            barred = self.log.answered(by.who if may_follow else None) | self.log.unsure_to(by.who)
+            barred |= {subject for subject in self.log.answered() if subject[0] == "same"}
+            barred |= self.storage.leased(by.run)
+            for question in questions:
+                subject = self.subject(question)
+                if subject not in barred and (may_follow or not self.follows(question)):
+                    self.storage.lease(subject, by.run, self.lease)
+                    return question
         return None
+
+    def release(self, by: Person) -> None:
+        """Give up what was reserved. Where that fails it falls free in a while by itself."""
+        with suppress(SessionError), self.storage.leasing():
+            self.storage.release(by.run)
+
+    # What is recorded
+
+    def catch_up(self) -> None:
+        """Take in what was recorded since, here or in another process."""
+        for event in self.storage.since(self.log.last):
+            self._take(event)
+
+    @property
+    def chains(self) -> AnswerChains:
+        """What follows from links and answers."""
+        if self._chains is None:
+            self._chains = AnswerChains(self.job)
+            for event in self.log.evidence():
+                if not event.is_vote:
+                    self._chains.add_answer(event)
+        return self._chains
+
+    def answer(
+        self, question: Question, kind: Kind, label: str | None, seconds: float | None, by: Person
+    ) -> tuple[Event, Contradiction | None]:
+        """Record an answer, once; say what it contradicts. `label` is as the file has it."""
+        event = self._event(question, kind, label, by)._replace(seconds=seconds)
+        with self._writing(by):
+            known = self._recorded(event)
+            if known is not None:
+                return known, None
+            found = self._contradicted(event) if event.is_evidence else None
+            event = self.storage.append(event)
+        self._take(event)
+        return event, found and Contradiction(event.id, found.chain, found.earlier)
+
+    def skip(self, question: Question, by: Person) -> None:
+        """Record that a question was put off."""
+        # A skipped question may be answered later: only its answer bears its token.
+        event = self._event(question, "skip", None, by)._replace(token=secrets.token_hex(16))
+        with self._writing(by):
+            event = self.storage.append(event)
+        self._take(event)
+
+    def undo(self, id: int | None, by: Person) -> Event | None:
+        """Take back an answer or skip, the last own one where no id is given."""
+        with self._writing(by):
+            event = self.log.last_of(*by) if id is None else self.log.get(id)
+            if event is None and id is None:
+                return None
+            if event is None:
+                raise OptionError("answer-not-there", id=id, what="undo")
+            undo = self.storage.append(_about(event.id, "undo", by))
+        self._take(undo)
+        return event
+
+    def keep(self, id: int, by: Person) -> None:
+        """Record that an answer stands although it contradicts others."""
+        with self._writing():
+            if id not in self.log.answers:
+                raise OptionError("answer-not-there", id=id, what="keep")
+            if id in self.log.kept:
+                return
+            event = self.storage.append(_about(id, "keep", by))
+        self._take(event)
+
+    def pending(self, by: Person) -> Contradiction | None:
+        """Return the contradiction that this person's last answer is in, unless it is kept."""
+        self.catch_up()
+        own = [event for event in self.log.evidence() if event.who == by.who]
+        if not own or own[-1].id in self.log.kept:
+            return None
+        return self._contradicted(own[-1])
+
+    @contextmanager
+    def _writing(self, by: Person | None = None) -> Iterator[None]:
+        """Hold the right to write, knowing all that was written before.
+
+        The question that somebody who writes was asked is not kept from others any more.
+        """
+        with self.storage.writing():
+            self.catch_up()
+            yield
+            if by is not None:
+                self.storage.release(by.run)
+
+    def _recorded(self, event: Event) -> Event | None:
+        """Return the same answer if it is recorded: a question sent twice, or asked twice."""
+        said = (event.kind, event.label)
+        id = self.log.ids.get(event.token)
+        if id is not None:
+            found = self.log.answers.get(id)
+            if found is None or (found.kind, found.label) != said:
+                raise OptionError("answer-given-before")
+            return found
+        if event.is_evidence and not self.log.has_answered(event.subject, event.who):
+            return None
+        for each in self.log.answers.values():
+            is_twin = each.subject == event.subject and each.is_by_hand == event.is_by_hand
+            if is_twin and (each.who, each.kind, each.label) == (event.who, *said):
+                return each
+        return None
+
+    def _contradicted(self, event: Event) -> Contradiction | None:
+        return contradiction(self.job, self.chains, self.log, event)
+
+    def _event(self, question: Question, kind: Kind, label: str | None, by: Person) -> Event:
+        if question.kind == "is":
+            label = self.job.class_key[self.job.code_of_class(question.label)]
+        return Event(
+            0,
+            question.token,
+            by.run,
+            timestamp(),
+            by.who,
+            kind,
+            self.job.key_of(question.left),
+            None if question.right is None else self.job.key_of(question.right),
+            question=question.kind,
+            label=label,
+        )
+
+    def _take(self, event: Event) -> None:
+        """Take in an event; refuse one about what the responses do not have."""
+        for what, name, known in (
+            ("task", event.left, self.job.code),
+            ("task", event.right, self.job.code),
+            ("class", event.label, self.job.class_code),
+        ):
+            if name is not None and name not in known:
+                raise SessionError(
+                    "session-names-unknown", path=self.storage.path, what=what, name=name
+                )
+        self.log.add(event)
+        if event.kind == "undo":
+            self._chains = None  # a graph does not shrink: made anew when needed
+        elif event.is_evidence and not event.is_vote and self._chains is not None:
+            self._chains.add_answer(event)
+
+
+def _about(id: int, kind: Kind, by: Person) -> Event:
+    """Return the event that an answer is undone or kept."""
+    return Event(0, secrets.token_hex(16), by.run, timestamp(), by.who, kind, about=id)
 
 
 def _kinds(kinds: Sequence[str] | None, strategy: str) -> tuple[str, ...]:
@@ -355,6 +524,6 @@ def _kinds(kinds: Sequence[str] | None, strategy: str) -> tuple[str, ...]:
     if kinds is None:
         return DEFAULT_KINDS if strategy == "adaptive" else ("same",)
     if strategy != "adaptive" and tuple(kinds) != ("same",):
-        raise OptionError(f"strategy={strategy!r} draws pairs, so kinds can be ('same',) only.")
+        raise OptionError("kinds-need-adaptive", strategy=strategy)
     check_costs(kinds, None)
     return tuple(kinds)

@@ -29,12 +29,18 @@ from tiebreak.ask.people import Weighed, weigh
 from tiebreak.errors import GoldError
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
+from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.link_graph import OPEN
 from tiebreak.links import Links
 from tiebreak.responses import Responses
+from tiebreak.selection.adaptive import TaskState
+from tiebreak.selection.asking import task_state, tempered
 from tiebreak.wording import Source
 
 LEAST_BELIEF = 0.75  # in a class for it to count as known, where answers may be wrong
+SURE = 0.9  # belief in a label, for a task to be shown as an example where answers may err: one
+# answer that the crowd does not contradict is enough; comparisons are priced by the belief
 SOURCE = Source("the answers")
 
 
@@ -48,10 +54,21 @@ class AnsweredJob(NamedTuple):
     n_loose: int = 0  # links between tasks of which nothing else was said
 
 
+class Denial(NamedTuple):
+    """That a task is not of a class, in codes, and the person that said so."""
+
+    task: int
+    label: int
+    who: str
+
+
 def trusted(job: Job, answers: Sequence[Event]) -> AnsweredJob:
     """Take answers as true; raise GoldError where two labels of a task differ."""
-    label = known_labels(job, answers)
-    return AnsweredJob(with_votes(job, answers), _links(job, answers, label), _gold(job, label))
+    label: dict[int, int] = {}
+    for task, said in _labels_in_order(job, answers):
+        if label.setdefault(task, said) != said:
+            raise GoldError("labels-of-answers-differ", task=job.responses.tasks[task])
+    return AnsweredJob(_with_votes(job, answers), _links(job, answers, label), _gold(job, label))
 
 
 def fallible(
@@ -70,36 +87,32 @@ def fallible(
     given = {**job.given_labels(), **by_hand}
     gold = _gold(job, given) if by_hand else job.gold
     said = [event for event in answers if not (event.is_vote or event.is_by_hand)]
-    crowd = with_votes(job, answers)
+    crowd = _with_votes(job, answers)
     if not given and all(event.is_link for event in said):  # no class was named
         return AnsweredJob(crowd, _links(job, said, given), gold, None, len(said))
+    if not said:
+        return AnsweredJob(crowd, job.links, gold)
     known = np.zeros(len(own))
     if given:
         task = np.fromiter(given, dtype=np.int64)
         known[task] = 1.0
         own = own.copy()
         own[task] = np.eye(own.shape[1])[np.fromiter(given.values(), dtype=np.int64)]
-    if not said:
-        return AnsweredJob(crowd, job.links, gold)
     weighed = weigh(job, said, own, known, error)
-    label = {**believed_labels(weighed), **given}
-    loose = [event for event in said if event.is_link and not _is_used(job, event, label)]
-    denied = _denied(job, said, weighed, label)
-    links = _links(job, loose, label, denied)
-    return AnsweredJob(crowd, links, _gold(job, label), weighed, len(loose))
-
-
-def believed_labels(weighed: Weighed) -> dict[int, int]:
-    """Return the class of each task that was named and whose class is believed."""
-    label = weighed.r.argmax(axis=1)
     is_believed = weighed.is_named & (weighed.r.max(axis=1) >= LEAST_BELIEF)
-    place = np.flatnonzero(is_believed)
-    return dict(zip(weighed.task[place].tolist(), label[place].tolist(), strict=True))
-
-
-def _is_used(job: Job, event: Event, label: Mapping[int, int]) -> bool:
-    """Say whether known labels tell all that a link says: one of its ends at least has one."""
-    return job.code[event.left or ""] in label or job.code[event.right or ""] in label
+    believed_label = weighed.r.argmax(axis=1)[is_believed]
+    label = dict(zip(weighed.task[is_believed].tolist(), believed_label.tolist(), strict=True))
+    label |= given
+    # Known labels tell all that a link says where one of its ends has one.
+    loose = [
+        event
+        for event in said
+        if event.is_link
+        and job.code[event.left or ""] not in label
+        and job.code[event.right or ""] not in label
+    ]
+    links = _links(job, loose, label, _denied(job, said, weighed, label))
+    return AnsweredJob(crowd, links, _gold(job, label), weighed, len(loose))
 
 
 def _denied(
@@ -107,14 +120,25 @@ def _denied(
 ) -> list[Denial]:
     """Return the classes that tasks are not of, as far as that is believed.
 
-    Of a task of which all classes were denied, the likeliest one is left.
+    Each "no" denies one, and each "different" of two tasks of which one has a known class. Of a
+    task of which all classes were denied, the likeliest one is left.
     """
     place = {task: at for at, task in enumerate(weighed.task.tolist())}
     found: dict[tuple[int, int], Denial] = {}
-    for each in _denials(job, answers, label):
-        is_believed = weighed.r[place[each.task], each.label] < 0.5
-        if is_believed and each.task not in label:
-            found.setdefault((each.task, each.label), each)
+    for event in answers:
+        task = job.code[event.left or ""]
+        if event.kind == "no":
+            denied = job.class_code[event.label or ""]
+        elif event.kind == "different":
+            other = job.code[event.right or ""]
+            if (task in label) == (other in label):
+                continue
+            task, other = (task, other) if other in label else (other, task)
+            denied = label[other]
+        else:
+            continue
+        if task not in label and weighed.r[place[task], denied] < 0.5:
+            found.setdefault((task, denied), Denial(task, denied, event.who))
     n_denied = Counter(task for task, _ in found)
     return [
         each
@@ -124,41 +148,8 @@ def _denied(
     ]
 
 
-def _denials(job: Job, answers: Sequence[Event], label: Mapping[int, int]) -> Iterator[Denial]:
-    """Yield each "no", and each "different" of two tasks of which one has a known class."""
-    for event in answers:
-        left = job.code[event.left or ""]
-        if event.kind == "no":
-            yield Denial(event, left, job.class_code[event.label or ""])
-        elif event.kind == "different":
-            right = job.code[event.right or ""]
-            if (left in label) != (right in label):
-                task, example = (left, right) if right in label else (right, left)
-                yield Denial(event, task, label[example])
-
-
-class Denial(NamedTuple):
-    """That a task is not of a class, in codes, and who said so."""
-
-    event: Event
-    task: int
-    label: int
-
-
-def known_labels(job: Job, answers: Sequence[Event]) -> dict[int, int]:
-    """Return the class of each task that gold and answers tell, in codes.
-
-    Raises GoldError where two of them differ.
-    """
-    label: dict[int, int] = {}
-    for task, said in _labels_in_order(job, answers):
-        if label.setdefault(task, said) != said:
-            raise GoldError(f"Task {job.responses.tasks[task]!r} was given two different labels.")
-    return label
-
-
 def agreed_labels(job: Job, answers: Sequence[Event]) -> tuple[dict[int, int], int]:
-    """Return the class of each task that is told without dissent, and how many are not."""
+    """Return the class of each task on which all labels agree, and how many tasks have several."""
     said: dict[int, set[int]] = {}
     for task, label in _labels_in_order(job, answers):
         said.setdefault(task, set()).add(label)
@@ -168,37 +159,35 @@ def agreed_labels(job: Job, answers: Sequence[Event]) -> tuple[dict[int, int], i
 
 
 def _labels_in_order(job: Job, answers: Sequence[Event]) -> Iterator[tuple[int, int]]:
-    """Yield the labels that gold and answers give; of all classes but one struck, the last."""
+    """Yield the labels that gold and answers give; the last class where the others are denied."""
     yield from job.given_labels().items()
-    struck: dict[int, set[int]] = {}
+    n_classes = job.responses.n_classes
+    denied: dict[int, set[int]] = {}
     for event in answers:
+        if event.is_vote or event.kind not in ("label", "yes", "no"):
+            continue
         task = job.code[event.left or ""]
-        label = _label_of(job, event)
-        if event.kind == "no" and label is None:
-            struck.setdefault(task, set()).add(job.class_code[event.label or ""])
-            left = set(range(job.responses.n_classes)) - struck[task]
-            label = left.pop() if len(left) == 1 else None
-        if label is not None and not event.is_vote:
-            yield task, label
+        label = job.class_code[event.label or ""]
+        if event.kind == "no" and n_classes == 2:
+            label = 1 - label
+        elif event.kind == "no":
+            denied.setdefault(task, set()).add(label)
+            left = set(range(n_classes)) - denied[task]
+            if len(left) != 1:
+                continue
+            label = left.pop()
+        yield task, label
 
 
-def struck_classes(job: Job, answers: Sequence[Event]) -> list[tuple[int, int]]:
-    """Return (task, class) of every "no, it is not": the class is left out of what is likely."""
-    return [
-        (job.code[event.left or ""], job.class_code[event.label or ""])
-        for event in answers
-        if event.kind == "no"
-    ]
-
-
-def with_votes(job: Job, answers: Sequence[Event]) -> Responses:
+def _with_votes(job: Job, answers: Sequence[Event]) -> Responses:
     """Return the responses and the votes among the answers, as more responses of these workers."""
     votes = [event for event in answers if event.is_vote]
     if not votes:
         return job.responses
     crowd = job.responses
     names = [event.who for event in votes]
-    workers = _with_workers(crowd.workers, names)
+    new = [name for name in dict.fromkeys(names) if crowd.workers.codes([name])[0] < 0]
+    workers = Ids((*crowd.workers, *new)) if new else crowd.workers
     weight = None if crowd.weight is None else np.r_[crowd.weight, np.ones(len(votes))]
     label = [job.class_code[event.label or ""] for event in votes]
     made = Responses.from_codes(
@@ -211,21 +200,6 @@ def with_votes(job: Job, answers: Sequence[Event]) -> Responses:
         weight=weight,
     )
     return replace(made, frame=crowd.frame, is_class_ordered=crowd.is_class_ordered)
-
-
-def _with_workers(workers: Ids, names: Sequence[str]) -> Ids:
-    new = [name for name in dict.fromkeys(names) if workers.codes([name])[0] < 0]
-    return Ids((*workers, *new)) if new else workers
-
-
-def _label_of(job: Job, event: Event) -> int | None:
-    """Return the class that an answer gives to its task, if it gives one."""
-    if event.kind not in ("label", "yes", "no"):
-        return None
-    label = job.class_code[event.label or ""]
-    if event.kind == "no":
-        return 1 - label if job.responses.n_classes == 2 else None
-    return label
 
 
 def _by_hand(job: Job, answers: Sequence[Event]) -> dict[int, int]:
@@ -247,10 +221,7 @@ def _gold(job: Job, label: Mapping[int, int]) -> Gold | None:
 
 
 def _links(
-    job: Job,
-    answers: Sequence[Event],
-    label: Mapping[int, int],
-    denied: Sequence[Denial] = (),
+    job: Job, answers: Sequence[Event], label: Mapping[int, int], denied: Sequence[Denial] = ()
 ) -> Links | None:
     """Return the links that were given, those that were answered, and what was denied."""
     said = answered_links(job, answers, label, denied)
@@ -260,10 +231,7 @@ def _links(
 
 
 def answered_links(
-    job: Job,
-    answers: Sequence[Event],
-    label: Mapping[int, int],
-    denied: Sequence[Denial] = (),
+    job: Job, answers: Sequence[Event], label: Mapping[int, int], denied: Sequence[Denial] = ()
 ) -> Links:
     """Return answers as links; each says who gave it.
 
@@ -274,20 +242,17 @@ def answered_links(
     for task, known in label.items():
         example.setdefault(known, task)
     ends: list[tuple[int, int, bool, str]] = []
+    denied = list(denied)
     for event in answers:
         left = job.code[event.left or ""]
         if event.is_link:
             ends.append((left, job.code[event.right or ""], event.kind == "same", event.who))
         elif event.kind == "no" and job.responses.n_classes > 2:
-            denied = [*denied, Denial(event, left, job.class_code[event.label or ""])]
+            denied.append(Denial(left, job.class_code[event.label or ""], event.who))
     for each in denied:
         other = example.get(each.label)
         if other is not None and each.task not in label:
-            ends.append((each.task, other, False, each.event.who))
-    return _as_links(job, ends)
-
-
-def _as_links(job: Job, ends: Sequence[tuple[int, int, bool, str]]) -> Links:
+            ends.append((each.task, other, False, each.who))
     who, sources = ids.encode([each[3] for each in ends])
     return Links(
         _codes([each[0] for each in ends]),
@@ -304,3 +269,60 @@ def _as_links(job: Job, ends: Sequence[tuple[int, int, bool, str]]) -> Links:
 
 def _codes(values: Sequence[int]) -> Codes:
     return np.array(values, dtype=np.int32)
+
+
+def believed(job: Job, model: Estimator, given: AnsweredJob, answers: Sequence[Event]) -> Floats:
+    """Return the probabilities to choose questions by.
+
+    Where answers may be wrong, what was said of a task is as sure as it was found to be. A class
+    that somebody denied is left out, where no link says so yet; a task that would have none left
+    stays as it is.
+    """
+    q = tempered(model)
+    if given.weighed is not None:
+        q = q.copy()
+        q[given.weighed.task] = given.weighed.r
+        return q
+    denied = [event for event in answers if event.kind == "no"]
+    if job.responses.n_classes == 2 or not denied:
+        return q
+    without = q.copy()
+    without[
+        [job.code[event.left or ""] for event in denied],
+        [job.class_code[event.label or ""] for event in denied],
+    ] = 0.0
+    total = without.sum(axis=1, keepdims=True)
+    has_some = total > 0.0
+    return np.where(has_some, without / np.where(has_some, total, 1.0), q)
+
+
+def state_of(job: Job, model: Estimator, q: Floats, given: AnsweredJob) -> TaskState:
+    """Return what is known of the tasks, answers included.
+
+    Where answers may be wrong, a task stays open to a second question, and serves as an example
+    where its label is believed. What was only compared with another example is none, or errors
+    would add up along a chain.
+    """
+    state = task_state(model, job.among)._replace(q=q)
+    weighed = given.weighed
+    if weighed is None:
+        return state
+    known = np.full(len(q), OPEN, dtype=np.int32)
+    for task, label in job.given_labels().items():
+        known[task] = label
+    example = known.copy()
+    label = weighed.r.argmax(axis=1)
+    is_shown = weighed.is_labelled & (known[weighed.task] == OPEN)
+    is_shown &= q[weighed.task, label] >= SURE
+    example[weighed.task[is_shown]] = label[is_shown]
+    # What is believed is known to the fit, but ties nothing for good: each task stands for itself.
+    settled = state.settled
+    if settled.asked is None:
+        settled = replace(settled, asked=np.empty(0, dtype=np.int64))
+    return state._replace(
+        settled=settled,
+        known=known,
+        example=example,
+        error=weighed.error,
+        gain_for_others=weighed.gain_for_others(len(q)),
+    )

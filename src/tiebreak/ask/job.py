@@ -19,9 +19,9 @@ from tiebreak.ids import MISSING, Ids
 from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.links import Links
 from tiebreak.responses import Responses
-from tiebreak.wording import agreeing, counted, first_few
+from tiebreak.wording import counted, first_few
 
-SHOWN = 3  # tasks and classes named in a message
+SHOWN = 3  # tasks and classes that describe a job
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +54,7 @@ class Job:
         """Return the code of a task; refuse one that the responses do not have."""
         code = int(self.responses.tasks.codes([task])[0])
         if code == MISSING:
-            raise OptionError(f"There is no task {task!r} among the responses.")
+            raise OptionError("unknown-task", task=task)
         return code
 
     def key_of(self, task: Hashable) -> str:
@@ -69,8 +69,7 @@ class Job:
         """Return the code of a class; refuse one that the job does not have."""
         code = int(self.responses.classes.codes([label])[0])
         if code == MISSING:
-            names = first_few([repr(name) for name in self.responses.classes], 10)
-            raise OptionError(f"There is no class {label!r}; the classes are {names}.")
+            raise OptionError("unknown-class", label=label, classes=list(self.responses.classes))
         return code
 
     def given_labels(self) -> dict[int, int]:
@@ -92,29 +91,39 @@ class Job:
         """Return what a class means, if that is said."""
         return self.class_texts.get(self.code_of_class(label))
 
-    def node(self, label_code: int) -> int:
-        """Return the number of a class among tasks, as a chain of links has it."""
-        return self.responses.n_tasks + label_code
-
-    def node_name(self, node: int) -> str:
-        """Return the name of a task or a class in a chain."""
-        n_tasks = self.responses.n_tasks
-        if node < n_tasks:
-            return str(self.responses.tasks[node])
-        return str(self.responses.classes[node - n_tasks])
-
     def text(self, task: Hashable) -> str | None:
         """Return the text of a task, if there is one."""
         return self.texts.get(self.code_of(task))
 
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
-        """Return who gave which label to a task."""
+        """Return the workers who answered a task, with the label that each gave."""
         crowd = self.responses
         workers, labels = crowd.of(self.code_of(task))
         return tuple(
             Vote(crowd.workers[worker], crowd.classes[label])
             for worker, label in zip(workers.tolist(), labels.tolist(), strict=True)
         )
+
+    def inputs(self) -> str:
+        """Return a fingerprint of all that a fit is given beside answers."""
+        digest = hashlib.sha256()
+        crowd, links, gold = self.responses, self.links, self.gold
+        parts: list[Any] = [crowd.start, crowd.code, crowd.weight]
+        parts += [crowd.tasks, crowd.workers, crowd.classes, crowd.is_class_ordered]
+        if links is not None:
+            parts += [links.left, links.right, links.must, links.weight]
+            parts += [links.who, links.sources, links.duplicate]
+        if gold is not None:
+            parts += [gold.tasks, gold.label, gold.classes]
+        for part in parts:
+            if isinstance(part, np.ndarray):
+                digest.update(f"{part.dtype.str}{part.shape}".encode())
+                digest.update(np.ascontiguousarray(part).data)
+            elif isinstance(part, Ids):
+                digest.update("\0".join(map(repr, part)).encode("utf-8", "replace"))
+            else:
+                digest.update(repr(part).encode())
+        return digest.hexdigest()
 
 
 def take_job(
@@ -135,11 +144,12 @@ def take_job(
     crowd = files.read_responses(responses)
     inputs = read_and_check_inputs(crowd, links, gold, soft_links=links_may_err, asker="session")
     tasks = crowd.tasks
+    classes = inputs.responses.classes
     key = _keys(tasks)
-    class_key = _keys(inputs.responses.classes)
+    class_key = _keys(classes)
     return Job(
         inputs.responses,
-        None if inputs.links is None else _without_loops(in_codes(inputs.links, tasks)),
+        None if inputs.links is None else _in_codes(inputs.links, tasks),
         inputs.gold,
         {} if texts is None else read_texts(texts, tasks),
         None if among is None else tasks_among(tasks, among),
@@ -148,19 +158,18 @@ def take_job(
         {text: code for code, text in enumerate(key)},
         class_key,
         {text: code for code, text in enumerate(class_key)},
-        {} if class_texts is None else read_class_texts(class_texts, inputs.responses.classes),
+        {} if class_texts is None else read_class_texts(class_texts, classes),
         wording,
     )
 
 
-def in_codes(links: Links, tasks: Ids) -> Links:
-    """Return links in the codes of these tasks."""
+def _in_codes(links: Links, tasks: Ids) -> Links:
+    """Return links in the codes of these tasks, without must-links from a task to itself.
+
+    A fit would drop those, and report them each time.
+    """
     code = tasks.codes(links.tasks)
-    return replace(links, left=code[links.left], right=code[links.right], tasks=tasks)
-
-
-def _without_loops(links: Links) -> Links:
-    """Leave out must-links from a task to itself, which a fit would drop and report each time."""
+    links = replace(links, left=code[links.left], right=code[links.right], tasks=tasks)
     return links.select(links.left != links.right)
 
 
@@ -172,15 +181,15 @@ def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
     >>> read_texts({"a": "A cat.", "b": "A dog."}, Ids(["b", "a"]))
     {1: 'A cat.', 0: 'A dog.'}
     """
-    is_mapping = isinstance(source, Mapping) and not _is_columns(source)
+    is_table = isinstance(source, Mapping) and {"task", "text"} <= set(source)
+    is_mapping = isinstance(source, Mapping) and not (
+        is_table and not isinstance(source["task"], str)
+    )
     found, unknown = by_code(source if is_mapping else files.read_texts(source), tasks)
     if unknown:
-        shown = ", ".join(map(repr, unknown[:SHOWN]))
-        texts_of = f"{counted(len(unknown), 'text')} of tasks without responses"
-        note(f"{texts_of} ({shown}): not used.")
-    n_without = len(tasks) - len(found)
-    if n_without:
-        note(f"{counted(n_without, 'task')} of {len(tasks):,} have no text: their ids are shown.")
+        note("texts-unused", names=unknown, of="tasks without responses")
+    if len(found) < len(tasks):
+        note("texts-missing", n=len(tasks) - len(found), n_tasks=len(tasks))
     return found
 
 
@@ -193,8 +202,7 @@ def read_class_texts(source: Any, classes: Ids) -> dict[int, str]:
     is_mapping = isinstance(source, Mapping) and not {"class", "text"} <= set(source)
     found, unknown = by_code(source if is_mapping else files.read_class_texts(source), classes)
     if unknown:
-        shown = ", ".join(map(repr, unknown[:SHOWN]))
-        note(f"{counted(len(unknown), 'text')} of classes that nobody uses ({shown}): not used.")
+        note("texts-unused", names=unknown, of="classes that nobody uses")
     return found
 
 
@@ -217,12 +225,7 @@ def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:
     codes = tasks.codes(wanted)
     unknown = np.flatnonzero(codes == MISSING)
     if len(unknown):
-        n = len(unknown)
-        shown = ", ".join(repr(wanted[int(at)]) for at in unknown[:SHOWN])
-        raise InputError(
-            f"{counted(n, 'task')} to ask about {agreeing(n, 'are')} not among the responses: "
-            f"{shown}. Correct or remove them."
-        )
+        raise InputError("among-unknown", tasks=[wanted[int(at)] for at in unknown])
     return tuple(tasks[int(code)] for code in codes)
 
 
@@ -232,18 +235,14 @@ def _marks(key: tuple[str, ...], classes: Ids) -> Marks:
     labels = sorted(map(str, classes))
     parts = [str(len(tasks)), *tasks, *labels]
     digest = hashlib.sha256("".join(f"{len(p)}:{p}" for p in parts).encode("utf-8", "replace"))
-    return Marks(digest.hexdigest(), f"{_some('task', tasks)} and {_some('class', labels)}")
+    described = [
+        f"{counted(len(values), noun)} ({first_few(values, SHOWN)})"
+        for noun, values in (("task", tasks), ("class", labels))
+    ]
+    return Marks(digest.hexdigest(), " and ".join(described))
 
 
 def _keys(tasks: Ids) -> tuple[str, ...]:
     """Return one text per task: as it prints, or, where two print alike, as Python writes them."""
     plain = tuple(map(str, tasks))
     return plain if len(set(plain)) == len(plain) else tuple(map(repr, tasks))
-
-
-def _some(noun: str, values: list[str]) -> str:
-    return f"{counted(len(values), noun)} ({first_few(values, SHOWN)})"
-
-
-def _is_columns(source: Mapping[Any, Any]) -> bool:
-    return {"task", "text"} <= set(source) and not isinstance(source["task"], str)

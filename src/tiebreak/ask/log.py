@@ -1,10 +1,12 @@
-"""The log: every answer, skip and undo is an event, and the state is the fold of all events."""
+"""The log: every answer, skip and undo is an event; what holds now is the fold of all events."""
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 QuestionName = Literal["same", "label", "is", "vote"]
@@ -16,7 +18,8 @@ LINKS: tuple[Kind, ...] = ("same", "different")
 ANSWERS: tuple[Kind, ...] = (*LINKS, "label", "yes", "no", "unsure")
 KINDS: tuple[Kind, ...] = (*ANSWERS, "skip", "undo", "keep")
 UNSURE: Literal["unsure"] = "unsure"
-BY_HAND = "hand-"  # begins the run of whoever sets labels as known
+BY_HAND = "hand-"  # begins the run of somebody who sets labels as known
+LEAST_TIMED = 5  # answers of a kind before their median time is trusted
 
 
 class Event(NamedTuple):
@@ -58,29 +61,13 @@ class Event(NamedTuple):
 
     @property
     def is_by_hand(self) -> bool:
-        """Whether somebody set this label as known, who is believed whatever others say."""
+        """Whether somebody set this label as known: it is believed whatever others say."""
         return self.run.startswith(BY_HAND)
 
     @property
     def subject(self) -> Subject:
-        """What was asked, whoever is asked: two tasks in one order, a task, a task and a class."""
+        """What was asked: two tasks in one order, a task, or a task and a class."""
         return subject_of(self.question or "same", self.left or "", self.right, self.label)
-
-
-class FitEvent(NamedTuple):
-    """One fit that was made: enough to make it again, from the events up to `seen`.
-
-    `start` is the id of the fit that it went on from (a warm start), None where it was cold.
-    `link_error` is how links were read, `tol` the tolerance.
-    """
-
-    id: int
-    run: str
-    at: str
-    seen: int
-    start: int | None
-    link_error: float | str | None
-    tol: float
 
 
 class Snapshot(NamedTuple):
@@ -107,6 +94,11 @@ def subject_of(question: str, left: str, right: str | None, label: str | None) -
     return (question, left, (label or "") if question == "is" else "")
 
 
+def timestamp() -> str:
+    """Return the time now, as events have it: UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 @dataclass
 class Log:
     """What the events up to `last` amount to.
@@ -119,6 +111,7 @@ class Log:
     """
 
     last: int = 0
+    ids: dict[str, int] = field(default_factory=dict, repr=False)  # of all events, by token
     answers: dict[int, Event] = field(default_factory=dict)  # in force, by id, in their order
     skips: dict[int, Event] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)  # answers that stand although they contradict
@@ -129,7 +122,7 @@ class Log:
 
     def add(self, event: Event) -> None:
         """Take in the next event."""
-        self.last = event.id
+        self.last = self.ids[event.token] = event.id
         if event.kind == "skip":
             self.skips[event.id] = event
         elif event.kind == "undo" and event.about is not None:
@@ -140,6 +133,10 @@ class Log:
         else:
             self.answers[event.id] = event
             self._count(event, 1)
+
+    def get(self, id: int) -> Event | None:
+        """Return an answer or skip that is in force."""
+        return self.answers.get(id) or self.skips.get(id)
 
     def evidence(self) -> Iterator[Event]:
         """Return the answers that say something about classes, in their order."""
@@ -158,7 +155,7 @@ class Log:
         return who in self._n_answered and subject in self._n_answered[who]
 
     def unsure_to(self, who: str) -> set[Subject]:
-        """Return that of which this person could not tell."""
+        """Return the questions to which this person said that they cannot tell."""
         own = (event for event in self.answers.values() if event.who == who)
         return {event.subject for event in own if event.kind == UNSURE}
 
@@ -173,6 +170,18 @@ class Log:
         own += [event.id for event in self.skips.values() if (event.who, event.run) == (who, run)]
         return self.get(max(own)) if own else None
 
+    def median_seconds(self, who: str) -> dict[str, float]:
+        """Return how long this person looks at questions of each kind, where that is known."""
+        times: dict[str, list[float]] = defaultdict(list)
+        for event in self.answers.values():
+            if event.who == who and event.seconds is not None:
+                times[event.question or "same"].append(event.seconds)
+        return {
+            kind: statistics.median(each)
+            for kind, each in times.items()
+            if len(each) >= LEAST_TIMED
+        }
+
     def _count(self, event: Event | None, by: int) -> None:
         if event is None or not event.is_evidence:
             return
@@ -181,7 +190,3 @@ class Log:
             counted[event.subject] += by
             if not counted[event.subject]:
                 del counted[event.subject]
-
-    def get(self, id: int) -> Event | None:
-        """Return an answer or skip that is in force."""
-        return self.answers.get(id) or self.skips.get(id)

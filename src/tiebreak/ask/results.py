@@ -1,4 +1,4 @@
-"""What a session hands out: questions, answers, contradictions, progress, votes."""
+"""What a session hands out: questions and their keys, answers, contradictions, progress, votes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from tiebreak.ask.log import QuestionName
 
 Finished = Literal["budget", "target", "worth", "nothing"]
 
-
-def choices_for(kind: str, classes: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Return what can be answered to a question of a kind, beside "unsure"."""
-    if kind == "same":
-        return ("same", "different")
-    return ("yes", "no") if kind == "is" else tuple(classes)
+COMMANDS = {
+    "?": "can't tell",
+    "n": "skip",
+    "u": "undo",
+    "v": "votes",
+    "t": "whole texts",
+    "h": "help",
+    "q": "quit",
+}
+YES_NO = {"same": {"s": "same", "d": "different"}, "is": {"y": "yes", "n": "no"}}
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: of two tasks whether they are the same class, or something about one task.
+    """What is asked: whether two tasks are of the same class, or something about one task.
 
     `kind` is "same" (`left` and `right`), "label" (`task`, of which class?), "is" (`task`, of class
     `label`, yes or no?) or "vote" (`task`, one more response of this person). `choices` are what
@@ -56,6 +60,55 @@ class Question:
         return (self.left,) if self.right is None else (self.left, self.right)
 
 
+def choices_for(kind: str, classes: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """Return what can be answered to a question of a kind, beside "unsure"."""
+    return tuple(YES_NO[kind].values()) if kind in YES_NO else tuple(classes)
+
+
+class Choices(NamedTuple):
+    """Keys that answer a question, and the words beside them.
+
+    With nine classes or fewer one number key names a class; with more, all numbers have two keys or
+    three. First letters serve too, where they tell the classes apart and mean nothing else.
+    """
+
+    by_key: dict[str, Hashable]  # one key, or the keys of a number one after the other
+    commands: dict[str, str]
+    is_listed: bool = False  # above the prompt, a line each
+
+    @property
+    def width(self) -> int:
+        """How many keys a number has."""
+        return max((len(key) for key in self.by_key if key.isdigit()), default=1)
+
+    def prompt(self) -> str:
+        """Return keys and words, such as "s same  d different  ? can't tell"."""
+        answers = {} if self.is_listed else self.by_key
+        return "  ".join(f"{key} {word}" for key, word in {**answers, **self.commands}.items())
+
+
+def choices_of(question: Question) -> Choices:
+    """Return the keys that answer a question.
+
+    >>> choices_of(Question("a", kind="label", choices=("cat", "dog"))).by_key
+    {'1': 'cat', '2': 'dog', 'c': 'cat', 'd': 'dog'}
+    """
+    if question.kind in YES_NO:
+        keys: dict[str, Hashable] = dict(YES_NO[question.kind])
+        commands = {key: word for key, word in COMMANDS.items() if key not in keys}
+        if "n" in keys:  # "no" needs the key: skipping is on another
+            commands = {"?": commands.pop("?"), "k": COMMANDS["n"], **commands}
+        return Choices(keys, commands)
+    names = question.choices
+    width = len(str(len(names)))
+    keys = {f"{at:0{width}d}": name for at, name in enumerate(names, start=1)}
+    letters = [str(name)[:1].lower() for name in names]
+    for letter, name in zip(letters, names, strict=True):
+        if letters.count(letter) == 1 and letter.isalpha() and letter not in COMMANDS:
+            keys[letter] = name
+    return Choices(keys, dict(COMMANDS), is_listed=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What somebody said, and when (UTC).
@@ -80,13 +133,12 @@ class Answer:
         return None if self.kind == "same" else self.left
 
     def __str__(self) -> str:
+        sign = {"same": "=", "yes": "=", "different": "≠", "no": "≠"}.get(str(self.says), "?")
         if self.kind == "same":
-            sign = {"same": "=", "different": "≠"}.get(str(self.says), "?")
             return f"{self.left} {sign} {self.right}"
         if self.kind == "is":
-            sign = {"yes": "=", "no": "≠"}.get(str(self.says), "?")
             return f"{self.left} {sign} {self.label}"
-        return f"{self.left} = {self.label}" if self.label is not None else f"{self.left} = ?"
+        return f"{self.left} = {'?' if self.label is None else self.label}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,22 +6,21 @@ import os
 import secrets
 import time
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any, Self, cast
 
 from tiebreak.arguments import NAME, checks, of_type, optional
-from tiebreak.ask.background import Background
 from tiebreak.ask.contradictions import as_answer
-from tiebreak.ask.desk import Desk
+from tiebreak.ask.desk import Desk, Person
+from tiebreak.ask.fitting import Background
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import UNSURE, Event, Kind, QuestionName
-from tiebreak.ask.record import Person, Record, Said
 from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote, choices_for
 from tiebreak.errors import OptionError
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING
-from tiebreak.inference.variational_bayes import VariationalBayes
+from tiebreak.inference.estimator import Estimator
 from tiebreak.links import Links
 from tiebreak.selection.offers import Offer
 
@@ -44,7 +43,8 @@ class Session:
         What `VariationalBayes.fit` takes. Tasks and classes must be those the file was made for;
         there may be more responses, links and known labels than last time.
     who
-        Who answers. Where more than one person does, answers count as fallible.
+        The name of the person who answers. Where more than one person does, answers count as
+        fallible.
     texts, class_texts
         What tasks look like, and what classes mean: a mapping of task (class) to text, or a table.
     wording
@@ -83,7 +83,7 @@ class Session:
         self, path: str | os.PathLike[str], responses: Any, *, who: str = "me", **options: Any
     ) -> None:
         _require_name(who)
-        self._begin(Desk(path, responses, **options), who, owns_desk=True)
+        self._sit(Desk(path, responses, **options), who, None, owns_desk=True)
 
     @classmethod
     def at(cls, desk: Desk, who: str, run: str | None = None) -> Self:
@@ -93,16 +93,13 @@ class Session:
         """
         _require_name(who)
         session = cls.__new__(cls)
-        session._begin(desk, who, owns_desk=False)
-        if run is not None:
-            session._by = Person(who, run)
+        session._sit(desk, who, run, owns_desk=False)
         return session
 
-    def _begin(self, desk: Desk, who: str, *, owns_desk: bool) -> None:
+    def _sit(self, desk: Desk, who: str, run: str | None, *, owns_desk: bool) -> None:
         self._desk = desk
         self._job: Job = desk.job
-        self._record: Record = desk.record
-        self._by = Person.with_new_run(who)
+        self._by = Person(who, secrets.token_hex(8) if run is None else run)
         self._owns_desk = owns_desk
         self._queue: deque[Question] = deque()
         self._open: Question | None = None
@@ -117,7 +114,7 @@ class Session:
 
     @property
     def who(self) -> str:
-        """Who answers."""
+        """The name of the person who answers."""
         return self._by.who
 
     def next(self) -> Question | None:
@@ -125,19 +122,15 @@ class Session:
 
         `progress().finished` says why it ended.
         """
-        if self._open is not None and self._has_lost_its_lease():
-            self._queue.appendleft(self._open)
+        looked = time.monotonic() - self._shown_at
+        if self._open is not None and self._desk.background and looked > self._desk.lease:
+            self._queue.appendleft(self._open)  # it is not kept from others any more
             self._open = None
         if self._open is None:
-            self._record.catch_up()
+            self._desk.catch_up()
             self._open = self._choose()
             self._shown_at = time.monotonic()
         return self._open
-
-    def _has_lost_its_lease(self) -> bool:
-        """Say whether the open question was kept from others for its time: they may have it now."""
-        looked = time.monotonic() - self._shown_at
-        return self._desk.background is not None and looked > self._record.lease
 
     def is_waiting(self) -> bool:
         """Say whether there may be a next question once the worker has looked again."""
@@ -154,7 +147,7 @@ class Session:
         `question("a", label="cat")`: is it a cat?
         """
         if other is not None and label is not None:
-            raise OptionError("A question is about other or about label; give one of them.")
+            raise OptionError("question-about-two-things")
         if other is not None:
             return self._asked(Offer("same", task, other))
         return self._asked(Offer("label" if label is None else "is", task, label=label))
@@ -169,15 +162,15 @@ class Session:
         is_open = self._open is not None and self._open.token == question.token
         looked = time.monotonic() - self._shown_at
         seconds = round(looked, 3) if is_open and looked <= LONGEST_LOOK else None
-        said = self._said(question, says)._replace(seconds=seconds)
-        event, found = self._record.answer(question, said, self._by)
+        kind, label = self._as_recorded(question, says)
+        event, found = self._desk.answer(question, kind, label, seconds, self._by)
         self._put_back_unless(question)
         return as_answer(self._job, event, found)
 
     @checks(question=Question)
     def skip(self, question: Question) -> None:
         """Put a question off until the others are done."""
-        self._record.skip(question, self._by)
+        self._desk.skip(question, self._by)
         self._put_back_unless(question)
 
     @checks(answer=optional(AN_ANSWER))
@@ -186,68 +179,48 @@ class Session:
 
         The question comes next. Undoing is recorded too: the file forgets nothing.
         """
-        event = self._record.undo(answer.id if isinstance(answer, Answer) else answer, self._by)
+        event = self._desk.undo(answer.id if isinstance(answer, Answer) else answer, self._by)
         if event is None:
             return None
         again = self._again(event)
         self._put_back_unless(again)
         self._queue.appendleft(again)
-        self._nothing_left = False
-        self._is_worth_too_little = False
+        self._nothing_left = self._is_worth_too_little = False
         return as_answer(self._job, event)
 
     @checks(answer=AN_ANSWER)
     def keep(self, answer: Answer | int) -> None:
         """Let an answer stand although it contradicts others: answers count as fallible then."""
-        self._record.keep(answer.id if isinstance(answer, Answer) else answer, self._by)
+        self._desk.keep(answer.id if isinstance(answer, Answer) else answer, self._by)
 
     def contradiction(self) -> Contradiction | None:
         """Return the contradiction that this person's last answer is in, unless it is kept."""
-        self._record.catch_up()
-        return self._record.pending(self._by)
+        return self._desk.pending(self._by)
 
     def answers(self) -> tuple[Answer, ...]:
         """Return the answers in force, of everyone, in their order."""
         return self._desk.answers()
 
     def links(self) -> Links:
-        """Return the answers that are links, "no" among them, with who gave each."""
+        """Return the answers that are links, "no" among them, with the person that gave each."""
         return self._desk.links()
 
     def labels(self) -> Gold:
         """Return the labels that were answered; tasks that were given different ones left out."""
         return self._desk.labels()
 
-    def model(self) -> VariationalBayes:
+    def model(self) -> Estimator:
         """Return the model that knows all answers; fitted anew where there are new ones."""
         return self._desk.model()
 
-    def replay(self) -> Iterator[tuple[int, int]]:
-        """Make the fits of earlier runs again; yield how many are made, and how many there are.
-
-        A session that is opened again has the labels it was closed with. What of this is not done
-        when they are first needed is done then: go through it only to show how far it is.
-        """
-        return self._desk.replay()
-
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
-        """Return who gave which label to a task."""
+        """Return the workers who answered a task, with the label that each gave."""
         return self._desk.votes(task)
-
-    def class_text(self, label: Hashable) -> str | None:
-        """Return what a class means, if that is said."""
-        return self._job.class_text(label)
-
-    @property
-    def wording(self) -> str | None:
-        """In what sense two tasks are the same, if that is said."""
-        return self._job.wording
 
     def progress(self) -> Progress:
         """Return where the session stands, by the last fit.
 
-        The first call of a session fits the model, as earlier runs did, which takes a while; later
-        ones are quick.
+        The first call for a new file fits the model, which takes a while; later ones are quick.
         """
         progress = self._desk.progress()
         if progress.finished is None and self._nothing_left:
@@ -256,7 +229,7 @@ class Session:
 
     def close(self) -> None:
         """Close the session, and its file unless others share it; what was answered stays."""
-        self._record.release(self._by)
+        self._desk.release(self._by)
         if self._owns_desk:
             self._desk.close()
 
@@ -266,18 +239,18 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _said(self, question: Question, says: Hashable) -> Said:
-        """Return an answer as it is recorded; refuse one that is not among the choices."""
+    def _as_recorded(self, question: Question, says: Hashable) -> tuple[Kind, str | None]:
+        """Return kind and class of an answer; refuse one that is not among the choices."""
         if question.kind in ("label", "vote"):
             code = int(self._job.responses.classes.codes([says])[0])
             if code != MISSING:
-                return Said("label", self._job.class_key[code])
+                return "label", self._job.class_key[code]
         elif says in question.choices:
-            return Said(cast(Kind, says))
+            return cast(Kind, says), None
         if says == UNSURE:
-            return Said(UNSURE)
-        allowed = [str(each) for each in (*question.choices, UNSURE)]
-        raise OptionError.unknown("answer", says, allowed)
+            return UNSURE, None
+        allowed = ", ".join(repr(str(each)) for each in (*question.choices, UNSURE))
+        raise OptionError("answer-not-offered", allowed=allowed, answer=says)
 
     def _put_back_unless(self, done: Question) -> None:
         """Let the question that was open, unless it is done with, be the next."""
@@ -286,27 +259,20 @@ class Session:
         self._open = None
 
     def _choose(self) -> Question | None:
-        self._nothing_left = False
-        self._is_worth_too_little = False
+        """Return the next question, kept from others. With a worker nothing is fitted here."""
+        self._nothing_left = self._is_worth_too_little = False
         if self.progress().finished is not None:
             return None
-        if self._desk.background is not None:
-            return self._choose_of(self._desk.background)
-        if self._desk.needs_fit():  # enough is known to choose better ones
-            self._queue.clear()
-        question = self._first_open() or self._first_of_new_batches()
-        if question is None:
-            self._bring_skipped()
-            question = self._first_open()
-        self._nothing_left = question is None and self.progress().finished is None
-        return question
-
-    def _choose_of(self, background: Background) -> Question | None:
-        """Take the first question of those chosen ahead that is open; nothing is fitted here."""
+        background = self._desk.background
+        if background is None:
+            if self._desk.needs_fit():  # enough is known to choose better ones
+                self._queue.clear()
+            question = self._first_open() or self._first_of_new_batches() or self._first_skipped()
+            self._nothing_left = question is None and self.progress().finished is None
+            return question
         question = self._first_open() or self._first_of_chosen(background)
         if question is None and background.knows_all():
-            self._bring_skipped()
-            question = self._first_open()
+            question = self._first_skipped()
         if question is None:
             background.raise_if_ended()
             self._nothing_left = True
@@ -315,19 +281,20 @@ class Session:
 
     def _first_of_chosen(self, background: Background) -> Question | None:
         is_soft = self.progress().is_soft
-        answered = self._record.log.answered(self.who if is_soft else None)
-        barred = self._record.declined(self._by) | answered
-        free = [each for each in background.chosen if each.subject not in barred]
-        worth = [each for each in free if self._is_worth_asking(each.offer)]
-        self._is_worth_too_little = len(worth) < len(free)
-        asked = (self._asked(each.offer) for each in worth)
-        return self._record.reserve(asked, self._by, may_follow=is_soft)
+        barred = self._desk.declined(self._by)
+        barred |= self._desk.log.answered(self.who if is_soft else None)
+        free = [offer for subject, offer in background.chosen if subject not in barred]
+        asked = (self._asked(offer) for offer in self._worth_asking(free))
+        return self._desk.reserve(asked, self._by, may_follow=is_soft)
 
     def _first_of_new_batches(self) -> Question | None:
         """Choose anew as long as others, in the meantime, take all that was chosen."""
-        question = None
-        chosen_for = None
-        while question is None and chosen_for != (now := self._record.situation(self._by)):
+        question = chosen_for = None
+        while question is None:
+            self._desk.catch_up()
+            now = self._desk.log.last, self._desk.declined(self._by)
+            if now == chosen_for:
+                break
             chosen_for = now
             self._choose_batch()
             question = self._first_open()
@@ -338,36 +305,36 @@ class Session:
         progress = self.progress()
         if progress.finished is not None:
             return None
-        return self._record.reserve(self._queued(), self._by, may_follow=progress.is_soft)
+        queued = (self._queue.popleft() for _ in range(len(self._queue)))
+        return self._desk.reserve(queued, self._by, may_follow=progress.is_soft)
 
-    def _queued(self) -> Iterator[Question]:
-        while self._queue:
-            yield self._queue.popleft()
+    def _first_skipped(self) -> Question | None:
+        """Reserve the first question that was put off in this sitting."""
+        skipped = self._desk.log.skipped_in(self._by.run)
+        self._queue.extend(self._again(event) for event in skipped)
+        return self._first_open()
 
     def _choose_batch(self) -> None:
         """Fit to all answers and queue a new batch; none where nothing is worth asking."""
-        self._record.catch_up()
+        self._desk.catch_up()
         batch = self._desk.batch
-        declined = self._record.declined(self._by)
+        declined = self._desk.declined(self._by)
         n_more = len(declined)
         if self._desk.last_fit().is_soft:  # what this person said already may come up again
-            n_more += len(self._record.log.answered(self.who))
+            n_more += len(self._desk.log.answered(self.who))
         offers = self._desk.offers(self.who, batch + n_more)
         if self.progress().finished is not None:
             return
-        worth = [offer for offer in offers if self._is_worth_asking(offer)]
-        self._is_worth_too_little = len(worth) < len(offers)
-        questions = (self._asked(offer) for offer in worth)
-        free = [each for each in questions if self._record.subject(each) not in declined]
+        questions = (self._asked(offer) for offer in self._worth_asking(offers))
+        free = [each for each in questions if self._desk.subject(each) not in declined]
         self._queue.extend(free[: batch + n_more - len(declined)])
 
-    def _is_worth_asking(self, offer: Offer) -> bool:
+    def _worth_asking(self, offers: list[Offer]) -> list[Offer]:
+        """Leave out questions that promise less than the caller asked for."""
         least = self._desk.least_worth
-        return least is None or not offer.worth < least
-
-    def _bring_skipped(self) -> None:
-        for event in self._record.log.skipped_in(self._by.run):
-            self._queue.append(self._again(event))
+        worth = [offer for offer in offers if least is None or not offer.worth < least]
+        self._is_worth_too_little = len(worth) < len(offers)
+        return worth
 
     def _again(self, event: Event) -> Question:
         """Return the question that an event is about."""
@@ -395,4 +362,4 @@ class Session:
 
 def _require_name(who: str) -> None:
     if not isinstance(who, str) or not who.strip():
-        raise OptionError(f"who must name the person who answers; got {who!r}.")
+        raise OptionError("who-empty", who=who)

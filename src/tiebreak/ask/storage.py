@@ -1,16 +1,13 @@
-"""Storage: the events of a session in one SQLite file.
+"""Storage: the events of a session, and the last fit, in one SQLite file.
 
 Events are only ever appended, one transaction each, and a transaction that has returned is on
 the disk (write-ahead log, full synchronisation). A kill between two instructions loses nothing
 that was acknowledged; SQLite takes back what was half written when the file is next opened. Two
 processes take turns: every write begins with a lock, and reads what the other wrote first.
 
-Fits are appended too, in a table of their own: they are what a program did, not what somebody
-said, and no question goes out of date because one was made.
-
-Each event, and each fit, carries a checksum of all that it says and of the checksum before it.
-Reading verifies them, so that a bit that flipped on the disk, or a row that is gone, is found when
-the file is opened; SQLite itself checks its structure, not the values in it.
+Each row carries a checksum of all that it says and of the checksum before it. Reading verifies
+them, so that a bit that flipped on the disk, or a row that is gone, is found when the file is
+opened; SQLite itself checks its structure, not the values in it.
 """
 
 from __future__ import annotations
@@ -26,14 +23,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tiebreak.ask.log import KINDS, QUESTIONS, Event, FitEvent, Subject
+from tiebreak.ask.log import KINDS, QUESTIONS, Event, Subject, timestamp
+from tiebreak.ask.messages import PATIENCE
 from tiebreak.errors import SessionError
 
 APPLICATION = 0x7469_6542  # marks the file as ours: "tieB"
-VERSION = 4  # 1 had no fits, 2 pairs only, 3 no checksums: opened as well, and brought up to date
-PATIENCE = 10.0  # seconds to wait for another process that writes
-NOT_FITTED = "not_fitted"  # in a file of version 1: the last event from before fits were recorded
-RESTORE = "Put a copy from before in its place, or name another file."
+VERSION = 5
+PART = 1 << 28  # bytes of a fitted model in one row: SQLite takes 1e9
 
 SCHEMA = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -58,42 +54,44 @@ SCHEMA = (
         CHECK (label IS NOT NULL OR NOT (kind = 'label' OR question IS 'is'))
     )""",
     "CREATE UNIQUE INDEX said_once ON events (about, kind) WHERE about IS NOT NULL",
-    """CREATE TRIGGER never_changed BEFORE UPDATE ON events
-        BEGIN SELECT RAISE(ABORT, 'events are never changed'); END""",
-    """CREATE TRIGGER never_deleted BEFORE DELETE ON events
-        BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END""",
     """CREATE TABLE fits (
         id INTEGER PRIMARY KEY,
-        run TEXT NOT NULL,
         at TEXT NOT NULL,
         seen INTEGER NOT NULL,
-        start INTEGER REFERENCES fits (id),
-        link_error TEXT NOT NULL,
-        tol REAL NOT NULL,
+        n_answers INTEGER NOT NULL,
+        wrong REAL NOT NULL,
+        n_changed INTEGER NOT NULL,
         checksum TEXT NOT NULL
     )""",
-    """CREATE TRIGGER fits_never_changed BEFORE UPDATE ON fits
-        BEGIN SELECT RAISE(ABORT, 'fits are never changed'); END""",
-    """CREATE TRIGGER fits_never_deleted BEFORE DELETE ON fits
-        BEGIN SELECT RAISE(ABORT, 'fits are never deleted'); END""",
-    # Who shows which question now. Not part of the record: losing it does no harm.
+    *(
+        f"""CREATE TRIGGER {table}_never_{done}d BEFORE {done.upper()} ON {table}
+        BEGIN SELECT RAISE(ABORT, '{table} are never {done}d'); END"""
+        for table in ("events", "fits")
+        for done in ("update", "delete")
+    ),
+    # The model of the last fit, in parts: the next fit goes on from there.
+    """CREATE TABLE model (
+        part INTEGER PRIMARY KEY,
+        n_parts INTEGER NOT NULL,
+        fit INTEGER NOT NULL REFERENCES fits (id),
+        inputs TEXT NOT NULL,
+        data BLOB NOT NULL,
+        checksum TEXT NOT NULL
+    )""",
+    # Which question is shown now. Not part of the record: losing it does no harm.
     """CREATE TABLE leases (
         kind TEXT, "left" TEXT, "right" TEXT, run TEXT NOT NULL, until REAL NOT NULL,
         PRIMARY KEY (kind, "left", "right")
     )""",
-    # Who answers under which name on a page: the sitting that holds it, or who is invited to it.
+    # The sitting that holds a name on a page, or the invitation to it.
     """CREATE TABLE seats (
         who TEXT PRIMARY KEY, run TEXT, invitation TEXT, is_lead INTEGER NOT NULL
     )""",
 )
-EVENT_COLUMNS = (
-    'id, token, run, at, who, kind, "left", "right", about, question, label, seconds, checksum'
-)
-FIT_COLUMNS = "id, run, at, seen, start, link_error, tol, checksum"
 
 
 class Seat(NamedTuple):
-    """Who answers under a name on a page: the sitting that holds it, None until somebody came."""
+    """A name on a page, and the sitting that holds it: None until somebody came."""
 
     who: str
     run: str | None
@@ -105,13 +103,29 @@ class Marks(NamedTuple):
     """What tells one job from another, kept in the file when it is made."""
 
     fingerprint: str
-    described: str  # for people: so many tasks, such as …
+    described: str  # for people: how many tasks, such as …
+
+
+class FitPoint(NamedTuple):
+    """How far a session was at one fit: a point of the curve that people watch."""
+
+    n_answers: int  # that say something about classes
+    wrong: float  # labels, as expected
+    n_changed: int  # labels that are others than after the fit before
+
+
+class StoredModel(NamedTuple):
+    """The model of the last fit, as it lies in the file."""
+
+    seen: int  # the last event that it knew
+    inputs: str  # the fingerprint of what it was fitted to, beside answers
+    data: bytes
 
 
 class Storage:
     """The file of one session, open in this process.
 
-    Raises SessionError where the file cannot be used, with the reason and the way out.
+    Raises SessionError where the file cannot be used, with the reason and what to do.
     """
 
     def __init__(self, path: str | os.PathLike[str], marks: Marks) -> None:
@@ -138,12 +152,25 @@ class Storage:
         self._write_ahead()
         with self.writing():
             if self._pragma("application_id") != APPLICATION:
-                self._make(marks)
-            if self._pragma("user_version") != VERSION:
-                self._bring_up_to_date()
-            self._refuse_damage()
-            self._refuse_another_job(marks)
-        self._db.execute("PRAGMA foreign_keys = ON")  # not before: tables are made anew there
+                for statement in SCHEMA:
+                    self._db.execute(statement)
+                self._db.executemany("INSERT INTO about VALUES (?, ?)", marks._asdict().items())
+                self._db.execute(f"PRAGMA user_version = {VERSION}")
+                self._db.execute(f"PRAGMA application_id = {APPLICATION}")
+            about = dict(self._db.execute("SELECT name, value FROM about"))
+            made = {sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master") if sql}
+            if made != set(SCHEMA) or not set(Marks._fields) <= set(about):
+                reason = "its tables are not those that were made"
+                raise SessionError("session-damaged", path=self.path, reason=reason)
+            made_for = Marks(*(about[name] for name in Marks._fields))
+            if made_for.fingerprint != marks.fingerprint:
+                raise SessionError(
+                    "session-of-another-job",
+                    path=self.path,
+                    made_for=made_for.described,
+                    given=marks.described,
+                )
+        self._db.execute("PRAGMA foreign_keys = ON")
 
     def _write_ahead(self) -> None:
         """Keep a write-ahead log. Of two processes that ask for it at once, one waits here.
@@ -163,71 +190,12 @@ class Storage:
     def _refuse_foreign(self) -> None:
         if self._pragma("application_id") == APPLICATION:
             version = self._pragma("user_version")
-            if version not in range(1, VERSION + 1):
+            if version != VERSION:
                 raise SessionError(
-                    f"{self.path} is of version {version}; this tiebreak reads 1 to {VERSION}. "
-                    "Use the tiebreak that made it, or begin with another file."
+                    "session-version", path=self.path, version=version, known=VERSION
                 )
         elif self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise SessionError(
-                f"{self.path} is a database of another program. Name another file for the session."
-            )
-
-    def _make(self, marks: Marks) -> None:
-        self._make_tables(marks._asdict())
-        self._db.execute(f"PRAGMA application_id = {APPLICATION}")
-
-    def _make_tables(self, about: dict[str, str]) -> None:
-        for statement in SCHEMA:
-            self._db.execute(statement)
-        self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
-        self._db.execute(f"PRAGMA user_version = {VERSION}")
-
-    def _bring_up_to_date(self) -> None:
-        """Put what an earlier version recorded, as it is, into tables with checksums."""
-        version = int(self._pragma("user_version"))
-        added = "question, label, seconds"
-        if version < 3:  # an event named two tasks or another event
-            added = "CASE WHEN about IS NULL THEN 'same' END, NULL, NULL"
-        events = self._db.execute(
-            'SELECT id, token, run, at, who, kind, "left", "right", about, '
-            f"{added} FROM events ORDER BY id"
-        ).fetchall()
-        about = self._about()
-        fits: list[tuple[object, ...]] = []
-        if version == 1:
-            about[NOT_FITTED] = str(events[-1][0] if events else 0)
-        else:
-            fits = self._db.execute(
-                "SELECT id, run, at, seen, start, link_error, tol FROM fits ORDER BY id"
-            ).fetchall()
-            self._db.execute("DROP TABLE fits")
-        for table in ("events", "leases", "about"):
-            self._db.execute(f"DROP TABLE {table}")
-        self._make_tables(about)
-        for table, rows in (("events", events), ("fits", fits)):
-            checksum = ""
-            for row in rows:
-                checksum = _checksum(checksum, row)
-                self._insert(table, (*row, checksum))
-
-    def _refuse_damage(self) -> None:
-        """Refuse tables and marks that changed: rows may seem gone then."""
-        made = {sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master") if sql}
-        if made != set(SCHEMA) or not set(Marks._fields) <= set(self._about()):
-            raise SessionError(
-                f"{self.path} is damaged: its tables are not those that were made. {RESTORE}"
-            )
-
-    def _refuse_another_job(self, marks: Marks) -> None:
-        about = self._about()
-        made_for = Marks(*(about[name] for name in Marks._fields))
-        if made_for.fingerprint != marks.fingerprint:
-            raise SessionError(
-                f"{self.path} belongs to another job: it was made for {made_for.described}; "
-                f"these responses have {marks.described}.\n"
-                "Pass the responses that it was made for, or name another file for this session."
-            )
+            raise SessionError("session-of-another-program", path=self.path)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -252,67 +220,54 @@ class Storage:
                 if is_ahead:
                     self._db.execute("PRAGMA synchronous = FULL")
 
-    def not_fitted(self) -> int:
-        """Return the last event from before fits were recorded; 0: they always were."""
-        with self._explaining_errors():
-            return int(self._about().get(NOT_FITTED, 0))
-
     def since(self, last: int) -> list[Event]:
         """Return the events after one of this id, in their order; refuse what was changed."""
         with self._explaining_errors():
-            rows = self._verified(
-                f"SELECT {EVENT_COLUMNS} FROM events WHERE id >= ? ORDER BY id", last
-            )
+            rows = self._verified("events", "id", last)
             return [Event(*row) for row in rows if row[0] > last]
-
-    def with_token(self, token: str) -> int | None:
-        """Return the id of the event with this token, if it is recorded."""
-        with self._explaining_errors():
-            row = self._db.execute("SELECT id FROM events WHERE token = ?", (token,)).fetchone()
-            return None if row is None else int(row[0])
 
     def append(self, event: Event) -> Event:
         """Record an event, inside `writing`; return it with its id."""
-        with self._explaining_errors():
-            id, checksum = self._last("events")
-            event = event._replace(id=id + 1)
-            self._insert("events", (*event, _checksum(checksum, event)))
-            return event
+        id, checksum = self._last("events")
+        event = event._replace(id=id + 1)
+        self._insert("events", event, checksum)
+        return event
 
-    def append_fit(self, fit: FitEvent) -> FitEvent:
-        """Record a fit, inside `writing`; return it with its id."""
-        with self._explaining_errors():
+    def fits(self) -> tuple[list[FitPoint], StoredModel | None]:
+        """Return the fits that were made, by whichever process, and the model of the last one."""
+        with self._explaining_errors(), self._transaction("BEGIN"):
+            fits = self._verified("fits", "id", 0)  # id, at, seen, n_answers, wrong, n_changed
+            parts = self._verified("model", "part", 0)  # part, n_parts, fit, inputs, data
+        if not fits and not parts:
+            return [], None
+        if not fits or not parts or len(parts) != parts[0][1] or parts[0][2] != fits[-1][0]:
+            raise SessionError(
+                "session-damaged", path=self.path, reason="the last fit is not whole"
+            )
+        data = b"".join(part[4] for part in parts)
+        return [FitPoint(*fit[3:]) for fit in fits], StoredModel(fits[-1][2], parts[0][3], data)
+
+    def set_fit(self, point: FitPoint, model: StoredModel) -> None:
+        """Record a fit, and its model in the place of the one before."""
+        with self.writing():
             id, checksum = self._last("fits")
-            fit = fit._replace(id=id + 1)
-            row = fit._replace(link_error=json.dumps(fit.link_error))
-            self._insert("fits", (*row, _checksum(checksum, row)))
-            return fit
-
-    def fits(self, last: int) -> list[FitEvent]:
-        """Return the last fit that has seen no event after this one, and those it came from.
-
-        The first is a cold one, each other starts at the one before. Of several processes that
-        fitted, this is the chain of the one that did so last.
-        """
-        with self._explaining_errors():
-            rows = self._verified(f"SELECT {FIT_COLUMNS} FROM fits WHERE id >= ? ORDER BY id", 0)
-        by_id = {row[0]: FitEvent(*row) for row in rows}
-        chain: list[FitEvent] = []
-        at = max((id for id, fit in by_id.items() if fit.seen <= last), default=None)
-        while at is not None:
-            fit = by_id[at]
-            chain.append(fit._replace(link_error=json.loads(str(fit.link_error))))
-            at = fit.start
-        return chain[::-1]
+            self._insert("fits", (id + 1, timestamp(), model.seen, *point), checksum)
+            self._db.execute("DELETE FROM model")
+            checksum = ""
+            n_parts = -(-len(model.data) // PART)
+            for part in range(n_parts):
+                data = model.data[part * PART : (part + 1) * PART]
+                row = (part + 1, n_parts, id + 1, model.inputs, data)
+                checksum = self._insert("model", row, checksum)
 
     def seats(self) -> list[Seat]:
-        """Return who holds which name on a page."""
+        """Return which names on a page are held, and by which sitting."""
         with self._explaining_errors():
             rows = self._db.execute("SELECT who, run, invitation, is_lead FROM seats")
             return [Seat(who, run, key, bool(is_lead)) for who, run, key, is_lead in rows]
 
     def set_seat(self, seat: Seat) -> None:
-        """Let a name be held so, inside `writing`."""
+        """Record which sitting holds a name, inside `writing`."""
         with self._explaining_errors():
             self._db.execute("INSERT OR REPLACE INTO seats VALUES (?, ?, ?, ?)", seat)
 
@@ -327,16 +282,14 @@ class Storage:
 
     def lease(self, subject: Subject, run: str, seconds: float) -> None:
         """Keep a question for a run for a while, inside `writing`."""
-        with self._explaining_errors():
-            self._db.execute(
-                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?)",
-                (*subject, run, time.time() + seconds),
-            )
+        self._db.execute(
+            "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?)",
+            (*subject, run, time.time() + seconds),
+        )
 
     def release(self, run: str) -> None:
         """Give up the questions of a run, and all whose time is over, inside `writing`."""
-        with self._explaining_errors():
-            self._db.execute("DELETE FROM leases WHERE run = ? OR until <= ?", (run, time.time()))
+        self._db.execute("DELETE FROM leases WHERE run = ? OR until <= ?", (run, time.time()))
 
     def close(self) -> None:
         """Close the file; closing twice does no harm."""
@@ -348,23 +301,27 @@ class Storage:
         found = self._db.execute(f"SELECT id, checksum FROM {table} ORDER BY id DESC LIMIT 1")
         return found.fetchone() or (0, "")
 
-    def _insert(self, table: str, row: tuple[object, ...]) -> None:
-        places = ", ".join("?" * len(row))
-        self._db.execute(f"INSERT INTO {table} VALUES ({places})", row)
+    def _insert(self, table: str, row: tuple[object, ...], before: str) -> str:
+        """Add a row after the one with the checksum `before`; return its own."""
+        checksum = _checksum(before, row)
+        places = ", ".join("?" * (len(row) + 1))
+        self._db.execute(f"INSERT INTO {table} VALUES ({places})", (*row, checksum))
+        return checksum
 
-    def _verified(self, query: str, first: int) -> list[tuple[Any, ...]]:
-        """Return the rows that a query finds without their checksums, which must be right.
+    def _verified(self, table: str, key: str, first: int) -> list[tuple[Any, ...]]:
+        """Return the rows from a key on without their checksums, which must be right.
 
         Where it begins at a row that was read before, that row says how the next one begins.
         """
         found: list[tuple[Any, ...]] = []
         before = ""
+        query = f"SELECT * FROM {table} WHERE {key} >= ? ORDER BY {key}"
         for *row, checksum in self._db.execute(query, (first,)):
             if row[0] != first and checksum != _checksum(before, row):
-                raise SessionError(
-                    f"{self.path} is damaged: row {row[0]} is not what was recorded there, or rows "
-                    f"before it are missing. {RESTORE}"
+                reason = (
+                    f"row {row[0]} of {table} is not what was recorded, or rows before it are gone"
                 )
+                raise SessionError("session-damaged", path=self.path, reason=reason)
             found.append(tuple(row))
             before = checksum
         return found
@@ -380,9 +337,6 @@ class Storage:
                 self._db.execute("ROLLBACK")
             raise
 
-    def _about(self) -> dict[str, str]:
-        return dict(self._db.execute("SELECT name, value FROM about"))
-
     def _pragma(self, name: str) -> int | str:
         found: int | str = self._db.execute(f"PRAGMA {name}").fetchone()[0]
         return found
@@ -397,42 +351,36 @@ class Storage:
             with self._lock:
                 yield
         except sqlite3.Error as error:
-            raise SessionError(_explained(self.path, error)) from error
+            raise SessionError(self._code(error), path=self.path, reason=str(error)) from error
         except UnicodeDecodeError as error:
-            raise SessionError(f"{self.path} is damaged ({error}). {RESTORE}") from error
+            raise SessionError("session-damaged", path=self.path, reason=str(error)) from error
+
+    def _code(self, error: sqlite3.Error) -> str:
+        """Return the code of our message for an error of SQLite."""
+        if "decode to UTF-8" in str(error):
+            return "session-damaged"
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_CANTOPEN:
+            if self.path.is_dir():
+                return "session-is-a-folder"
+            is_there = self.path.parent.is_dir()
+            return "session-not-opened" if is_there else "session-in-no-folder"
+        return CODES.get(code, "session-failed")
+
+
+CODES = {
+    sqlite3.SQLITE_FULL: "session-disk-full",
+    sqlite3.SQLITE_IOERR: "session-disk-full",
+    sqlite3.SQLITE_READONLY: "session-read-only",
+    sqlite3.SQLITE_PERM: "session-read-only",
+    sqlite3.SQLITE_NOTADB: "session-not-one",
+    sqlite3.SQLITE_CORRUPT: "session-damaged",
+    sqlite3.SQLITE_BUSY: "session-held",
+    sqlite3.SQLITE_LOCKED: "session-held",
+}
 
 
 def _checksum(before: str, row: Iterable[object]) -> str:
     """Return the checksum of a row that follows one with the checksum `before`."""
-    text = json.dumps([before, *row], default=ascii)
+    text = json.dumps([before, *row], default=lambda data: hashlib.sha256(data).hexdigest())
     return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _explained(path: Path, error: sqlite3.Error) -> str:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return (
-            f"{path} cannot be written ({error}): is the disk full?\n"
-            "What was acknowledged is kept, the last answer is not. Make room and run this again."
-        )
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return (
-            f"{path} is read-only, so no answer can be kept ({error}). "
-            "Make the file and its folder writable, or copy it to where you may write."
-        )
-    if code == sqlite3.SQLITE_CANTOPEN:
-        if path.is_dir():
-            return f"{path} is a folder. Name a file in it, such as {path / 'session.db'}."
-        if not path.parent.is_dir():
-            return f"{path} cannot be made: there is no folder {path.parent}."
-        return f"{path} cannot be opened ({error}). May you read and write it and its folder?"
-    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return f"{path} is not a session file, or it is damaged ({error}). {RESTORE}"
-    if "decode to UTF-8" in str(error):
-        return f"{path} is damaged ({error}). {RESTORE}"
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return (
-            f"{path} is held by another program for over {PATIENCE:.0f} seconds ({error}). "
-            "Close it there and run this again; what was acknowledged is kept."
-        )
-    return f"{path}: {error}. What was acknowledged is kept."

@@ -61,9 +61,7 @@ COMMANDS = (
     "select",
     "ask",
     "serve",
-    "bounds",
     "simulate",
-    "reproduce",
     "warm",
 )
 WRITE_TABLES = ("fuse", "predict", "update", "convert", "select", "ask", "rate", "panel", "route")

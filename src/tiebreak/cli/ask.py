@@ -77,12 +77,10 @@ def ask(
 
 def _converse(session: Session, name: str) -> None:
     """Ask, and say at the end what became of it."""
-    from tiebreak.ask.console import WHY, Conversation, new_console
-    from tiebreak.ask.keys import open_keys
+    from tiebreak.ask.console import WHY, Conversation, Keys, new_console
 
     try:
-        with open_keys(sys.stdin) as keys:
-            Conversation(session, keys, new_console()).run()
+        Conversation(session, Keys(sys.stdin), new_console()).run()
     except KeyboardInterrupt:
         _print_kept(session, name)
         raise

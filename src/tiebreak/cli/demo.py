@@ -23,7 +23,7 @@ def demo(
     from tiebreak import demo as story_room
 
     story = story_room.run()
-    own = [f"{name}.csv" for name in story_room.FILES] + [*story_room.REPORT]
+    own = [f"{name}.csv" for name in story_room.FILES] + ["report.html"]
     with writing_own(out, own, force=force) as folder:
         written = story_room.write(story, folder)
     typer.echo(story_room.tell(story))

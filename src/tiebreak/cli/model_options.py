@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 FLAGS = {  # of the command, by the estimator's name for them
     "confusion_prior": "--prior",
-    "init": "--init",
     "members": "--members",
     "worker_model": "--worker-model",
     "trust": "--trust",
@@ -54,7 +53,7 @@ TRUST = 50.0  # right answers to tasks of each class that a trusted worker start
 
 Method = Literal["auto", "vb", "ds", "mv", "gibbs"]
 WorkerModelName = str
-OF_VB = ("worker_model", "gold_weight", "init", "calibrate")  # which Auto has not
+OF_VB = ("worker_model", "gold_weight", "calibrate")  # which Auto has not
 
 MODEL_OPTIONS = (
     new_option(
@@ -82,11 +81,6 @@ MODEL_OPTIONS = (
         str | None,
         "How often a known task counts for its workers. [vb, ds: auto]",
         metavar="auto|N",
-    ),
-    new_option(
-        "init",
-        Literal["majority", "spectral"] | None,
-        "Start from votes, or from moments. [vb: majority]",
     ),
     new_option(
         "calibrate",

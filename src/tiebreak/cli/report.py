@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -46,8 +45,12 @@ if TYPE_CHECKING:
 def report(
     responses: ResponsesFiles,
     out: Annotated[
-        str, typer.Option("-o", "--out", help="The page; numbers go beside it.", metavar="FILE")
+        str, typer.Option("-o", "--out", help="Where to write the page.", metavar="FILE")
     ] = "report.html",
+    json_path: Annotated[
+        str | None,
+        typer.Option("--json", help="Write the same numbers as JSON.", metavar="FILE"),
+    ] = None,
     links: LinksFile = None,
     link_sampling: LinkSampling = None,
     gold: GoldFile = None,
@@ -79,17 +82,20 @@ def report(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fuse responses and write a page about what came out.
+    """Fuse responses and write a page about the result.
 
-    In plain words first; then labels, workers, links, what to ask next, each with charts and
-    tables. One file without script or network; the same numbers as JSON beside it.
+    The page says how far the labels can be used, compares them with voting, and shows workers,
+    the tasks to look at with reasons, links and what to ask next. It is one file without scripts
+    that needs no network.
     """
     refuse_without_links(links, link_options, on_contradiction)
     require_both(by, accepts)
     reads = (responses, links, gold, truth, texts, tasks, by)
-    page, numbers = _check_targets(out, reads, force=force)
-    from tiebreak import html_report
+    from tiebreak.report.write import check_target
 
+    check_target(out, overwrite=force)
+    written = [out] if json_path is None else [out, json_path]
+    check_files(reads, written, are_tables=False)
     with stages(quiet=quiet) as tell:
         tell("reading")
         is_export = not texts and responses != [STANDARD]  # which can be read only once
@@ -112,19 +118,19 @@ def report(
         )
         tell("fitting")
         model = _fit(given, worker_model, link_options, on_contradiction, seed, force)
-        html_report.write(
-            model,
-            page,
+        model.report(
+            out,
             truth=given.truth,
             texts=given.texts if texts else shown,
             source=_title(responses),
             systems=given.systems,
             accepts=accepts,
+            json_path=json_path,
             overwrite=force,
             watch=tell,
         )
     if not quiet:
-        print_message(f"wrote {page} and {numbers}")
+        print_message(f"wrote {' and '.join(written)}")
 
 
 def _title(responses: list[str]) -> str:
@@ -132,19 +138,6 @@ def _title(responses: list[str]) -> str:
     first = "standard input" if responses == [STANDARD] else Path(responses[0]).name
     n_more = len(responses) - 1
     return f"{first} and {counted(n_more, 'other file')}" if n_more else first
-
-
-def _check_targets(
-    out: str, reads: Iterable[str | list[str] | None], *, force: bool
-) -> tuple[Path, Path]:
-    """Return where the page and its numbers go; refuse, before any work, where they cannot."""
-    from tiebreak.html_report.writing import refuse_foreign, targets
-
-    page, numbers = targets(out)
-    check_files(reads, (str(page), str(numbers)), are_tables=False)
-    if not force:
-        refuse_foreign(page, numbers)
-    return page, numbers
 
 
 def _fit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,10 +12,10 @@ from tiebreak.cli.arguments import Quiet, check_files
 from tiebreak.cli.asking import Asking, NamedResponses, SessionFile, takes_asking_options
 from tiebreak.cli.messages import print_message, stages
 from tiebreak.cli.tables import open_files, read_if_given, texts_of_export
-from tiebreak.errors import OptionError
+from tiebreak.errors import FileError, OptionError
 
 if TYPE_CHECKING:
-    from tiebreak.ask import Desk
+    pass
 
 NEEDS_EXTRA = "tiebreak serve needs the extra page: pip install 'tiebreak[page]'."
 
@@ -30,6 +31,10 @@ def serve(
     asking: Any = None,
     media: Annotated[
         str | None, typer.Option(help="Folder of the images and sounds.", metavar="DIR")
+    ] = None,
+    guidelines: Annotated[
+        str | None,
+        typer.Option(help="Guidelines for the people who answer, in Markdown.", metavar="FILE"),
     ] = None,
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Let browsers fetch images from https addresses.")
@@ -69,14 +74,13 @@ def serve(
     Only this machine can reach it unless you say otherwise; the printed address lets a lead in.
     """
     reads = asking.files(responses, texts, "A server reads its files by name")
-    check_files((*reads, session), ())
-    server = _server_room()
-    from tiebreak.page.contents import Contents
-    from tiebreak.page.guard import Rules
-    from tiebreak.page.room import Room
-    from tiebreak.page.tokens import Tokens
+    check_files((*reads, guidelines, session), ())
+    app = _page()
+    from tiebreak.page.guard import Tokens
+    from tiebreak.page.room import Contents, Room
 
-    is_local = server.check_binding(host, token)
+    is_local = app.check_binding(host, token)
+    told = "" if guidelines is None else _read_guidelines(guidelines)
     with stages(quiet=quiet) as tell:
         tell("reading")
         given = asking.read(responses)
@@ -84,28 +88,36 @@ def serve(
         shown = found.get("text") if texts else texts_of_export(responses, asking.question)
         desk = asking.desk(session, given, shown, kinds, background=True)
         contents = Contents.of(found, desk.job, media, allows_remote=allow_remote)
-        listening = server.bind(host, port)
-        _start(desk, tell)
+        listening = app.bind(host, port)
+        tell("fitting")
+        desk.start()
     with desk:
-        room = Room(desk, Tokens(token), contents, shows_why=show_why)
-        _announce(server.address(listening, host), room.tokens.token, token, is_local=is_local)
+        room = Room(desk, Tokens(token), contents, shows_why=show_why, guidelines=told)
+        _announce(app.address(listening, host), room.tokens.token, token, is_local=is_local)
         if open_browser:
-            webbrowser.open(f"{server.address(listening, host)}/?token={room.tokens.token}")
-        rules = Rules(frozenset(allow_host or ()), is_local, allow_remote)
-        server.run(room, rules, listening)
+            webbrowser.open(f"{app.address(listening, host)}/?token={room.tokens.token}")
+        app.run(room, listening, allow_host or (), is_local=is_local)
     if not quiet:
         print_message(f"Answers are kept in {session}; the same command goes on from there.")
 
 
-def _server_room() -> Any:
-    """Return the room of the page; say which extra it needs where that is not installed."""
+def _page() -> Any:
+    """Return the app of the page; say which extra it needs where that is not installed."""
     try:
-        from tiebreak.page import server
+        from tiebreak.page import app
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11", "anyio"):
             raise
         raise OptionError(NEEDS_EXTRA) from error
-    return server
+    return app
+
+
+def _read_guidelines(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise FileError("unreadable-guidelines", file=path, reason=reason) from error
 
 
 def _contents(texts: str | None, asking: Asking) -> dict[str, dict[Any, str]]:
@@ -114,14 +126,6 @@ def _contents(texts: str | None, asking: Asking) -> dict[str, dict[Any, str]]:
 
     opened = open_files(asking.columns, texts=texts)
     return read_if_given(opened, "texts", files.read_contents) or {}
-
-
-def _start(desk: Desk, tell: Any) -> None:
-    """Make the fits of earlier runs again, and the first one where there are none."""
-    for done, of in desk.replay():
-        tell(f"fitting as before: {done:,} of {of:,}")
-    tell("fitting")
-    desk.start()
 
 
 def _announce(address: str, secret: str, given: str | None, *, is_local: bool) -> None:

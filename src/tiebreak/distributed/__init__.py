@@ -6,8 +6,6 @@ named         tasks that links or gold name, brought to the driver
 spread        tasks in several partitions: found, refused, brought together
 executor      where work is done: `Serial`, or `dask_executor`
 units         in other processes: partitions that are held, swept, added up
-link_units    in other processes: linked tasks that are too many for the driver
-far_links     on the driver: what it knows of those
 tables        large tables go by files
 sweeper       on the driver: tables go out, sums come back
 checkpoint    what each sweep gave, on the disk

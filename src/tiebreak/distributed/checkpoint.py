@@ -23,7 +23,6 @@ from tiebreak.kernels.sweeper import Logs
 
 FINGERPRINT = "fingerprint.json"
 SWEEP = "sweep"  # what a sweep gave; number 0: what the start implies
-STATES = "states"  # q of link units, as it was fetched after a sweep
 
 
 class Checkpoint:

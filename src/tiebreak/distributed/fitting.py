@@ -18,7 +18,6 @@ from tiebreak.arguments import FLAG, FUNCTION, checks, optional, whole
 from tiebreak.distributed import estimators, output, partitions, spread
 from tiebreak.distributed.checkpoint import Checkpoint
 from tiebreak.distributed.executor import SHARDED, Executor, executor_of
-from tiebreak.distributed.far_links import FarTasks, cut_far_tasks
 from tiebreak.distributed.named import gather_named
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import JoinedCrowd
@@ -45,10 +44,7 @@ DRIVER_BYTES = 300 << 20  # beside tables
 # classes, five responses and half a link that is 438 bytes (tracemalloc, 2.5e5 tasks less 5e4).
 NAMED_BYTES = 300
 NAMED_BYTES_A_STATE = 48
-NAMED_BYTES_A_RESPONSE = 8  # where the driver sweeps them
-# Linked tasks are swept by the driver up to so many bytes of their responses and q, above in units:
-LINKED_BYTES = 1 << 30
-LINK_UNIT_BYTES = 1 << 28
+NAMED_BYTES_A_RESPONSE = 8
 
 
 class DistributedFit:
@@ -171,13 +167,13 @@ def fit(
     )
     spread.require_apart(engine, crowd, work / "hashes")
     named, responses = gather_named(engine, crowd, pairs, known, work / "named")
-    inputs, far = _read_inputs(model, crowd, responses, pairs, known, work / "named")
+    inputs = _read_inputs(model, crowd, responses, pairs, known)
     tables = None if start is None else estimators.start_tables(start, crowd, model)
     fingerprint = _fingerprint(crowd, model, pairs, known, tables)
     checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=resume)
     on_disk = client is None and executor is None
     recipes = cut_recipes(crowd, named, model, tables, work, is_on_disk=on_disk)
-    there = Units(engine, crowd, recipes, checkpoint, progress, far)
+    there = Units(engine, crowd, recipes, checkpoint, progress)
     try:
         there.load()
         last = estimators.fit(model, inputs._replace(elsewhere=there), there, tables)
@@ -198,31 +194,25 @@ def _read_inputs(
     responses: Responses,
     links: Links | None,
     gold: Gold | None,
-    folder: Path,
-) -> tuple[Inputs, FarTasks | None]:
-    """Check links and gold as one machine does; cut linked tasks that outgrow the driver."""
+) -> Inputs:
+    """Check links and gold as one machine does."""
     n_states = estimators.n_states(model, crowd)
-    n_bytes = 4 * responses.n_responses + 8 * n_states * responses.n_tasks
-    is_far = links is not None and n_bytes > LINKED_BYTES
-    _require_memory(crowd, n_states, responses.n_tasks, 0 if is_far else responses.n_responses)
+    _require_memory(crowd, n_states, responses.n_tasks, responses.n_responses)
     if not isinstance(model, VariationalBayes):
-        return read_and_check_inputs(responses, None, gold), None
-    inputs = model._read_inputs(responses, links, gold)
-    if not is_far or inputs.link_codes is None:
-        return inputs, None
-    return inputs, cut_far_tasks(model, inputs, n_states, folder, LINK_UNIT_BYTES)
+        return read_and_check_inputs(responses, None, gold)
+    return model._read_inputs(responses, links, gold)
 
 
-def _require_memory(crowd: JoinedCrowd, n_states: int, n_named: int, n_swept: int) -> None:
+def _require_memory(crowd: JoinedCrowd, n_states: int, n_named: int, n_responses: int) -> None:
     """Refuse, before the work begins, what the driver cannot hold; say the arithmetic.
 
-    `n_swept` are the responses on named tasks, where the driver sweeps these.
+    `n_responses` are those on named tasks.
     """
     n_workers = len(crowd.workers)
     n_classes = len(crowd.classes)
     table = 8 * n_workers * n_classes * n_states
     of_named = n_named * (NAMED_BYTES + NAMED_BYTES_A_STATE * n_states)
-    of_named += NAMED_BYTES_A_RESPONSE * n_swept
+    of_named += NAMED_BYTES_A_RESPONSE * n_responses
     needed = DRIVER_BYTES + TABLES_HELD * table + of_named
     limit = memory_bytes()
     if needed <= limit:

@@ -13,15 +13,13 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.distributed.checkpoint import STATES, SWEEP, Checkpoint, digest_of
+from tiebreak.distributed.checkpoint import SWEEP, Checkpoint, digest_of
 from tiebreak.distributed.executor import Executor
-from tiebreak.distributed.far_links import FarTasks, LinksElsewhere
-from tiebreak.distributed.link_units import LinkSwept
 from tiebreak.distributed.partitions import JoinedCrowd
 from tiebreak.distributed.tables import add_rows, add_swept, rows_of, to_store
 from tiebreak.distributed.units import VOTES, Ask, Behind, Recipe, ask_unit
@@ -67,15 +65,12 @@ class Units:
         recipes: list[Recipe],
         checkpoint: Checkpoint | None = None,
         tell: Callable[[FitProgress], None] | None = None,
-        far: FarTasks | None = None,
     ) -> None:
         self.executor = executor
         self.crowd = crowd
-        self.recipes = [*recipes, *(() if far is None else far.recipes)]
+        self.recipes = recipes
         self.checkpoint = checkpoint
         self.tell = tell
-        self.far = far
-        self.join: Any = None if far is None else partial(LinksElsewhere, self, far)
         self.fit = secrets.token_hex(8)
         everyone = len(crowd.workers)
         rows = [crowd.unit_rows(u) for u in range(len(crowd.units))]
@@ -90,13 +85,11 @@ class Units:
         """Have units do something, from where the fit stands; return what each says.
 
         Those that are behind are asked again, with the way to where the fit is. Where they cannot
-        but be behind, they are told it at once: when they are loaded, and when an ascent begins.
+        but be behind, they are told it at once: when they are loaded.
         """
-        asks = {
-            u: Ask(f"{self.fit}/{u}", what, given, self._at(u)) for u, given in arguments.items()
-        }
-        is_new = self.far is not None and self.far.last is None
-        behind = [u for u in asks if what == "load" or (is_new and u >= len(self.rows))]
+        number = self.state.number
+        asks = {u: Ask(f"{self.fit}/{u}", what, given, number) for u, given in arguments.items()}
+        behind = list(asks) if what == "load" else []
         found: dict[int, Any] = {}
         while asks:
             for u in behind:
@@ -112,17 +105,9 @@ class Units:
         cuts = {u: tuple(self.cut(u, each) for each in sent) for u in range(len(self.rows))}
         return self.ask(what, cuts)
 
-    def _at(self, unit: int) -> Any:
-        """Return where a unit must stand; link units begin anew in every ascent."""
-        if self.far is None or unit < len(self.rows):
-            return self.state.number
-        return self.far.n_ascents, self.state.number
-
     def _way(self, unit: int) -> Any:
         """Return what brings a unit to where the fit stands, wherever it is."""
-        if self.far is None or unit < len(self.rows):
-            return None if self.state.tables is None else self.cut(unit, self.state.tables)
-        return self.far.ways[unit - len(self.rows)]
+        return None if self.state.tables is None else self.cut(unit, self.state.tables)
 
     def load(self) -> None:
         """Load every unit; add up who gave how many responses."""
@@ -158,25 +143,11 @@ class Units:
         self.state = state
         self.last_number = number
         sums = _swept(found)
-        if self.far is not None:
-            of_links = [own[u][1] for u in range(len(self.rows), len(own))]
-            linked = LinkSwept(_swept(found[5:]), float(found[10]), found[11])
-            self.far.swept(of_links, linked)
-            sums = sums.plus(linked.swept)
         if self.tell is not None:
             lost = getattr(self.executor, "n_lost", 0)
             seconds = time.perf_counter() - began
             self.tell(FitProgress(number, self.bound, seconds, self.crowd.n_responses, lost))
         return sums
-
-    def fetch(self, q: Floats) -> None:
-        """Set the rows of q whose tasks lie in link units."""
-        if self.far is None or self.far.last is None:
-            return
-        asked = dict.fromkeys(range(len(self.rows), len(self.recipes)), ())
-        # Kept, as an ascent that goes on from here cannot be made again.
-        states = self._once(STATES, self.state, lambda: self.ask("states", asked))
-        self.far.set_rows(q, states)
 
     def sums(self) -> Swept:
         """Return what q implies where it stands; at the start no sweep has said so."""
@@ -204,23 +175,13 @@ class Units:
         return total
 
     def _add(self, found: list[Any]) -> Sequence[Any]:
-        """Add up what units say of a sweep, in their order; after that what link units say."""
-        n_parts = len(self.rows)
-        n_workers = len(self.crowd.workers)
-        sums = add_swept(found[:n_parts], self.rows, n_workers, len(self.crowd.classes))
-        if self.far is None or len(found) == n_parts:
-            return sums
-        linked, value, agree = self.far.add(found[n_parts:])
-        return *sums, *linked, value, agree
+        """Add up what units say of a sweep, in their order."""
+        return add_swept(found, self.rows, len(self.crowd.workers), len(self.crowd.classes))
 
     def cut(self, unit: int, tables: Any) -> Any:
         """Return tables as a unit needs them: in the rows of its workers."""
         log_prior, table = tables
-        n_classes = len(self.crowd.classes)
-        if self.far is None or unit < len(self.rows):
-            return log_prior, rows_of(table, self.rows[unit], n_classes)
-        log_odds = self.far.log_odds_of(unit - len(self.rows))
-        return (log_prior, rows_of(table, None, n_classes)), log_odds
+        return log_prior, rows_of(table, self.rows[unit], len(self.crowd.classes))
 
     def sent(self, tables: Logs) -> Any:
         """Return tables without the codes that only the driver's tasks have; large ones stored."""
@@ -237,14 +198,12 @@ def _swept(columns: Sequence[Any]) -> Swept:
 class ClusterSweeper(HostSweeper):
     """A sweeper of the driver's own tasks and of all units together.
 
-    `own` sweeps what the driver sweeps itself: linked tasks may lie elsewhere. Units stay where
-    they are when it is closed: the next ascent goes on there.
+    Units stay where they are when it is closed: the next ascent goes on there.
     """
 
-    def __init__(self, units: Units, own: HostSweeper, *here: Any) -> None:
+    def __init__(self, units: Units, *here: Any) -> None:
         super().__init__(*here)
         self._units = units
-        self._own = own
         units.state = START
 
     def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
@@ -252,7 +211,7 @@ class ClusterSweeper(HostSweeper):
         others = self._units.sweep(logs)
         if not self.tasks.n_tasks:
             return others
-        return _plus(others, self._own.sweep(logs, scores, counting=counting))
+        return _plus(others, super().sweep(logs, scores, counting=counting))
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
         """Return Σ q by code and over tasks; those chosen are the driver's own."""
@@ -264,11 +223,6 @@ class ClusterSweeper(HostSweeper):
     def entropy(self) -> float:
         """Return Σ H(q) over all free tasks."""
         return self._units.sums().entropy + super().entropy()
-
-    def q(self) -> Floats:
-        """Return q of the driver's own tasks, as link units have it where these lie there."""
-        self._units.fetch(self._q)
-        return self._q
 
     def elsewhere(self) -> Any:
         """Return where q of the units stands."""
@@ -301,10 +255,7 @@ class ClusterBackend:
         self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
     ) -> Sweeper:
         """Open a sweeper on the driver's own tasks and on all units."""
-        far = self._units.far
-        own = tasks if far is None else far.begin(tasks, q)
-        own_sweeper = HostSweeper(self._inner, own, q, n_threads, copies)
-        return ClusterSweeper(self._units, own_sweeper, self._inner, tasks, q, n_threads, copies)
+        return ClusterSweeper(self._units, self._inner, tasks, q, n_threads, copies)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

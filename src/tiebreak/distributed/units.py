@@ -143,7 +143,7 @@ class Part:
     def count(self) -> tuple[Offsets, Floats, float]:
         """Count answers by code, the same by weight, and responses on free tasks by weight."""
         crowd = self.crowd
-        by_code = arrays.count_codes(self.tasks.code, self.tasks.n_codes, self.large)
+        by_code = arrays.count_codes(self.tasks.code, self.tasks.n_codes)
         answers = by_code.reshape(-1, crowd.n_classes)
         if crowd.weight is None:
             n_named = (crowd.start[self.named + 1] - crowd.start[self.named]).sum()

@@ -153,15 +153,30 @@ def seal(file: Path) -> dict[str, int]:
 
 def write_ids(file: Path, what: str, names: Ids) -> dict[str, int]:
     """Write ids as one Arrow column, and return the seal; those of several kinds are refused."""
+    return _write_sealed(file, lambda sink: _put_ids(sink, what, names))
+
+
+def ids_as_bytes(what: str, names: Ids) -> bytes:
+    """Return what `write_ids` writes."""
+    sink = io.BytesIO()
+    _put_ids(sink, what, names)
+    return sink.getvalue()
+
+
+def ids_of_bytes(data: bytes) -> Ids:
+    """Return the ids of `ids_as_bytes`."""
+    import pyarrow as pa
+
+    (column,) = pa.ipc.open_file(pa.BufferReader(data)).read_all().columns
+    return Ids(column.combine_chunks())
+
+
+def _put_ids(sink: BinaryIO, what: str, names: Ids) -> None:
     import pyarrow as pa
 
     column = _as_arrow(what, names)
-
-    def fill(sink: BinaryIO) -> None:
-        with pa.ipc.new_file(sink, pa.schema({what: column.type})) as out:
-            out.write_table(pa.table({what: column}))
-
-    return _write_sealed(file, fill)
+    with pa.ipc.new_file(sink, pa.schema({what: column.type})) as out:
+        out.write_table(pa.table({what: column}))
 
 
 def read_ids(file: Path) -> Ids:

@@ -8,7 +8,7 @@ priors that gold and links overrule as they grow. Labels stay what they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,6 @@ from scipy.special import expit, logit
 
 from tiebreak.gold import GoldCodes
 from tiebreak.inference import vb
-from tiebreak.inference.nelder_mead import Point, minimise
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import by_class, for_each, softmax
@@ -128,18 +127,23 @@ def fit(
     expected = float(logit(max(dependence, LOWEST_DEPENDENCE)))
     data = _data_of(scores, n_responses, evidence)
 
-    def cost(x: Point) -> float:
+    def cost(x: Sequence[float]) -> float:
         prior = ((x[0] - expected) / LOGIT_SPREAD) ** 2 + (x[1] / LOG_SPREAD) ** 2
         dependence = float(expit(x[0]))
         multiplier = float(np.exp(x[1]))
         return prior / 2.0 - backend.calibration_log_likelihood(data, dependence, multiplier)
 
-    x = minimise(cost, (expected, 0.0))
+    from scipy.optimize import minimize  # here: it takes longer to load than many a fit
+
+    found = minimize(cost, (expected, 0.0), method="Nelder-Mead").x
+    x = (float(found[0]), float(found[1]))
     best = Calibration(float(expit(x[0])), float(np.exp(x[1])))
     return _with_spread(best, cost, x)
 
 
-def _with_spread(best: Calibration, cost: Callable[[Point], float], at: Point) -> Calibration:
+def _with_spread(
+    best: Calibration, cost: Callable[[Sequence[float]], float], at: Sequence[float]
+) -> Calibration:
     """Say how far it is known, by Laplace's method: the inverse of how the cost bends there."""
 
     def beside(one: int, other: int) -> float:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import os
+from collections.abc import Hashable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -55,9 +57,10 @@ if TYPE_CHECKING:
     from tiebreak.inference.link_errors.suspect import DoubtfulLinks
     from tiebreak.inference.variational_bayes import VariationalBayes
     from tiebreak.inference.worker_summary import WorkersTable
-    from tiebreak.plots import Plots
+    from tiebreak.report.explain import Explanation
+    from tiebreak.report.plots import Plots
 
-INITS = ("majority", "spectral")
+INITS = ("majority",)
 CALIBRATIONS = ("auto", "votes", "none")
 
 
@@ -116,9 +119,28 @@ class Estimator:
     @property
     def plot(self) -> Plots:
         """Pictures of the fitted model: `.workers()`, `.confusion(worker)`, `.bound()` …"""
-        from tiebreak.plots import Plots
+        from tiebreak.report.plots import Plots
 
         return Plots(self)
+
+    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write what the fit found as one HTML page; see `tiebreak.report.write.write`.
+
+        Such as `truth=`, known labels to compare with, `texts=`, what tasks look like, and
+        `json_path=`, where to write the same numbers as JSON.
+        """
+        from tiebreak.report.write import write
+
+        return write(self, path, **options)
+
+    def explain(self, task: Hashable) -> Explanation:
+        """Return why a task has its label: votes, what each counts, links that moved it.
+
+        Print it for words; notebooks show it with a chart.
+        """
+        from tiebreak.report.explain import explain
+
+        return explain(self, task)
 
     def fit_predict(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.problem import Patterns
 from tiebreak.kernels import layout
-from tiebreak.kernels.layout import ByTask, Floats
+from tiebreak.kernels.layout import PARTS, ByTask, Floats
 from tiebreak.options import AUTO
 
 SHARED = 0.04  # ρ of guesses; chosen on draws 0 to 5 of gold, see experiments/07_juries/README.md
@@ -77,10 +77,15 @@ def weigh_known(tasks: ByTask, gold: GoldCodes, table: Floats, n_states: int) ->
     label[gold.task] = gold.label
     of_each = np.repeat(label, np.diff(tasks.start))
     known = np.flatnonzero(of_each >= 0)
+    if n_states > n_classes:  # so that sums over responses are exact, [eq:exact-sums]
+        table = np.round(table * PARTS) / PARTS
     weight = np.array(layout.weights_or_ones(tasks.weight, len(tasks.code)))
     row = np.minimum(tasks.code[known] // n_classes, len(table) - 1)
     weight[known] *= table[row, of_each[known]]
-    return layout.lay_out(tasks.start, tasks.code, tasks.role, tasks.n_codes, n_states, weight)
+    laid_out = layout.lay_out(tasks.start, tasks.code, tasks.role, tasks.n_codes, n_states, weight)
+    if n_states == n_classes:
+        return laid_out
+    return laid_out._replace(rounder=layout.rounder_for(PARTS * weight.sum()))
 
 
 def _weight_of_each(tasks: ByTask, copies: Floats | None) -> Floats | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -57,9 +56,6 @@ class TasksElsewhere(Protocol):
     n_tasks: int
     n_responses: float  # by weight
     n_given: Floats  # (n_workers,) responses of each, by weight, on tasks here too
-    # Where linked tasks are swept elsewhere too: returns what infers them jointly there, of
-    # (links, merged tasks, gold, options), with the methods of `ExactLinks` that a fit calls.
-    join: Callable[..., Any] | None
 
     @property
     def answers(self) -> AnswerCounts:
@@ -116,7 +112,7 @@ class Problem(NamedTuple):
         grows, so that another order of the same tasks would lead elsewhere.
         """
         tasks = self.tasks
-        if self.n_states > self.n_classes:
+        if self.n_states > self.n_classes and tasks.rounder is None:
             tasks = tasks._replace(rounder=rounder_for(self.n_tasks))
         sweeper = self.backend.open(tasks, q, self.n_threads, self.copies)
         if elsewhere is not None:

@@ -81,9 +81,8 @@ class VariationalBayes(BayesEstimator):
         "error", or "drop": leave out cannot-links whose tasks must-links join. Soft links may
         contradict each other.
     init
-        "majority"; "spectral", from moments of the votes (majority where they do not suffice, with
-        a note that says why); or probabilities (n_tasks, n_classes) in the order of `tasks_`. To
-        go on from a fitted model, give it to `fit` as `start`.
+        "majority", or probabilities (n_tasks, n_classes) in the order of `tasks_`. To go on from a
+        fitted model, give it to `fit` as `start`.
     tol, max_iter
         Stop when no probability moves by `tol`, or after `max_iter` sweeps. With `tol=0` exactly
         `max_iter` sweeps are made.
@@ -92,8 +91,6 @@ class VariationalBayes(BayesEstimator):
         Sweeps over links, and those of `tol=0`, are plain.
     backend, n_threads
         "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
-    random_state
-        Seeds `init="spectral"`, which draws groups of workers. Nothing else draws.
 
     Attributes
     ----------
@@ -168,7 +165,6 @@ class VariationalBayes(BayesEstimator):
         accelerate: bool = True,
         backend: str = "auto",
         n_threads: int | None = None,
-        random_state: int | None = None,
     ) -> None:
         self.class_prior = class_prior
         self.confusion_prior = confusion_prior
@@ -185,7 +181,6 @@ class VariationalBayes(BayesEstimator):
         self.accelerate = accelerate
         self.backend = backend
         self.n_threads = n_threads
-        self.random_state = random_state
 
     def set_params(self, **params: Any) -> Self:
         """Change constructor arguments by name."""
@@ -261,7 +256,7 @@ class VariationalBayes(BayesEstimator):
     ) -> tuple[Problem, Start]:
         """Learn what is left open of the worker model; say where the fit starts."""
         q = None if q is None else patterns.mean(q)
-        is_given = q is not None and not (isinstance(self.init, str) and self.init == "spectral")
+        is_given = q is not None
         problem = self._problem(patterns, inputs)
         if q is None:
             q = vb.majority(problem.tasks, problem.n_classes)
@@ -280,10 +275,6 @@ class VariationalBayes(BayesEstimator):
             return q_of_start(start, crowd, tasks, self.worker_model_)
         if not isinstance(self.init, str):
             return q_of_init(self.init, crowd)
-        if self.init == "spectral":
-            from tiebreak.inference import spectral
-
-            return spectral.start(self._problem(Patterns(tasks), inputs), self.random_state)
         return None
 
     def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:

@@ -146,6 +146,7 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     )
     n_codes = tasks.n_codes + problem.n_classes
     known = layout.lay_out(start, code, tasks.role, n_codes, problem.n_states, weight)
+    known = known._replace(rounder=tasks.rounder)
     rows = known_classes(problem.n_classes, problem.n_states)
     return problem._replace(tasks=known, workers=ExtraCodes(problem.workers, rows))
 

@@ -1,7 +1,6 @@
 """What backends and the rooms above do with plain arrays: probabilities of scores, votes, threads.
 
-Votes are counted with NumPy, or by compiled loops where there are so many responses that these
-repay their loading. Threads are ours: they suit kernels that release Python's lock.
+Threads are ours: they suit kernels that release Python's lock.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 from tiebreak.kernels.layout import TIED, ByTask, Codes, Floats, Offsets
 
 FEW_CLASSES = 7  # from 8 on NumPy adds in another order
-LARGE = 5_000_000  # responses: below, NumPy counts them in no time
+LARGE = 5_000_000  # responses: below, NumPy counts votes in no time
 TASKS_AT_ONCE = 1 << 20
 
 
@@ -82,33 +81,30 @@ def _softmax_by_column(score: Floats, scale: Floats | None) -> Floats:
     return np.ascontiguousarray(column.T)
 
 
-def count_codes(code: Codes, n_codes: int, large: int = LARGE) -> Offsets:
-    """Return how often each code occurs, (n_codes,); compiled where there are so many.
+def count_codes(code: Codes, n_codes: int) -> Offsets:
+    """Return how often each code occurs, (n_codes,).
 
     >>> count_codes(np.array([3, 1, 3]), 4).tolist()
     [0, 1, 0, 2]
     """
-    if len(code) < large:
-        return np.bincount(code, minlength=n_codes).astype(np.int64)
-    from tiebreak.kernels.compiled import votes
-
-    return votes.count_codes(code, n_codes)
+    counts = np.zeros(n_codes, dtype=np.int64)
+    at_once = max(n_codes, TASKS_AT_ONCE)  # memory for some codes, not for all
+    for low in range(0, len(code), at_once):
+        counts += np.bincount(code[low : low + at_once], minlength=n_codes)
+    return counts
 
 
 def majority(tasks: ByTask, n_classes: int, large: int = LARGE) -> Floats:
     """Return vote shares, uniform where a task has no votes: [eq:majority]."""
-    if len(tasks.code) >= large and tasks.weight is None:
-        from tiebreak.kernels.compiled import votes
+    if len(tasks.code) >= large:  # a vote is a score of 1
+        from tiebreak.kernels.compiled import score_tasks
 
-        return votes.vote_shares(tasks.start, tasks.code, n_classes)
-    shares = np.empty((tasks.n_tasks, n_classes))
-    for low in range(0, tasks.n_tasks, TASKS_AT_ONCE):  # memory for some tasks, not for all
-        start = tasks.start[low : low + TASKS_AT_ONCE + 1]
-        task = np.repeat(np.arange(len(start) - 1), np.diff(start))
-        cells = task * n_classes + tasks.code[start[0] : start[-1]] % n_classes
-        weight = None if tasks.weight is None else tasks.weight[start[0] : start[-1]]
-        votes_of = np.bincount(cells, weights=weight, minlength=(len(start) - 1) * n_classes)
-        shares[low : low + len(start) - 1] = votes_of.reshape(-1, n_classes)
+        table = np.tile(np.eye(n_classes), (tasks.n_codes // n_classes, 1))
+        shares = score_tasks(tasks, np.zeros(n_classes), table, default_threads())
+    else:
+        cells = tasks.task_of_each() * n_classes + tasks.code % n_classes
+        votes = np.bincount(cells, tasks.weight, tasks.n_tasks * n_classes)
+        shares = votes.reshape(-1, n_classes).astype(np.float64)
     totals = shares.sum(axis=1, keepdims=True)
     shares[totals[:, 0] == 0.0] = 1.0 / n_classes
     shares /= np.where(totals > 0.0, totals, 1.0)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from functools import cache
 from threading import Thread
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from typing import Protocol
 
-from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets, Swept
-from tiebreak.kernels.network import Cliques, Forest, Network, Parts
-from tiebreak.kernels.sweeper import Logs, Sweeper, SweepKernels
+from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets
+from tiebreak.kernels.network import Cliques, Network
+from tiebreak.kernels.sweeper import Sweeper, SweepKernels
 from tiebreak.options import PROCESSOR, require_word
-
-if TYPE_CHECKING:
-    from tiebreak.kernels.draws import Blocks, Couplings, DrawCounts, DrawNodes
 
 BACKENDS = ("auto", "numpy", "numba", "cuda")
 COMPILED_ROWS = 200_000  # responses fitted; below, numba costs more than it saves
@@ -25,8 +23,6 @@ COMPILED_INTAKE = 3_000_000
 # beside it: below, what a device costs to start is more than it saves (docs/gpu.md).
 CUDA_ROWS = 30_000_000
 COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled code does fast
-DRAW_BACKENDS = ("auto", "numpy", "numba")
-COMPILED_DRAWS = 5_000  # items drawn one after the other: 50 µs each in Python, some ns compiled
 
 
 class SweepBackend(SweepKernels, Protocol):
@@ -41,7 +37,9 @@ class SweepBackend(SweepKernels, Protocol):
     ) -> Sweeper:
         """Open a sweeper on responses and a start of q, which it then owns."""
 
-    def score_tasks(self, tasks: ByTask, log_prior: Floats, log_table: Floats) -> Floats:
+    def score_tasks(
+        self, tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1
+    ) -> Floats:
         """Return the score of every task and class."""
 
     def scaled_probabilities(
@@ -112,21 +110,6 @@ class LinkBackend(Protocol):
     ) -> tuple[float, float]:
         """Pass messages up or down; return the largest change and the log partition."""
 
-    def pass_in_parts(
-        self,
-        scores: Floats,
-        network: Network,
-        coupling: Floats,
-        messages: Floats,
-        belief: Floats,
-        parts: Parts,
-        damping: float,
-        *,
-        down: bool,
-        n_threads: int = 1,
-    ) -> tuple[float, float]:
-        """Pass messages in parts, each blind to the others until the end; return change, value."""
-
     def agreement(
         self, scores: Floats, network: Network, coupling: Floats, messages: Floats
     ) -> Floats:
@@ -158,61 +141,8 @@ class LinkBackend(Protocol):
         """Set the likeliest joint labels of small loopy components."""
 
 
-class DrawBackend(Protocol):
-    """What Gibbs sampling needs."""
-
-    def draw_blocks(
-        self,
-        nodes: DrawNodes,
-        couplings: Couplings,
-        blocks: Blocks,
-        counts: DrawCounts,
-        state: Codes,
-        uniform: Floats,
-        marginal: Floats,
-    ) -> None:
-        """Draw the classes of all blocks, one after the other, in place."""
-
-
 class Backend(SweepBackend, LinkBackend, Protocol):
     """Kernels with one meaning: `reference` says which."""
-
-
-class NodeSweeper(Protocol):
-    """Nodes of exact links where sweeps run: scored, inferred in small trees, and counted there.
-
-    The scores of all other tied nodes cross to this machine, and their beliefs back.
-    """
-
-    def score(self, logs: Logs) -> Floats:
-        """Score all nodes and infer the small trees; return the scores of the other tied ones."""
-
-    def count(self, beliefs: Floats) -> Swept:
-        """Take the beliefs of those others, and return what all nodes say together."""
-
-    def put(self, q: Floats) -> None:
-        """Let all nodes start at q."""
-
-    def close(self) -> None:
-        """Give back what is held."""
-
-
-class NodeBackend(Backend, Protocol):
-    """A backend that infers linked tasks where it sweeps."""
-
-    def open_nodes(
-        self, nodes: ByTask, q: Floats, forest: Forest, forbidden: tuple[Codes, Codes]
-    ) -> NodeSweeper | None:
-        """Open a sweeper of nodes, tied ones last; None: they do not fit there.
-
-        Places in `forest` count tied nodes. `forbidden` are tied nodes and the classes that links
-        to known tasks forbid them.
-        """
-
-
-def sweeps_nodes(backend: Backend) -> TypeGuard[NodeBackend]:
-    """Say whether linked tasks are inferred where sweeps run."""
-    return hasattr(backend, "open_nodes")
 
 
 def choose_backend(
@@ -242,15 +172,7 @@ def choose_backend(
 @cache
 def load_compiled_early() -> Thread:
     """Start to load compiled code while something is read: that takes as long as some sweeps."""
-
-    def load() -> None:
-        import numpy as np
-
-        from tiebreak.kernels.compiled import votes
-
-        votes.count_codes(np.zeros(1, np.int32), 1)
-
-    thread = Thread(target=load)
+    thread = Thread(target=lambda: importlib.import_module("tiebreak.kernels.compiled"))
     thread.start()
     return thread
 
@@ -263,21 +185,6 @@ def repays_compiled_intake(n_rows: int) -> bool:
     """
     is_loaded = "tiebreak.kernels.compile" in sys.modules
     return n_rows >= (COMPILED_ROWS if is_loaded else COMPILED_INTAKE)
-
-
-def choose_draw_backend(name: str, n_draws: int) -> DrawBackend:
-    """Return the kernels that draw; "auto" compiles unless next to nothing is drawn.
-
-    Apart from the others, so that who never samples never compiles them.
-    """
-    require_word("backend", name, DRAW_BACKENDS)
-    if name == "numba" or (name == "auto" and n_draws >= COMPILED_DRAWS):
-        from tiebreak.kernels.compiled import gibbs as compiled
-
-        return compiled
-    from tiebreak.kernels.reference import gibbs
-
-    return gibbs
 
 
 def where(backend: Backend) -> str:

@@ -2,8 +2,10 @@
 
 Nodes are numbered in the order of visits: by kind of component, then by component, then breadth
 first. In a component without loops every node but the first then has exactly one earlier
-neighbour, so that one pass of messages up and one down are exact. The same holds depth first, which
-is how huge networks are visited: most neighbours lie close to each other in memory then.
+neighbour, so that one pass of messages up and one down are exact.
+
+A message lies as it is made: probabilities, the largest of them 1. One below `SMALLEST_MESSAGE`
+lies as its logarithm instead, a negative number, so that nothing is lost to underflow.
 """
 
 from __future__ import annotations
@@ -13,13 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Floats, Mask, Offsets
+from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Offsets
 
-SMALLEST_MESSAGE = 1e-150  # passed in parts, where the largest is 1
-LOWEST_LOG_MESSAGE = -1e8  # of others, where the largest is 0: round loops they run away
+SMALLEST_MESSAGE = 1e-150  # kept as a probability, where the largest is 1
+LOWEST_LOG_MESSAGE = -1e8  # of smaller ones: round loops they run away
 TREE_NODES_PER_CHUNK = 5_000
-HUGE_NODES = 100_000  # of components with loops: messages are then passed in parts
-PARTS = 16
 
 
 class Network(NamedTuple):
@@ -48,37 +48,6 @@ class Network(NamedTuple):
     def n_nodes(self) -> int:
         """How many nodes there are."""
         return len(self.start) - 1
-
-
-class Parts(NamedTuple):
-    """Huge components cut into parts, and the messages between parts.
-
-    The message that slot e sends goes to target_slot[e]: a slot of the same part, or −1 − t: it
-    waits as outbox[t] until the pass is over, and then goes to slot down[t] or up[t]. With parts
-    {0, 1} and {2} of the chain above, slot 2 sends down to slot 3 and slot 3 up to slot 2:
-
-        target_slot = [1, 0, −1, −1]      down = [3]      up = [2]
-    """
-
-    edges: Offsets  # (n_parts + 1,) where parts begin: their nodes follow each other
-    target_slot: Codes  # (2 · n_edges,)
-    down: Codes  # slots that receive from other parts when messages go down, sorted
-    up: Codes
-    outbox: Floats  # (max(len(down), len(up)), n_classes)
-
-
-class Forest(NamedTuple):
-    """Small trees of nodes, for devices on which each tree is one thread's work.
-
-    The trees 0 – 1 – 2 and 7 – 8 of visits, each from its first visit on:
-
-        visit    0  1  2 | 7  8        first = [0, 3, 5]
-        parent   0  0  1 | 3  3        places here; the first of a tree is its own
-    """
-
-    first: Offsets  # (n_trees + 1,) places where trees begin
-    visit: Codes  # (n_places,)
-    parent: Codes  # (n_places,) the place of the one earlier neighbour
 
 
 class Cliques(NamedTuple):
@@ -157,30 +126,6 @@ def tree_spans(network: Network, n_forest: int) -> list[tuple[int, int]]:
     return [(low, high) for low, high in pairwise(cuts) if low < high]
 
 
-def small_trees(
-    network: Network, n_forest: int, largest: int
-) -> tuple[Forest, list[tuple[int, int]]]:
-    """Return the trees of at most `largest` nodes, and the spans of visits of the others.
-
-    >>> two_paths = network(5, np.array([0, 1, 3], np.int32), np.array([1, 2, 4], np.int32))
-    >>> forest, others = small_trees(two_paths, 5, 2)
-    >>> forest.visit.tolist(), forest.parent.tolist(), forest.first.tolist(), others
-    ([3, 4], [0, 0], [0, 2], [(0, 3)])
-    """
-    earlier = _earlier(network, n_forest)
-    visits = np.arange(n_forest)
-    first = np.append(visits[earlier == visits], n_forest)
-    size = np.diff(first)
-    is_small = size <= largest
-    chosen = np.flatnonzero(np.repeat(is_small, size))
-    place = np.zeros(n_forest, dtype=np.int32)
-    place[chosen] = np.arange(len(chosen))
-    begin = np.concatenate([[0], np.cumsum(size[is_small])])
-    forest = Forest(begin, chosen.astype(np.int32), place[earlier[chosen]])
-    others = zip(first[:-1][~is_small].tolist(), first[1:][~is_small].tolist(), strict=True)
-    return forest, list(others)
-
-
 def _earlier(network: Network, n_forest: int) -> Offsets:
     """Return the earlier neighbour of each visit without loops; a tree's first has itself.
 
@@ -191,31 +136,3 @@ def _earlier(network: Network, n_forest: int) -> Offsets:
     with_slots = np.flatnonzero(np.diff(start))
     earlier[with_slots] = np.minimum(network.other[start[with_slots]], with_slots)
     return earlier
-
-
-def parts(network: Network, first_visit: int, n_classes: int) -> Parts:
-    """Cut the visits from `first_visit` on into parts that threads pass messages in.
-
-    A message within a part goes straight to its slot at the other end. One to another part is
-    kept back until the pass is over. In the chain of `Network`, cut into visits {0} and {1, 2},
-    slot 0 sends down to the other part and slot 1 up. Both messages are kept back as number 0,
-    which is written −1 − 0: the targets of slots are [−1, −1, 3, 2]. When the pass is over, number
-    0 is delivered at slot 1 where messages went down, at slot 0 where they went up.
-    """
-    edges = np.linspace(first_visit, network.n_nodes, PARTS + 1).astype(np.int64)
-    slots = np.arange(network.start[first_visit], network.start[-1])
-    last_slots = network.start[edges[1:]]
-    from_part = np.searchsorted(last_slots, slots, side="right")
-    to_part = np.searchsorted(last_slots, network.mate[slots], side="right")
-    target = network.mate.astype(np.int32)
-
-    def keep_back(crosses: Mask) -> Codes:
-        mates = network.mate[slots[crosses]]
-        delivered = np.sort(mates)
-        target[slots[crosses]] = -1 - np.searchsorted(delivered, mates)
-        return delivered.astype(np.int32)
-
-    down = keep_back(to_part > from_part)
-    up = keep_back(to_part < from_part)
-    kept_back = np.empty((max(len(down), len(up)), n_classes))
-    return Parts(edges, target, down, up, kept_back)

@@ -2,7 +2,7 @@
 
 Each pair of tasks once; must-links join tasks to groups, cannot-links set groups apart, and two
 classes tie more: `closure`. `implications` is what follows for a fit, from known labels too: one
-object, made once. For those who need them: `chains` are its proofs; `colouring`, with `search`,
+object, made once. For those who need them: `chains` are its proofs; `colouring`
 says whether all links can hold. Nothing grows faster than tasks and links; nothing knows a name.
 """
 

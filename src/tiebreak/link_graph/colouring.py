@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from tiebreak.link_graph.closure import (
     parity,
     places_in,
 )
-from tiebreak.link_graph.search import Puzzle, Verdict, inside, restrict, smallest_core, solve
 
-STEPS_FOR_BLAME = 10_000
+SECONDS = 30.0  # that HiGHS takes at most for one component
+
+Verdict = Literal["feasible", "infeasible", "unknown"]
 
 
 class Feasibility(NamedTuple):
@@ -30,7 +31,7 @@ class Feasibility(NamedTuple):
 
     `group_class` is one way to do it where feasible. `blame` are groups that cannot have classes
     together where infeasible: for two classes, an odd cycle in order, or a chain between two
-    groups whose class sets do not fit; for more, as few groups as could be found.
+    groups whose class sets do not fit; for more, the core of a component, not always the smallest.
     """
 
     verdict: Verdict
@@ -53,14 +54,14 @@ def feasibility(
     *,
     allowed: Mask | None = None,
     known: Codes | None = None,
-    budget: int = 100_000,
+    budget: int = 10_000,
     witness: bool = True,
 ) -> Feasibility:
     """Find classes for the groups so that groups apart differ, or prove that there are none.
 
     Two classes: in one pass. More: groups with fewer neighbours than classes left can wait for
     their neighbours, round by round, until a core is left (usually none); the core is coloured
-    greedily, else searched exactly within `budget` steps, else the answer is "unknown".
+    greedily, else HiGHS decides within `budget` nodes, else the answer is "unknown".
     Cannot-links inside a group are not looked at here: see `Closure.conflicts`.
 
     Parameters
@@ -184,29 +185,79 @@ def _many_classes(problem: _Colouring, budget: int, *, witness: bool) -> Feasibi
     core = np.flatnonzero(turn == 0)
     if len(core) > budget:
         return Feasibility("unknown")
-    found = _search_core(_puzzle(problem, core), budget)
-    if found.group_class is None:
-        blame = None if found.blame is None else core[found.blame].tolist()
-        return Feasibility(found.verdict, blame=blame)
     colour = problem.colour.copy()
-    colour[core] = found.group_class
+    is_known = True
+    for part in _parts(problem, core):  # what one lacks no other can mend
+        found = _solve(problem, part, budget)
+        if found.verdict == "infeasible":
+            return Feasibility("infeasible", blame=part.tolist())
+        is_known &= found.group_class is not None
+        colour[part] = -1 if found.group_class is None else found.group_class
+    if not is_known:
+        return Feasibility("unknown")
     return Feasibility("feasible", _colour_in_turn(problem._replace(colour=colour), turn))
 
 
-def _search_core(puzzle: Puzzle, budget: int) -> Feasibility:
-    """Search the connected parts of the core one by one: what one lacks no other can mend."""
-    colour = np.full(len(puzzle.allowed), -1, dtype=np.int32)
-    for part in _parts(puzzle):
-        piece = restrict(puzzle, part)
-        found = solve(piece, budget)
-        budget -= found.n_steps
-        if found.verdict == "infeasible":
-            blame = part[smallest_core(piece, found.touched, STEPS_FOR_BLAME)]
-            return Feasibility("infeasible", blame=blame.tolist())
-        colour[part] = found.colour
-    if (colour < 0).any():
-        return Feasibility("unknown")
-    return Feasibility("feasible", colour)
+def _parts(problem: _Colouring, core: Offsets) -> list[Offsets]:
+    """Split the core into its connected parts."""
+    place, near = problem.near.of(core)
+    is_core = np.isin(near, core)
+    component = components(len(core), place[is_core], np.searchsorted(core, near[is_core]))
+    order = np.argsort(component, kind="stable")
+    return [core[each] for each in np.split(order, np.flatnonzero(np.diff(component[order])) + 1)]
+
+
+def _solve(problem: _Colouring, part: Offsets, budget: int) -> Feasibility:
+    """Colour one part of the core: whether x[group, class] of 0 and 1 exist.
+
+    Each group has one of the classes left to it. Of groups that are all apart at most one has a
+    class: one row for each clique and class says more than one for each pair.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_matrix
+
+    n, n_classes = len(part), problem.n_classes
+    place, near = problem.near.of(part)
+    allowed = np.ones(n * n_classes)
+    allowed[_taken(problem, part, place, problem.colour[near])] = 0.0
+    inside = np.isin(near, part)
+    apart: list[set[int]] = [set() for _ in range(n)]
+    for one, other in zip(place[inside], np.searchsorted(part, near[inside]), strict=True):
+        apart[int(one)].add(int(other))
+    rows = [[v] for v in range(n)]  # each group, then cliques
+    covered: set[tuple[int, int]] = set()
+    for v in range(n):
+        for u in sorted(apart[v]):
+            if u > v and (v, u) not in covered:
+                clique = [v, u]
+                left = apart[v] & apart[u]
+                while left:
+                    clique.append(min(left))
+                    left = left & apart[clique[-1]]
+                rows.append(clique)
+                covered.update((min(a, b), max(a, b)) for a in clique for b in clique if a != b)
+    classes = np.arange(n_classes)
+    cells = [(r, v) for r, row in enumerate(rows[n:]) for v in row]
+    row, group = np.array(cells, dtype=np.int64).reshape(-1, 2).T
+    at_row = (n + row[:, None] * n_classes + classes).ravel()
+    at_cell = (group[:, None] * n_classes + classes).ravel()
+    own = np.repeat(np.arange(n), n_classes)
+    index = (np.concatenate([own, at_row]), np.concatenate([np.arange(n * n_classes), at_cell]))
+    shape = (n + (len(rows) - n) * n_classes, n * n_classes)
+    matrix = coo_matrix((np.ones(len(index[0])), index), shape=shape).tocsr()
+    least = np.zeros(shape[0])
+    least[:n] = 1.0
+    found = milp(
+        np.zeros(n * n_classes),
+        constraints=LinearConstraint(matrix, least, 1.0),
+        integrality=np.ones(n * n_classes),
+        bounds=Bounds(0.0, allowed),
+        options={"node_limit": budget, "time_limit": SECONDS},
+    )
+    if found.x is not None:
+        chosen = found.x.reshape(n, n_classes).argmax(axis=1)
+        return Feasibility("feasible", chosen.astype(np.int32))
+    return Feasibility("infeasible" if found.status == 2 else "unknown")
 
 
 def _peel(problem: _Colouring, max_rounds: int) -> Offsets:
@@ -293,20 +344,3 @@ def _first_left(taken: Offsets, n: int, n_classes: int) -> Offsets:
     place, its_class = np.divmod(taken, n_classes)
     index = np.arange(len(taken)) - np.searchsorted(place, np.arange(n))[place]
     return np.bincount(place[its_class == index], minlength=n)
-
-
-def _puzzle(problem: _Colouring, core: Offsets) -> Puzzle:
-    """Cut out the core with the classes that known neighbours and bans leave it."""
-    place, near = problem.near.of(core)
-    allowed = np.ones(len(core) * problem.n_classes, dtype=bool)
-    allowed[_taken(problem, core, place, problem.colour[near])] = False
-    return Puzzle(inside(problem.near, core), allowed.reshape(len(core), problem.n_classes))
-
-
-def _parts(puzzle: Puzzle) -> list[Offsets]:
-    """Split a graph into its connected components."""
-    n = len(puzzle.allowed)
-    place, near = puzzle.near.of(np.arange(n))
-    component = components(n, place, near)
-    order = np.argsort(component, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(component[order])) + 1)

@@ -1,6 +1,12 @@
-"""Page: people answer questions in a browser, and somebody watches what comes of it.
+"""Page: people answer questions in a browser, and leads watch the labels improve.
 
-Needs the extra `page` (Starlette, uvicorn). Pages are made here, by `tiebreak.markup`, which
-escapes all that it is given; htmx, one file in static/, fetches parts of them. Nothing is built,
+Needs the extra `page` (Starlette, uvicorn). Pages come from templates/, htmx fetches parts of them,
 and nothing comes from the network.
+
+    guard.py   who may come in, and what every request must pass
+    room.py    what people do: names, answers, what a task looks like
+    watch.py   what leads see: progress, tasks in doubt, people, downloads
+    app.py     addresses, and the server
 """
+
+from tiebreak.page import messages as messages

@@ -1,120 +1,223 @@
-"""The guard: what every request passes before anything else looks at it.
+"""The guard: who may come in, and what every request must pass before anything else sees it.
 
-Whom the request is for (Host), where a form comes from (Origin), how much and how long it sends,
-how often it comes. What goes out carries headers that let no foreign script, frame or request in.
+Cookies, invitations and questions are signed with a key made from the token of the address. So the
+server keeps no list of visitors: restarted with the same token, it still knows them.
+
+Each request must name this server (Host), each form must come from its pages (Origin and
+Sec-Fetch-Site, beside a cookie that is SameSite=Strict), and none may be too long, too slow or too
+frequent. Replies carry headers that keep foreign scripts, frames and requests out.
 """
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import hashlib
+import hmac
 import ipaddress
+import json
 import logging
+import secrets
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from tiebreak.page.tokens import Tokens
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from tiebreak.errors import TiebreakError
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-LOG = logging.getLogger("uvicorn.error")  # as all that the server says
+LOG = logging.getLogger("uvicorn.error")
 COOKIE = "tiebreak"
-LOGIN = "/join"  # the one form that is read of who has no cookie
+LOGIN = "/join"  # the one form that is read without a cookie
+MOST_NAME = 80  # characters of a person's name
+SHORTEST = 16  # characters of a chosen token
 MOST_BODY = 64 * 1024  # bytes; a form has a few hundred
-MOST_LOGIN = 8 * 1024  # bytes of the one form that strangers may send
+MOST_LOGIN = 8 * 1024  # bytes of a form without a cookie
 MOST_AT_ONCE = 20  # requests of one visitor
 RATE = 40.0  # requests a second that a visitor may make for long
 BURST = 120.0  # … and at once
 MOST_CLIENTS = 10_000  # whose rates are remembered
+REQUEST_WITHIN = 10.0  # seconds until a request must be complete, head and body
+MOST_CONNECTIONS = 800  # at once
+MOST_OF_ONE = 100  # incomplete requests of one address without a cookie
+SPARE = 100  # connections kept free for newcomers
+
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # with "no-referrer" browsers send no Origin
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
 
 
-class Rules(NamedTuple):
-    """What differs between servers."""
+class PageError(TiebreakError):
+    """A request that goes no further, with the HTTP status that says so."""
 
-    hosts: frozenset[str]  # names that this server is known by, beside addresses
-    is_local: bool  # bound to this machine only: no other address is its name
-    allows_remote: bool = False  # images from https addresses
+    def __init__(self, code: str, /, status: int = 409, **fields: object) -> None:
+        super().__init__(code, **fields)
+        self.status = status
 
-    def policy(self) -> str:
-        """Return the Content-Security-Policy."""
-        remote = " https:" if self.allows_remote else ""
-        return (
+
+class Visitor(NamedTuple):
+    """A browser that was let in: its sitting, its person once they have a name, their role."""
+
+    run: str
+    who: str | None
+    is_lead: bool
+
+
+class Tokens:
+    """Makes and checks what is signed."""
+
+    def __init__(self, token: str | None = None) -> None:
+        self.token = token or secrets.token_urlsafe(24)
+        self._key = hashlib.sha256(b"tiebreak page:" + self.token.encode()).digest()
+
+    def is_token(self, said: str) -> bool:
+        """Return whether this is the token of the address, in constant time."""
+        return hmac.compare_digest(said.encode("utf-8", "replace"), self.token.encode())
+
+    def new_visitor(self, who: str | None = None, *, is_lead: bool) -> Visitor:
+        """Begin a sitting."""
+        return Visitor(secrets.token_hex(8), who, is_lead)
+
+    def cookie(self, visitor: Visitor) -> str:
+        """Return the cookie of a visitor."""
+        return self.signed("cookie", list(visitor))
+
+    def visitor(self, cookie: str | None) -> Visitor | None:
+        """Return whose cookie this is; None if it is not from this server."""
+        found = self.read("cookie", cookie)
+        return None if found is None else Visitor(*found)
+
+    def invitation(self, who: str, key: str) -> str:
+        """Return an invitation for one person; `key` tells it from others for the same name."""
+        return self.signed("invitation", [who, key])
+
+    def invited(self, said: str | None) -> tuple[str, str] | None:
+        """Return the name and key of an invitation; None if it is not from this server."""
+        match self.read("invitation", said):
+            case [str(who), str(key)]:
+                return who, key
+            case _:
+                return None
+
+    def signed(self, purpose: str, value: Any) -> str:
+        """Return a value as text that only this server can have made."""
+        body = json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+        text = base64.urlsafe_b64encode(body).decode().rstrip("=")
+        return f"{text}.{self._mac(purpose, text)}"
+
+    def read(self, purpose: str, said: str | None) -> Any:
+        """Return what was signed for this purpose; None if it was not."""
+        text, _, mac = (said or "").partition(".")
+        if not hmac.compare_digest(
+            mac.encode("utf-8", "replace"), self._mac(purpose, text).encode()
+        ):
+            return None
+        return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+    def _mac(self, purpose: str, text: str) -> str:
+        said = f"{purpose}:{text}".encode("utf-8", "replace")
+        return hmac.new(self._key, said, hashlib.sha256).hexdigest()
+
+
+def clean_name(said: str) -> str | None:
+    """Return a person's name without needless spaces; None if nothing is left, or too much.
+
+    >>> clean_name(" ann  lee "), clean_name(" ")
+    ('ann lee', None)
+    """
+    name = " ".join("".join(c if c.isprintable() else " " for c in said).split())
+    return name if 0 < len(name) <= MOST_NAME else None
+
+
+class Guard:
+    """Wraps the app.
+
+    `hosts` are names of this server, beside its addresses. A server that `is_local` listens on this
+    machine only; `allows_remote` lets pages show images from https addresses.
+    """
+
+    def __init__(
+        self, app: App, tokens: Tokens, hosts: Iterable[str], *, is_local: bool, allows_remote: bool
+    ) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._hosts = {"localhost", *hosts}
+        self._is_local = is_local
+        remote = " https:" if allows_remote else ""
+        policy = (
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
             f"img-src 'self'{remote}; media-src 'self'{remote}; form-action 'self'; "
             "base-uri 'none'; frame-ancestors 'none'"
         )
-
-    def is_ours(self, host: str) -> bool:
-        """Say whether a Host names this server; a foreign name that resolves here does not."""
-        name = _split(f"//{host}", "Host").hostname or ""
-        if name in self.hosts or name == "localhost":
-            return True
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return address.is_loopback or not self.is_local
-
-
-class Refusal(Exception):
-    """A request that goes no further."""
-
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(words)
-        self.status = status
-        self.words = words
-
-
-class Guard:
-    """Wraps the app."""
-
-    def __init__(self, app: App, tokens: Tokens, rules: Rules) -> None:
-        self._app = app
-        self._tokens = tokens
-        self._rules = rules
+        self._headers = {"content-security-policy": policy, **HEADERS}
         self._running: Counter[str] = Counter()  # requests of each visitor
         self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, when
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Check a request, and let it through."""
+        """Check a request, and pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         outgoing = self._with_headers(send)
         try:
-            headers = _headers(scope)
-            self._check(scope, headers)
+            headers = {n.decode("latin-1"): v.decode("latin-1") for n, v in scope["headers"]}
+            self._check(scope["method"], headers)
             scope["visitor"] = self._tokens.visitor(_cookie(headers.get("cookie", "")))
             self._check_rate(scope)
-            with self._at_once(scope):
+            with self._at_once(scope["visitor"]):
                 body = await _read_body(receive, _most_body(scope))
                 await self._app(scope, _again(body, receive), outgoing)
-        except Refusal as refusal:
-            await _answer(outgoing, refusal)
+        except PageError as refused:
+            kind = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+            start = {"type": "http.response.start", "status": refused.status, "headers": kind}
+            await outgoing(start)
+            await outgoing({"type": "http.response.body", "body": f"{refused}\n".encode()})
 
-    def _check(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> None:
+    def _check(self, method: str, headers: dict[str, str]) -> None:
         host = headers.get("host", "")
-        if not self._rules.is_ours(host):
-            raise Refusal(421, "This server is not known by that name.")
-        if int(_number(headers.get("content-length", "0"))) > MOST_BODY:
-            raise Refusal(413, f"A request may have {MOST_BODY:,} bytes.")
-        if scope["method"] in ("GET", "HEAD"):
+        if not self._is_ours(_split(f"//{host}", "Host").hostname or ""):
+            raise PageError("unknown-host", status=421)
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()):
+            raise PageError("bad-header", status=400, header="Content-Length")
+        if int(length[:12]) > MOST_BODY:
+            raise PageError("too-long", status=413, most=f"{MOST_BODY:,}")
+        if method in ("GET", "HEAD"):
             return
-        if scope["method"] != "POST":
-            raise Refusal(405, "Only GET and POST are answered here.")
-        said = headers.get("origin", "null")  # "null" is what browsers say of no origin
+        if method != "POST":
+            raise PageError("bad-method", status=405)
+        said = headers.get("origin", "null")  # browsers say "null" where there is no origin
         origin = _split("" if said == "null" else said, "Origin")
-        if origin.netloc != host or origin.scheme not in ("http", "https"):
-            raise Refusal(403, "This form comes from another site, or says not from where.")
+        is_same = origin.netloc == host and origin.scheme in ("http", "https")
+        # Browsers add this header themselves; those of before 2023 may lack it.
+        if not is_same or headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            raise PageError("other-site", status=403)
+
+    def _is_ours(self, name: str) -> bool:
+        """Return whether a name is of this server; other names that resolve here are not."""
+        if name in self._hosts:
+            return True
+        try:
+            return ipaddress.ip_address(name).is_loopback or not self._is_local
+        except ValueError:
+            return False
 
     def _check_rate(self, scope: MutableMapping[str, Any]) -> None:
-        """Let each visitor, and each address without one, make so many requests a second."""
-        visitor = scope["visitor"]
+        """Limit the requests a second of each visitor, and of each address without a cookie."""
+        visitor: Visitor | None = scope["visitor"]
         client = visitor.run if visitor else f"at {(scope.get('client') or ('?',))[0]}"
         now = time.monotonic()
         left, then = self._rates.pop(client, (BURST, now))
@@ -123,17 +226,16 @@ class Guard:
         if len(self._rates) > MOST_CLIENTS:
             self._rates.popitem(last=False)
         if left < 1.0:
-            raise Refusal(429, "Too many requests. Wait a second.")
+            raise PageError("too-many", status=429)
 
     @contextmanager
-    def _at_once(self, scope: MutableMapping[str, Any]) -> Iterator[None]:
-        """Let a visitor have so many requests at once: slow forms take up connections."""
-        visitor = scope["visitor"]
+    def _at_once(self, visitor: Visitor | None) -> Iterator[None]:
+        """Limit the requests of a visitor at one time: slow forms take up connections."""
         if visitor is None:
             yield
             return
         if self._running[visitor.run] >= MOST_AT_ONCE:
-            raise Refusal(429, "Too many requests at once. Wait a second.")
+            raise PageError("too-many", status=429)
         self._running[visitor.run] += 1
         try:
             yield
@@ -143,32 +245,15 @@ class Guard:
                 del self._running[visitor.run]
 
     def _with_headers(self, send: Send) -> Send:
-        safe = {
-            "content-security-policy": self._rules.policy(),
-            "x-content-type-options": "nosniff",
-            "referrer-policy": "same-origin",  # with "no-referrer" browsers send no Origin
-            "cross-origin-opener-policy": "same-origin",
-            "cross-origin-resource-policy": "same-origin",
-            "cache-control": "no-store",
-        }
-
         async def outgoing(message: Message) -> None:
             if message["type"] == "http.response.start":
                 given = list(message.get("headers", []))
                 known = {name.lower() for name, _ in given}
-                given += [
-                    (name.encode(), value.encode())
-                    for name, value in safe.items()
-                    if name.encode() not in known
-                ]
-                message["headers"] = given
+                more = [(name.encode(), value.encode()) for name, value in self._headers.items()]
+                message["headers"] = given + [each for each in more if each[0] not in known]
             await send(message)
 
         return outgoing
-
-
-def _headers(scope: MutableMapping[str, Any]) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def _cookie(header: str) -> str | None:
@@ -179,14 +264,8 @@ def _cookie(header: str) -> str | None:
     return None
 
 
-def _number(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise Refusal(400, "Content-Length is not a number.")
-    return int(text[:12])
-
-
 def _split(text: str, header: str) -> SplitResult:
-    """Take an address apart; what is none is refused, with one line in the log.
+    """Take an address apart; refuse a malformed one, with one line in the log.
 
     What was sent is not repeated there: strangers would write the log.
     """
@@ -197,30 +276,30 @@ def _split(text: str, header: str) -> SplitResult:
     except ValueError:  # of brackets that do not match, among others
         pass
     LOG.warning("A request was refused: its header %s is malformed.", header)
-    raise Refusal(400, f"The header {header} is malformed.")
+    raise PageError("bad-header", status=400, header=header)
 
 
 def _most_body(scope: MutableMapping[str, Any]) -> int:
-    """Return how long a body may be; of who has no cookie only the login form is read."""
+    """Return how long a body may be; without a cookie only the login form is read."""
     if scope["visitor"] is not None:
         return MOST_BODY
     if scope["method"] == "POST" and scope["path"] != LOGIN:
-        raise Refusal(403, "Open the address that `tiebreak serve` printed, or ask a lead.")
+        raise PageError("not-let-in", status=403)
     return MOST_LOGIN if scope["method"] == "POST" else 0
 
 
 async def _read_body(receive: Receive, most: int) -> bytes:
-    """Read a body that is short; the server hangs up on one that is slow."""
+    """Read a body that is short; `TimedProtocol` closes the connection of a slow one."""
     parts: list[bytes] = []
     size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Refusal(400, "The request was broken off.")
+            raise PageError("broken-off", status=400)
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > most:
-            raise Refusal(413, f"A request may have {most:,} bytes.")
+            raise PageError("too-long", status=413, most=f"{most:,}")
         if not message.get("more_body", False):
             return b"".join(parts)
 
@@ -235,7 +314,71 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-async def _answer(send: Send, refusal: Refusal) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": f"{refusal.words}\n".encode()})
+class TimedProtocol(H11Protocol):
+    """HTTP that closes connections with slow requests, and those of clients that hold too many.
+
+    uvicorn waits without end, and refuses newcomers when all connections are taken. Here a request
+    has one deadline, from its first byte to its last; and when connections get scarce, the one that
+    has waited longest of the client that holds the most gives way to the newcomer. Browsers finish
+    a request in milliseconds, so they get in, whatever others hold.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override,unused-ignore]
+        """Start the clock; make room where connections are scarce."""
+        super().connection_made(transport)
+        self.began = self.loop.time()
+        self._deadline: asyncio.TimerHandle | None = None
+        self._start_clock()
+        _make_room(self.connections, self)
+
+    def data_received(self, data: bytes) -> None:
+        """Stop the clock when a request is complete, start it when another begins."""
+        super().data_received(data)
+        if not self.is_incomplete():
+            self._stop_clock()
+        elif self._deadline is None:
+            self._start_clock()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._stop_clock()
+        super().connection_lost(exc)
+
+    def is_incomplete(self) -> bool:
+        """Return whether the rest of a request, or all of the next one, has still to come."""
+        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+
+    def holder(self) -> str:
+        """Return who holds this connection: the visitor that the guard found, or an address."""
+        scope: dict[str, Any] = dict(self.scope or {})
+        visitor: Visitor | None = scope.get("visitor")
+        if visitor is not None:
+            return f"visitor {visitor.run}"
+        host = self.client[0] if self.client else "?"
+        # A client with one address of IPv6 has all that begin with the same 64 bits.
+        return ":".join(host.split(":")[:4]) if ":" in host else host
+
+    def _start_clock(self) -> None:
+        self._deadline = self.loop.call_later(REQUEST_WITHIN, self.transport.close)
+
+    def _stop_clock(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def _make_room(connections: Iterable[Any], newcomer: TimedProtocol) -> None:
+    """Close one connection that waits for its client, where a client holds too many."""
+    now = [each for each in connections if not each.transport.is_closing()]
+    if len(now) <= MOST_OF_ONE:
+        return
+    held: dict[str, list[TimedProtocol]] = {}
+    for each in now:
+        if each is not newcomer and each.is_incomplete():
+            held.setdefault(each.holder(), []).append(each)
+    own = held.get(newcomer.holder(), [])
+    if len(own) >= MOST_OF_ONE:
+        min(own, key=lambda each: each.began).transport.close()
+    elif len(now) > MOST_CONNECTIONS - SPARE and held:
+        most = max(held.values(), key=lambda theirs: len(theirs))
+        min(most, key=lambda each: each.began).transport.close()

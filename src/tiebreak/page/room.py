@@ -1,96 +1,204 @@
-"""The room: a desk, who sits at it, and what each of them sees next.
+"""The room: who sits at the desk, what each person sees next, and what a task looks like.
 
-Every method takes the lock of the desk for as long as it looks or writes, which is milliseconds: a
-fit is never among it.
+Every method holds the lock of the desk while it looks or writes, which takes milliseconds: fits
+run elsewhere.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Hashable
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
 
-from tiebreak.ask import Answer, Contradiction, Desk, Progress, Question, Session, Vote
-from tiebreak.ask.log import BY_HAND
-from tiebreak.ask.results import choices_for
+from markupsafe import Markup
+
+from tiebreak.ask import Answer, Contradiction, Desk, Progress, Question, Session
+from tiebreak.ask.job import Job, by_code
+from tiebreak.ask.log import BY_HAND, Event
+from tiebreak.ask.results import choices_of
 from tiebreak.ask.storage import Seat
-from tiebreak.errors import OptionError
-from tiebreak.kernels.layout import Floats
-from tiebreak.page.contents import Contents
-from tiebreak.page.tokens import Tokens, Visitor
+from tiebreak.errors import InputError, note
+from tiebreak.page.guard import PageError, Tokens, Visitor
+from tiebreak.templating import markdown
 
-MOST_SESSIONS = 10_000  # kept in memory; one that was forgotten is made again from its cookie
+MOST_SESSIONS = 10_000  # kept in memory; a forgotten one is made again from its cookie
+MOST_CLASSES = 5  # whose probabilities are shown for a task
+IN_DOUBT = 0.05  # labels; with fewer expected to be wrong, nothing is left in doubt …
+LEAST_ANSWERED = 20  # … after this many answers, which show whether the model can be trusted
+LONG = 20_000  # characters of a text that are shown
+
+# Files that may be served: pictures and sounds, nothing that a browser would run as a page.
+MEDIA = {f".{kind}": f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "avif")}
+MEDIA |= {f".{kind}": f"audio/{kind}" for kind in ("wav", "ogg", "flac")}
+MEDIA |= {".jpg": "image/jpeg", ".svg": "image/svg+xml"}
+MEDIA |= {".mp3": "audio/mpeg", ".oga": "audio/ogg", ".m4a": "audio/mp4"}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What tasks look like, by code of task, and where their files are."""
+
+    job: Job
+    columns: Mapping[str, Mapping[int, str]]  # markdown, image, audio
+    media: Path | None = None
+    allows_remote: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        found: Mapping[str, Mapping[Hashable, str]],
+        job: Job,
+        media: str | None = None,
+        *,
+        allows_remote: bool = False,
+    ) -> Contents:
+        """Take the columns of a table of texts; refuse files without a folder to find them in."""
+        columns = {name: by_code(values, job.responses.tasks)[0] for name, values in found.items()}
+        root = None if media is None else Path(media).resolve()
+        if root is not None and not root.is_dir():
+            raise InputError("no-media-folder", folder=media)
+        named = [*columns.get("image", {}).values(), *columns.get("audio", {}).values()]
+        n_remote = sum(_is_remote(name) for name in named)
+        if n_remote and not allows_remote:
+            note("remote-media", n=n_remote)
+        if len(named) > n_remote and root is None:
+            raise InputError("media-needed")
+        return cls(job, columns, root, allows_remote)
+
+    def show(self, task: Hashable) -> dict[str, Any]:
+        """Return what a task looks like: any of image, audio, markdown, text; else its id."""
+        code = self.job.code_of(task)
+        told = {name: each[code] for name, each in self.columns.items() if code in each}
+        image, audio = (self.address(told.get(name)) for name in ("image", "audio"))
+        marked = told.get("markdown")
+        text = self.job.texts.get(code)
+        if text is None and not (image or audio):
+            text = str(task)
+        return {
+            "image": image,
+            "audio": audio,
+            "markdown": None if marked is None else markdown_below(shortened(marked)),
+            "text": None if text is None else shortened(text),
+        }
+
+    def address(self, named: str | None) -> str | None:
+        """Return where a browser finds a file; None if it may not have it."""
+        if named is None:
+            return None
+        if _is_remote(named):
+            return named if self.allows_remote and named.startswith("https://") else None
+        return "/media/" + quote(named)
+
+    def file(self, named: str) -> Path | None:
+        """Return a file below the folder of media, None for anything else.
+
+        Links are followed before its place is checked, so that none leads out.
+        """
+        if self.media is None or "\0" in named or Path(named).suffix.lower() not in MEDIA:
+            return None
+        try:
+            path = (self.media / named).resolve(strict=True)
+        except (OSError, ValueError, RuntimeError):
+            return None
+        is_below = path.is_relative_to(self.media) and path.is_file()
+        return path if is_below and os.access(path, os.R_OK) else None
+
+
+def markdown_below(text: str) -> Markup:
+    r"""Return Markdown as HTML whose headings stand below those of the page.
+
+    >>> markdown_below("# A title")
+    Markup('<h3 class="h1">A title</h3>\n')
+    """
+    html = re.sub(r"<h([1-6])>", r'<h3 class="h\1">', str(markdown(text)))
+    return Markup(re.sub(r"</h[1-6]>", "</h3>", html))
+
+
+def shortened(text: str) -> str:
+    """Cut a very long text."""
+    if len(text) <= LONG:
+        return text
+    return f"{text[:LONG]} … ({len(text) - LONG:,} more characters)"
+
+
+def _is_remote(name: str) -> bool:
+    return bool(urlsplit(name).scheme) or name.startswith("//")
 
 
 class Screen(NamedTuple):
-    """What somebody sees: a question, a contradiction to settle, or why there is nothing."""
+    """What a person sees: a question, a contradiction to settle, or why there is nothing."""
 
     progress: Progress
-    question: Question | None = None
-    contradiction: Contradiction | None = None
-    is_waiting: bool = False
-    said: str = ""  # what became of the last key
-    has_new: bool = False  # an answer was given or taken back: labels may change
+    question: Question | None
+    contradiction: Contradiction | None
+    finished: str | None  # budget, target, worth, nothing; or sure: nothing is left in doubt
+    said: str  # kept, unsure, skipped, undone, nothing-undone, both-kept; or nothing
+    about: Answer | None  # the answer that this is said of
+    n_fits: int  # that were made so far
 
-
-class Reason(NamedTuple):
-    """Why a task is asked about."""
-
-    task: Hashable
-    probabilities: list[tuple[Hashable, float]]  # the likeliest classes first
-    votes: tuple[Vote, ...]
+    @property
+    def may_change_labels(self) -> bool:
+        """Whether the next fit knows more than the last."""
+        return self.said in ("kept", "undone", "both-kept")
 
 
 class Room:
     """What all requests share."""
 
     def __init__(
-        self, desk: Desk, tokens: Tokens, contents: Contents, *, shows_why: bool = False
+        self,
+        desk: Desk,
+        tokens: Tokens,
+        contents: Contents,
+        *,
+        shows_why: bool = False,
+        guidelines: str = "",
     ) -> None:
         self.desk = desk
         self.tokens = tokens
         self.contents = contents
+        self.guidelines = markdown_below(guidelines)
         self._shows_why = shows_why
         self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._seats = {seat.who: seat for seat in desk.record.storage.seats()}
+        self._seats = {seat.who: seat for seat in desk.storage.seats()}
+
+    # Names
 
     def take_name(self, visitor: Visitor, who: str, *, again: bool) -> None:
-        """Let a lead have a name; `again`: they say that the lead of that name is themselves."""
+        """Give a lead their name; `again`: they confirm that they are the lead of that name."""
         with self.desk.lock:
             seat = self._seats.get(who)
             if seat is not None and not seat.is_lead:
-                raise OptionError(f"{who} is the name of somebody who was invited. Take another.")
+                raise PageError("name-of-guest", who=who)
             if self._is_in_use(who) and not again:
-                raise OptionError(
-                    f"The name {who} is in use. Take another, or say that it is you who used it."
-                )
+                raise PageError("name-in-use", who=who)
             self._set_seat(Seat(who, visitor.run, None, is_lead=True))
 
     def invite(self, names: list[str], *, again: bool) -> list[tuple[str, str]]:
-        """Return an invitation for each person; `again`: also for who was invited before.
+        """Return an invitation for each person; `again`: also for those invited before.
 
-        A new invitation takes the place of the old one: the browser that came with that is out.
+        A new invitation replaces the old one: the browser that came with that is out.
         """
-        made: list[tuple[str, str]] = []
         with self.desk.lock:
             for who in names:
                 seat = self._seats.get(who)
                 if seat is not None and seat.is_lead:
-                    raise OptionError(f"{who} is the name of a lead. Choose another.")
+                    raise PageError("name-of-lead", who=who)
                 if self._is_in_use(who) and not again:
-                    raise OptionError(
-                        f"The name {who} is in use. Choose another for a second person, or say "
-                        "that it is the same person again."
-                    )
-            for who in names:
-                key = secrets.token_hex(8)
+                    raise PageError("name-in-use", who=who)
+            keys = {who: secrets.token_hex(8) for who in names}
+            for who, key in keys.items():
                 self._set_seat(Seat(who, None, key, is_lead=False))
-                made.append((who, self.tokens.invitation(who, key)))
-        return made
+        return [(who, self.tokens.invitation(who, key)) for who, key in keys.items()]
 
     def join(self, who: str, key: str, visitor: Visitor | None) -> Visitor | None:
-        """Let in who was invited: the first browser that comes, and that one again."""
+        """Let in an invited person: the first browser that comes, and that one again."""
         with self.desk.lock:
             seat = self._seats.get(who, Seat(who, None, key, is_lead=False))
             if seat.is_lead or seat.invitation != key:
@@ -103,11 +211,11 @@ class Room:
             return visitor if is_back else None
 
     def admits(self, visitor: Visitor) -> bool:
-        """Say whether a visitor still has their name: a new invitation gives it to another."""
+        """Return whether a visitor still has their name: a new invitation gives it to another."""
         if visitor.is_lead or visitor.who is None:
             return visitor.is_lead
         seat = self._seats.get(visitor.who)
-        if seat is None:  # the file was put back from a copy: the cookie is older than it
+        if seat is None:  # the file was restored from a copy that is older than the cookie
             with self.desk.lock:
                 seat = self._seats.get(visitor.who)
                 seat = seat or Seat(visitor.who, visitor.run, None, is_lead=False)
@@ -115,63 +223,49 @@ class Room:
         return not seat.is_lead and seat.run == visitor.run
 
     def may_see_why(self, visitor: Visitor) -> bool:
-        """Say whether somebody may see votes, who gave them, and probabilities."""
+        """Return whether somebody may see votes, workers and probabilities."""
         return visitor.is_lead or self._shows_why
 
     def _is_in_use(self, who: str) -> bool:
-        self.desk.record.catch_up()
-        said = self.desk.record.log.answers.values()
-        return who in self._seats or any(event.who == who for event in said)
+        return who in self._seats or any(each.who == who for each in self.desk.answers())
 
     def _set_seat(self, seat: Seat) -> None:
-        storage = self.desk.record.storage
+        storage = self.desk.storage
         with storage.writing():
             storage.set_seat(seat)
         self._seats[seat.who] = seat
 
-    def screen(self, visitor: Visitor, said: str = "", *, has_new: bool = False) -> Screen:
+    # Answers
+
+    def screen(self, visitor: Visitor) -> Screen:
         """Return what a person sees next."""
         with self.desk.lock:
-            session = self._session(visitor)
-            found = session.contradiction()
-            if found is not None and _is_to_settle(found, session):
-                return Screen(session.progress(), contradiction=found, said=said, has_new=has_new)
-            return self._next(session, said, has_new=has_new)
+            return self._screen(self._session(visitor))
 
     def answer(self, visitor: Visitor, signed: str, choice: str) -> Screen:
-        """Record an answer; what is returned is on the disk."""
+        """Record an answer; when this returns, it is on the disk."""
         with self.desk.lock:
             session = self._session(visitor)
             question = self._question(signed, visitor)
             answer = session.answer(question, _choice(question, choice))
             self._wake(visitor)
-            said = f"Kept: {answer}." if answer.says != "unsure" else "Kept: can't tell."
-            found = answer.contradiction
-            if found is not None and _is_to_settle(found, session):
-                return Screen(
-                    session.progress(),
-                    contradiction=found,
-                    said=f"{said} It contradicts what was said before.",
-                    has_new=True,
-                )
-            return self._next(session, said, has_new=True)
+            return self._screen(session, "unsure" if answer.says == "unsure" else "kept", answer)
 
     def skip(self, visitor: Visitor, signed: str) -> Screen:
         """Put a question off."""
         with self.desk.lock:
             session = self._session(visitor)
             session.skip(self._question(signed, visitor))
-            return self._next(session, "Skipped: it comes back later.")
+            return self._screen(session, "skipped")
 
     def undo(self, visitor: Visitor, id: int | None = None) -> Screen:
-        """Take back an answer, the last own one where none is named; its question comes next."""
+        """Take back an answer, the last own one if none is named; its question comes next."""
         with self.desk.lock:
             session = self._session(visitor)
             self._refuse_answers_of_others(visitor, id)
             undone = session.undo(id)
             self._wake(visitor)
-            said = "Nothing to undo." if undone is None else f"Undone: {undone}."
-            return self._next(session, said, has_new=undone is not None)
+            return self._screen(session, "undone" if undone else "nothing-undone", undone)
 
     def keep(self, visitor: Visitor, id: int) -> Screen:
         """Let an answer stand beside those that it contradicts."""
@@ -180,106 +274,112 @@ class Room:
             self._refuse_answers_of_others(visitor, id)
             session.keep(id)
             self._wake(visitor)
-            said = "Kept, with what it contradicts: answers may be wrong now."
-            return self._next(session, said, has_new=True)
+            return self._screen(session, "both-kept")
 
-    def why(self, visitor: Visitor, signed: str) -> list[Reason]:
+    def asks(self, question: Question) -> str:
+        """Return the question in words; a wording that is a question itself stays as it is."""
+        if question.kind == "is":
+            return f"Is this “{question.label}”?"
+        if question.kind != "same":
+            return "Which class is this?"
+        wording = (self.desk.job.wording or "of the same class").strip()
+        return wording if wording.endswith("?") else f"Are these two {wording}?"
+
+    def buttons(self, question: Question) -> list[dict[str, Any]]:
+        """Return the answers to choose from, with their keys and what classes mean."""
+        keys: dict[Hashable, list[str]] = {}
+        for key, says in choices_of(question).by_key.items():
+            keys.setdefault(says, []).append(key)
+        is_class = question.kind in ("label", "vote")
+        found = [
+            {
+                "words": str(says) if is_class else str(says).capitalize(),
+                "value": place,
+                "keys": keys.get(says, []),
+                "meaning": self.desk.job.class_text(says) if is_class else None,
+            }
+            for place, says in enumerate(question.choices)
+        ]
+        unsure = {"words": "Can’t tell", "value": "unsure", "keys": ["?"], "meaning": None}
+        return [*found, unsure]
+
+    def skip_key(self, question: Question) -> str:
+        """Return the key that puts a question off."""
+        return next(key for key, word in choices_of(question).commands.items() if word == "skip")
+
+    def meaning(self, question: Question) -> str | None:
+        """Return what the class that is asked about means."""
+        return None if question.kind != "is" else self.desk.job.class_text(question.label)
+
+    def why(self, visitor: Visitor, signed: str) -> list[dict[str, Any]]:
         """Return what is believed of the tasks of a question, and who voted for what."""
-        question = self._question(signed, visitor)
         with self.desk.lock:
-            q = self.desk.last_fit().q
-        return [self._reason(task, q) for task in question.tasks]
+            question = self._question(signed, visitor)
+        return [self.reason(task) for task in question.tasks]
 
-    def leave(self, visitor: Visitor) -> None:
-        """Give up what somebody reserved, for others to answer."""
+    def reason(self, task: Hashable) -> dict[str, Any]:
+        """Return what is believed of a task, who voted for what, and what moved the label."""
+        job = self.desk.job
         with self.desk.lock:
-            session = self._sessions.pop(visitor.run, None)
-            if session is not None:
-                session.close()
-
-    def set_label(self, visitor: Visitor, task: Hashable, label: Hashable) -> str:
-        """Set a label as known, in place of one that was set before; say what became of it."""
-        with self.desk.lock:
-            session = self._by_hand(visitor)
-            if any(known == task for known in self.given()):
-                raise OptionError(f"The label of {task} was given from the start: it is known.")
-            for answer in self.by_hand():
-                if answer.left == task:
-                    session.undo(answer)
-            answer = session.answer(session.question(task), label)
-            self._wake(visitor)
-        if answer.contradiction is not None:
-            return f"Set: {answer}. It contradicts answers: {answer.contradiction.chain}."
-        return f"Set: {answer}."
-
-    def unset_label(self, visitor: Visitor, id: int) -> str:
-        """Take back a label that was set as known."""
-        with self.desk.lock:
-            if id not in {answer.id for answer in self.by_hand()}:
-                raise OptionError("That label was taken back before.")
-            undone = self._by_hand(visitor).undo(id)
-            self._wake(visitor)
-        return f"Undone: {undone}."
-
-    def by_hand(self) -> list[Answer]:
-        """Return the labels that were set as known, the last first."""
-        with self.desk.lock:
-            log = self.desk.record.log
-            found = [each for each in self.desk.answers() if log.answers[each.id].is_by_hand]
-        return found[::-1]
-
-    def given(self) -> tuple[Hashable, ...]:
-        """Return the tasks whose labels were given from the start."""
-        gold = self.desk.job.gold
-        return () if gold is None else tuple(gold.tasks)
+            fit = self.desk.last_fit()
+        row = fit.q[job.code_of(task)]
+        rows = []
+        for code in row.argsort()[::-1][:MOST_CLASSES].tolist():
+            label = job.responses.classes[code]
+            workers = [vote.worker for vote in job.votes(task) if vote.label == label]
+            rows.append((label, float(row[code]), workers))
+        sentences = fit.model.explain(task).sentences
+        return {"task": task, "rows": rows, "sentences": sentences}
 
     def sign(self, question: Question, visitor: Visitor) -> str:
-        """Return a question as the form of one person carries it, who alone can answer it.
+        """Return a question as the form of one person carries it; nobody else can answer it.
 
         They can after a restart, too.
         """
-        _, left, right = self.desk.record.subject(question)
-        if question.kind == "same":  # as they are shown, which a subject does not tell
-            left = self.desk.job.key_of(question.left)
-            right = self.desk.job.key_of(question.right)
-        said = [question.kind, left, right, question.token, visitor.who]
+        job = self.desk.job
+        other = ""
+        if question.kind == "same":
+            other = job.key_of(question.right)
+        elif question.kind == "is":
+            other = job.class_key[job.code_of_class(question.label)]
+        said = [question.kind, job.key_of(question.left), other, question.token, visitor.who]
         return self.tokens.signed("question", said)
 
     def _question(self, signed: str, visitor: Visitor) -> Question:
-        found = self.tokens.read("question", signed)
-        if found is None or len(found) != 5:
-            raise OptionError("This question is not of this page. Load the page again.")
-        kind, left, right, token, who = found
+        match self.tokens.read("question", signed):
+            case [str(kind), str(left), str(other), str(token), str(who)]:
+                pass
+            case _:
+                raise PageError("bad-question")
         if who != visitor.who:
-            raise OptionError("This question was asked of somebody else. Load the page again.")
+            raise PageError("question-of-other")
         job = self.desk.job
-        if left not in job.code or (kind == "same" and right not in job.code):
-            raise OptionError("This question is about another job. Load the page again.")
-        return Question(
+        known = {"same": job.code, "is": job.class_code}.get(kind)
+        if left not in job.code or (known is not None and other not in known):
+            raise PageError("question-of-other-job")
+        question = self._session(visitor).question(
             job.name(left),
-            job.name(right) if kind == "same" else None,
-            kind=kind,
-            label=job.class_name(right) if kind == "is" else None,
-            choices=choices_for(kind, job.responses.classes),
-            token=token,
+            job.name(other) if kind == "same" else None,
+            label=job.class_name(other) if kind == "is" else None,
         )
+        return replace(question, token=token)
 
-    def _reason(self, task: Hashable, q: Floats) -> Reason:
-        job = self.desk.job
-        row = q[job.code_of(task)]
-        order = row.argsort()[::-1][:5].tolist()
-        likely = [(job.responses.classes[code], float(row[code])) for code in order]
-        return Reason(task, likely, job.votes(task))
-
-    def _next(self, session: Session, said: str, *, has_new: bool = False) -> Screen:
-        question = session.next()
-        return Screen(
-            session.progress(),
-            question,
-            is_waiting=session.is_waiting(),
-            said=said,
-            has_new=has_new,
-        )
+    def _screen(self, session: Session, said: str = "", about: Answer | None = None) -> Screen:
+        question = None
+        finished: str | None = None
+        found = session.contradiction()
+        if found is not None and not _is_to_settle(found, session):
+            found = None
+        progress = session.progress()
+        is_sure = progress.asked >= LEAST_ANSWERED and progress.wrong < IN_DOUBT
+        if found is not None:
+            pass
+        elif is_sure and progress.finished is None and said != "undone":
+            finished = "sure"  # although there are questions to ask
+        elif (question := session.next()) is None and not session.is_waiting():
+            finished = session.progress().finished or "nothing"
+        n_fits = len(self.desk.fits.history)
+        return Screen(session.progress(), question, found, finished, said, about, n_fits)
 
     def _session(self, visitor: Visitor) -> Session:
         session = self._sessions.pop(visitor.run, None)
@@ -290,24 +390,60 @@ class Room:
             self._sessions.popitem(last=False)
         return session
 
-    def _by_hand(self, visitor: Visitor) -> Session:
-        return self.desk.session(visitor.who or "", f"{BY_HAND}{secrets.token_hex(6)}")
-
     def _refuse_answers_of_others(self, visitor: Visitor, id: int | None) -> None:
-        event = None if id is None else self.desk.record.log.get(id)
+        event = None if id is None else self.desk.log.get(id)
         if event is not None and event.who != visitor.who and not visitor.is_lead:
-            raise OptionError("That is an answer of somebody else: it is theirs, or a lead's.")
+            raise PageError("answer-of-other")
 
     def _wake(self, visitor: Visitor) -> None:
         if self.desk.background is not None:
             self.desk.background.wake(visitor.who)
 
+    # Labels set by hand
+
+    def set_label(self, visitor: Visitor, task: Hashable, label: Hashable) -> Answer:
+        """Set a label as known, in place of one that was set before."""
+        job = self.desk.job
+        with self.desk.lock:
+            if job.code_of(task) in job.given_labels():
+                raise PageError("label-given", task=task)
+            session = self._by_hand(visitor)
+            for answer in self.by_hand():
+                if answer.left == task:
+                    session.undo(answer)
+            answer = session.answer(session.question(task), label)
+            self._wake(visitor)
+        return answer
+
+    def unset_label(self, visitor: Visitor, id: int) -> Answer | None:
+        """Take back a label that was set as known."""
+        with self.desk.lock:
+            if id not in {answer.id for answer in self.by_hand()}:
+                raise PageError("label-gone")
+            undone = self._by_hand(visitor).undo(id)
+            self._wake(visitor)
+        return undone
+
+    def by_hand(self) -> list[Answer]:
+        """Return the labels that were set as known, the last first."""
+        with self.desk.lock:
+            said = {event.id for event in events(self.desk) if event.is_by_hand}
+            return [each for each in self.desk.answers() if each.id in said][::-1]
+
+    def _by_hand(self, visitor: Visitor) -> Session:
+        return self.desk.session(visitor.who or "", f"{BY_HAND}{secrets.token_hex(6)}")
+
+
+def events(desk: Desk) -> list[Event]:
+    """Return the answers in force with all that the file has of them; hold `desk.lock`."""
+    return list(desk.log.answers.values())
+
 
 def _is_to_settle(found: Contradiction, session: Session) -> bool:
-    """Say whether a person is to settle a contradiction.
+    """Return whether a person is to settle a contradiction.
 
-    Where answers count as fallible, that others said otherwise is what error rates are learnt
-    from: nobody is to be talked out of it. What they said themselves they are asked about.
+    Where answers count as fallible, error rates are learnt from people who disagree: nobody is
+    talked out of that. Contradictions with their own answers they settle.
     """
     is_own = any(answer.who == session.who for answer in found.earlier)
     return is_own or not session.progress().is_soft
@@ -319,5 +455,5 @@ def _choice(question: Question, choice: str) -> Hashable:
         return "unsure"
     place = int(choice) if choice.isascii() and choice.isdigit() else len(question.choices)
     if place >= len(question.choices):
-        raise OptionError("This is no answer to that question. Load the page again.")
+        raise PageError("bad-answer")
     return question.choices[place]

@@ -50,7 +50,6 @@ class WorkerRuns(NamedTuple):
     order_correlation: float  # ρ of orders
     group: str | None = None  # family
     slope: float = np.nan  # of stated confidence: 0 tells nothing, 1 is taken at its word
-    position_term: bool = False  # split by order, since that predicted held-out responses better
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,6 @@ class Runs:
 class Sittings(NamedTuple):
     """Some tasks: each row is one worker, one task, one order."""
 
-    first_task: int
     task: Places  # (n,), from 0
     worker: Places  # (n,)
     order: Places  # (n,)
@@ -257,7 +255,6 @@ def sittings(
     if with_others:
         others, has_others = _other_votes(sitting_task, share, n_orders, high - low)
     return Sittings(
-        low,
         sitting_task,
         sitting_worker,
         sitting_order - 1,

@@ -18,9 +18,9 @@ import numpy as np
 
 from tiebreak.errors import note
 from tiebreak.ids import Ids
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.responses import confidence as stated
-from tiebreak.responses import position, runs
+from tiebreak.responses import runs
 from tiebreak.responses.runs import Runs
 from tiebreak.responses.table import Responses
 
@@ -60,7 +60,6 @@ def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
     responses = replace(responses, n_repeats=n_repeats)
     if not (responses.n_repeats or extras.is_given):
         return responses
-    term = _position_term(responses, extras)
     crowd = (responses.start, responses.code, responses.n_workers, responses.n_classes)
     learnt = runs.learn(*crowd, extras.order)
     slopes = None
@@ -74,10 +73,7 @@ def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
     first = first_preference(responses, extras)
     found = runs.summarise(learnt, responses.workers, first, extras.groups)
     rows = tuple(
-        row._replace(
-            slope=np.nan if slopes is None else float(slopes.slope[j]),
-            position_term=bool(term[j]),
-        )
+        row._replace(slope=np.nan if slopes is None else float(slopes.slope[j]))
         for j, row in enumerate(found.workers)
     )
     found = replace(
@@ -88,11 +84,11 @@ def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
         least_times=least,
         most_times=most,
     )
-    _tell(responses, found, term)
-    split = replace(_split(responses, extras, term), runs=found)
+    _tell(responses, found)
+    weighed = replace(responses, runs=found)
     if not responses.n_repeats and responses.weight is None and by_confidence is None:
-        return _in_order(split)  # nothing to weigh: fits stay what they were
-    return _merge_equal(split, responses.code, learnt, extras.order, by_confidence)
+        return weighed  # nothing to weigh: fits stay what they were
+    return _merge_equal(weighed, learnt, extras.order, by_confidence)
 
 
 def _count_times(responses: Responses) -> tuple[int, int, int]:
@@ -111,48 +107,15 @@ def _count_times(responses: Responses) -> tuple[int, int, int]:
     return responses.n_responses - n_pairs, least, most
 
 
-def _position_term(responses: Responses, extras: Extras) -> Mask:
-    """Tell which workers are split by order."""
-    none = np.zeros(responses.n_workers, dtype=bool)
-    order = extras.order
-    if order is None or len(extras.order_names) < 2:
-        return none
-    n_classes = responses.n_classes
-    if not position.is_shared(responses.start, responses.code, n_classes, order):
-        return none
-    return position.needs_term(
-        responses.start, responses.code, responses.n_workers, n_classes, order
-    )
-
-
-def _split(responses: Responses, extras: Extras, term: Mask) -> Responses:
-    if extras.order is None or not term.any():
-        return responses
-    names = list(extras.order_names)
-    crowd = responses
-    code, workers = position.split(
-        crowd.code, extras.order, crowd.workers, crowd.n_classes, term, names
-    )
-    return replace(responses, code=code, workers=workers)
-
-
-def _in_order(responses: Responses) -> Responses:
-    """Sort the responses of each task by code, where splitting workers has changed codes."""
-    by_task = np.lexsort((responses.code, responses.task_of_each()))
-    return replace(responses, code=responses.code[by_task])
-
-
 def _merge_equal(
     responses: Responses,
-    before: Codes,
     learnt: runs.LearntRuns,
     order: Codes | None,
     by_confidence: Floats | None,
 ) -> Responses:
     """Make one response of equal answers of a worker to a task, with the sum of their weights.
 
-    `before` are the codes before workers were split. Some tasks at a time: millions of runs are
-    never there a second time.
+    Some tasks at a time: millions of runs are never there a second time.
     """
     start = responses.start
     codes = []
@@ -160,16 +123,12 @@ def _merge_equal(
     n_each = np.zeros(responses.n_tasks, dtype=np.int64)
     for low, high in runs.parts(start, responses.n_classes):
         here = slice(int(start[low]), int(start[high]))
-        weight = runs.weights(start, before, responses.n_classes, learnt, order, low, high)
+        weight = runs.weights(start, responses.code, responses.n_classes, learnt, order, low, high)
         for more in (responses.weight, by_confidence):
             weight = weight if more is None else weight * more[here]
         task = np.repeat(np.arange(high - low), np.diff(start[low : high + 1]))
         code = responses.code[here]
         is_next = np.diff(task) != 0
-        if (~is_next & (np.diff(code) < 0)).any():  # splitting workers has changed codes
-            by_task = np.lexsort((code, task))
-            code = code[by_task]
-            weight = weight[by_task]
         is_first = np.ones(len(code), dtype=bool)
         is_first[1:] = is_next | (np.diff(code) != 0)
         first = np.flatnonzero(is_first)
@@ -256,7 +215,7 @@ def _first_class(order: str, classes: Sequence[str]) -> int | None:
     return max(starts or ends, key=lambda k: len(classes[k]), default=None)
 
 
-def _tell(responses: Responses, found: Runs, term: Mask) -> None:
+def _tell(responses: Responses, found: Runs) -> None:
     if responses.n_repeats:
         parts = []
         if any(row.n_repeated for row in found.workers):
@@ -266,12 +225,6 @@ def _tell(responses: Responses, found: Runs, term: Mask) -> None:
         why = f" ({', '.join(parts)})" if parts else ""
         size = replace(responses, runs=found).size()
         note(f"{size}: all are kept, with less weight each{why} (repeats='runs').")
-    if term.any():
-        n = int(np.count_nonzero(term))
-        note(
-            f"{n:,} of {responses.n_workers:,} workers answer otherwise where the order is "
-            "another: each of their orders is a worker of its own."
-        )
 
 
 def _tell_confidence(weight: Floats) -> None:

@@ -14,7 +14,7 @@ from tiebreak.inference import vb
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.exact_links.plan import Merged, log_odds_of, merge
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
-from tiebreak.kernels.contract import Backend, sweeps_nodes
+from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 from tiebreak.kernels.sweeper import Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
@@ -46,8 +46,6 @@ def set_up(
     log_odds, hard = expected_log_odds(links, options, plain.n_classes)
     merged = merge(implied)
     known = _union(gold, merged.known())
-    if plain.elsewhere is not None and plain.elsewhere.join is not None:
-        return Setup(plain.elsewhere.join(links, merged, gold, options), hard, known)
     tasks = vb.with_known(plain, known).tasks
     many = plain.copies is None and len(merged.task) > MANY * tasks.n_tasks
     many = many and plain.backend.sweeps_here
@@ -88,10 +86,6 @@ def join(
 
         return SubtypeLinks(*given, n_subtypes=n_states // n_classes)
     unit = units_of_copies(links, tasks.n_tasks)
-    if sweeps_nodes(backend) and not len(log_odds):
-        from tiebreak.inference.exact_links.on_device import DeviceLinks
-
-        return DeviceLinks(*given, unit=unit)
     return ExactLinks(*given, takes_everyone=takes_everyone, unit=unit)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tiebreak.inference.vb import LinkStep
 from tiebreak.kernels.arrays import entropy, for_each, softmax
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import FREE, LINKED, ByGroup, ByTask, Codes, Floats, Swept
-from tiebreak.kernels.network import HUGE_NODES, parts, tree_spans
+from tiebreak.kernels.network import tree_spans
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import LinkCodes
 
@@ -32,13 +32,6 @@ LAST_DAMPINGS = (0.5, 0.8)  # tried where messages still move at the end,
 LAST_PASSES = 200  # so many passes each
 FALLBACK_SWEEPS = 100
 LARGEST_WEIGHT = 50.0  # of a link in the fallback, where a hard one has no finite weight
-
-
-class Rest(NamedTuple):
-    """Tied nodes that are inferred here, where others are inferred elsewhere."""
-
-    trees: list[tuple[int, int]]  # spans of visits without loops
-    visits: Codes  # all of these nodes, ascending
 
 
 @dataclass
@@ -81,10 +74,7 @@ class ExactLinks:
         network = self.plan.network
         n_edges = len(self.plan.left_visit)
         self._trees = tree_spans(network, self.plan.n_forest)
-        is_huge = network.n_nodes - self.plan.n_exact >= HUGE_NODES
-        self._parts = parts(network, self.plan.n_exact, self.n_classes) if is_huge else None
-        self.messages = np.zeros((2 * n_edges, self.n_classes))  # logs; in parts, probabilities
-        self._probabilities[:] = 1.0
+        self.messages = np.ones((2 * n_edges, self.n_classes))
         shape = (self.pool.nodes.n_tasks, self.n_classes)
         self.q = np.full(shape, 1.0 / self.n_classes)
         self._u = np.empty(shape)
@@ -150,8 +140,7 @@ class ExactLinks:
 
     def reset(self) -> None:
         """Forget messages and values, as before the first update."""
-        self.messages[:] = 0.0
-        self._probabilities[:] = 1.0
+        self.messages[:] = 1.0
         self._residual = 0.0
         self._down = True
         self.last_value = None
@@ -196,12 +185,11 @@ class ExactLinks:
         step = self.infer_tied(is_last=is_last)
         return LinkStep(max(change, step.change), entropy(new) + step.value)
 
-    def infer_tied(self, *, is_last: bool = False, only: Rest | None = None) -> LinkStep:
-        """Infer the tied nodes jointly from their scores; `only` those, where given."""
+    def infer_tied(self, *, is_last: bool = False) -> LinkStep:
+        """Infer the tied nodes jointly from their scores."""
         coupling = self.coupling()
         self.placement.weigh(self.scores, self.log_odds)
-        trees = self._trees if only is None else only.trees
-        forest_change, forest_log_partition = self._infer_trees(coupling, trees)
+        forest_change, forest_log_partition = self._infer_trees(coupling)
         small_change = 0.0
         small_log_partition = 0.0
         if self.plan.report.small:
@@ -210,30 +198,22 @@ class ExactLinks:
             )
         large_change, large_log_partition = self._infer_large(coupling, is_last=is_last)
         value = forest_log_partition + small_log_partition + large_log_partition
-        value -= self._expected_score(only)
+        value -= self.backend.expected_score(self.belief, self.scores, self.n_threads)
         value += self.placement.constant(self.log_odds)
         value += self.placement.expected(self.belief, self.log_odds)
         return LinkStep(max(forest_change, small_change, large_change), value)
 
-    def _expected_score(self, only: Rest | None) -> float:
-        """Return the expected scores of nodes; those in parts were taken off already."""
-        n_visits = self.plan.n_exact if self._parts else len(self.belief)
-        visits: slice | Codes = slice(n_visits)
-        if only is not None:
-            visits = only.visits[only.visits < n_visits]
-        return self.backend.expected_score(self.belief[visits], self.scores[visits], self.n_threads)
-
-    def _infer_trees(self, coupling: Floats, trees: list[tuple[int, int]]) -> tuple[float, float]:
+    def _infer_trees(self, coupling: Floats) -> tuple[float, float]:
         """Set the beliefs of nodes in components without loops; return change, log partition."""
         fixed = (self.scores, self.plan.network, coupling, self.messages, self.belief)
-        figures = np.zeros((len(trees), 2))
+        figures = np.zeros((len(self._trees), 2))
 
         def infer_span(t: int) -> None:
-            on = (*fixed, trees[t], 0.0)
+            on = (*fixed, self._trees[t], 0.0)
             self.backend.pass_messages(*on, down=False, update_beliefs=False)
             figures[t] = self.backend.pass_messages(*on, down=True)
 
-        for_each(infer_span, len(trees), self.n_threads)
+        for_each(infer_span, len(self._trees), self.n_threads)
         return float(figures[:, 0].max(initial=0.0)), float(figures[:, 1].sum())
 
     def _infer_large(self, coupling: Floats, *, is_last: bool) -> tuple[float, float]:
@@ -253,20 +233,10 @@ class ExactLinks:
         return largest_change, log_partition
 
     def _pass_large(self, damping: float, coupling: Floats, *, down: bool) -> tuple[float, float]:
-        """Pass messages once in large components; in huge ones in parts, on several threads."""
+        """Pass messages once in large components."""
         fixed = (self.scores, self.plan.network, coupling, self.messages, self.belief)
-        if self._parts is None:
-            span = (self.plan.n_exact, len(self.belief))
-            return self.backend.pass_messages(*fixed, span, damping, down=down)
-        return self.backend.pass_in_parts(
-            *fixed, self._parts, damping, down=down, n_threads=self.n_threads
-        )
-
-    @property
-    def _probabilities(self) -> Floats:
-        """Messages that are probabilities: none, or all in large components."""
-        network = self.plan.network
-        return self.messages[network.start[self.plan.n_exact if self._parts else -1] :]
+        span = (self.plan.n_exact, len(self.belief))
+        return self.backend.pass_messages(*fixed, span, damping, down=down)
 
     def counted(self, q: Floats) -> tuple[Floats, Floats]:
         """Return what linked tasks add to counts and totals at q."""
@@ -317,11 +287,8 @@ class ExactLinks:
 
     def agreement(self) -> Floats:
         """Return for each soft link the probability that its two tasks agree."""
-        messages = self.messages
-        if self._parts is not None:
-            messages = messages.copy()
-            messages[-len(self._probabilities) :] = np.log(self._probabilities)
-        equal = self.backend.agreement(self.scores, self.plan.network, self.coupling(), messages)
+        network = self.plan.network
+        equal = self.backend.agreement(self.scores, network, self.coupling(), self.messages)
         in_cliques = self.plan.cliques.edge
         equal[in_cliques] = self._equal_in_cliques[in_cliques]
         return self.placement.agreement(equal, self.belief)

@@ -26,7 +26,7 @@ from tiebreak.inference.exact_links.numbers import (
     VisitCodes,
 )
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.kernels.network import HUGE_NODES, NO_CLIQUES, Cliques, Network, network
+from tiebreak.kernels.network import NO_CLIQUES, Cliques, Network, network
 from tiebreak.link_graph import Implications, LinkCodes
 
 if TYPE_CHECKING:
@@ -178,16 +178,6 @@ def plan(merged: Merged, soft: LinkCodes, n_classes: int) -> Plan:
     )
 
 
-def in_large(merged: Merged, soft: LinkCodes, n_classes: int) -> Mask:
-    """Return which tasks of `merged.task` are in large components with loops."""
-    tied_node, left, right = _tied_nodes(merged, soft)
-    component = link_graph.components(len(tied_node), left, right)
-    kind, _, _ = _kinds(component, left, right, n_classes)
-    is_large = np.zeros(merged.n_nodes, dtype=bool)
-    is_large[tied_node] = kind[component] == LARGE
-    return is_large[merged.node]
-
-
 def _tied_nodes(merged: Merged, soft: LinkCodes) -> tuple[NodeCodes, TiedCodes, TiedCodes]:
     """Return the open nodes with links to others, and the edges between them, each once."""
     soft_left, soft_right, _ = merged.ends(soft)
@@ -268,20 +258,18 @@ def _visiting_order(
 ) -> VisitCodes:
     """Return the visit of each tied node; kind[c] says how component c is inferred.
 
-    Nodes are visited by kind of component, then by component, then breadth first, or depth first
-    where a component is huge (`kernels/network.py` says why).
+    Nodes are visited by kind of component, then by component, then depth first, so that
+    most neighbours lie close to each other in memory.
     """
     from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order, depth_first_order
+    from scipy.sparse.csgraph import depth_first_order
 
     # One more node, tied to the first node of each component, lets one search reach them all.
     _, first = np.unique(component, return_index=True)
     rows = np.concatenate([left, np.full(len(first), n_tied)])
     columns = np.concatenate([right, first])
     graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_tied + 1, n_tied + 1))
-    is_huge = (np.bincount(component)[kind == LARGE] >= HUGE_NODES).any()
-    search = depth_first_order if is_huge else breadth_first_order
-    found = search(graph, n_tied, directed=False, return_predecessors=False)
+    found = depth_first_order(graph, n_tied, directed=False, return_predecessors=False)
     turn = np.empty(n_tied + 1, dtype=np.int64)
     turn[found] = np.arange(n_tied + 1)
     by_visit = np.lexsort((turn[:n_tied], component, kind[component]))

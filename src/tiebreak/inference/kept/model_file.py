@@ -6,7 +6,10 @@ Version 1.
 from __future__ import annotations
 
 import importlib
+import io
+import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +37,11 @@ from tiebreak.responses import Responses
 SUFFIX = ".tbm"
 MODEL = Kind("tiebreak model", 1, "Fit it again: tiebreak fuse RESPONSES --save MODEL.tbm")
 ESTIMATORS = {  # that a file may hold, and the module of each, loaded when one is met
-    "VariationalBayes": "variational_bayes",
-    "DawidSkene": "dawid_skene",
-    "MajorityVote": "majority_vote",
-    "GibbsSampler": "gibbs",
-    "Auto": "auto",
+    "VariationalBayes": "inference.variational_bayes",
+    "DawidSkene": "inference.dawid_skene",
+    "MajorityVote": "inference.majority_vote",
+    "GibbsSampler": "research.gibbs",
+    "Auto": "inference.auto",
 }
 INNER = (
     "_communities",
@@ -64,6 +67,13 @@ def save(
     `more` is what a stream says of itself, where it differs from what the model came with. `lock`
     is that of the target, where the caller holds it already.
     """
+    array_folder.write(target, MODEL, content_of(model, keep, more), lock)
+
+
+def content_of(
+    model: Estimator, keep: str = "responses", more: dict[str, Any] | None = None
+) -> FolderContent:
+    """Return what `save` writes."""
     require_keep(keep)
     model = _own(model)
     if keep == "counts":
@@ -87,7 +97,36 @@ def save(
     warm = getattr(model, "_warm_start", None)
     if warm is not None:
         about["warm"] = {name: encoder.encode(getattr(warm, name), name) for name in WARM}
-    array_folder.write(target, MODEL, FolderContent(about, encoder.arrays, encoder.ids), lock)
+    return FolderContent(about, encoder.arrays, encoder.ids)
+
+
+def to_bytes(model: Estimator) -> bytes:
+    """Return a fitted model as `save` writes it, in one piece: for a database."""
+    content = content_of(model)
+    about = json.dumps(content.about).encode()
+    pieces = {f"array {name}": array for name, array in content.arrays.items()}
+    for name, names in content.ids.items():
+        pieces[f"ids {name}"] = np.frombuffer(array_folder.ids_as_bytes(name, names), np.uint8)
+    sink = io.BytesIO()
+    np.savez(sink, about=np.frombuffer(about, np.uint8), **pieces)  # type: ignore[arg-type]
+    return sink.getvalue()
+
+
+def from_bytes(data: bytes) -> Any:
+    """Return the model of `to_bytes`; ValueError where it is not one that this version reads."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as pieces:
+            about = json.loads(pieces["about"].tobytes())
+            kept = {name.partition(" ")[::2]: pieces[name] for name in pieces.files}
+        arrays = {name: array for (what, name), array in kept.items() if what == "array"}
+        ids = {
+            name: array_folder.ids_of_bytes(array.tobytes())
+            for (what, name), array in kept.items()
+            if what == "ids"
+        }
+        return _decode(FolderContent(about, arrays, ids))
+    except (KeyError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
+        raise ValueError(str(error)) from None
 
 
 def refuse_unwritable(target: Target) -> None:
@@ -174,7 +213,7 @@ def _decode(content: FolderContent) -> Estimator:
     name = about["estimator"]
     if name not in ESTIMATORS:
         raise ValueError(f"it holds a {name}, which is none of ours")
-    home = importlib.import_module(f"tiebreak.inference.{ESTIMATORS[name]}")
+    home = importlib.import_module(f"tiebreak.{ESTIMATORS[name]}")
     model: Estimator = getattr(home, name)(**options)
     check_common(model.get_params())
     crowd: Responses = decoder.decode(about["responses"])

@@ -53,7 +53,7 @@ HOMES = {  # of records that few models hold: loaded when one is met
     "LikelyBest": "tiebreak.inference.likely_best",
     "Member": "tiebreak.inference.committee",
     "Opinion": "tiebreak.inference.committee",
-    "PosteriorMoments": "tiebreak.inference.gibbs.chains",
+    "PosteriorMoments": "tiebreak.research.gibbs",
 }
 
 

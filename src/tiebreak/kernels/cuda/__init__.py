@@ -1,8 +1,4 @@
-"""Kernels on a CUDA device: sweeps over tasks run there, and so do small trees of hard links.
-
-Large trees and components with loops, links that may be wrong and mean-field links are inferred by
-the compiled kernels here.
-"""
+"""The CUDA backend: sweeps over tasks run on a device, linked tasks are inferred by numba here."""
 
 from tiebreak.kernels import compiled
 from tiebreak.kernels.compiled import (
@@ -18,7 +14,6 @@ from tiebreak.kernels.compiled import (
     likeliest,
     link_field,
     link_term,
-    pass_in_parts,
     pass_messages,
     scaled_probabilities,
     score_tasks,
@@ -28,10 +23,8 @@ from tiebreak.kernels.compiled import (
     update_together,
 )
 from tiebreak.kernels.cuda import device
-from tiebreak.kernels.cuda.nodes import CudaNodes, fits
 from tiebreak.kernels.cuda.sweeper import CudaSweeper
-from tiebreak.kernels.layout import LINKED, ByTask, Codes, Floats
-from tiebreak.kernels.network import Forest
+from tiebreak.kernels.layout import LINKED, ByTask, Floats
 from tiebreak.kernels.sweeper import Sweeper
 
 __all__ = [
@@ -48,8 +41,6 @@ __all__ = [
     "link_field",
     "link_term",
     "open",
-    "open_nodes",
-    "pass_in_parts",
     "pass_messages",
     "scaled_probabilities",
     "score_tasks",
@@ -73,11 +64,3 @@ def open(tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = N
         return compiled.open(tasks, q, n_threads, copies)
     with device.says_what_did_not_fit():
         return CudaSweeper(tasks, q, copies)
-
-
-def open_nodes(
-    nodes: ByTask, q: Floats, forest: Forest, forbidden: tuple[Codes, Codes]
-) -> CudaNodes | None:
-    """Open a sweeper of nodes, tied ones last; None: they do not fit on the device."""
-    with device.says_what_did_not_fit():
-        return CudaNodes(nodes, q, forest, forbidden) if fits(nodes, q) else None

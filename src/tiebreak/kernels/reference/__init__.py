@@ -1,31 +1,26 @@
-"""Plain NumPy kernels: short, complete, the oracle of every other backend.
-
-Below about 2e5 responses they are also the fastest choice, since nothing has to be compiled.
-"""
+"""The NumPy backend, the oracle of every other one."""
 
 from functools import partial
 
-from tiebreak.kernels.reference import tasks as task_kernels
-from tiebreak.kernels.reference.belief_propagation import (
+from tiebreak.kernels import numpy_sweep
+from tiebreak.kernels.arrays import likeliest
+from tiebreak.kernels.numpy_links import (
     agreement,
+    decode_cliques,
     decode_forest,
     decode_greedily,
+    eliminate,
     expected_score,
-    pass_in_parts,
-    pass_messages,
-)
-from tiebreak.kernels.reference.classify import classify
-from tiebreak.kernels.reference.elimination import decode_cliques, eliminate
-from tiebreak.kernels.reference.mean_field import (
     group_sums,
     link_field,
     link_term,
+    pass_messages,
     update_in_turn,
     update_together,
 )
-from tiebreak.kernels.reference.tasks import (
+from tiebreak.kernels.numpy_sweep import (
     calibration_log_likelihood,
-    likeliest,
+    classify,
     scaled_probabilities,
     score_tasks,
     sweep_tasks,
@@ -47,7 +42,6 @@ __all__ = [
     "link_field",
     "link_term",
     "open",
-    "pass_in_parts",
     "pass_messages",
     "scaled_probabilities",
     "score_tasks",
@@ -59,4 +53,4 @@ __all__ = [
 ]
 
 sweeps_here = True
-open = partial(HostSweeper, task_kernels)  # on responses and a start of q, which it then owns
+open = partial(HostSweeper, numpy_sweep)  # on responses and a start of q, which it then owns

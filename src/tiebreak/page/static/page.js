@@ -1,4 +1,4 @@
-// Keys and focus; htmx does the rest. Everything works without this file, by buttons.
+// Keys, focus and copying; htmx does the rest. Everything works without this file, by buttons.
 "use strict";
 
 const WAIT = 1200; // milliseconds in which the keys of one number follow each other
@@ -38,47 +38,67 @@ document.addEventListener("keydown", (event) => {
   button.click();
 });
 
+function setBusy(isBusy) {
+  document.querySelectorAll("#ask button").forEach((button) => (button.disabled = isBusy));
+}
+
+function tellFailure(words) {
+  const place = document.getElementById("failed");
+  place.textContent = words;
+  if (words) place.scrollIntoView();
+}
+
 // One answer at a time: a second key before the next question is there answers nothing.
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (event.target.closest("#ask") === null || event.target.id === "changed") return;
-  document.querySelectorAll("#ask button").forEach((button) => (button.disabled = true));
-  document.getElementById("failed").textContent = "";
+  setBusy(true);
+  tellFailure("");
 });
-
-function goOn() {
-  document.querySelectorAll("#ask button").forEach((button) => (button.disabled = false));
-}
 
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.target.id === "changed") return;
-  goOn();
+  if (event.target.id !== "changed") setBusy(false);
 });
 
-function tellFailure(words) {
-  goOn();
-  document.getElementById("failed").textContent = words;
-}
-
-document.addEventListener("htmx:sendError", () =>
-  tellFailure("The server cannot be reached. Nothing was kept of the last key: press it again.")
-);
+document.addEventListener("htmx:sendError", () => {
+  setBusy(false);
+  tellFailure("The server cannot be reached. The last answer was not saved: give it again.");
+});
 
 document.addEventListener("htmx:responseError", (event) => {
   const page = new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html");
-  const said = page.querySelector("[role=alert]");
-  const words = said === null ? page.body.textContent : said.textContent;
-  tellFailure(`${words.trim()} (${event.detail.xhr.status})`);
+  const said = page.querySelector("[data-code]") ?? page.body;
+  setBusy(false);
+  tellFailure(`${said.textContent.trim()} (${event.detail.xhr.status})`);
 });
 
-// A new question is read out from its beginning, and tabbing starts there.
+// A new question is read out from its beginning, and tabbing starts there; what was saved is above.
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target.id !== "ask") return;
   const title = document.getElementById("asked");
-  if (title !== null) title.focus();
+  if (title !== null) title.focus({ preventScroll: true });
+  const said = document.getElementById("said");
+  if (said !== null && said.getBoundingClientRect().top < 0) said.scrollIntoView();
 });
 
-// Whether single keys answer is remembered: who dictates or uses a screen reader turns it off.
+async function copy(button) {
+  const source = document.getElementById(button.dataset.copy);
+  const text = source.value ?? source.textContent;
+  if (navigator.clipboard) {
+    await navigator.clipboard.writeText(text);
+  } else { // plain http, where browsers have no clipboard
+    getSelection().selectAllChildren(source);
+    if (source.select) source.select();
+    document.execCommand("copy");
+  }
+  button.firstChild.data = "Copied";
+}
+
 document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll("[data-copy]").forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", () => copy(button));
+  });
+  // Whether single keys answer is remembered: people who dictate turn it off.
   const box = document.getElementById("keys");
   if (box === null) return;
   box.checked = localStorage.getItem("keys") !== "off";

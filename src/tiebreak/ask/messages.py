@@ -1,0 +1,126 @@
+"""The sentences of asking people: what is wrong with a session, an answer, a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tiebreak.errors import register
+from tiebreak.wording import agreeing, counted, first_few
+
+PATIENCE = 10.0  # seconds to wait for another process that writes
+SHOWN = 3  # tasks and classes named in a message
+RESTORE = "Put an earlier copy in its place, or name another file."
+
+
+def _shown(names: Sequence[object], most: int = SHOWN) -> str:
+    return first_few([repr(name) for name in names], most)
+
+
+def _folder(path: Path, reason: str) -> str:
+    return f"{path} is a folder. Name a file in it, such as {path / 'session.db'}."
+
+
+def _no_folder(path: Path, reason: str) -> str:
+    return f"{path} cannot be made: there is no folder {path.parent}."
+
+
+def _no_class(label: object, classes: Sequence[object]) -> str:
+    return f"There is no class {label!r}; the classes are {_shown(classes, 10)}."
+
+
+def _stranger_tasks(tasks: Sequence[object]) -> str:
+    n = len(tasks)
+    return (
+        f"{counted(n, 'task')} to ask about {agreeing(n, 'are')} not among the responses: "
+        f"{_shown(tasks)}. Correct or remove them."
+    )
+
+
+def _unused_texts(names: Sequence[object], of: str) -> str:
+    return f"{counted(len(names), 'text')} of {of} ({_shown(names)}): not used."
+
+
+def _few_texts(n: int, n_tasks: int) -> str:
+    return f"{counted(n, 'task')} of {n_tasks:,} have no text: their ids are shown."
+
+
+def _labels_differ(n: int) -> str:
+    return f"{counted(n, 'task')} with different labels: left out."
+
+
+register(
+    {
+        # the file
+        "session-version": (
+            "{path} is a session file of version {version}; this tiebreak reads version {known}. "
+            "Use the tiebreak that made it, or begin with another file."
+        ),
+        "session-of-another-program": (
+            "{path} is a database of another program. Name another file for the session."
+        ),
+        "session-of-another-job": (
+            "{path} belongs to another job: it was made for {made_for}; these responses have "
+            "{given}.\nPass the responses that it was made for, or name another file for this "
+            "session."
+        ),
+        "session-names-unknown": (
+            "{path} holds an answer about {what} {name!r}, which the responses do not have. "
+            "Pass the responses that it was made for."
+        ),
+        "session-damaged": "{path} is damaged ({reason}). " + RESTORE,
+        "session-not-one": "{path} is not a session file, or it is damaged ({reason}). " + RESTORE,
+        "session-disk-full": (
+            "{path} cannot be written ({reason}): is the disk full?\n"
+            "Answers that were confirmed are kept, the last one is not. Make room and run this "
+            "again."
+        ),
+        "session-read-only": (
+            "{path} is read-only, so no answer can be kept ({reason}). "
+            "Make the file and its folder writable, or copy it to where you may write."
+        ),
+        "session-is-a-folder": _folder,
+        "session-in-no-folder": _no_folder,
+        "session-not-opened": (
+            "{path} cannot be opened ({reason}). May you read and write it and its folder?"
+        ),
+        "session-held": (
+            "{path} has been locked by another program for over "
+            f"{PATIENCE:.0f} seconds ({{reason}}). "
+            "Close it there and run this again; answers that were confirmed are kept."
+        ),
+        "session-failed": "{path}: {reason}. Answers that were confirmed are kept.",
+        "session-worker-ended": (
+            "The fits that run in the background have stopped: {error!r}. Every answer is kept; "
+            "start the server again to go on."
+        ),
+        "session-model-unreadable": (
+            "The last fit in {path} cannot be read ({reason}): fitted from the start."
+        ),
+        # answers
+        "answer-not-offered": "answer must be one of {allowed}; got {answer!r}.",
+        "answer-given-before": "This question was answered before. Undo that, and ask again.",
+        "answer-not-there": "There is no answer {id} to {what}: it was undone, or never was.",
+        "labels-of-answers-differ": "Task {task!r} was given two different labels.",
+        "answered-labels-left-out": _labels_differ,
+        # what is asked
+        "question-about-two-things": (
+            "A question is about other or about label; give one of them."
+        ),
+        "unknown-task": "There is no task {task!r} among the responses.",
+        "unknown-class": _no_class,
+        "among-unknown": _stranger_tasks,
+        "texts-unused": _unused_texts,
+        "texts-missing": _few_texts,
+        # options
+        "costs-unknown-word": "costs must be a mapping of kind to cost, or 'time'; got {costs!r}.",
+        "kinds-need-adaptive": (
+            "strategy={strategy!r} draws pairs, so kinds can be ('same',) only."
+        ),
+        "votes-need-one-person": (
+            "Questions that are chosen ahead are for anybody: kinds can be same, label and is "
+            "there, and costs must be numbers. Votes, and costs by time, are for `tiebreak ask`."
+        ),
+        "who-empty": "who must name the person who answers; got {who!r}.",
+    }
+)

@@ -1,0 +1,698 @@
+"""Links, compiled: the names and meaning of `numpy_links`.
+
+A message is made of a node's belief, divided by what the receiver sent, and a sum over the other
+classes: a division a class, and hardly a logarithm. Where numbers are too small for that (a class
+of a node below 1e-290, a message below `SMALLEST_MESSAGE`), the node or the message is worked out
+in logs, exact however far apart the scores are. No sum over others is taken as the sum over all
+less one, so that nothing cancels.
+
+Tables of small loopy components lie one after the other in one array. An entry's number holds the
+classes of its nodes as digits: with K = 3, entry 7 = 1 + 2 · 3 of a clique with one more node is
+class 1 of its own node and class 2 of the other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiebreak.kernels.arrays import for_each
+from tiebreak.kernels.compile import fused_kernel, kernel
+from tiebreak.kernels.layout import MAX_CHUNKS, ByGroup, Codes, Floats, Offsets
+from tiebreak.kernels.network import LOWEST_LOG_MESSAGE, SMALLEST_MESSAGE, Cliques, Network
+from tiebreak.kernels.numba_sweep import exp, whole_rows
+
+ONE_VECTOR = 8  # classes
+NODES_PER_CHUNK = 20_000
+SMALLEST_SHARE = 1e-290  # below, products lose digits to underflow
+LARGEST_LOG_ODDS = 300.0  # above, products may overflow
+LOG_SMALLEST = float(np.log(SMALLEST_MESSAGE))
+FAR = 1e100  # factors beyond, and products beyond its square, become logarithms
+
+
+# -- messages --------------------------------------------------------------------------------------
+
+
+def pass_messages(
+    scores: Floats,
+    network: Network,
+    coupling: Floats,
+    messages: Floats,
+    belief: Floats,
+    span: tuple[int, int],
+    damping: float,
+    *,
+    down: bool,
+    update_beliefs: bool = True,
+) -> tuple[float, float]:
+    """Pass messages up or down: see `numpy_links.pass_messages`."""
+    if 2 * (span[1] - span[0]) > len(coupling) > 0 and (coupling == coupling[0]).all():
+        coupling = coupling[:1]  # hard links alone: nothing to look up
+    given = scores, network, coupling, messages, belief, span, damping, down, update_beliefs
+    n_classes = scores.shape[1]
+    whole = whole_rows() if 1 < n_classes <= ONE_VECTOR else None
+    if whole is None:
+        change, log_partition = pass_by_class(*given)
+    else:
+        change, log_partition = whole.pass_rows((0,) * n_classes, *given)
+    return change, log_partition
+
+
+@fused_kernel
+def pass_by_class(
+    scores: Floats,
+    network: Network,
+    coupling: Floats,
+    messages: Floats,
+    belief: Floats,
+    span: tuple[int, int],
+    damping: float,
+    down: bool,
+    update_beliefs: bool,
+) -> tuple[float, float]:
+    """Pass messages class by class, for any number of them."""
+    n = scores.shape[1]
+    row = np.empty(n)
+    total = np.empty(n)
+    cavity = np.empty(n)
+    new = np.empty(n)
+    change = 0.0
+    logs = 0.0  # of the partition function; the log of `product` comes in the end
+    product = 1.0
+    low, high = span
+    for step in range(high - low):
+        i = low + step if down else high - 1 - step
+        begin = network.start[i]
+        end = network.start[i + 1]
+        top = scores[i, 0]
+        for k in range(1, n):
+            top = scores[i, k] if scores[i, k] > top else top
+        norm = 0.0
+        least = 1.0  # of all that is multiplied or divided by
+        for k in range(n):
+            row[k] = exp(scores[i, k] - top)
+        for e in range(begin, end):
+            for k in range(n):
+                entry = messages[e, k]
+                row[k] *= entry
+                least = entry if entry < least else least
+        for k in range(n):
+            norm += row[k]
+            share = row[k] if scores[i, k] > -np.inf else 1.0
+            least = share if share < least else least
+        in_logs = least < SMALLEST_SHARE
+        if in_logs:
+            logs += total_in_logs(scores[i], messages[begin:end], total)
+            for k in range(n):
+                row[k] = np.exp(total[k])
+        else:
+            logs, product = multiplied(logs + top, product, norm)
+            for k in range(n):
+                row[k] /= norm
+        if down:
+            begin = network.later[i]
+        else:
+            end = network.later[i]
+        for e in range(begin, end):
+            back = network.mate[e]
+            log_odds = coupling[network.edge[e]] if len(coupling) > 1 else coupling[0]
+            if in_logs or log_odds > LARGEST_LOG_ODDS:
+                for k in range(n):
+                    of_node = total[k] if in_logs else np.log(row[k])
+                    cavity[k] = of_node - log_of(messages[e, k])
+                logs += message_in_logs(cavity, log_odds, new)
+                keep(new, messages, back, damping)
+                continue
+            odds = exp(log_odds)
+            before = 0.0
+            for k in range(n):
+                cavity[k] = row[k] / messages[e, k]
+                new[k] = before + odds * cavity[k]
+                before += cavity[k]
+            after = 0.0
+            scale = 0.0
+            for k in range(n - 1, -1, -1):
+                new[k] += after
+                after += cavity[k]
+                scale = max(scale, new[k])
+            logs, product = multiplied(logs, product, scale)
+            least = 1.0
+            for k in range(n):
+                new[k] /= scale
+                least = min(least, new[k], messages[back, k])
+            if least < SMALLEST_MESSAGE:
+                for k in range(n):
+                    new[k] = np.log(new[k])
+                keep(new, messages, back, damping)
+            else:
+                for k in range(n):
+                    messages[back, k] = damping * messages[back, k] + (1.0 - damping) * new[k]
+        if update_beliefs:
+            for k in range(n):
+                change = max(change, abs(row[k] - belief[i, k]))
+                belief[i, k] = row[k]
+    return change, logs + np.log(product) if update_beliefs else 0.0
+
+
+@kernel
+def multiplied(logs: float, product: float, factor: float) -> tuple[float, float]:
+    """Multiply by a factor; take logarithms only where the product goes far."""
+    if 1.0 / FAR < factor < FAR and 1.0 / FAR**2 < product < FAR**2:
+        return logs, product * factor
+    return logs + np.log(product) + np.log(factor), 1.0
+
+
+@kernel
+def log_of(entry: float) -> float:
+    """Return the log of what a message says of a class: see `network.SMALLEST_MESSAGE`."""
+    return float(np.log(entry) if entry > 0.0 else entry)
+
+
+@kernel
+def keep(new: Floats, messages: Floats, slot: int, damping: float) -> None:
+    """Mix a message given in logs, the largest 0, with the former one, and keep it."""
+    for k in range(len(new)):
+        value = max(new[k], LOWEST_LOG_MESSAGE)
+        if damping > 0.0:
+            one = np.log(damping) + log_of(messages[slot, k])
+            other = np.log(1.0 - damping) + value
+            value = max(one, other) + np.log1p(np.exp(-abs(one - other)))
+        messages[slot, k] = np.exp(value) if value >= LOG_SMALLEST else value
+
+
+@kernel
+def total_in_logs(score: Floats, received: Floats, out: Floats) -> float:
+    """Set out to the log beliefs of one node; return the log of their norm."""
+    top = -np.inf
+    for k in range(len(score)):
+        out[k] = score[k]
+        for e in range(len(received)):
+            out[k] += log_of(received[e, k])
+        top = max(top, out[k])
+    norm = 0.0
+    for k in range(len(score)):
+        norm += np.exp(out[k] - top)
+    log_norm = top + np.log(norm)
+    for k in range(len(score)):
+        out[k] -= log_norm
+    return float(log_norm)
+
+
+@kernel
+def message_in_logs(cavity: Floats, coupling: float, out: Floats) -> float:
+    """Set out[k] = log Σ_l exp(cavity_l + θ 1(k = l)) less the largest of them; return that."""
+    _log_others(cavity, out)
+    largest = -np.inf
+    for k in range(len(cavity)):
+        if coupling > -np.inf:
+            same = coupling + cavity[k]
+            high = max(out[k], same)
+            low = min(out[k], same)
+            out[k] = high + np.log1p(np.exp(low - high))
+        largest = max(largest, out[k])
+    for k in range(len(cavity)):
+        out[k] -= largest
+    return float(largest)
+
+
+@kernel
+def _log_others(cavity: Floats, out: Floats) -> None:
+    """Set out[k] = log Σ_{l≠k} exp(cavity_l), exact however far apart the scores are."""
+    n = len(cavity)
+    first = 0
+    second = -1
+    for k in range(1, n):
+        if cavity[k] > cavity[first]:
+            second = first
+            first = k
+        elif second < 0 or cavity[k] > cavity[second]:
+            second = k
+    top = cavity[first]
+    rest = 0.0  # Σ over all but the first, relative to the second: no cancellation
+    for k in range(n):
+        if k != first:
+            out[k] = np.exp(cavity[k] - cavity[second])
+            rest += out[k]
+    shift = np.exp(cavity[second] - top)
+    for k in range(n):
+        if k == first:
+            out[k] = cavity[second] + np.log(rest)
+        else:
+            out[k] = top + np.log1p(max(rest - out[k], 0.0) * shift)
+
+
+def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
+    """Return Σ ⟨belief, score⟩ over nodes: see `numpy_links.expected_score`."""
+    n_chunks = max(1, min(MAX_CHUNKS, len(belief) // NODES_PER_CHUNK))
+    edges = np.linspace(0, len(belief), n_chunks + 1).astype(np.int64)
+    sums = np.zeros(n_chunks)
+
+    def work(c: int) -> None:
+        sums[c] = _expected_score(edges[c], edges[c + 1], belief, scores)
+
+    for_each(work, n_chunks, n_threads)
+    return float(sums.sum())
+
+
+def agreement(scores: Floats, network: Network, coupling: Floats, messages: Floats) -> Floats:
+    """Return for each edge the probability that its two ends agree: see `numpy_links.agreement`."""
+    agree = np.zeros(len(coupling))
+    _agreement(scores, network, coupling, messages, agree)
+    return agree
+
+
+def decode_forest(
+    scores: Floats, network: Network, coupling: Floats, span: tuple[int, int], label: Codes
+) -> None:
+    """Set the likeliest joint labels of nodes without loops: see `numpy_links.decode_forest`."""
+    low, high = span
+    _decode_forest(scores.copy(), network, coupling, low, high, label)
+
+
+def decode_greedily(
+    wish: Floats, network: Network, coupling: Floats, order: Codes, label: Codes
+) -> None:
+    """Give nodes, in order, the best class that breaks fewest: see `numpy_links`."""
+    _decode_greedily(wish, network, coupling, order, label)
+
+
+@kernel
+def _expected_score(low: int, high: int, belief: Floats, scores: Floats) -> float:
+    total = 0.0
+    for i in range(low, high):
+        for k in range(belief.shape[1]):
+            if belief[i, k] > 0.0:
+                total += belief[i, k] * scores[i, k]
+    return total
+
+
+@kernel
+def _total(i: int, scores: Floats, network: Network, messages: Floats, total: Floats) -> None:
+    for k in range(len(total)):
+        total[k] = scores[i, k]
+    for e in range(network.start[i], network.start[i + 1]):
+        for k in range(len(total)):
+            total[k] += log_of(messages[e, k])
+
+
+@kernel
+def _agreement(
+    scores: Floats, network: Network, coupling: Floats, messages: Floats, agree: Floats
+) -> None:
+    n = scores.shape[1]
+    here = np.empty(n)
+    there = np.empty(n)
+    others = np.empty(n)
+    totals = np.empty_like(scores)
+    for i in range(len(scores)):
+        _total(i, scores, network, messages, totals[i])
+    for i in range(len(scores)):
+        for e in range(network.start[i], network.start[i + 1]):
+            j = network.other[e]
+            back = network.mate[e]
+            if j < i:
+                continue
+            for k in range(n):
+                here[k] = totals[i, k] - log_of(messages[e, k])
+                there[k] = totals[j, k] - log_of(messages[back, k])
+            _log_others(there, others)
+            same = coupling[network.edge[e]] + _log_dot(here, there)
+            agree[network.edge[e]] = 1.0 / (1.0 + np.exp(_log_dot(here, others) - same))
+
+
+@kernel
+def _log_dot(a: Floats, b: Floats) -> float:
+    """Return log Σ_k exp(a_k + b_k)."""
+    top = -np.inf
+    for k in range(len(a)):
+        top = max(top, a[k] + b[k])
+    total = 0.0
+    for k in range(len(a)):
+        total += np.exp(a[k] + b[k] - top)
+    return float(top + np.log(total))
+
+
+@kernel
+def _decode_forest(
+    best: Floats, network: Network, coupling: Floats, low: int, high: int, label: Codes
+) -> None:
+    n = best.shape[1]
+    for i in range(high - 1, low - 1, -1):
+        for e in range(network.start[i], network.start[i + 1]):
+            j = network.other[e]
+            if j > i:
+                continue
+            for k in range(n):
+                message = best[i, k] + coupling[network.edge[e]]
+                for other in range(n):
+                    if other != k:
+                        message = max(message, best[i, other])
+                best[j, k] += message
+    for i in range(low, high):
+        for e in range(network.start[i], network.start[i + 1]):
+            j = network.other[e]
+            if j < i:
+                best[i, label[j]] += coupling[network.edge[e]]
+        label[i] = best[i].argmax()
+
+
+@kernel
+def _decode_greedily(
+    wish: Floats, network: Network, coupling: Floats, order: Codes, label: Codes
+) -> None:
+    n = wish.shape[1]
+    broken = np.empty(n)
+    for i in order:
+        broken[:] = 0.0
+        for e in range(network.start[i], network.start[i + 1]):
+            other = label[network.other[e]]
+            if other >= 0 and coupling[network.edge[e]] == -np.inf:
+                broken[other] += 1.0
+        best = -1
+        for k in range(n):
+            if wish[i, k] == -np.inf:
+                continue
+            if (
+                best < 0
+                or broken[k] < broken[best]
+                or (broken[k] == broken[best] and wish[i, k] > wish[i, best])
+            ):
+                best = k
+        label[i] = max(best, 0)
+
+
+# -- small loopy components ------------------------------------------------------------------------
+
+
+def eliminate(
+    scores: Floats, cliques: Cliques, coupling: Floats, belief: Floats, agree: Floats
+) -> tuple[float, float]:
+    """Sum out the nodes of all cliques: see `numpy_links.eliminate`."""
+    if not len(cliques.node):
+        return 0.0, 0.0  # spares compiling
+    tables = np.zeros(cliques.table_start[-1])
+    messages = np.zeros(cliques.message_start[-1])
+    _collect(scores, cliques, coupling, tables, messages, False)
+    log_partition = _distribute(scores.shape[1], cliques, tables, messages)
+    return _set_marginals(scores.shape[1], cliques, tables, belief, agree), log_partition
+
+
+def decode_cliques(scores: Floats, cliques: Cliques, coupling: Floats, label: Codes) -> None:
+    """Set the likeliest joint labels of the nodes of all cliques: see `numpy_links`."""
+    if not len(cliques.node):
+        return
+    tables = np.zeros(cliques.table_start[-1])
+    messages = np.zeros(cliques.message_start[-1])
+    _collect(scores, cliques, coupling, tables, messages, True)
+    _decode(scores.shape[1], cliques, tables, label)
+
+
+@kernel
+def _message_entries(n: int, cliques: Cliques, child: int, workspace: Offsets) -> Offsets:
+    """Return which entry of a child's message belongs to each entry of its parent's table.
+
+    The digits of a table's entry count up, so that no division is needed to read them.
+    """
+    parent = cliques.parent[child]
+    size = cliques.table_start[parent + 1] - cliques.table_start[parent]
+    entry_of = workspace[:size]
+    entry_of[:] = 0
+    step = 1
+    for at in range(cliques.rest_start[child], cliques.rest_start[child + 1]):
+        n_same = n ** cliques.place[at]
+        for first in range(0, size, n * n_same):
+            for digit in range(1, n):
+                low = first + digit * n_same
+                for entry in range(low, low + n_same):  # often one: a slice would take longer
+                    entry_of[entry] += digit * step
+        step *= n
+    return entry_of
+
+
+@kernel
+def _collect(
+    scores: Floats,
+    cliques: Cliques,
+    coupling: Floats,
+    tables: Floats,
+    messages: Floats,
+    best: bool,
+) -> None:
+    """Fill each clique's table and message, first to last; `best` takes maxima, not sums."""
+    n = scores.shape[1]
+    workspace = _workspace(cliques)
+    for c in range(len(cliques.node)):
+        table = tables[cliques.table_start[c] : cliques.table_start[c + 1]]
+        score = scores[cliques.node[c]]
+        sent = cliques.message_start[c]
+        for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
+            add = coupling[cliques.edge[e]]
+            n_same = n ** cliques.edge_digit[e]
+            for first in range(0, len(table), n * n_same):
+                for k in range(n):  # the entries where both ends have class k
+                    low = first + k * n_same
+                    for entry in range(low + k, low + n_same, n):
+                        table[entry] += add
+        for m in range(len(table) // n):
+            top = -np.inf
+            total = 0.0
+            for k in range(n):
+                table[m * n + k] += score[k]
+                top = max(top, table[m * n + k])
+            if not best and top > -np.inf:
+                for k in range(n):
+                    total += np.exp(table[m * n + k] - top)
+                top += np.log(total)
+            messages[sent + m] = top
+        if cliques.parent[c] >= 0:
+            above = cliques.table_start[cliques.parent[c]]
+            for entry, m in enumerate(_message_entries(n, cliques, c, workspace)):
+                tables[above + entry] += messages[sent + m]
+
+
+@kernel
+def _workspace(cliques: Cliques) -> Offsets:
+    """Return space for one number per entry of the largest table."""
+    largest = 0
+    for c in range(len(cliques.node)):
+        largest = max(largest, cliques.table_start[c + 1] - cliques.table_start[c])
+    return np.empty(largest, np.int64)
+
+
+@kernel
+def _log_sums(values: Floats, place: Offsets, n_places: int) -> Floats:
+    """Return log Σ exp of the values at each place; −∞ where none is above that."""
+    top = np.empty(n_places)
+    total = np.zeros(n_places)
+    for m in range(n_places):
+        top[m] = -np.inf
+    for i, m in enumerate(place):
+        top[m] = max(top[m], values[i])
+    for i, m in enumerate(place):
+        if top[m] > -np.inf:
+            total[m] += np.exp(values[i] - top[m])
+    for m in range(n_places):
+        if top[m] > -np.inf:
+            top[m] += np.log(total[m])
+    return top
+
+
+@kernel
+def _distribute(n: int, cliques: Cliques, tables: Floats, messages: Floats) -> float:
+    """Make each table the log of its joint belief, last clique to first; return log Z."""
+    log_partition = 0.0
+    workspace = _workspace(cliques)
+    for c in range(len(cliques.node) - 1, -1, -1):
+        sent = cliques.message_start[c]
+        parent = cliques.parent[c]
+        if parent < 0:
+            log_partition += messages[sent]
+            continue
+        above = tables[cliques.table_start[parent] : cliques.table_start[parent + 1]]
+        n_sent = cliques.message_start[c + 1] - sent
+        back = _log_sums(above, _message_entries(n, cliques, c, workspace), n_sent)
+        for m in range(n_sent):
+            gain = back[m] - messages[sent + m] if back[m] > -np.inf else -np.inf
+            for k in range(n):
+                tables[cliques.table_start[c] + m * n + k] += gain
+    return log_partition
+
+
+@kernel
+def _set_marginals(
+    n: int, cliques: Cliques, tables: Floats, belief: Floats, agree: Floats
+) -> float:
+    """Set beliefs and agreements from joint beliefs; return the largest change of a belief."""
+    change = 0.0
+    new = np.empty(n)
+    for c in range(len(cliques.node)):
+        table = tables[cliques.table_start[c] : cliques.table_start[c + 1]]
+        top = -np.inf
+        norm = 0.0
+        for entry in range(len(table)):
+            top = max(top, table[entry])
+        new[:] = 0.0
+        for m in range(len(table) // n):
+            for k in range(n):
+                table[m * n + k] = np.exp(table[m * n + k] - top)
+                new[k] += table[m * n + k]
+                norm += table[m * n + k]
+        for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
+            same = 0.0
+            n_same = n ** cliques.edge_digit[e]
+            for first in range(0, len(table), n * n_same):
+                for k in range(n):
+                    low = first + k * n_same
+                    for entry in range(low + k, low + n_same, n):
+                        same += table[entry]
+            agree[cliques.edge[e]] = same / norm
+        for k in range(n):
+            change = max(change, abs(new[k] / norm - belief[cliques.node[c], k]))
+            belief[cliques.node[c], k] = new[k] / norm
+    return change
+
+
+@kernel
+def _decode(n: int, cliques: Cliques, tables: Floats, label: Codes) -> None:
+    """Set the best class of each node given those of its rest, last clique to first."""
+    for c in range(len(cliques.node) - 1, -1, -1):
+        index = 0
+        step = 1
+        for at in range(cliques.rest_start[c], cliques.rest_start[c + 1]):
+            index += label[cliques.rest[at]] * step
+            step *= n
+        first = cliques.table_start[c] + index * n
+        label[cliques.node[c]] = tables[first : first + n].argmax()
+
+
+# -- mean field ------------------------------------------------------------------------------------
+
+
+@kernel
+def _softmax(score: Floats, out: Floats) -> tuple[float, float]:
+    """Set out = softmax(score), which may be the same array; return the largest score and Σ.
+
+    log Σ exp(score) is the first plus the logarithm of the second.
+    """
+    n = len(score)
+    top = score[0]
+    for k in range(1, n):
+        top = max(top, score[k])
+    norm = 0.0
+    for k in range(n):
+        out[k] = np.exp(score[k] - top)
+        norm += out[k]
+    for k in range(n):
+        out[k] /= norm
+    return top, norm
+
+
+def group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
+    """Return S_A and X_A = Σ_B w_AB S_B: see `numpy_links.group_sums`."""
+    inside = np.zeros((links.n_groups, q.shape[1]))
+    across = np.zeros((links.n_groups, q.shape[1]))
+    _group_sums(q, links, inside, across)
+    return inside, across
+
+
+def link_field(q: Floats, links: ByGroup) -> Floats:
+    """Return what links say about each linked task: see `numpy_links.link_field`."""
+    inside, across = group_sums(q, links)
+    return links.pull * (inside[links.group] - q[links.task]) + across[links.group]
+
+
+def link_term(q: Floats, links: ByGroup) -> float:
+    """Return Σ w_ij ⟨q_i, q_j⟩ over all closed links: see `numpy_links.link_term`."""
+    inside, across = group_sums(q, links)
+    within = (inside**2).sum() - (q[links.task] ** 2).sum()
+    return float(0.5 * (links.pull * within + (inside * across).sum()))
+
+
+def update_together(q: Floats, u: Floats, links: ByGroup, strength: float, at: Codes) -> float:
+    """Update linked tasks all at once: see `numpy_links.update_together`."""
+    inside, across = group_sums(q, links)
+    return _update_together(q, u, links, strength, at, inside, across)
+
+
+def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order: Offsets) -> float:
+    """Update linked tasks one after the other: see `numpy_links.update_in_turn`."""
+    inside, across = group_sums(q, links)
+    return float(_update_in_turn(q, u, links, strength, order, inside, across))
+
+
+@kernel
+def _group_sums(q: Floats, links: ByGroup, inside: Floats, across: Floats) -> None:
+    n = q.shape[1]
+    for at in range(len(links.task)):
+        for k in range(n):
+            inside[links.group[at], k] += q[links.task[at], k]
+    for group in range(len(links.start) - 1):
+        for e in range(links.start[group], links.start[group + 1]):
+            for k in range(n):
+                across[group, k] += links.weight[e] * inside[links.other[e], k]
+
+
+@kernel
+def _update_in_turn(
+    q: Floats,
+    u: Floats,
+    links: ByGroup,
+    strength: float,
+    order: Offsets,
+    inside: Floats,
+    across: Floats,
+) -> float:
+    n = q.shape[1]
+    sent = inside.copy()  # what the neighbours of each group last took into account
+    new = np.empty(n)
+    change = 0.0
+    current = -1
+    for at in order:
+        i = links.task[at]
+        group = links.group[at]
+        if group != current and current >= 0:
+            for e in range(links.start[current], links.start[current + 1]):
+                for k in range(n):
+                    step = inside[current, k] - sent[current, k]
+                    across[links.other[e], k] += links.weight[e] * step
+            sent[current] = inside[current]
+        current = group
+        _infer(q[i], u[i], links.pull, strength, inside[group], across[group], new)
+        for k in range(n):
+            step = new[k] - q[i, k]
+            change = max(change, abs(step))
+            inside[group, k] += step
+            q[i, k] = new[k]
+    return change
+
+
+@kernel
+def _update_together(
+    q: Floats,
+    u: Floats,
+    links: ByGroup,
+    strength: float,
+    at: Codes,
+    inside: Floats,
+    across: Floats,
+) -> float:
+    n = q.shape[1]
+    new = np.empty(n)
+    change = 0.0
+    for a in at:  # the sums are those before the update, so that no task sees another's new q
+        i = links.task[a]
+        group = links.group[a]
+        _infer(q[i], u[i], links.pull, strength, inside[group], across[group], new)
+        for k in range(n):
+            change = max(change, abs(new[k] - q[i, k]))
+            q[i, k] = new[k]
+    return change
+
+
+@kernel
+def _infer(
+    q: Floats, u: Floats, pull: float, strength: float, inside: Floats, across: Floats, new: Floats
+) -> None:
+    """Set the new q of one task by its score and the field of its links: [eq:link-update]."""
+    for k in range(len(q)):
+        new[k] = u[k] + strength * (pull * (inside[k] - q[k]) + across[k])
+    _softmax(new, new)

@@ -1,0 +1,569 @@
+"""Sweeps over tasks, compiled: the names and meaning of `numpy_sweep`, fused into one pass.
+
+The plain version makes all scores, then all probabilities, then all counts, each a pass over
+memory. Here tasks go in blocks that stay in the nearest cache:
+
+    score the block  →  softmax  →  write q and count  →  next block
+
+A response is one row of the table to add, and one row of counts to add to. A loop over two to seven
+classes takes longer than the additions in it, so these steps are written out for a number of
+classes before they are compiled. For two classes `_source` writes
+
+    for t in range(m):
+        i = np.uint64(listed[t])
+        s0 = log_prior[k]
+        s1 = log_prior[k + np.uint64(1)]
+        for r in range(np.uint64(start[i]), np.uint64(start[i + ONE])):
+            c = np.uint64(np.uint32(code[r]))
+            w = weight_of(weight, r)
+            s0 += w * log_table[c, k]
+            s1 += w * log_table[c, k + np.uint64(1)]
+        score[k, t] = s0
+        score[k + np.uint64(1), t] = s1
+
+Up to seven classes are one such piece; more than 32 are pieces of four, and what is left. Rows of 8
+to 32 states are held whole in vector registers (`whole_rows`), where numba has them. Scores of a
+block lie as (class, task), so that each step of the softmax is one loop over the tasks, which
+becomes vector instructions for any number of classes. Positions are unsigned: signed ones are
+checked for counting from the end of an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+
+from tiebreak.kernels.arrays import by_class, for_each, likeliest, softmax
+from tiebreak.kernels.compile import fused_kernel, kernel, summing_kernel
+from tiebreak.kernels.layout import (
+    FREE,
+    KNOWN,
+    LINKED,
+    POOLED,
+    ByTask,
+    Codes,
+    Floats,
+    Mask,
+    Offsets,
+    Roles,
+    Swept,
+    total_weights,
+)
+
+ONE_PIECE = 7  # classes whose steps are written out at once
+WHOLE_ROWS = range(4, 33)  # states
+TASKS_PER_BLOCK = 128  # the product of as many norms does not overflow
+NUMBERS_PER_BLOCK = 4096  # with many classes: a block stays in the nearest cache
+TASKS_AT_ONCE = 1 << 16
+NO_FLOATS = np.empty(0)
+ONE = np.uint64(1)
+SCORE = 1  # what a pass does
+COUNT = 2
+ROLES = (np.int8(FREE), np.int8(KNOWN), np.int8(LINKED))
+
+# e^r for |r| ≤ ln 2 / 2 by a Chebyshev series, off by less than 1e-17.
+C2 = 0.5000000000000019
+C3 = 0.16666666666666702
+C4 = 0.04166666666648736
+C5 = 0.00833333333330943
+C6 = 0.0013888888952508691
+C7 = 0.00019841269909424066
+C8 = 2.4801485275248647e-05
+C9 = 2.7557224767288023e-06
+C10 = 2.7632716110097873e-07
+C11 = 2.5114933069618484e-08
+LOG2_E = 1.4426950408889634
+LN2_HIGH = 6.93147180369123816490e-01
+LN2_LOW = 1.90821492927058770002e-10
+ROUND = 6755399441055744.0  # 1.5 · 2^52: adding it leaves the nearest integer in the low bits
+EXP_IS_ZERO = -708.0  # below, e^x is no normal number: it counts as 0
+
+
+# -- the functions of a backend --------------------------------------------------------------------
+
+
+def sweep_tasks(
+    q: Floats,
+    u: Floats,
+    tasks: ByTask,
+    log_prior: Floats,
+    log_table: Floats,
+    n_threads: int = 1,
+    *,
+    counting: bool = True,
+) -> Swept:
+    """Update the free tasks, score the linked ones, and count: see `numpy_sweep.sweep_tasks`."""
+    what = SCORE | COUNT if counting else SCORE
+    logs = log_prior, np.ascontiguousarray(log_table)
+    return _pass(what, q, u, tasks, tasks.role, logs, NO_FLOATS, n_threads)
+
+
+def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
+    """Return Σ weight · q by code and Σ q over tasks: see `numpy_sweep.tally`."""
+    role = np.where(chosen, np.int8(KNOWN), np.int8(POOLED))
+    q = np.ascontiguousarray(q)
+    no_logs = np.empty(q.shape[1]), np.empty((0, q.shape[1]))
+    counted = _pass(COUNT, q, q[:0], tasks, role, no_logs, NO_FLOATS, n_threads)
+    return counted.counts, counted.totals
+
+
+def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1) -> Floats:
+    """Return u of [eq:task-update] for every task: see `numpy_sweep.score_tasks`."""
+    score = np.empty((tasks.n_tasks, len(log_prior)))
+    role = np.full(tasks.n_tasks, LINKED, dtype=np.int8)
+    logs = log_prior, np.ascontiguousarray(log_table)
+    _pass(SCORE, score, score, tasks, role, logs, NO_FLOATS, n_threads)
+    return score
+
+
+def scaled_probabilities(
+    tasks: ByTask, log_prior: Floats, log_table: Floats, scale: Floats, n_threads: int = 1
+) -> Floats:
+    """Return softmax(scale_i · u_i): see `numpy_sweep.scaled_probabilities`."""
+    q = np.full((tasks.n_tasks, len(log_prior)), np.nan)  # stays where no class is possible
+    role = np.full(tasks.n_tasks, FREE, dtype=np.int8)
+    logs = log_prior, np.ascontiguousarray(log_table)
+    _pass(SCORE, q, q[:0], tasks, role, logs, np.ascontiguousarray(scale), n_threads)
+    return q
+
+
+def classify(
+    tasks: ByTask,
+    log_prior: Floats,
+    log_table: Floats,
+    n_classes: int,
+    dependence: float,
+    multiplier: float,
+    n_threads: int = 1,
+) -> tuple[Floats, Codes, Floats]:
+    """Return probabilities, labels and the probability of each: see `numpy_sweep.classify`."""
+    others = np.maximum(total_weights(tasks.start, tasks.weight) - 1.0, 0.0)
+    scale = multiplier / (1.0 + dependence * others)
+    if len(log_prior) == n_classes:
+        q = scaled_probabilities(tasks, log_prior, log_table, scale, n_threads)
+    else:
+        q = np.empty((tasks.n_tasks, n_classes))
+        score = score_tasks(tasks, log_prior, log_table, n_threads)
+        for low in range(0, tasks.n_tasks, TASKS_AT_ONCE):
+            some = slice(low, low + TASKS_AT_ONCE)
+            q[some] = softmax(by_class(score[some], n_classes), scale[some])
+    return q, *likeliest(q)
+
+
+def _pass(
+    what: int,
+    q: Floats,
+    u: Floats,
+    tasks: ByTask,
+    role: Roles,
+    logs: tuple[Floats, Floats],
+    scale: Floats,
+    n_threads: int,
+) -> Swept:
+    """Let each thread pass over chunks of tasks; add up what the chunks found in their order."""
+    n_classes = q.shape[1]
+    n_chunks = len(tasks.edges) - 1
+    by_code = tasks.by_code if what & COUNT else None
+    n_counted = tasks.n_codes if what & COUNT and by_code is None else 0
+    counts = _zeros(n_chunks, n_counted, n_classes)
+    totals = np.zeros((n_chunks, n_classes))
+    figures = np.zeros((n_chunks, 3))
+    sweep = sweep_for(n_classes)
+    columns = tasks.start, tasks.code, tasks.weight, tasks.rounder
+
+    def work(c: int) -> None:
+        low, high = tasks.edges[c : c + 2]
+        sums = counts[c], totals[c], figures[c]
+        sweep(what, low, high, q, u, role, scale, *columns, *logs, *sums)
+
+    for_each(work, n_chunks, n_threads)
+    if by_code is None:
+        counted = _sum_in_order(counts)
+    else:
+        counted = np.zeros((tasks.n_codes, n_classes))
+        is_counted = (role == FREE) | (role == KNOWN)
+        given = by_code.start, by_code.task, by_code.weight, tasks.rounder, is_counted, q, counted
+        count = count_by_code_for(n_classes)
+        edges = by_code.edges
+        for_each(lambda s: count(edges[s], edges[s + 1], *given), len(edges) - 1, n_threads)
+    change = float(figures[:, 0].max(initial=0.0))
+    entropy, log_norm = _sum_in_order(figures[:, 1:]).tolist()
+    return Swept(counted, _sum_in_order(totals), change, entropy, log_norm)
+
+
+def _zeros(n_chunks: int, n_codes: int, n_classes: int) -> Floats:
+    """Return zeros that start where a line of the cache does, so that fewer rows cross one."""
+    size = n_chunks * n_codes * n_classes
+    room = np.zeros(size + 8)
+    first = -room.ctypes.data % 64 // 8
+    return room[first : first + size].reshape(n_chunks, n_codes, n_classes)
+
+
+def _sum_in_order(parts: Floats) -> Floats:
+    total = parts[0] if len(parts) == 1 else parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return np.asarray(total)
+
+
+# -- what is the same for any number of classes ----------------------------------------------------
+
+
+@fused_kernel
+def exp(x: float) -> float:
+    """Return e^x for −708 < x ≤ 700, else 0: 2^n · e^r with x = n ln 2 + r, without a branch.
+
+    The terms are joined in pairs, so that few wait for each other. Off by a bit or two.
+    """
+    rounded = x * LOG2_E + ROUND
+    n = rounded - ROUND
+    r = x - n * LN2_HIGH - n * LN2_LOW
+    square = r * r
+    low = square * (r * C3 + C2) + (r + 1.0)
+    middle = square * (r * C7 + C6) + (r * C5 + C4)
+    high = square * (r * C11 + C10) + (r * C9 + C8)
+    fourth = square * square
+    p = fourth * (fourth * high + middle) + low
+    power = np.float64(rounded).view(np.uint64) << np.uint64(52)
+    scaled = np.uint64(np.float64(p).view(np.uint64) + power).view(np.float64)
+    return float(scaled if x > EXP_IS_ZERO else 0.0)
+
+
+@kernel
+def weight_of(weight: Floats | None, r: Any) -> float:
+    """Return the weight of response r; without weights it is 1 and leaves no trace in the code."""
+    if weight is None:
+        return 1.0
+    return float(weight[r])
+
+
+@kernel
+def counted(value: float, rounder: float | None) -> float:
+    """Return a number as it is counted; where it is not rounded that leaves no trace."""
+    if rounder is None:
+        return value
+    return (value + rounder) - rounder
+
+
+@kernel
+def weighed(value: float, weight: Floats | None, r: Any, rounder: float | None) -> float:
+    """Return a counted number times the weight of response r, rounded once more."""
+    if weight is None:
+        return value
+    return counted(value * weight[r], rounder)
+
+
+@kernel
+def list_role(wanted: np.int8, role: Roles, first: int, last: int, listed: Offsets) -> int:
+    """List the tasks from first to last that have the role; return how many they are."""
+    n = 0
+    for i in range(first, last):
+        listed[n] = i
+        n += role[i] == wanted
+    return n
+
+
+@summing_kernel
+def softmax_block(score: Floats, extra: Floats, m: int) -> tuple[float, float, float]:
+    """Turn the scores of m tasks into probabilities; `extra` is workspace, top of each task set.
+
+    With norm = Σ exp(score − top), returns over all tasks Σ top, Σ log norm, Σ ⟨q, score − top⟩.
+    The logarithm is taken once, of the product of all norms.
+    """
+    top = extra[0]
+    norm = extra[1]
+    mean = extra[2]
+    for t in range(m):
+        norm[t] = 0.0
+        mean[t] = 0.0
+    for k in range(score.shape[0]):
+        row = score[k]
+        for t in range(m):
+            gap = row[t] - top[t]
+            gap = gap if gap > EXP_IS_ZERO else EXP_IS_ZERO  # 0 · −∞ must be 0
+            e = exp(gap)
+            row[t] = e
+            norm[t] += e
+            mean[t] += e * gap
+    tops = 0.0
+    product = 1.0
+    means = 0.0
+    for t in range(m):
+        tops += top[t]
+        product *= norm[t]
+        norm[t] = 1.0 / norm[t]
+        means += mean[t] * norm[t]
+    for k in range(score.shape[0]):
+        row = score[k]
+        for t in range(m):
+            row[t] *= norm[t]
+    return tops, np.log(product), means
+
+
+@summing_kernel
+def softmax_of_two(one: Floats, two: Floats, top: Floats, m: int) -> tuple[float, float, float]:
+    """Do what `softmax_block` does for two classes: one exponential and one division a task."""
+    tops = 0.0
+    product = 1.0
+    means = 0.0
+    for t in range(m):
+        is_two = two[t] > one[t]
+        gap = one[t] - two[t] if is_two else two[t] - one[t]
+        gap = EXP_IS_ZERO if gap < EXP_IS_ZERO else gap
+        e = exp(gap) if gap == gap else gap  # neither class is possible: nothing can be said
+        larger = 1.0 / (1.0 + e)
+        smaller = e * larger
+        one[t] = smaller if is_two else larger
+        two[t] = larger if is_two else smaller
+        tops += top[t]
+        product *= 1.0 + e
+        means += gap * smaller
+    return tops, np.log(product), means
+
+
+@summing_kernel
+def largest(score: Floats, top: Floats, m: int) -> int:
+    """Set top to the largest score of each task; return how many have none above −∞."""
+    for t in range(m):
+        top[t] = score[0, t]
+    for k in range(1, score.shape[0]):
+        row = score[k]
+        for t in range(m):
+            top[t] = row[t] if row[t] > top[t] else top[t]
+    n_without = 0
+    for t in range(m):
+        n_without += top[t] == -np.inf
+    return n_without
+
+
+@kernel
+def keep_former(score: Floats, top: Floats, listed: Offsets, m: int, q: Floats) -> None:
+    """Where underflow leaves no class, let the former q stand: its logs become the scores."""
+    for t in range(m):
+        if top[t] == -np.inf:
+            for k in range(score.shape[0]):
+                score[k, t] = np.log(q[listed[t], k])
+                top[t] = max(top[t], score[k, t])
+
+
+@kernel
+def infer_columns(
+    score: Floats, extra: Floats, listed: Offsets, m: int, q: Floats, scale: Floats
+) -> tuple[float, float, float]:
+    """Turn scores of free tasks, times their scale if any, into probabilities."""
+    if len(scale):
+        for k in range(score.shape[0]):
+            for t in range(m):
+                score[k, t] *= scale[listed[t]]
+    if largest(score, extra[0], m) > 0:
+        keep_former(score, extra[0], listed, m, q)
+    if score.shape[0] == 2:
+        return softmax_of_two(score[0], score[1], extra[0], m)
+    return softmax_block(score, extra, m)
+
+
+@kernel
+def take_columns(score: Floats, listed: Offsets, m: int, q: Floats, what: int) -> float:
+    """Replace scores of known tasks by their q; return the sum of the scores of their classes."""
+    total = 0.0
+    for t in range(m):
+        i = np.uint64(listed[t])
+        if what & SCORE:
+            known = 0
+            for k in range(1, score.shape[0]):
+                known = k if q[i, k] > q[i, known] else known
+            total += score[known, t]
+        for k in range(score.shape[0]):
+            score[k, t] = q[i, k]
+    return total
+
+
+@kernel
+def put_columns(score: Floats, listed: Offsets, m: int, u: Floats) -> None:
+    """Set the rows of u of linked tasks."""
+    for t in range(m):
+        for k in range(score.shape[0]):
+            u[listed[t], k] = score[k, t]
+
+
+# -- what is written out for a number of classes ---------------------------------------------------
+
+PIECE = """
+def score_{n}(k, listed, m, start, code, weight, log_prior, log_table, score):
+    for t in range(m):
+        i = np.uint64(listed[t])
+        [s{j} = log_prior[{at}]]
+        r = np.uint64(start[i])
+        stop = np.uint64(start[i + ONE])
+        while r < stop:
+            c = np.uint64(np.uint32(code[r]))
+            w = weight_of(weight, r)
+            [s{j} += w * log_table[c, {at}]]
+            r += ONE
+        [score[{at}, t] = s{j}]
+
+def count_{n}(k, listed, m, start, code, weight, rounder, score, q, counts, totals, change):
+    [a{j} = 0.0]
+    [far{j} = 0.0]
+    counting = len(counts) > 0
+    for t in range(m):
+        i = np.uint64(listed[t])
+        [p{j} = score[{at}, t]]
+        [gap{j} = abs(p{j} - q[i, {at}])]
+        [far{j} = gap{j} if gap{j} > far{j} else far{j}]
+        [q[i, {at}] = p{j}]
+        [p{j} = counted(p{j}, rounder)]
+        [a{j} += p{j}]
+        r = np.uint64(start[i])
+        stop = np.uint64(start[i + ONE]) if counting else r
+        while r < stop:
+            c = np.uint64(np.uint32(code[r]))
+            [counts[c, {at}] += weighed(p{j}, weight, r, rounder)]
+            r += ONE
+    [totals[{at}] += a{j}]
+    [change = max(change, far{j})]
+    return change
+
+def count_codes_{n}(k, low, high, start, task, weight, rounder, chosen, q, counts):
+    for c in range(low, high):
+        [a{j} = 0.0]
+        for r in range(np.uint64(start[c]), np.uint64(start[c + 1])):
+            i = np.uint64(task[r])
+            if chosen[i]:
+                [a{j} += weighed(counted(q[i, {at}], rounder), weight, r, rounder)]
+        [counts[c, {at}] = a{j}]
+"""
+
+SWEEP = """
+def sweep_{name}(
+    what, low, high, q, u, role, scale,
+    start, code, weight, rounder, log_prior, log_table, counts, totals, figures,
+):
+    n = q.shape[1]
+    size = max(8, min(TASKS_PER_BLOCK, NUMBERS_PER_BLOCK // n))
+    score = np.empty({shape})
+    extra = np.empty((3, size))
+    listed = np.empty(size, np.int64)
+    total = np.zeros(n)  # local: side by side in memory, threads would fight for a cache line
+    far = 0.0
+    tops = 0.0
+    logs = 0.0
+    means = 0.0
+    for first in range(low, high, size):
+        n_left = min(size, high - first)
+        for wanted in ROLES:
+            m = list_role(wanted, role, first, min(first + size, high), listed) if n_left else 0
+            n_left -= m
+            if m == 0:
+                continue
+            if what & SCORE:
+                <score_{n}({k}, {of_tasks}, log_prior, log_table, score)>
+            if wanted == LINKED:
+                put_{layout}(score, listed, m, u)
+                continue
+            if wanted == FREE:
+                top, log, mean = {infer}
+                tops += top
+                logs += log
+                means += mean
+            else:
+                tops += {take}
+            <far = count_{n}({k}, {of_tasks}, rounder, score, q, counts, total, far)>
+    for k in range(n):
+        totals[k] = total[k]
+    figures[0] = far
+    figures[1] = logs - means
+    figures[2] = tops + logs
+"""
+COUNT_CODES = """
+def by_code_{name}(low, high, start, task, weight, rounder, chosen, q, counts):
+    n = q.shape[1]
+    <count_codes_{n}({k}, low, high, start, task, weight, rounder, chosen, q, counts)>
+"""
+
+
+@cache
+def sweep_for(n_classes: int) -> Callable[..., None]:
+    """Return what sweeps over tasks with so many classes, or states."""
+    whole = whole_rows() if n_classes in WHOLE_ROWS else None
+    if whole is None:
+        pieces = _pieces(n_classes)
+        infer = "infer_columns(score, extra, listed, m, q, scale)"
+        take = "take_columns(score, listed, m, q, what)"
+        given = {"layout": "columns", "shape": "(n, size)", "infer": infer, "take": take}
+        return _compiled("sweep", SWEEP, pieces, given, globals())
+    infer = "infer_rows(LIKE, score, extra, listed, m, q, scale, start, code, log_table, counts)"
+    take = "take_rows(LIKE, score, listed, m, q, what)"
+    given = {"layout": "rows", "shape": "(size, n)", "infer": infer, "take": take}
+    namespace = globals() | vars(whole) | {"LIKE": (0,) * n_classes}
+    return _compiled("sweep", SWEEP, ("whole", n_classes), given, namespace)
+
+
+@cache
+def count_by_code_for(n_classes: int) -> Callable[..., None]:
+    """Return what counts responses that are sorted by code."""
+    return _compiled("by_code", COUNT_CODES, _pieces(n_classes), {}, globals())
+
+
+def _pieces(n_classes: int) -> tuple[int, int]:
+    """Return how many classes a piece has, and how many are left after pieces of so many."""
+    n = n_classes if n_classes <= ONE_PIECE else 4
+    return n, n_classes % n
+
+
+def whole_rows() -> ModuleType | None:
+    """Return the vector code; None: this numba is not the one that it was written for."""
+    try:
+        from tiebreak.kernels import whole_rows as module
+    except (ImportError, AttributeError):
+        return None
+    return module
+
+
+def _compiled(
+    kind: str, template: str, pieces: tuple[Any, int], given: dict[str, str], names: dict[str, Any]
+) -> Callable[..., None]:
+    """Write a function out, and all that it calls, and compile it.
+
+    It says that it comes from this file, so that numba keeps it in the cache beside it.
+    """
+    n, rest = pieces
+    name = f"{n}_{rest}" if rest else str(n)
+    source = "" if n == "whole" else "".join(_written(PIECE, each) for each in {n, rest} - {0})
+    source += _written(template, n, rest).replace("{name}", name)
+    given = given | {"of_tasks": "listed, m, start, code, weight"}
+    for placeholder, text in given.items():
+        source = source.replace(f"{{{placeholder}}}", text)
+    namespace = dict(names)
+    exec(compile(source, __file__, "exec"), namespace)
+    for each, function in list(namespace.items()):
+        if each not in names:
+            namespace[each] = fused_kernel(function)
+    return cast("Callable[..., None]", namespace[f"{kind}_{name}"])
+
+
+def _written(template: str, n: int | str, rest: int = 0) -> str:
+    """Write out what stands in brackets for each of n classes, what stands in <> for each piece."""
+    lines = []
+    for line in template.splitlines():
+        text = line.lstrip()
+        indent = line[: len(line) - len(text)]
+        if text.startswith("["):
+            places = [f"k + np.uint64({j})" if j else "k" for j in range(cast(int, n))]
+            each = (text[1:-1].replace("{at}", at) for at in places)
+            lines += [indent + one.replace("{j}", str(j)) for j, one in enumerate(each)]
+        elif not text.startswith("<"):
+            lines.append(line)
+        elif n == "whole":
+            lines.append(indent + text[1:-1].replace("{n}", "whole").replace("{k}", "LIKE"))
+        else:
+            call = text[1:-1].replace("{n}", str(n)).replace("{k}", "np.uint64(k)")
+            lines.append(f"{indent}for k in range(0, n - {rest}, {n}): {call}")
+            if rest:
+                call = text[1:-1].replace("{n}", str(rest))
+                lines.append(indent + call.replace("{k}", f"np.uint64(n - {rest})"))
+    return "\n".join(lines).replace("_{n}(", f"_{n}(") + "\n"

@@ -1,0 +1,359 @@
+"""Links in plain NumPy: what the other backends mean.
+
+Belief propagation (sum-product) and max-product decoding where components are large or have no
+loops, elimination where they are small and have some, and mean field.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.layout import ByGroup, Codes, Floats, Offsets
+from tiebreak.kernels.network import LOWEST_LOG_MESSAGE, SMALLEST_MESSAGE, Cliques, Network
+
+# -- messages --------------------------------------------------------------------------------------
+
+
+def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
+    """Return Σ ⟨belief, score⟩ over nodes; impossible classes add nothing."""
+    return float((belief * np.where(belief > 0.0, scores, 0.0)).sum())
+
+
+def pass_messages(
+    scores: Floats,
+    network: Network,
+    coupling: Floats,
+    messages: Floats,
+    belief: Floats,
+    span: tuple[int, int],
+    damping: float,
+    *,
+    down: bool,
+    update_beliefs: bool = True,
+) -> tuple[float, float]:
+    """Pass messages up or down among nodes span[0] … span[1] − 1, and set their beliefs.
+
+    Implements [eq:messages], c_i the score of node i with all messages but j's:
+
+        log m_{i→j}(k) = log(Σ_{l≠k} exp c_i(l) + exp(θ_ij + c_i(k))) − scale
+
+    Up, every node sends to its earlier neighbours, last node first; down, to its later ones,
+    first node first. Without loops, beliefs are exact after one pass up and one down, and so is
+    the returned log partition [eq:log-partition]; with loops it is Bethe's.
+
+    Parameters
+    ----------
+    coupling
+        (n_edges,) log-odds that the two ends agree; −∞ where they cannot.
+    messages
+        (2 · n_edges, n_classes), 1 at the start; see `network.SMALLEST_MESSAGE`. Overwritten.
+        Damping mixes them as probabilities.
+    belief
+        (n_nodes, n_classes), rows sum to 1. Rows of the span are overwritten.
+    update_beliefs
+        Whether to set beliefs; where not, nothing is known of change and log partition: 0.
+
+    Returns
+    -------
+    The largest change of any belief, and the log partition of the span.
+    """
+    change = 0.0
+    log_partition = 0.0
+    for i in range(*span) if down else range(span[1] - 1, span[0] - 1, -1):
+        slots = np.arange(network.start[i], network.start[i + 1])
+        received = _logs_of(messages[slots])
+        total = scores[i] + received.sum(axis=0)
+        sending = np.flatnonzero((network.other[slots] > i) == down)
+        for s in sending:
+            new = _message(total - received[s], coupling[network.edge[slots[s]]])
+            log_partition += new.max()
+            new = np.maximum(new - new.max(), LOWEST_LOG_MESSAGE)
+            back = network.mate[slots[s]]
+            if damping > 0.0:
+                former = np.log(damping) + _logs_of(messages[back])
+                new = np.logaddexp(np.log(1.0 - damping) + new, former)
+            messages[back] = np.where(new < np.log(SMALLEST_MESSAGE), new, np.exp(new))
+        if not update_beliefs:
+            continue
+        log_norm = np.logaddexp.reduce(total)
+        new = np.exp(total - log_norm)
+        change = max(change, float(np.abs(new - belief[i]).max()))
+        belief[i] = new
+        log_partition += (1 - len(sending)) * log_norm
+    return change, float(log_partition) if update_beliefs else 0.0
+
+
+def _logs_of(messages: Floats) -> Floats:
+    """Return logs of messages: see `network.SMALLEST_MESSAGE`."""
+    return np.where(messages > 0.0, np.log(np.where(messages > 0.0, messages, 1.0)), messages)
+
+
+def _message(cavity: Floats, coupling: float) -> Floats:
+    """Return log Σ_l exp(cavity_l + θ 1(k = l)) for each k."""
+    return np.logaddexp(_others(cavity), coupling + cavity)
+
+
+def _others(cavity: Floats) -> Floats:
+    """Return log Σ_{l≠k} exp(cavity_l) for each k."""
+    n_classes = len(cavity)
+    without = np.broadcast_to(cavity, (n_classes, n_classes))[~np.eye(n_classes, dtype=bool)]
+    return np.asarray(np.logaddexp.reduce(without.reshape(n_classes, -1), axis=1))
+
+
+def agreement(scores: Floats, network: Network, coupling: Floats, messages: Floats) -> Floats:
+    """Return for each edge the probability that its two ends agree: [eq:agreement]."""
+    agree = np.zeros(len(coupling))
+    logs = _logs_of(messages)
+    totals = scores.copy()
+    owner = np.repeat(np.arange(network.n_nodes), np.diff(network.start))
+    np.add.at(totals, owner, logs)
+    for e in range(len(owner)):
+        i = owner[e]
+        j = network.other[e]
+        if i > j:
+            continue
+        here = totals[i] - logs[e]
+        there = totals[j] - logs[network.mate[e]]
+        edge = network.edge[e]
+        same = coupling[edge] + np.logaddexp.reduce(here + there)
+        differ = np.logaddexp.reduce(here + _others(there))
+        agree[edge] = np.exp(same - np.logaddexp(same, differ))
+    return agree
+
+
+def decode_forest(
+    scores: Floats, network: Network, coupling: Floats, span: tuple[int, int], label: Codes
+) -> None:
+    """Set the likeliest joint labels of nodes in components without loops: [eq:decode].
+
+    Max-product up, then each node takes its best class given its earlier neighbour's.
+    """
+    low, high = span
+    best = scores.copy()
+    for i in range(high - 1, low - 1, -1):
+        for e in range(network.start[i], network.start[i + 1]):
+            if network.other[e] < i:
+                best[network.other[e]] += _best_message(best[i], coupling[network.edge[e]])
+    for i in range(low, high):
+        choice = best[i].copy()
+        for e in range(network.start[i], network.start[i + 1]):
+            if network.other[e] < i:
+                choice[label[network.other[e]]] += coupling[network.edge[e]]
+        label[i] = choice.argmax()
+
+
+def _best_message(total: Floats, coupling: float) -> Floats:
+    """Return max_l (total_l + θ 1(k = l)) for each k."""
+    message = total + coupling
+    for k in range(len(total)):
+        others = np.delete(total, k)
+        if len(others):
+            message[k] = max(message[k], others.max())
+    return np.asarray(message)
+
+
+def decode_greedily(
+    wish: Floats, network: Network, coupling: Floats, order: Codes, label: Codes
+) -> None:
+    """Give nodes, in order, their best class of those that break fewest hard links.
+
+    Neighbours with label −1 have no class yet and do not count.
+    """
+    for i in order:
+        broken = np.zeros(wish.shape[1])
+        for e in range(network.start[i], network.start[i + 1]):
+            other = label[network.other[e]]
+            if other >= 0 and coupling[network.edge[e]] == -np.inf:
+                broken[other] += 1.0
+        broken[np.isneginf(wish[i])] = np.inf
+        label[i] = np.where(broken == broken.min(), wish[i], -np.inf).argmax()
+
+
+# -- small loopy components ------------------------------------------------------------------------
+
+
+def eliminate(
+    scores: Floats, cliques: Cliques, coupling: Floats, belief: Floats, agree: Floats
+) -> tuple[float, float]:
+    """Sum out the nodes of all cliques; set their beliefs and the agreement of their edges.
+
+    Implements [eq:elimination]: messages go from each clique to its parent, then back.
+
+    Returns
+    -------
+    The largest change of any belief, and the log partition of these components.
+    """
+    tables, messages = _collect(scores, cliques, coupling, np.logaddexp)
+    log_partition = sum(
+        float(message.sum()) for c, message in enumerate(messages) if cliques.parent[c] < 0
+    )
+    change = 0.0
+    for c in range(len(cliques.node) - 1, -1, -1):
+        parent = cliques.parent[c]
+        if parent >= 0:
+            above = _marginal(tables[parent], _places(cliques, c), np.logaddexp)
+            gain = np.where(above > -np.inf, above - messages[c], -np.inf)
+            tables[c] = tables[c] + gain[None]
+        joint = np.exp(tables[c] - np.logaddexp.reduce(tables[c], axis=None))
+        new = joint.reshape(len(joint), -1).sum(axis=1)
+        node = cliques.node[c]
+        change = max(change, float(np.abs(new - belief[node]).max()))
+        belief[node] = new
+        for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
+            digit = int(cliques.edge_digit[e])
+            agree[cliques.edge[e]] = np.trace(np.moveaxis(joint, digit, 1)).sum()
+    return change, log_partition
+
+
+def decode_cliques(scores: Floats, cliques: Cliques, coupling: Floats, label: Codes) -> None:
+    """Set the likeliest joint labels of the nodes of all cliques: [eq:decode]."""
+    tables, _ = _collect(scores, cliques, coupling, np.maximum)
+    for c in range(len(cliques.node) - 1, -1, -1):
+        rest = cliques.rest[cliques.rest_start[c] : cliques.rest_start[c + 1]]
+        given = np.moveaxis(tables[c], 0, -1)[tuple(label[rest].tolist())]
+        label[cliques.node[c]] = given.argmax()
+
+
+def _collect(
+    scores: Floats, cliques: Cliques, coupling: Floats, add: np.ufunc
+) -> tuple[list[Floats], list[Floats]]:
+    """Return each clique's table, axis j its digit j, and the message that it sends."""
+    n_classes = scores.shape[1]
+    tables: list[Floats] = []
+    for c in range(len(cliques.node)):
+        width = cliques.rest_start[c + 1] - cliques.rest_start[c]
+        table = np.zeros((n_classes,) * (width + 1))
+        table += scores[cliques.node[c]].reshape((-1,) + (1,) * width)
+        for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
+            table += _diagonal(
+                coupling[cliques.edge[e]], n_classes, int(cliques.edge_digit[e]), width
+            )
+        tables.append(table)
+    messages: list[Floats] = []
+    for c in range(len(cliques.node)):
+        messages.append(np.asarray(add.reduce(tables[c], axis=0)))
+        if cliques.parent[c] >= 0:
+            tables[cliques.parent[c]] += _spread(
+                messages[c], _places(cliques, c), tables[cliques.parent[c]].ndim
+            )
+    return tables, messages
+
+
+def _places(cliques: Cliques, c: int) -> list[int]:
+    return [int(p) for p in cliques.place[cliques.rest_start[c] : cliques.rest_start[c + 1]]]
+
+
+def _diagonal(coupling: float, n_classes: int, digit: int, width: int) -> Floats:
+    """Return θ where digit 0 equals `digit`, 0 elsewhere."""
+    pair = np.zeros((n_classes, n_classes))
+    np.fill_diagonal(pair, coupling)
+    shape = [1] * (width + 1)
+    shape[0] = shape[digit] = n_classes
+    return pair.reshape(shape)
+
+
+def _spread(message: Floats, places: list[int], n_axes: int) -> Floats:
+    """Lay a message over the axes `places` of a table with n_axes axes."""
+    order = np.argsort(places)
+    shape = [1] * n_axes
+    for axis, place in enumerate(places):
+        shape[place] = message.shape[axis]
+    return np.transpose(message, order).reshape(shape)
+
+
+def _marginal(table: Floats, places: list[int], add: np.ufunc) -> Floats:
+    """Sum a table down to the axes `places`, in their order."""
+    others = tuple(axis for axis in range(table.ndim) if axis not in places)
+    kept = add.reduce(table, axis=others) if others else table
+    rank = np.argsort(np.argsort(places))
+    return np.transpose(kept, rank)
+
+
+# -- mean field ------------------------------------------------------------------------------------
+
+
+def group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
+    """Return S_A, the sum of q over each group, and X_A = Σ_B w_AB S_B, both (n_groups, K)."""
+    n_classes = q.shape[1]
+    inside = np.zeros((links.n_groups, n_classes))
+    np.add.at(inside, links.group, q[links.task])
+    across = np.zeros((links.n_groups, n_classes))
+    group = np.repeat(np.arange(links.n_groups), np.diff(links.start))
+    np.add.at(across, group, links.weight[:, None] * inside[links.other])
+    return inside, across
+
+
+def link_field(q: Floats, links: ByGroup) -> Floats:
+    """Return what links say about each linked task, (n_linked, n_classes).
+
+    Implements [eq:link-field], for task i of group A:
+
+        f_i = pull · (S_A − q_i) + Σ_B w_AB S_B
+    """
+    inside, across = group_sums(q, links)
+    return links.pull * (inside[links.group] - q[links.task]) + across[links.group]
+
+
+def link_term(q: Floats, links: ByGroup) -> float:
+    """Return Σ w_ij ⟨q_i, q_j⟩ over all closed links, each once: [eq:link-term]."""
+    inside, across = group_sums(q, links)
+    within = (inside**2).sum() - (q[links.task] ** 2).sum()
+    return float(0.5 * (links.pull * within + (inside * across).sum()))
+
+
+def update_together(q: Floats, u: Floats, links: ByGroup, strength: float, at: Codes) -> float:
+    """Update linked tasks all at once, from the same q; return the largest change.
+
+    Implements [eq:link-update] as the paper does; `at` are positions in `links.task`.
+    """
+    task = links.task[at]
+    new = softmax(u[task] + strength * link_field(q, links)[at])
+    change = float(np.abs(new - q[task]).max(initial=0.0))
+    q[task] = new
+    return change
+
+
+def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order: Offsets) -> float:
+    """Update linked tasks one after the other; return the largest change.
+
+    Implements [eq:link-update] with the newest q of every neighbour:
+
+        q_i = softmax(u_i + η f_i)
+
+    Departs from the paper: it updates all tasks at once, which can swap two linked tasks for
+    ever; in turn, every step raises the bound. Sums over groups stand for their members, and the
+    change of a group reaches its neighbours when the turn passes to another group.
+
+    Parameters
+    ----------
+    order
+        Positions in `links.task`, in the order of their turns; known tasks are left out.
+    """
+    inside, across = group_sums(q, links)
+    sent = inside.copy()  # what the neighbours of each group last took into account
+    change = 0.0
+    current = -1
+    for at in order:
+        task = links.task[at]
+        group = links.group[at]
+        if group != current and current >= 0:
+            _update_neighbours(links, current, inside, sent, across)
+        current = group
+        score = u[task] + strength * (links.pull * (inside[group] - q[task]) + across[group])
+        new = np.exp(score - score.max())
+        new /= new.sum()
+        step = new - q[task]
+        change = max(change, float(np.abs(step).max()))
+        inside[group] += step
+        q[task] = new
+    return change
+
+
+def _update_neighbours(
+    links: ByGroup, group: int, inside: Floats, sent: Floats, across: Floats
+) -> None:
+    edges = slice(links.start[group], links.start[group + 1])
+    step = inside[group] - sent[group]
+    np.add.at(across, links.other[edges], links.weight[edges, None] * step)
+    sent[group] = inside[group]

@@ -1,0 +1,211 @@
+"""Watching: how far the labels are, which tasks are in doubt, who answers how well."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from tiebreak import files
+from tiebreak.ask import Desk
+from tiebreak.ask.fitting import FittedSession
+from tiebreak.ask.log import Event
+from tiebreak.ask.storage import FitPoint
+from tiebreak.files.encoding import safe_cells
+from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.page.room import events
+from tiebreak.report import charts
+
+PAGE = 20  # tasks listed at once
+LEAST_TIME = 60.0  # seconds after which a pace is shown
+MOST_POINTS = 200  # of the curve
+FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+TABLES = ("labels", "links", "known")
+
+
+class Wanted(NamedTuple):
+    """Which tasks to list."""
+
+    words: str = ""  # in the id or the text
+    label: Hashable | None = None
+    worker: str = ""
+    low: float = 0.0
+    high: float = 1.0
+    page: int = 0
+
+
+def outlook(desk: Desk) -> dict[str, Any]:
+    """Return where a session stands and how it goes on; hold `desk.lock`."""
+    progress = desk.progress()
+    points = list(desk.fits.history)
+    allowed = None if desk.target is None else (1.0 - desk.target) * progress.n_tasks
+    left = None  # questions until the target is met or the budget used up, as it looks now
+    if allowed is not None:
+        left = questions_to(points, allowed)
+    if desk.budget is not None:
+        of_budget = float(max(desk.budget - progress.asked, 0))
+        left = of_budget if left is None else min(left, of_budget)
+    per_hour = pace(events(desk))
+    return {
+        "progress": progress,
+        "allowed": allowed,
+        "questions_left": left,
+        "per_hour": per_hour,
+        "hours_left": left / per_hour if left is not None and per_hour else None,
+        "n_changed": points[-1].n_changed if points else 0,
+        "curve": _curve(points),
+    }
+
+
+def _curve(points: list[FitPoint]) -> Markup:
+    """Draw the wrong labels after each fit, some of them where there are many."""
+    if len(points) > MOST_POINTS:
+        at = np.unique(np.linspace(0, len(points) - 1, MOST_POINTS).astype(int))
+        points = [points[each] for each in at.tolist()]
+    chart = charts.line(
+        "Labels expected to be wrong",
+        "After each fit.",
+        ("answers", "expected wrong labels"),
+        [float(point.n_answers) for point in points],
+        [point.wrong for point in points],
+        rows=[[f"{point.n_answers:,}", f"{point.wrong:,.1f}"] for point in points],
+    )
+    return Markup(chart.html("curve"))
+
+
+def questions_to(points: list[FitPoint], allowed: float) -> float | None:
+    """Return how many more questions reach this number of wrong labels, as the curve goes now.
+
+    A straight line through its second half; None where that does not fall.
+
+    >>> questions_to([FitPoint(0, 100.0, 0), FitPoint(10, 90.0, 3), FitPoint(20, 80.0, 2)], 50.0)
+    30.0
+    """
+    if not points or points[-1].wrong <= allowed:
+        return 0.0 if points else None
+    recent = points[len(points) // 2 - 1 if len(points) > 3 else 0 :]
+    x = np.array([point.n_answers for point in recent], dtype=float)
+    y = np.array([point.wrong for point in recent])
+    spread = ((x - x.mean()) ** 2).sum()
+    if spread == 0.0:
+        return None
+    slope = float(((x - x.mean()) * (y - y.mean())).sum() / spread)
+    return None if slope >= 0.0 else round((points[-1].wrong - allowed) / -slope, 6)
+
+
+def pace(answers: Iterable[Event], now: datetime | None = None) -> float:
+    """Return how many answers an hour people give, by those of the last hour."""
+    until = now or datetime.now(UTC)
+    since = (until - timedelta(hours=1)).isoformat(timespec="milliseconds")
+    recent = [event.at for event in answers if event.at >= since]
+    if not recent:
+        return 0.0
+    hours = max((until - datetime.fromisoformat(min(recent))).total_seconds(), LEAST_TIME) / 3600.0
+    return len(recent) / hours
+
+
+def listing(desk: Desk, fit: FittedSession, wanted: Wanted) -> dict[str, Any]:
+    """Return a page of the wanted tasks, those in most doubt first; needs no lock."""
+    job = desk.job
+    label = fit.model.labels_.label
+    probability = fit.q[np.arange(len(label)), label]
+    chosen = np.flatnonzero(_is_wanted(desk, wanted, label, probability))
+    order = chosen[np.argsort(probability[chosen], kind="stable")]
+    n_pages = max(-(-len(order) // PAGE), 1)
+    page = min(max(wanted.page, 0), n_pages - 1)
+    rows = []
+    for code in order[page * PAGE : (page + 1) * PAGE].tolist():
+        task = job.responses.tasks[code]
+        row = {"code": code, "task": task, "text": job.texts.get(code)}
+        row |= {"label": job.responses.classes[int(label[code])]}
+        row |= {"probability": float(probability[code])}
+        row |= {"votes": Counter(vote.label for vote in job.votes(task))}
+        rows.append(row)
+    return {"rows": rows, "n_found": len(order), "page": page, "n_pages": n_pages}
+
+
+def _is_wanted(desk: Desk, wanted: Wanted, label: Codes, probability: Floats) -> Mask:
+    job = desk.job
+    is_wanted: Mask = (probability >= wanted.low) & (probability <= wanted.high)
+    if wanted.label is not None:
+        is_wanted &= label == job.code_of_class(wanted.label)
+    if wanted.worker:
+        is_wanted &= _answered_by(desk, wanted.worker)
+    if wanted.words:
+        words = wanted.words.casefold()
+        places = np.flatnonzero(is_wanted).tolist()
+        hits = [at for at in places if words in f"{job.key[at]}\n{job.texts.get(at)}".casefold()]
+        is_wanted = np.zeros(len(label), dtype=bool)
+        is_wanted[hits] = True
+    return is_wanted
+
+
+def _answered_by(desk: Desk, worker: str) -> Mask:
+    """Return which tasks a worker answered, named as it prints."""
+    crowd = desk.job.responses
+    is_named = np.array([str(each) == worker for each in crowd.workers], dtype=bool)
+    is_theirs = np.zeros(crowd.n_tasks, dtype=bool)
+    is_theirs[crowd.task_of_each()[is_named[crowd.worker_of_each()]]] = True
+    return is_theirs
+
+
+def people(desk: Desk) -> list[dict[str, Any]]:
+    """Return what each person did, the busiest first; hold `desk.lock`."""
+    fit = desk.last_fit()
+    rates = desk.error_rates()
+    by_person: dict[str, list[Event]] = {}
+    for event in events(desk):
+        if not event.is_by_hand:
+            by_person.setdefault(event.who, []).append(event)
+    found = [
+        {
+            "who": who,
+            "n_answers": len(said),
+            "n_unsure": sum(not event.is_evidence for event in said),
+            "n_contradicted": sum(_is_contradicted(desk, fit, event) for event in said),
+            "error_rate": rates.get(who),
+            "seconds": [event.seconds for event in said if event.seconds is not None],
+            "last": max(event.at for event in said),
+        }
+        for who, said in by_person.items()
+    ]
+    return sorted(found, key=lambda each: (-each["n_answers"], each["who"]))
+
+
+def _is_contradicted(desk: Desk, fit: FittedSession, event: Event) -> bool:
+    """Return whether an answer contradicts the labels of a fit."""
+    if not event.is_evidence:
+        return False
+    label = fit.model.labels_.label
+    left = int(label[desk.job.code[event.left or ""]])
+    if event.is_link:
+        right = int(label[desk.job.code[event.right or ""]])
+        return (left == right) != (event.kind == "same")
+    return (left == desk.job.class_code[event.label or ""]) != (event.kind != "no")
+
+
+def download(desk: Desk, table: str, form: str) -> bytes:
+    """Return a table as bytes, written as `tiebreak ask` and `tiebreak fuse` write theirs.
+
+    Downloads are opened in spreadsheets, and what people typed must not run there.
+    """
+    with safe_cells(), tempfile.TemporaryDirectory(prefix="tiebreak-") as folder:
+        path = Path(folder) / f"{table}.{form}"
+        if table == "labels":
+            files.write_labels(path, desk.model().labels_)
+        elif table == "links":
+            with desk.lock:
+                links = desk.links()
+            empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
+            files.write_table(path, empty | links.columns())
+        else:
+            with desk.lock:
+                known = desk.labels().to_dict()
+            files.write_table(path, {"task": list(known), "label": list(known.values())})
+        return path.read_bytes()

@@ -1,0 +1,251 @@
+"""How often workers and labels are right: the numbers that the report and `model.plot` share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betaincinv
+
+from tiebreak import files
+from tiebreak.errors import InputError
+from tiebreak.gold import Gold
+from tiebreak.ids import MISSING, Ids
+from tiebreak.kernels.layout import Floats, Offsets
+from tiebreak.labels import Labels
+from tiebreak.responses import Responses
+
+LEVEL = 0.9  # of the interval of a worker's accuracy
+MOST_RESPONSES = 1_000_000  # up to which intervals come from the model's own table of workers
+FEWEST = 10  # responses: workers with fewer get no verdict
+BINS = 10  # of the calibration curve
+Z = 1.96  # of an interval of 95 %
+
+RELIABLE = "better than chance"
+CHANCE = "no better than chance"
+WORSE = "worse than chance"
+ALONE = "agrees with hardly anybody"
+TOO_FEW = "too few to tell"
+POOR = (CHANCE, WORSE, ALONE)
+
+
+class WorkerAccuracy(NamedTuple):
+    """One row per worker, in the order of the model's workers."""
+
+    accuracy: Floats  # expected over the classes
+    low: Floats
+    high: Floats
+    n_responses: npt.NDArray[np.int64]
+    verdict: tuple[str, ...]
+
+
+class WorkerRow(NamedTuple):
+    """One worker in a table or picture."""
+
+    worker: str
+    responses: int
+    accuracy: float
+    low: float
+    high: float
+    verdict: str
+
+
+class CalibrationPoint(NamedTuple):
+    """Labels whose probabilities fall into one bin."""
+
+    stated: float  # mean probability
+    right: float  # share that is right
+    low: float  # of Wilson's interval of 95 %
+    high: float
+    n: int
+
+
+class ToScore(NamedTuple):
+    """Labels that have not seen the known labels which they are compared with."""
+
+    labels: Labels
+    gold: Gold
+    is_fitted_again: bool  # whether the model was fitted once more, without its gold
+
+
+def worker_accuracy(model: Any) -> WorkerAccuracy:
+    """Return how often each worker is right, with an interval of 90 %.
+
+    The accuracy is Σ π(k) θ(k, k), with the interval of `model.workers_table()`. That takes about
+    as long as the fit: for very large crowds, and where the model has no such table, each row of a
+    confusion matrix is taken as Dirichlet with its fitted mean and as much weight as the worker has
+    responses to tasks labelled so, and one for each class; the sum over rows as the Beta of the
+    same mean and variance. Then labels count as certain, and the interval is a little narrow.
+
+    >>> import tiebreak as tb
+    >>> crowd = tb.simulate.crowd(200, 6, 2, random_state=0)
+    >>> found = worker_accuracy(tb.VariationalBayes().fit(crowd.responses))
+    >>> bool((found.low < found.accuracy).all() and (found.accuracy < found.high).all())
+    True
+    """
+    prior = np.asarray(model.class_prior_)
+    counts = responses_by_label(model.responses_, model.labels_.label) + dropped_by_class(model)
+    if _has_table(model):
+        table = model.workers_table(level=LEVEL)
+        mean, low, high = table.accuracy, table.accuracy_low, table.accuracy_high
+    else:
+        right = np.diagonal(model.confusion_, axis1=1, axis2=2)
+        mean = right @ prior
+        variance = (right * (1.0 - right) / (counts + len(prior) + 1.0)) @ prior**2
+        low, high = _beta_interval(mean, variance)
+    n_responses = counts.sum(axis=1).round().astype(np.int64)
+    # How often answers that ignore the task would be right.
+    by_chance = np.einsum("k,wkl->wl", prior, model.confusion_) @ prior
+    # Nobody is called a guesser who may be as good as most.
+    is_judged = n_responses >= FEWEST
+    usual = float(np.median(mean[is_judged])) if is_judged.any() else 1.0
+    verdict = np.where(low > by_chance, RELIABLE, TOO_FEW).astype(object)
+    verdict[is_judged & (low <= by_chance) & (high < usual)] = CHANCE
+    verdict[is_judged & (high < by_chance)] = WORSE
+    verdict[~is_judged] = TOO_FEW
+    return WorkerAccuracy(mean, low, high, n_responses, tuple(verdict))
+
+
+def worker_rows(model: Any, most: int, found: WorkerAccuracy | None = None) -> list[WorkerRow]:
+    """Return rows of workers, the least accurate first.
+
+    Of many, the half whose accuracy is surely lowest and, of the rest, those with most responses.
+    """
+    found = found or worker_accuracy(model)
+    everyone = np.arange(len(found.accuracy))
+    if len(everyone) > most:
+        worst = np.argsort(found.high, kind="stable")[: most // 2]
+        rest = np.setdiff1d(everyone, worst)
+        busiest = rest[np.argsort(-found.n_responses[rest], kind="stable")[: most - len(worst)]]
+        everyone = np.concatenate([worst, busiest])
+    order = everyone[np.argsort(found.accuracy[everyone], kind="stable")]
+    return [
+        WorkerRow(
+            str(model.workers_[w]),
+            int(found.n_responses[w]),
+            float(found.accuracy[w]),
+            float(found.low[w]),
+            float(found.high[w]),
+            found.verdict[w],
+        )
+        for w in order.tolist()
+    ]
+
+
+def guessing(model: Any) -> float:
+    """Return how often answers drawn as classes are would be right."""
+    return float((np.asarray(model.class_prior_) ** 2).sum())
+
+
+def responses_by_label(responses: Responses, label: Any) -> Floats:
+    """Count the responses of each worker to tasks of each label, (n_workers, n_classes)."""
+    n_classes = responses.n_classes
+    cell = responses.worker_of_each().astype(np.int64) * n_classes
+    cell += np.asarray(label)[responses.task_of_each()]
+    size = responses.n_workers * n_classes
+    return np.bincount(cell, minlength=size).reshape(-1, n_classes).astype(np.float64)
+
+
+def dropped_by_class(model: Any) -> Floats:
+    """Return what a model counted of responses that it no longer has, (n_workers, n_classes)."""
+    n_classes = len(model.classes_)
+    carried = getattr(model, "_carried", None)
+    if carried is None:
+        return np.zeros((len(model.workers_), n_classes))
+    n_parts = carried.counts.shape[1] // n_classes
+    by_answer = carried.counts.reshape(-1, n_classes, n_classes, n_parts)
+    return np.asarray(by_answer.sum(axis=(1, 3)))
+
+
+def labels_to_score(model: Any, truth: Any = None) -> ToScore | None:
+    """Return labels and known labels that they have not seen; None where nothing is known.
+
+    `truth` is compared as it is, less the tasks that the fit was given. Without it, a model that
+    was given gold is fitted once more without, and that fit is compared with the gold.
+    """
+    if truth is not None:
+        known = files.read_gold(truth)
+        if model.gold_ is not None:
+            seen = known.tasks.codes(model.gold_.tasks)
+            is_new = np.ones(len(known), dtype=bool)
+            is_new[seen[seen != MISSING]] = False
+            if not is_new.any():
+                raise InputError("gold-all-given")
+            known = subset(known, np.flatnonzero(is_new))
+        return ToScore(model.labels_, known, False)
+    if model.gold_ is None or not len(model.gold_):
+        return None
+    params = model.get_params()
+    if "worker_model" in params:
+        params["worker_model"] = getattr(model, "worker_model_", params["worker_model"])
+    links = {} if model.links_ is None else {"links": model.links_}
+    again = type(model)(**params).fit(model.responses_, **links)
+    return ToScore(again.labels_, model.gold_, True)
+
+
+def calibration_curve(labels: Labels, gold: Gold, bins: int = BINS) -> list[CalibrationPoint]:
+    """Return one point for each bin of stated probability that has labels in it.
+
+    >>> q = np.array([[0.9, 0.1], [0.92, 0.08], [0.2, 0.8]])
+    >>> labels = Labels.from_probabilities(Ids("abc"), Ids("xy"), q)
+    >>> gold = Gold.from_dict({"a": "x", "b": "y", "c": "y"})
+    >>> [(point.right, point.n) for point in calibration_curve(labels, gold)]
+    [(1.0, 1), (0.5, 2)]
+    """
+    task = labels.tasks.codes(gold.tasks)
+    truth = labels.classes.codes(gold.classes)[gold.label]
+    there = task != MISSING
+    if not there.any() or labels.probability is None:
+        raise InputError("gold-of-no-task")
+    stated = labels.probability[task[there]]
+    right = (labels.label[task[there]] == truth[there]).astype(np.float64)
+    bin_of = np.minimum((bins * stated).astype(np.int64), bins - 1)
+    n = np.bincount(bin_of, minlength=bins)
+    mean = np.bincount(bin_of, stated, minlength=bins)
+    share = np.bincount(bin_of, right, minlength=bins)
+    return [
+        CalibrationPoint(
+            float(mean[k] / n[k]),
+            float(share[k] / n[k]),
+            *wilson(float(share[k] / n[k]), int(n[k])),
+            int(n[k]),
+        )
+        for k in np.flatnonzero(n).tolist()
+    ]
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Return Wilson's interval of 95 % of a share.
+
+    >>> tuple(round(end, 3) for end in wilson(0.5, 10))
+    (0.237, 0.763)
+    """
+    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    half = Z / (1 + Z**2 / n) * float(np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2)))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def subset(known: Gold, chosen: Offsets) -> Gold:
+    """Return the known labels at these places."""
+    names = Ids(known.tasks.take(chosen))
+    return replace(known, tasks=names, label=known.label[chosen], row=known.row[chosen])
+
+
+def _has_table(model: Any) -> bool:
+    """Whether a table of workers can be had soon, and is of the tasks that this model shows."""
+    end = vars(model).get("_warm_start")
+    crowd = model.responses_
+    if end is None or getattr(model, "_carried", None) is not None:
+        return False
+    return bool(len(end.q) == crowd.n_tasks and 0 < crowd.n_responses <= MOST_RESPONSES)
+
+
+def _beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Return where the middle 90 % of a Beta with this mean and variance lie."""
+    inside = np.clip(mean, 1e-9, 1.0 - 1e-9)
+    strength = np.maximum(inside * (1.0 - inside) / np.maximum(variance, 1e-12) - 1.0, 1e-3)
+    a, b = inside * strength, (1.0 - inside) * strength
+    tail = (1.0 - LEVEL) / 2.0
+    return np.asarray(betaincinv(a, b, tail)), np.asarray(betaincinv(a, b, 1.0 - tail))

@@ -1,0 +1,398 @@
+"""Why a task has its label: its votes, what each vote counts, and the links that moved it.
+
+A vote for l counts θ(k, l) / θ(k', l): how many times as often its worker says so of tasks of the
+label k as of tasks of the class k' that the label competes with. What the votes say together is
+what the model predicts for the same votes without links. A must-link brings the votes of the other
+task along; a cannot-link makes the class of the other task less likely. The message files of the
+README have an example:
+
+    m39 has four votes for billing, which alone would make it billing (80 %). But m39 ≠ m37 = m34,
+    and the votes on those two are for billing: so m39 is something else.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.arguments import WITH_RESPONSES, checks
+from tiebreak.errors import InputNote, OptionError
+from tiebreak.ids import MISSING
+from tiebreak.inference.majority_vote import MajorityVote
+from tiebreak.kernels.layout import Floats
+from tiebreak.report import charts
+from tiebreak.report.charts import Chart, clip, number, percent
+from tiebreak.wording import counted, first_few
+
+MOST_REACHED = 30  # tasks that the must-links of one task are followed to
+MOST_VOTES = 12  # in the chart, the strongest; all others are one bar
+MOST_LINKS = 6  # in the chart and in words, the strongest
+LEAST = 1e-3  # no probability is taken to be smaller: one vote or link decides nothing for ever
+MOST = math.log(1e12)  # of the odds, that votes change
+TOLD = math.log(1.2)  # votes and links that change the odds by less are not told in words
+
+
+class VoteEffect(NamedTuple):
+    """One vote, and how much it favours the label over the class it competes with."""
+
+    worker: Hashable
+    label: Hashable
+    factor: float  # of the odds; above 1: for the label
+
+
+class LinkEffect(NamedTuple):
+    """What links to another task say, and how much that favours the label."""
+
+    chain: str  # m39 ≠ m37 = m34
+    where: str  # the place of its first link
+    is_same: bool  # whether both tasks have the same class, or different ones
+    task: Hashable  # the other one
+    label: Hashable  # its label
+    probability: float | None
+    factor: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a task has its label: `print` it for words; notebooks show it with a chart."""
+
+    task: Hashable
+    label: Hashable
+    probability: float | None
+    other: Hashable | None  # the class it competes with: that of most votes, or the next likely
+    alone: Hashable | None  # the label without links
+    alone_probability: float | None
+    is_known: bool  # whether the label was given as gold
+    votes: tuple[VoteEffect, ...] = field(repr=False)
+    links: tuple[LinkEffect, ...] = field(repr=False)  # the strongest first
+
+    @property
+    def sentences(self) -> list[str]:
+        """The explanation in words."""
+        return _sentences(self)
+
+    @property
+    def chart(self) -> Chart | None:
+        """What favours the label, and what the other class; None where nothing does."""
+        return chart_of(self.to_dict())
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def _repr_html_(self) -> str:
+        page = charts.templates().get_template("explanation.html")
+        return page.render(found=self.to_dict(), chart=self.chart, style=charts.stylesheet())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and text, with names as the report writes them."""
+        votes = sorted(self.votes, key=lambda vote: -abs(math.log(vote.factor)))
+        more = votes[MOST_VOTES:]
+        return {
+            "task": clip(self.task, 60),
+            "label": clip(self.label, 60),
+            "other": None if self.other is None else clip(self.other, 60),
+            "alone": None if self.alone is None else clip(self.alone, 60),
+            "alone_probability": self.alone_probability,
+            "votes": [
+                {"worker": clip(vote[0], 30), "label": clip(vote[1], 30), "factor": vote[2]}
+                for vote in votes[:MOST_VOTES]
+            ],
+            "more_votes": len(more),
+            "more_votes_factor": math.exp(
+                max(-MOST, min(MOST, sum(math.log(vote.factor) for vote in more)))
+            ),
+            "links": [
+                {
+                    "chain": clip(link.chain, 120),
+                    "where": clip(link.where, 80),
+                    "label": clip(link.label, 60),
+                    "probability": link.probability,
+                    "factor": link.factor,
+                }
+                for link in self.links[:MOST_LINKS]
+            ],
+            "sentences": self.sentences,
+        }
+
+
+@checks(model=WITH_RESPONSES)
+def explain(model: Any, task: Hashable) -> Explanation:
+    """Return why a fitted model gives a task its label.
+
+    >>> import tiebreak as tb
+    >>> votes = [("a", "ann", "x"), ("b", "ann", "x"), ("a", "bob", "x"), ("b", "cid", "y")]
+    >>> apart = tb.Links.from_pairs(cannot=[("a", "b")])
+    >>> found = explain(tb.VariationalBayes().fit(votes, links=apart), "b")
+    >>> found.label, [link.chain for link in found.links]
+    ('y', ['b ≠ a'])
+    """
+    code = int(model.tasks_.codes([task])[0])
+    if code == MISSING:
+        raise OptionError("explain-unknown-task", task=task, n=len(model.tasks_))
+    return explain_tasks(model, [code])[0]
+
+
+def explain_tasks(model: Any, tasks: Sequence[int]) -> list[Explanation]:
+    """Return the explanations of some tasks, by code; all of them take one prediction."""
+    if not tasks:
+        return []
+    links = _Links(model)
+    reached = [links.reach(task) for task in tasks]
+    codes = {*tasks, *(each.task for groups in reached for group in groups for each in group)}
+    needed = np.array(sorted(codes), dtype=np.int64)
+    with warnings.catch_warnings(action="ignore", category=InputNote):  # said by the fit
+        q = model.predict(model.responses_.on_tasks(needed)).probabilities
+    q = np.maximum(np.array(q), LEAST)
+    known = {} if model.gold_ is None else _known(model)
+    for place, task in enumerate(needed.tolist()):
+        if task in known:
+            q[place] = LEAST
+            q[place, known[task]] = 1.0
+    alone = dict(zip(needed.tolist(), q, strict=True))
+    return [
+        _explain(model, task, groups, alone, links, is_known=task in known)
+        for task, groups in zip(tasks, reached, strict=True)
+    ]
+
+
+def chart_of(found: dict[str, Any]) -> Chart | None:
+    """Draw votes and links to the side that they favour, from what `to_dict` returned."""
+    bars = [(f"{each['worker']}: {each['label']}", each["factor"]) for each in found["votes"]]
+    if found["more_votes"]:
+        bars.append((counted(found["more_votes"], "more vote"), found["more_votes_factor"]))
+    bars += [(each["chain"], each["factor"]) for each in found["links"]]
+    if found["other"] is None or all(abs(math.log(factor)) < 1e-9 for _, factor in bars):
+        return None
+    return charts.balance(
+        f"Why {found['task']} is {found['label']} and not {found['other']}",
+        f"Bars to the right favour {found['label']}, to the left {found['other']}: "
+        "×3 makes it three times as likely.",
+        ("vote or link", f"favours {found['label']} by"),
+        [name for name, _ in bars],
+        [math.log(factor) for _, factor in bars],
+        shown=[_times(factor) for _, factor in bars],
+        sides=(found["other"], found["label"]),
+    )
+
+
+class _Reached(NamedTuple):
+    """A task that links lead to."""
+
+    task: int
+    chain: str
+    row: int  # of the first link of the chain
+
+
+class _Links:
+    """The links of a model by task, and how often they are right."""
+
+    def __init__(self, model: Any) -> None:
+        self.links = links = model.links_
+        self.names = model.tasks_
+        self.right = 1.0
+        if links is None or not len(links):
+            self.links = None
+            return
+        code = model.tasks_.codes(links.tasks)
+        left, right = code[links.left], code[links.right]
+        ends = np.concatenate([left, right])
+        self.order = np.argsort(ends, kind="stable")
+        self.sorted = ends[self.order]
+        self.far = np.concatenate([right, left])[self.order]
+        error = model.link_error
+        if isinstance(error, str):
+            rates = [each for rate in model.link_errors_.values() for each in rate[:2]]
+            error = float(np.mean(rates)) if rates else None
+        self.right = 1.0 - (error or 0.0)
+
+    def near(self, task: int) -> list[tuple[int, bool, int]]:
+        """Return the tasks at the other ends of a task's links: code, whether must, row."""
+        if self.links is None:
+            return []
+        begin, end = np.searchsorted(self.sorted, [task, task + 1])
+        rows = self.order[begin:end] % len(self.links)
+        must = self.links.must[rows]
+        return list(zip(self.far[begin:end].tolist(), must.tolist(), rows.tolist(), strict=True))
+
+    def reach(self, task: int) -> list[list[_Reached]]:
+        """Return the tasks of the same class, then each group of the same class that is not it."""
+        seen = {task}
+        start = _Reached(task, str(self.names[task]), -1)
+        same = self._follow(start, seen)
+        groups = [same[1:]]
+        for member in same:
+            for far, is_must, row in self.near(member.task):
+                if len(seen) > MOST_REACHED:
+                    return groups
+                if not is_must and far not in seen and far != MISSING:
+                    seen.add(far)
+                    first = row if member.row < 0 else member.row
+                    chain = f"{member.chain} ≠ {self.names[far]}"
+                    groups.append(self._follow(_Reached(far, chain, first), seen))
+        return groups
+
+    def _follow(self, start: _Reached, seen: set[int]) -> list[_Reached]:
+        """Follow must-links from a task, the nearest first."""
+        found = [start]
+        for each in found:
+            for far, is_must, row in self.near(each.task):
+                if len(seen) > MOST_REACHED:
+                    return found
+                if is_must and far not in seen and far != MISSING:
+                    seen.add(far)
+                    first = row if each.row < 0 else each.row
+                    found.append(_Reached(far, f"{each.chain} = {self.names[far]}", first))
+        return found
+
+    def holds(self, row: int) -> float:
+        """Return how likely a link is right."""
+        weight = np.nan if self.links.weight is None else float(self.links.weight[row])
+        return self.right if np.isnan(weight) else 1.0 / (1.0 + math.exp(-weight))
+
+
+def _explain(
+    model: Any,
+    task: int,
+    groups: list[list[_Reached]],
+    alone: dict[int, Floats],
+    links: _Links,
+    *,
+    is_known: bool,
+) -> Explanation:
+    label = int(model.labels_.label[task])
+    worker, given = model.responses_.of(task)
+    weight = np.ones(len(given))
+    if model.responses_.weight is not None:
+        weight = model.responses_.weight[slice(*model.responses_.start[task : task + 2])]
+    q = np.asarray(model.probabilities_[task])
+    votes = np.bincount(given, weight, len(q))
+    rest = np.arange(len(q)) != label
+    other = None
+    if rest.any():
+        # Of the classes with most votes, then the likeliest.
+        is_voted = votes[label] < votes.max() * (1.0 - 1e-9)
+        rank = np.lexsort((q, votes)) if is_voted else np.argsort(q, kind="stable")
+        other = int(rank[rest[rank]][-1])
+    theta = np.maximum(model.confusion_[worker, :, given], LEAST)
+    factor = np.ones(len(worker))
+    if other is not None and not isinstance(model, MajorityVote):
+        factor = np.exp(np.clip(weight * np.log(theta[:, label] / theta[:, other]), -MOST, MOST))
+    prior = np.maximum(np.asarray(model.class_prior_), LEAST)
+    effects = []
+    singles = [(True, [each]) for each in groups[0]]
+    for is_same, group in [*singles, *((False, group) for group in groups[1:])]:
+        first = group[0]
+        its_label = int(model.labels_.label[first.task])
+        said = np.exp(sum(np.log(alone[each.task] / prior) for each in group) + np.log(prior))
+        said = np.maximum(said / said.sum(), LEAST)
+        right = links.holds(first.row)
+        heard = right * said / prior + 1.0 - right if is_same else 1.0 - right * said
+        heard = np.maximum(heard, LEAST)
+        chain = first.chain
+        if len(group) > 1:
+            chain += f" = {links.names[group[1].task]}" + (" = …" if len(group) > 2 else "")
+        effects.append(
+            LinkEffect(
+                chain,
+                links.links.where(first.row),
+                is_same,
+                links.names[first.task],
+                model.classes_[its_label],
+                float(model.probabilities_[first.task, its_label]),
+                1.0 if other is None else float(heard[label] / heard[other]),
+            )
+        )
+    effects.sort(key=lambda effect: -abs(math.log(effect.factor)))
+    classes = model.classes_
+    stated = model.labels_.probability
+    top = int(alone[task].argmax())
+    return Explanation(
+        model.tasks_[task],
+        classes[label],
+        None if stated is None else float(stated[task]),
+        None if other is None else classes[other],
+        classes[top] if len(given) and not is_known else None,
+        float(alone[task][top]) if len(given) and not is_known else None,
+        is_known,
+        tuple(
+            VoteEffect(model.workers_[int(w)], classes[int(g)], float(f))
+            for w, g, f in zip(worker, given, factor, strict=True)
+        ),
+        tuple(effects),
+    )
+
+
+def _known(model: Any) -> dict[int, int]:
+    codes = model.gold_.on(model.tasks_, model.classes_)
+    return dict(zip(codes.task.tolist(), codes.label.tolist(), strict=True))
+
+
+def _sentences(found: Explanation) -> list[str]:
+    task, label = clip(found.task, 60), clip(found.label, 60)
+    if found.is_known:
+        return [f"{task} is {label}: this label was given as known."]
+    sure = "" if found.probability is None else f" ({percent(found.probability, 0)})"
+    said = [f"{task} is labelled {label}{sure}."]
+    counts: dict[Hashable, int] = {}
+    for vote in found.votes:
+        counts[vote.label] = counts.get(vote.label, 0) + 1
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    words = first_few([f"{n:,} for {clip(each, 30)}" for each, n in ordered], 6)
+    if not found.votes:
+        said.append("It has no responses: links or the other tasks decide.")
+    elif len(counts) == 1 and len(found.votes) > 1:
+        said.append(f"All {len(found.votes):,} votes are for {clip(ordered[0][0], 30)}.")
+    else:
+        said.append(f"{counted(len(found.votes), 'vote')}: {words}.")
+    if found.alone is not None and found.links:
+        stated = percent(found.alone_probability, 0)
+        also = " too" if found.alone == found.label else ""
+        said.append(f"By its votes alone it would be {clip(found.alone, 60)}{also} ({stated}).")
+    elif found.other is not None and ordered and ordered[0][0] != found.label:
+        said += _strongest_vote(found)
+    for link in found.links[:MOST_LINKS]:
+        if abs(math.log(link.factor)) < TOLD:
+            continue
+        of_it = f"{clip(link.task, 60)} is {clip(link.label, 60)} ({percent(link.probability, 0)})"
+        if link.factor > 1.0:
+            effect = f"for {label}" if link.is_same else f"against {clip(found.other, 60)}"
+        else:
+            effect = f"for {clip(found.other, 60)}" if link.is_same else f"against {label}"
+        must = "must be" if link.is_same else "cannot be"
+        said.append(
+            f"{task} {must} the same class as {clip(link.task, 60)} ({clip(link.chain, 120)}; "
+            f"{clip(link.where, 80)}), and {of_it}: this speaks {effect}."
+        )
+    return said
+
+
+def _strongest_vote(found: Explanation) -> list[str]:
+    """Name the vote that did most for a label against which most votes are."""
+    best = max(found.votes, key=lambda vote: vote.factor)
+    if best.factor < 1.0 + LEAST:
+        return []
+    worker, label, other = clip(best.worker, 30), clip(found.label, 60), clip(found.other, 60)
+    return [
+        f"The vote of {worker} counts most for {label}: {worker} says {clip(best.label, 30)} "
+        f"{number(best.factor, 1)} times as often on {label} tasks as on {other} tasks."
+    ]
+
+
+def _times(factor: float) -> str:
+    """Write a factor, or what it divides by.
+
+    >>> _times(3.21), _times(0.5), _times(326.4), _times(0.99)
+    ('×3.2', '÷2.0', '×326', '×1')
+    """
+    size = max(factor, 1.0 / factor)
+    if size < 1.05:
+        return "×1"
+    sign = "×" if factor > 1.0 else "÷"
+    if size > 1e6:
+        return f"{sign}10⁶+"
+    return f"{sign}{size:,.1f}" if size < 10.0 else f"{sign}{size:,.0f}"

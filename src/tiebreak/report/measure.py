@@ -1,0 +1,1005 @@
+"""What a report says: each section as numbers and names that JSON can hold.
+
+A section has a title, a function that measures it (None where there is nothing to say) and one that
+says the most important thing in a sentence or two, for the top of the report. A new section is a
+line in SECTIONS, its functions here and its part in `templates/report.html`.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import warnings
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak import evaluate, files, juries, link_graph, selection
+from tiebreak._version import __version__
+from tiebreak.arguments import FUNCTION, TEXT, WITH_RESPONSES, checks, optional
+from tiebreak.ask.job import read_texts
+from tiebreak.errors import InputNote, OptionError
+from tiebreak.ids import MISSING, Ids
+from tiebreak.inference.committee import FEW_WORKERS, FromVote
+from tiebreak.inference.estimator import Estimator
+from tiebreak.inference.majority_vote import MajorityVote
+from tiebreak.juries import Alpha, Dependence, Spam
+from tiebreak.juries.known import interval_of_share
+from tiebreak.juries.words import sentences
+from tiebreak.kernels.layout import TIED, Floats, Offsets
+from tiebreak.links import Links
+from tiebreak.links.check import write_chain
+from tiebreak.report.accuracy import (
+    ALONE,
+    FEWEST,
+    POOR,
+    ToScore,
+    WorkerAccuracy,
+    calibration_curve,
+    guessing,
+    labels_to_score,
+    subset,
+    worker_accuracy,
+    worker_rows,
+)
+from tiebreak.report.charts import clip, percent
+from tiebreak.report.explain import explain_tasks
+from tiebreak.report.plots import LONGEST_ID, merge_rare_classes, thinned
+from tiebreak.wording import agreeing, counted, printable
+
+FORMAT = "tiebreak-report"
+VERSION = 1  # of the numbers: raised when a name goes or changes its meaning
+
+# Of each list so much is shown that no input makes a page above 1.5 MB.
+MOST_DIFFERENT = 20  # tasks whose labels differ from the vote
+MOST_DOUBTFUL = 30
+MOST_VOTES = 12  # names of workers beside a task
+MOST_LABELS = 8  # different labels of one task
+MOST_CLASSES = 30
+MOST_WORKERS = 40
+MOST_MATRICES = 4
+MOST_CORRELATED = 12
+MOST_LINKS = 25
+MOST_QUESTIONS = 10
+LONGEST_TEXT = 400  # characters of a task's text
+BINS = 20  # of a histogram
+MOST_SAMPLED = 20_000  # tasks that agreement and shared errors are measured on
+N_RESAMPLES = 400  # of tasks, for the interval of α
+
+SURE = 0.9  # labels below this probability are doubtful
+GOOD = 0.8  # Krippendorff's own words for α: from here on conclusions can be drawn
+FAIR = 0.667  # from here on, tentative ones
+CALIBRATED = 0.05  # how far the mean probability may be from the share that is right
+NARROW = 0.2  # width of an interval of that share, from which on calibration can be judged
+MUCH = 0.2  # mean correlation of errors from which on errors are shared a lot
+LEAST_KNOWN = 20  # known tasks: fewer tell nothing of pairs of workers, nor of a panel
+MOST_JUDGES = 30  # more workers are no panel
+LEAST_SHARE = 0.2  # of the tasks, that a judge of a panel has seen in the mean
+UNSTABLE = 0.1  # share of repeated runs that disagree, or of verdicts that flip, from which to look
+MOST_LINKS_OF_A_CHAIN = 20_000  # links of a group, for a chain through it to be looked for
+MOST_TASKS = 100_000  # among which questions are looked for
+MOST_VOTERS = 20  # workers who may be asked for one more vote: the most accurate
+LEAST_GAIN = 1e-6  # labels corrected: below, an answer changes nothing
+ASKED = {
+    "same": "Are these two of the same class?",
+    "label": "What is the class of this task?",
+    "vote": "One more response, by whom?",
+}
+
+LOOK, FINE, NEXT = "Look", "Fine", "Next"
+SIGNS = (LOOK, FINE, NEXT)  # in this order at the top of the report
+
+Found = dict[str, Any]
+Watch = Callable[[str], None]
+
+
+class Sentence(NamedTuple):
+    """Something to look at, something that is fine, or what to do next."""
+
+    text: str
+    sign: str = FINE
+
+
+@dataclass
+class Subject:
+    """A fitted model and what is known beside it."""
+
+    model: Estimator
+    to_score: ToScore | None
+    texts: Mapping[int, str]  # by code of task
+    systems: Mapping[Hashable, str] | None  # which model made the answer that each task is about
+    accepts: Hashable | None  # the class that accepts an answer
+
+    @cached_property
+    def sample(self) -> Estimator:
+        """The model on some tasks, where there are very many."""
+        n_tasks = len(self.model.tasks_)
+        if n_tasks <= MOST_SAMPLED:
+            return self.model
+        chosen = np.random.default_rng(0).choice(n_tasks, MOST_SAMPLED, replace=False)
+        return restricted(self.model, np.sort(chosen))
+
+    @cached_property
+    def agreement(self) -> juries.AgreementReport | None:
+        """How far workers agree; None where no task has two responses, or one class only."""
+        responses = self.sample.responses_
+        if responses.n_classes < 2 or not (np.diff(responses.start) >= 2).any():
+            return None
+        return juries.agreement_report(responses, n_resamples=N_RESAMPLES)
+
+    @cached_property
+    def accuracy(self) -> WorkerAccuracy:
+        """How often each worker is right."""
+        return worker_accuracy(self.model)
+
+    @cached_property
+    def spam(self) -> list[Spam]:
+        """Workers who agree with nobody; a sample has too few responses of each to tell."""
+        found = self.agreement
+        return [] if found is None or self.sample is not self.model else found.spam
+
+    def text(self, task: int, most: int = LONGEST_TEXT) -> str | None:
+        """Return the text of a task, cut to a length that can be read."""
+        found = self.texts.get(task)
+        if found is None or len(found) <= most:
+            return None if found is None else printable(found)
+        return printable(found[: most - 1]).rstrip() + "…"
+
+
+@checks(model=WITH_RESPONSES, source=optional(TEXT), watch=optional(FUNCTION))
+def measure(
+    model: Estimator,
+    *,
+    truth: Any = None,
+    texts: Any = None,
+    source: str | None = None,
+    systems: Any = None,
+    accepts: Hashable | None = None,
+    watch: Watch | None = None,
+) -> Found:
+    """Measure a fitted model: everything that its report says, for programs.
+
+    The parameters are those of `write`.
+    """
+    if (systems is None) != (accepts is None):
+        raise OptionError("self-preference-needs-both")
+    if accepts is not None and model.classes_.codes([accepts])[0] < 0:
+        raise OptionError.unknown("accepts", accepts, tuple(map(str, model.classes_)))
+    tell = watch or (lambda _: None)
+    if truth is None and model.gold_ is not None:
+        tell("fitting without gold, to compare with it")
+    subject = Subject(
+        model,
+        labels_to_score(model, truth),
+        {} if texts is None else read_texts(texts, model.tasks_),
+        None if systems is None else files.read_systems(systems),
+        accepts,
+    )
+    sections: Found = {}
+    for key, section in SECTIONS.items():
+        tell(section.title.lower())
+        sections[key] = section.measure(subject)
+    responses = model.responses_
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "tiebreak": __version__,
+        "written": _now().strftime("%Y-%m-%d %H:%M UTC"),
+        "source": clip(source or "responses", 120),
+        "counts": {
+            "responses": responses.n_given,
+            "tasks": responses.n_tasks,
+            "workers": responses.n_workers,
+            "classes": responses.n_classes,
+            "links": 0 if model.links_ is None else len(model.links_),
+            "gold": 0 if model.gold_ is None else len(model.gold_),
+        },
+        "verdict": verdict(sections),
+        "sections": sections,
+    }
+
+
+def verdict(sections: Found) -> str:
+    """Return in one sentence how far the labels can be used."""
+    labels, scores = sections["labels"], sections["scores"]
+    if labels is None:
+        return "The fit gives no probabilities, so nothing is known of how certain its labels are."
+    n, of_all = labels["n_doubtful"], counted(labels["n_tasks"], "label")
+    said = f"All {of_all} can be used as they are"
+    if n:
+        said = f"{labels['n_tasks'] - n:,} of {of_all} can be used as they are, and {n:,} "
+        said += f"{agreeing(n, 'need')} a second look"
+    is_judged = scores is not None and scores["n_tasks"] >= LEAST_KNOWN
+    if is_judged and judge_probabilities(scores) == TOO_HIGH:
+        said += "; but known labels show that the probabilities are too high, so check more"
+    return f"{said}."
+
+
+def plain_words(found: Found) -> list[Sentence]:
+    """Return what the report says first, what somebody should look at before the rest."""
+    said = [
+        sentence
+        for key, section in SECTIONS.items()
+        if found["sections"][key] is not None
+        for sentence in section.words(found["sections"][key])
+    ]
+    return sorted(said, key=lambda sentence: SIGNS.index(sentence.sign))
+
+
+def name(value: Hashable | None) -> str:
+    """Return an id as the report writes it."""
+    return clip(value, LONGEST_ID)
+
+
+def restricted(model: Estimator, chosen: Offsets) -> Estimator:
+    """Return a fitted model as it is on some tasks, by sorted codes; what it learnt is shared.
+
+    Links and gold stay whole: where they matter, their tasks must be among the chosen ones.
+
+    >>> import tiebreak as tb
+    >>> votes = [("a", "ann", "x"), ("b", "ann", "y"), ("c", "bob", "x")]
+    >>> list(restricted(tb.VariationalBayes().fit(votes), np.array([0, 2])).tasks_)
+    ['a', 'c']
+    """
+    view = copy.copy(model)
+    labels = model.labels_
+    runs = model.responses_.runs
+    view.responses_ = replace(model.responses_.on_tasks(chosen), runs=runs)
+    view.tasks_ = view.responses_.tasks
+    view.probabilities_ = model.probabilities_[chosen]
+    view.labels_ = replace(
+        labels,
+        tasks=view.tasks_,
+        label=labels.label[chosen],
+        probability=None if labels.probability is None else labels.probability[chosen],
+        probabilities=view.probabilities_,
+    )
+    return view
+
+
+def _now() -> datetime:
+    """Return the time in UTC; SOURCE_DATE_EPOCH, where set, so that reports can be made again."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
+
+
+def _known(value: float | None) -> float | None:
+    """Return a number that JSON can hold; nan is not known."""
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+def _histogram(shares: Floats) -> Found:
+    """Count shares in bins of equal width from 0 to 1."""
+    bin_of = np.minimum((BINS * shares).astype(np.int64), BINS - 1)
+    return {
+        "edges": [round(k / BINS, 4) for k in range(BINS + 1)],
+        "counts": np.bincount(bin_of, minlength=BINS).tolist(),
+    }
+
+
+# Labels
+
+
+def _labels(subject: Subject) -> Found | None:
+    labels = subject.model.labels_
+    stated = labels.probability
+    if stated is None or not len(labels):
+        return None
+    n_classes = len(labels.classes)
+    n_of_class = np.bincount(labels.label, minlength=n_classes)
+    total = np.bincount(labels.label, stated, minlength=n_classes)
+    doubtful = np.bincount(labels.label[stated < SURE], minlength=n_classes)
+    prior = np.asarray(subject.model.class_prior_)
+    order = np.argsort(-n_of_class, kind="stable")[:MOST_CLASSES]
+    return {
+        "n_tasks": len(labels),
+        "n_classes": n_classes,
+        "doubtful_below": SURE,
+        "n_doubtful": int((stated < SURE).sum()),
+        "expected_wrong": float((1.0 - stated).sum()),
+        **_histogram(stated),
+        "n_without_label": int((n_of_class == 0).sum()),
+        "classes": [
+            {
+                "class": name(labels.classes[k]),
+                "labels": int(n_of_class[k]),
+                "prior": float(prior[k]),
+                "mean_probability": _known(total[k] / n_of_class[k]) if n_of_class[k] else None,
+                "doubtful": int(doubtful[k]),
+            }
+            for k in order.tolist()
+        ],
+    }
+
+
+def _say_labels(found: Found) -> list[Sentence]:
+    n = found["n_doubtful"]
+    wrong = found["expected_wrong"]
+    about = "fewer than one" if wrong < 1.0 else f"about {wrong:,.0f}"
+    of_all = counted(found["n_tasks"], "label")
+    if not n:
+        text = f"All {of_all} have a probability of at least {percent(SURE, 0)}; {about} of them "
+        return [Sentence(f"{text}should be wrong.")]
+    text = f"{n:,} of {of_all} {agreeing(n, 'are')} doubtful (below {percent(SURE, 0)}); {about} "
+    return [Sentence(f"{text}of all labels should be wrong.", LOOK)]
+
+
+def _from_vote(subject: Subject) -> Found | None:
+    """Compare labels with the majority vote; known tasks are left out."""
+    model = subject.model
+    responses = model.responses_
+    if isinstance(model, MajorityVote) or not responses.n_responses:
+        return None
+    n_tasks, n_classes = responses.n_tasks, responses.n_classes
+    cell = responses.task_of_each().astype(np.int64) * n_classes + responses.label_of_each()
+    votes = np.bincount(cell, responses.weight, n_tasks * n_classes).reshape(-1, n_classes)
+    most = votes.max(axis=1, keepdims=True)
+    is_top = votes >= most * (1.0 - TIED)
+    label = model.labels_.label
+    differs = ~is_top[np.arange(n_tasks), label]
+    if model.gold_ is not None:
+        differs[model.gold_.on(model.tasks_, model.classes_).task] = False
+    at = np.flatnonzero(differs)
+    q = np.asarray(model.probabilities_)[at]
+    is_top = is_top[at]
+    vote = np.where(is_top, q, -1.0).argmax(axis=1)
+    mine = q[np.arange(len(at)), label[at]]
+    its = q[np.arange(len(at)), vote]
+    first = np.lexsort((at, its - mine))[:MOST_DIFFERENT]
+    cards = _cards(subject, at[first].tolist())
+    gain = float((mine - (q * is_top).sum(axis=1) / is_top.sum(axis=1)).sum())
+    n_labels, n_workers = len(model.labels_), len(model.workers_)
+    has_gold = model.gold_ is not None
+    return {
+        "n_differ": len(at),
+        "n_tasks": n_labels,
+        "expected_right": gain if n_workers > FEW_WORKERS else None,
+        "sentence": FromVote(len(at), gain).sentence(n_labels, n_workers, has_gold=has_gold),
+        "tasks": [
+            card | {"vote": name(model.classes_[int(vote[i])]), "vote_probability": float(its[i])}
+            for card, i in zip(cards, first.tolist(), strict=True)
+        ],
+    }
+
+
+def _say_from_vote(found: Found) -> list[Sentence]:
+    return [Sentence(found["sentence"])]
+
+
+def _doubtful_tasks(subject: Subject) -> Found | None:
+    labels = subject.model.labels_
+    if labels.probability is None:
+        return None
+    doubtful = np.flatnonzero(labels.probability < SURE)
+    if not len(doubtful):
+        return None
+    order = np.lexsort((doubtful, labels.probability[doubtful]))
+    cards = _cards(subject, doubtful[order[:MOST_DOUBTFUL]].tolist())
+    return {"n_doubtful": len(doubtful), "tasks": cards}
+
+
+def _cards(subject: Subject, tasks: list[int]) -> list[Found]:
+    """Return what is shown of some tasks: label, votes, text and why."""
+    model = subject.model
+    reasons = explain_tasks(model, tasks)
+    stated = model.labels_.probability
+    cards = []
+    for task, reason in zip(tasks, reasons, strict=True):
+        q = model.probabilities_[task]
+        label = int(model.labels_.label[task])
+        others = np.array(q)
+        others[label] = -1.0
+        second = int(others.argmax()) if len(q) > 1 else None
+        workers, given = model.responses_.of(task)
+        cards.append(
+            {
+                "task": name(model.tasks_[task]),
+                "label": name(model.classes_[label]),
+                "probability": None if stated is None else float(stated[task]),
+                "second": None if second is None else name(model.classes_[second]),
+                "second_probability": None if second is None else float(q[second]),
+                "n_votes": len(given),
+                "votes": _votes(model, workers, given),
+                "text": subject.text(task),
+                "explanation": reason.to_dict(),
+            }
+        )
+    return cards
+
+
+def _votes(model: Estimator, workers: Any, given: Any) -> list[Found]:
+    """Return the labels that were given, the commonest first, with some of who gave them."""
+    label, count = np.unique(given, return_counts=True)
+    left = MOST_VOTES
+    votes = []
+    for at in np.argsort(-count, kind="stable")[:MOST_LABELS].tolist():
+        who = workers[given == label[at]]
+        shown = [clip(model.workers_[int(w)], 30) for w in who[:left].tolist()]
+        left -= len(shown)
+        votes.append(
+            {"label": name(model.classes_[int(label[at])]), "n": int(count[at]), "workers": shown}
+        )
+    return votes
+
+
+# Workers
+
+
+def _workers(subject: Subject) -> Found | None:
+    model = subject.model
+    if not len(model.workers_) or not model.responses_.n_responses:
+        return None
+    verdicts = list(subject.accuracy.verdict)
+    for each in subject.spam:  # what responses alone tell, whatever a prior hopes of them
+        if verdicts[each.worker] not in POOR:
+            verdicts[each.worker] = ALONE
+    found = subject.accuracy._replace(verdict=tuple(verdicts))
+    is_poor = np.flatnonzero(np.isin(np.array(verdicts, dtype=str), POOR))
+    poor = is_poor[np.argsort(-found.n_responses[is_poor], kind="stable")].tolist()
+    kinds, n_each = np.unique(np.array(verdicts, dtype=str), return_counts=True)
+    rows = worker_rows(model, MOST_WORKERS, found)
+    return {
+        "n_workers": len(model.workers_),
+        "guessing": guessing(model),
+        "verdicts": dict(zip(kinds.tolist(), n_each.tolist(), strict=True)),
+        "rows": [row._replace(worker=name(row.worker))._asdict() for row in rows],
+        **_histogram(found.accuracy),
+        "poor": [name(model.workers_[w]) for w in poor[:3]],
+        "matrices": _matrices(model, found, poor),
+    }
+
+
+def _say_workers(found: Found) -> list[Sentence]:
+    crowd = counted(found["n_workers"], "worker")
+    n = sum(found["verdicts"].get(kind, 0) for kind in POOR)
+    if not n:
+        return [Sentence(f"None of {crowd} looks like a guesser.")]
+    named = ", ".join(found["poor"]) + (", …" if n > len(found["poor"]) else "")
+    text = f"{n:,} of {crowd} {agreeing(n, 'are')} hardly better than chance: {named}."
+    return [Sentence(text, LOOK)]
+
+
+def _matrices(model: Estimator, found: WorkerAccuracy, poor: list[int]) -> list[Found]:
+    """Return the confusion matrix of all responses together, of poor workers and of busy ones."""
+    average = np.einsum(
+        "w,wkl->kl", found.n_responses / max(found.n_responses.sum(), 1), model.confusion_
+    )
+    words = "Each row: of tasks of this class, the share of answers that name each class."
+    chosen = [("All workers together", words, average)]
+    poor = poor[: MOST_MATRICES // 2]
+    busy = np.argsort(-found.n_responses, kind="stable").tolist()
+    others = [w for w in busy if w not in poor and found.n_responses[w] >= FEWEST]
+    for w in [*poor, *others][: MOST_MATRICES - 1]:
+        right = percent(float(found.accuracy[w]), 0)
+        given = counted(int(found.n_responses[w]), "response")
+        words = f"{found.verdict[w].capitalize()}; right {right}, on {given}."
+        chosen.append((name(model.workers_[w]), words, model.confusion_[w]))
+    made = []
+    for title, description, matrix in chosen:
+        classes = [name(each) for each in model.classes_]
+        names, merged = merge_rare_classes(classes, model.class_prior_, matrix)
+        shown = np.round(merged, 6).tolist()
+        made.append({"title": title, "description": description, "classes": names, "matrix": shown})
+    return made
+
+
+def _runs(subject: Subject) -> Found | None:
+    """Measure judges that were asked again, or in both orders."""
+    runs = subject.model.responses_.runs
+    rows = [] if runs is None else [each for each in runs.workers if each.n_repeated or each.n_both]
+    if not rows:
+        return None
+    rows.sort(key=lambda each: -np.nanmax([each.flip_rate, 1.0 - each.self_agreement, -1.0]))
+    return {
+        "n_judges": len(rows),
+        "judges": [
+            {
+                "worker": name(each.worker),
+                "group": None if each.group is None else name(each.group),
+                "repeated": each.n_repeated,
+                "self_agreement": _known(each.self_agreement),
+                "both_orders": each.n_both,
+                "flip_rate": _known(each.flip_rate),
+                "first_preference": _known(each.first_preference),
+            }
+            for each in rows[:MOST_WORKERS]
+        ],
+    }
+
+
+def _say_runs(found: Found) -> list[Sentence]:
+    said = []
+    for key, what in (
+        ("flip_rate", "changes its verdict with the order of the answers"),
+        ("self_agreement", "disagrees with itself when asked again"),
+    ):
+        known = [(e[key], e["worker"]) for e in found["judges"] if e[key] is not None]
+        if key == "self_agreement":
+            known = [(1.0 - share, worker) for share, worker in known]
+        if known:
+            share, worker = max(known, key=lambda each: each[0])
+            sign = LOOK if share >= UNSTABLE else FINE
+            most = "At most, " if sign == FINE else ""
+            said.append(Sentence(f"{most}{worker} {what} in {percent(share, 0)} of cases.", sign))
+    return said
+
+
+def _judges(subject: Subject) -> Found | None:
+    """Report on a panel: few workers who saw many tasks."""
+    responses = subject.sample.responses_
+    seen = responses.n_responses / max(responses.n_workers * responses.n_tasks, 1)
+    if not 2 <= responses.n_workers <= MOST_JUDGES or seen < LEAST_SHARE:
+        return None
+    found = _judges_by_gold(subject)
+    if subject.systems is None:
+        return found
+    found = found or {"n_known": 0, "judges": [], "effective": None, "sentences": []}
+    preferences = juries.self_preferences(
+        subject.model.responses_, subject.systems, subject.accepts
+    )
+    found["self_preference"] = [
+        {
+            "worker": name(each.worker),
+            "family": name(each.family),
+            "own": each.n_own,
+            "preference": _known(each.preference),
+            "low": _known(each.interval[0]),
+            "high": _known(each.interval[1]),
+        }
+        for each in preferences[:MOST_WORKERS]
+    ]
+    return found
+
+
+def _judges_by_gold(subject: Subject) -> Found | None:
+    """Compare judges with known labels; None where these are too few."""
+    if subject.to_score is None:
+        return None
+    gold = subject.to_score.gold
+    codes = subject.model.tasks_.codes(gold.tasks)
+    if int((codes >= 0).sum()) < LEAST_KNOWN:
+        return None
+    model = subject.sample
+    if model is not subject.model:
+        model = restricted(subject.model, codes[codes >= 0].astype(np.int64))
+    with warnings.catch_warnings(record=True) as notes:  # said on the page
+        warnings.simplefilter("always", InputNote)
+        found = juries.panel_report(model, gold, sub_panels=False)
+    return {
+        "n_known": found.n_known,
+        "judges": [
+            {
+                "worker": name(each.worker),
+                "known": each.n_known,
+                "accuracy": _known(each.accuracy),
+                "low": _known(each.interval[0]),
+                "high": _known(each.interval[1]),
+            }
+            for each in found.judges[:MOST_WORKERS]
+        ],
+        "effective": None if found.shared is None else _known(found.shared.effective),
+        "sentences": [*(str(each.message) for each in notes), *sentences(found)],
+    }
+
+
+def _say_judges(found: Found) -> list[Sentence]:
+    answers = [each for each in found["sentences"] if each.startswith("Is the panel better")]
+    return [Sentence(each, LOOK) for each in answers]
+
+
+def _shared_errors(subject: Subject) -> Found | None:
+    """Correlate the errors of workers; where enough is known, by known labels."""
+    model = subject.model
+    if len(model.workers_) < 2 or len(model.classes_) < 2 or not model.responses_.n_responses:
+        return None
+    found = _dependence(subject)
+    chosen = _most_correlated(found.correlation)
+    copies = _copies(subject, found)
+    matrix = found.correlation[np.ix_(chosen, chosen)]
+    return {
+        "by_gold": found.by_gold,
+        "n_tasks": found.n_tasks,
+        "n_workers": len(model.workers_),
+        "mean_correlation": _known(found.mean_correlation),
+        "interval": [_known(end) for end in found.interval],
+        "responses_per_task": found.n_responses,
+        "effective": found.effective,
+        "effective_interval": [_known(end) for end in found.effective_interval],
+        "workers": [name(found.workers[at]) for at in chosen.tolist()],
+        "correlation": [[_known(value) for value in row] for row in np.round(matrix, 6)],
+        "n_copies": len(copies),
+        "copies": copies[:MOST_CORRELATED],
+    }
+
+
+def _say_shared_errors(found: Found) -> list[Sentence]:
+    said = []
+    if found["n_copies"]:
+        first = found["copies"][0]
+        more = found["n_copies"] - 1
+        others = f"; so do {counted(more, 'more pair')}" if more else ""
+        text = f"{first['left']} and {first['right']} look like copies of each other{others}."
+        said.append(Sentence(text, LOOK))
+    if found["by_gold"] and (found["mean_correlation"] or 0.0) >= MUCH:
+        text = f"Workers make the same errors: {found['responses_per_task']:.1f} responses a task "
+        text += f"are worth {found['effective']:.1f} independent ones."
+        said.append(Sentence(text, LOOK))
+    return said
+
+
+def _dependence(subject: Subject) -> Dependence:
+    """Compare errors by known labels, where enough of them have responses, else by the model's."""
+    if subject.to_score is None:
+        return juries.error_dependence(subject.sample)
+    gold = subject.to_score.gold
+    model = subject.model
+    task = model.tasks_.codes(gold.tasks)
+    n_votes = np.diff(model.responses_.start)
+    there = np.flatnonzero((task != MISSING) & (n_votes[np.maximum(task, 0)] > 0))
+    if len(there) < LEAST_KNOWN:
+        return juries.error_dependence(subject.sample)
+    if len(there) > MOST_SAMPLED:
+        there = np.random.default_rng(0).choice(there, MOST_SAMPLED, replace=False)
+    view = restricted(model, np.sort(task[there]).astype(np.int64))
+    return juries.error_dependence(view, subset(gold, there))
+
+
+def _most_correlated(correlation: Floats) -> Offsets:
+    """Return the workers of the most correlated pairs, in the order of workers."""
+    upper = np.where(np.isnan(correlation), -np.inf, correlation)
+    upper = np.where(np.triu(np.ones_like(upper), 1) > 0, upper, -np.inf)
+    order = np.argsort(-upper, axis=None, kind="stable")[: MOST_CORRELATED**2]
+    chosen: list[int] = []
+    for at in order.tolist():
+        pair = divmod(at, len(upper))
+        if upper[pair] == -np.inf or len(set(chosen) | set(pair)) > MOST_CORRELATED:
+            break
+        chosen += [w for w in pair if w not in chosen]
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+def _copies(subject: Subject, found: Dependence) -> list[Found]:
+    """Return pairs that look like copies: by errors, and by answers that others do not give.
+
+    A model may take two who always agree for two good workers; answers alone then tell.
+    """
+    pairs = {}
+    for pair in found.copies:
+        why = f"the same wrong label on {pair.n_same:,} of {pair.n_errors:,} tasks on which either "
+        pairs[frozenset((pair.left, pair.right))] = (
+            pair.left, pair.right, pair.n_common, f"{why}errs",
+        )  # fmt: skip
+    workers = subject.model.workers_
+    for each in [] if subject.agreement is None else subject.agreement.copies:
+        left, right = workers[each.first], workers[each.second]
+        pairs.setdefault(frozenset((left, right)), (left, right, each.n_shared, each.reason))
+    return [
+        {"left": name(left), "right": name(right), "common_tasks": n, "why": why}
+        for left, right, n, why in pairs.values()
+    ]
+
+
+def _agreement(subject: Subject) -> Found | None:
+    found = subject.agreement
+    if found is None:
+        return None
+    return {
+        "n_tasks": found.n_tasks,
+        "is_sample": subject.sample is not subject.model,
+        "alpha": _alpha(found.alpha),
+        "alpha_ordinal": None if found.alpha_ordinal is None else _alpha(found.alpha_ordinal),
+        "fleiss_kappa": _known(found.fleiss_kappa),
+        "cohen_kappa": _known(found.cohen_kappa),
+        "equal_pairs": _known(found.percent),
+        "spam": [
+            {
+                "worker": name(found.workers[each.worker]),
+                "responses": each.n_answers,
+                "kappa": _known(each.kappa),
+                "reason": each.reason,
+            }
+            for each in subject.spam[:MOST_WORKERS]
+        ],
+        "n_spam": len(subject.spam),
+    }
+
+
+def _alpha(alpha: Alpha) -> Found:
+    return {"value": _known(alpha.value), "low": _known(alpha.low), "high": _known(alpha.high)}
+
+
+def _say_agreement(found: Found) -> list[Sentence]:
+    alpha = found["alpha"]["value"]
+    if alpha is None:
+        return []
+    grade = "well" if alpha >= GOOD else "fairly" if alpha >= FAIR else "little"
+    text = f"Workers agree {grade}: Krippendorff's α is {alpha:.2f}."
+    return [Sentence(text, FINE if alpha >= FAIR else LOOK)]
+
+
+# Links
+
+
+def _links(subject: Subject) -> Found | None:
+    """Find links that labels break, that look wrong, or that cannot all hold."""
+    model = subject.model
+    links = model.links_
+    if links is None or not len(links):
+        return None
+    broken, doubtful = model.violations_, model.doubtful_links_
+    with warnings.catch_warnings(action="ignore", category=InputNote):  # said by the fit
+        codes = links.on(model.tasks_)
+    firm = np.ones(codes.n_links, dtype=bool)  # what would follow if every link held
+    implied = link_graph.imply(codes, len(model.classes_), firm=firm)
+    report = getattr(model, "link_report_", None)
+    groups = getattr(model, "uncertain_groups_", [])
+    rates = list((getattr(model, "link_errors_", None) or {}).items())
+    doubts = [] if doubtful is None else doubtful.probability.tolist()
+    doubted = [] if doubtful is None else _link_rows(model, doubtful.links)
+    return {
+        "n_links": len(links),
+        "n_must": links.n_must,
+        "n_cannot": links.n_cannot,
+        "n_broken": 0 if broken is None else len(broken),
+        "broken": [] if broken is None else _link_rows(model, broken),
+        "n_doubtful": None if doubtful is None else len(doubtful),
+        "doubtful": [row | {"wrong": wrong} for row, wrong in zip(doubted, doubts, strict=False)],
+        "n_contradictory": len(implied.closure.conflicts) + len(implied.odd),
+        "contradictory": _contradictions(links, model.tasks_, implied),
+        "errors": [
+            {
+                "source": "all links" if source is None else name(source),
+                "of_same": float(rate.says_different_of_same),
+                "of_different": float(rate.says_same_of_different),
+            }
+            for source, rate in rates[:MOST_LINKS]
+        ],
+        "components": None if report is None else dict(report._asdict()),
+        "uncertain_groups": [
+            {"tasks": len(group), "first": name(group[0])} for group in groups[:MOST_LINKS]
+        ],
+        "n_uncertain_groups": len(groups),
+    }
+
+
+def _say_links(found: Found) -> list[Sentence]:
+    said = []
+    of = counted(found["n_links"], "link")
+    for key, verb, what in (
+        ("n_doubtful", "look", " wrong"),
+        ("n_broken", "are", " broken by the labels"),
+        ("n_contradictory", "contradict", " the others"),
+    ):
+        if found[key]:
+            verb = agreeing(found[key], verb)
+            said.append(Sentence(f"{found[key]:,} of {of} {verb}{what}.", LOOK))
+    if found["n_uncertain_groups"]:
+        n = counted(found["n_uncertain_groups"], "group")
+        text = f"The class of {n} of linked tasks is uncertain: label one task of each."
+        said.append(Sentence(text, LOOK))
+    return said or [Sentence(f"All {of} hold.")]
+
+
+def _link_rows(model: Estimator, links: Links) -> list[Found]:
+    """Return the first links with the labels of both tasks."""
+    label = model.labels_.label[model.tasks_.codes(links.tasks)]
+    ends = [
+        (int(links.left[at]), int(links.right[at])) for at in range(min(MOST_LINKS, len(links)))
+    ]
+    return [
+        {
+            "left": name(links.tasks[left]),
+            "right": name(links.tasks[right]),
+            "link": "must" if links.must[at] else "cannot",
+            "labels": [name(model.classes_[int(label[end])]) for end in (left, right)],
+            "where": clip(links.where(at), 80),
+        }
+        for at, (left, right) in enumerate(ends)
+    ]
+
+
+def _contradictions(links: Links, tasks: Ids, implied: link_graph.Implications) -> list[Found]:
+    """Return cannot-links whose tasks must-links join, with the chain that joins them."""
+    group = implied.group[implied.links.left]
+    has_chain = np.bincount(group)[group] <= MOST_LINKS_OF_A_CHAIN
+    rows = []
+    for place in implied.closure.conflicts[:MOST_LINKS].tolist():
+        a = int(implied.task[implied.links.left[place]])
+        b = int(implied.task[implied.links.right[place]])
+        chain = "a chain too long to look for"
+        if has_chain[place]:
+            chain = write_chain(tasks, implied.why(a, b, same=True))
+        rows.append((a, "≠", b, chain, place))
+    if len(implied.odd) and has_chain[implied.odd[0]]:
+        cycle = implied.why_odd()
+        last = cycle[-1]
+        chain = f"with two classes, {write_chain(tasks, cycle)} cannot all hold"
+        rows.append((last.start, "=" if last.must else "≠", last.end, chain, last.origin))
+    return [
+        {
+            "left": name(tasks[left]),
+            "sign": sign,
+            "right": name(tasks[right]),
+            "chain": clip(chain, 600),
+            "where": clip(links.where(int(implied.links.row[place])), 80),
+        }
+        for left, sign, right, chain, place in rows
+    ]
+
+
+# Known labels, the fit, and what to ask
+
+
+def _scores(subject: Subject) -> Found | None:
+    """Score labels that have not seen what they are compared with."""
+    if subject.to_score is None:
+        return None
+    labels, gold, is_fitted_again = subject.to_score
+    figures = evaluate.report(labels, gold)
+    points = calibration_curve(labels, gold)
+    n_scored = sum(point.n for point in points)
+    by_class = sorted(figures.f_by_class.items(), key=lambda item: item[1])
+    return {
+        "fitted_again_without_gold": is_fitted_again,
+        "n_tasks": figures.n_tasks,
+        "n_gold": figures.n_gold,
+        "accuracy": figures.accuracy,
+        "macro_f": figures.macro_f,
+        "log_loss": figures.log_loss,
+        "brier_score": figures.brier_score,
+        "calibration_error": figures.calibration_error,
+        "mean_probability": sum(point.stated * point.n for point in points) / n_scored,
+        "calibration": [point._asdict() for point in points],
+        "n_classes": len(by_class),
+        "f_by_class": [{"class": name(each), "f": f} for each, f in by_class[:MOST_CLASSES]],
+    }
+
+
+TOO_HIGH = "which is too high"
+
+
+def judge_probabilities(found: Found) -> str:
+    """Return whether known labels show that probabilities are calibrated."""
+    stated, right, n = found["mean_probability"], found["accuracy"], found["n_tasks"]
+    low, high = interval_of_share(right * n, n)
+    if stated > high and stated - right > CALIBRATED:
+        return TOO_HIGH
+    if stated < low and right - stated > CALIBRATED:
+        return "which is too low"
+    if abs(stated - right) <= CALIBRATED and high - low <= NARROW:
+        return "so they are calibrated"
+    return "and these are too few to tell whether that is calibrated"
+
+
+def _say_scores(found: Found) -> list[Sentence]:
+    judged = judge_probabilities(found)
+    text = f"{percent(found['accuracy'])} of {counted(found['n_tasks'], 'known label')} are found; "
+    text += f"the probabilities said {percent(found['mean_probability'])}, {judged}."
+    return [Sentence(text, LOOK if judged == TOO_HIGH else FINE)]
+
+
+def _fit(subject: Subject) -> Found:
+    model = subject.model
+    members = [each._asdict() for each in getattr(model, "members_", ())]
+    calibration = None if members else model.calibration_  # an average is not scaled
+    bounds = thinned(model.bounds_, model.n_iter_)
+    return {
+        "method": clip(repr(model), 300),
+        "worker_model": getattr(model, "worker_model_", None),
+        "sweeps": model.n_iter_,
+        "settled": bool(model.converged_),
+        "bounds": [[iteration, _known(bound)] for iteration, bound in bounds],
+        "dependence": None if calibration is None else float(calibration.dependence),
+        "multiplier": None if calibration is None else float(calibration.multiplier),
+        "n_gold": 0 if model.gold_ is None else len(model.gold_),
+        "members": members,
+    }
+
+
+def _say_fit(found: Found) -> list[Sentence]:
+    if found["settled"]:
+        return []
+    n = counted(found["sweeps"], "iteration")
+    return [Sentence(f"The fit did not converge within {n}: raise max_iter.", LOOK)]
+
+
+def _questions(subject: Subject) -> Found | None:
+    """Choose the questions that should correct the most labels."""
+    model = subject.model
+    if not model.supports_adaptive_selection or len(model.classes_) < 2:
+        return None
+    view = _worth_asking(model)
+    kinds = []
+    for kind, asks in ASKED.items():
+        costs: dict[str, Any] = {kind: 1.0}
+        if kind == "vote":
+            low = (subject.accuracy if view is model else worker_accuracy(view)).low
+            best = np.argsort(-low, kind="stable")[:MOST_VOTERS]
+            costs[kind] = {model.workers_[int(w)]: 1.0 for w in best}
+            if not costs[kind]:
+                continue
+        offers = selection.questions(
+            view, MOST_QUESTIONS, kinds=(kind,), costs=costs, random_state=0
+        )
+        chosen = [_question(subject, offer) for offer in offers if offer.gain > LEAST_GAIN]
+        if chosen:
+            kinds.append({"kind": kind, "asks": asks, "questions": chosen})
+    return {
+        "n_tasks": len(view.tasks_),
+        "is_sample": view is not model,
+        "expected_wrong": float((1.0 - np.asarray(model.labels_.probability)).sum()),
+        "kinds": kinds,
+    }
+
+
+def _say_questions(found: Found) -> list[Sentence]:
+    if not found["kinds"]:
+        return [Sentence("Nothing is left to ask: no answer would change a label.", NEXT)]
+    best = max(found["kinds"], key=lambda kind: kind["questions"][0]["gain"])
+    first = best["questions"][0]
+    asked = first["task"] if first["other"] is None else f"{first['task']} and {first['other']}"
+    text = f"Ask next: “{best['asks']}” ({asked}). The answer should correct {first['gain']:.2f} "
+    return [Sentence(f"{text}labels.", NEXT)]
+
+
+def _worth_asking(model: Estimator) -> Estimator:
+    """Return the model on the tasks among which questions are looked for.
+
+    Of very many, those in most doubt, as many of the others to compare them with, and all that
+    links or gold name.
+    """
+    n_tasks = len(model.tasks_)
+    if n_tasks <= MOST_TASKS:
+        return model
+    probability = np.asarray(model.labels_.probability)
+    doubtful = np.argpartition(probability, MOST_TASKS // 2)[: MOST_TASKS // 2]
+    others = np.random.default_rng(0).choice(n_tasks, MOST_TASKS // 2, replace=False)
+    named = [each.tasks for each in (model.links_, model.gold_) if each is not None]
+    tied = [model.tasks_.codes(tasks) for tasks in named]
+    return restricted(model, np.unique(np.concatenate([doubtful, others, *tied])))
+
+
+def _question(subject: Subject, offer: selection.Offer) -> Found:
+    tasks = [task for task in (offer.task, offer.other) if task is not None]
+    codes = subject.model.tasks_.codes(tasks).tolist()
+    texts = [subject.text(code) for code in codes]
+    return {
+        "task": name(offer.task),
+        "other": None if offer.other is None else name(offer.other),
+        "worker": None if offer.worker is None else name(offer.worker),
+        "gain": float(offer.gain),
+        "texts": [None if text is None else clip(text, 120) for text in texts],
+    }
+
+
+def _nothing(_: Found) -> list[Sentence]:
+    return []
+
+
+class Section(NamedTuple):
+    """A part of the report."""
+
+    title: str
+    measure: Callable[[Subject], Found | None]
+    words: Callable[[Found], list[Sentence]] = _nothing
+
+
+# In the order of the page.
+SECTIONS = {
+    "from_vote": Section("Compared with voting", _from_vote, _say_from_vote),
+    "labels": Section("Labels and how certain they are", _labels, _say_labels),
+    "scores": Section("Against known labels", _scores, _say_scores),
+    "workers": Section("Workers", _workers, _say_workers),
+    "runs": Section("Judges asked again", _runs, _say_runs),
+    "judges": Section("The panel", _judges, _say_judges),
+    "doubtful_tasks": Section("Tasks to look at", _doubtful_tasks),
+    "links": Section("Links", _links, _say_links),
+    "shared_errors": Section("Errors that workers share", _shared_errors, _say_shared_errors),
+    "agreement": Section("Agreement", _agreement, _say_agreement),
+    "questions": Section("What to do next", _questions, _say_questions),
+    "fit": Section("How the fit went", _fit, _say_fit),
+}

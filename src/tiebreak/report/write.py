@@ -1,0 +1,220 @@
+"""The report as one HTML file: its style inside, no script, nothing from the network."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Hashable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from tiebreak.arguments import FLAG, FUNCTION, PATH, TEXT, checks, optional
+from tiebreak.errors import FileError, OptionError
+from tiebreak.files.atomic_write import open_target
+from tiebreak.inference.estimator import Estimator
+from tiebreak.report import charts, plots
+from tiebreak.report.accuracy import CalibrationPoint, WorkerRow
+from tiebreak.report.charts import Chart, number, percent
+from tiebreak.report.explain import chart_of
+from tiebreak.report.measure import MUCH, SECTIONS, Found, Watch, measure, plain_words
+from tiebreak.wording import counted
+
+GENERATOR = '<meta name="generator" content="tiebreak">'
+# Nothing may be loaded and no script may run, whatever an id or a text holds.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+ENDINGS = (".html", ".htm")
+LOOKED_AT = 4096  # bytes at the beginning of a file, to recognise a report
+
+
+@checks(
+    path=PATH,
+    json_path=optional(PATH),
+    source=optional(TEXT),
+    overwrite=FLAG,
+    watch=optional(FUNCTION),
+)
+def write(
+    model: Estimator,
+    path: str | os.PathLike[str],
+    *,
+    truth: Any = None,
+    texts: Any = None,
+    source: str | None = None,
+    systems: Any = None,
+    accepts: Hashable | None = None,
+    json_path: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    watch: Watch | None = None,
+) -> Path:
+    """Write what a fit found as one page, below 1.5 MB for any input.
+
+    Parameters
+    ----------
+    path
+        Of the page, such as report.html.
+    truth
+        Known labels that the fit was not given, to compare with. Without them, a model that was
+        given gold is fitted once more without it, and that fit is compared with the gold.
+    texts
+        What tasks look like: a mapping of task to text, or a table of task, text.
+    source
+        What the responses are called in the title.
+    systems, accepts
+        Which model made the answer that each task is about (a table of task, system), and the
+        class that accepts an answer: for the self-preference of judges.
+    json_path
+        Where to write the same numbers as JSON; None: nowhere.
+    overwrite
+        Whether to overwrite a file that is not a report.
+    watch
+        Called with the name of each step, before it.
+
+    Returns
+    -------
+    The path of the page.
+    """
+    check_target(path, overwrite=overwrite)
+    found = measure(
+        model,
+        truth=truth,
+        texts=texts,
+        source=source,
+        systems=systems,
+        accepts=accepts,
+        watch=watch,
+    )
+    page = render(found).encode()
+    if json_path is not None:
+        with open_target(json_path) as out:
+            out.write(json.dumps(found, ensure_ascii=False, indent=1).encode())
+    with open_target(path) as out:
+        out.write(page)
+    return Path(path)
+
+
+def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Refuse a path that is not of an HTML file, and a file that is not a report."""
+    page = Path(path)
+    if page.suffix.lower() not in ENDINGS:
+        raise OptionError("report-ending", path=str(path))
+    if overwrite or not page.is_file():
+        return
+    with page.open("rb") as file:
+        start = file.read(LOOKED_AT)
+    if start and GENERATOR.encode() not in start:
+        raise FileError("report-foreign-file", path=page)
+
+
+def render(found: Found) -> str:
+    """Return the page of what `measure` found."""
+    if not isinstance(found, dict) or not found.keys() >= {"sections", "verdict"}:
+        raise OptionError("report-not-measured", type=type(found).__name__)
+    template = charts.templates().get_template("report.html")
+    written = datetime.strptime(found["written"], "%Y-%m-%d %H:%M UTC")
+    sections = found["sections"]
+    has_cards = sections["doubtful_tasks"] or (sections["from_vote"] or {}).get("tasks")
+    titles = {
+        key: section.title
+        for key, section in SECTIONS.items()
+        if sections[key] is not None or (key == "doubtful_tasks" and has_cards)
+    }
+    return template.render(
+        found=found,
+        sections=sections,
+        titles=titles,
+        date=f"{written.day} {written:%B %Y}",
+        words=plain_words(found),
+        charts=_charts(found["sections"]),
+        chart_of=chart_of,
+        style=charts.stylesheet() + charts.stylesheet("report"),
+        policy=POLICY,
+        generator=Markup(GENERATOR),
+    )
+
+
+def _charts(sections: Found) -> dict[str, Any]:
+    """Draw the charts of the page; those of tasks are drawn beside their cards."""
+    made: dict[str, Any] = {}
+    labels, workers, scores = sections["labels"], sections["workers"], sections["scores"]
+    if labels is not None:
+        made["sure"] = charts.histogram(
+            "How certain the labels are",
+            f"The probability of each task's label. {labels['n_doubtful']:,} labels to the left of "
+            f"the dashed line are below {labels['doubtful_below']:g}.",
+            ("probability of the label", "labels"),
+            labels["edges"],
+            labels["counts"],
+            mark=labels["doubtful_below"],
+            mark_text="doubtful",
+        )
+        made["classes"] = _classes(labels)
+    if workers is not None:
+        rows = [WorkerRow(**row) for row in workers["rows"]]
+        made["workers"] = plots.worker_accuracies(rows, workers["n_workers"], workers["guessing"])
+        made["confusion"] = [
+            plots.confusion_matrix(e["title"], e["classes"], e["matrix"], e["description"])
+            for e in workers["matrices"]
+        ]
+        if len(rows) < workers["n_workers"]:
+            made["accuracies"] = charts.histogram(
+                "How accurate workers are",
+                f"All {workers['n_workers']:,} workers by the share of answers that are right.",
+                ("accuracy", "workers"),
+                workers["edges"],
+                workers["counts"],
+            )
+    if scores is not None:
+        points = [CalibrationPoint(**point) for point in scores["calibration"]]
+        made["calibration"] = plots.calibration(points, scores["n_tasks"])
+    shared = sections["shared_errors"]
+    if shared is not None and shared["workers"]:
+        is_much = shared["n_copies"] or (shared["mean_correlation"] or 0.0) >= MUCH
+        made |= {"correlation": _correlations(shared)} if is_much else {}
+    return made
+
+
+def _classes(found: Found) -> Chart:
+    n_tasks = found["n_tasks"]
+    return charts.bars(
+        "Labels of each class",
+        "How many tasks got each class as their label.",
+        ("class", "labels", "share", "class prior", "mean probability", "doubtful"),
+        [each["class"] for each in found["classes"]],
+        [each["labels"] for each in found["classes"]],
+        shown=[
+            f"{each['labels']:,} ({percent(each['labels'] / n_tasks, 0)})"
+            for each in found["classes"]
+        ],
+        rows=[
+            (
+                each["class"],
+                number(each["labels"]),
+                percent(each["labels"] / n_tasks),
+                percent(each["prior"]),
+                number(each["mean_probability"]),
+                number(each["doubtful"]),
+            )
+            for each in found["classes"]
+        ],
+    )
+
+
+def _correlations(found: Found) -> Chart:
+    return charts.heat_map(
+        "Correlation of errors",
+        f"The {len(found['workers']):,} of {counted(found['n_workers'], 'worker')} whose errors "
+        "are most alike. 1: they always err together; 0: no more than by chance; –: itself, or too "
+        "few tasks.",
+        found["workers"],
+        [
+            [None if i == j else value for j, value in enumerate(row)]
+            for i, row in enumerate(found["correlation"])
+        ],
+        corner="worker",
+        row_title="",
+        column_title="",
+        diagonal=False,
+    )

@@ -1,0 +1,27 @@
+"""Research: what the paper proves and measures, on top of the public names of tiebreak.
+
+- `spectral_start`: a start from moments of the votes
+- `gibbs`: draws from the exact posterior (`tb.GibbsSampler`)
+- `theory`: the two theorems as calculators; `python -m tiebreak.research.theory crowd.toml`
+- `paper`: the paper's experiments and claims; `python -m tiebreak.research.paper`
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tiebreak.research import gibbs, paper, theory
+    from tiebreak.research.spectral import spectral_start
+
+__all__ = ["gibbs", "paper", "spectral_start", "theory"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a module when it is used."""
+    if name == "spectral_start":
+        return importlib.import_module("tiebreak.research.spectral").spectral_start
+    if name in __all__:
+        return importlib.import_module(f"tiebreak.research.{name}")
+    raise AttributeError(f"module 'tiebreak.research' has no attribute {name!r}")

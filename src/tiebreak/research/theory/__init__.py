@@ -1,0 +1,36 @@
+"""Theory: the two theorems of the paper as calculators.
+
+They need the truth (how good the workers are), so they plan a crowd rather than certify a result.
+experiments/01_theory_bounds/theory.md has the statements, the corrections and what they are worth
+on real data. `python -m tiebreak.research.theory crowd.toml` prints the bounds of a crowd.
+"""
+
+from tiebreak.research.theory.bounds import (
+    Bounds,
+    bounds,
+    needed,
+    probability_all_right,
+    with_responses_per_task,
+    with_workers,
+)
+from tiebreak.research.theory.crowd import (
+    AssumedStart,
+    Assumptions,
+    LinkedTasks,
+    assumptions_from,
+    link_support,
+)
+
+__all__ = [
+    "AssumedStart",
+    "Assumptions",
+    "Bounds",
+    "LinkedTasks",
+    "assumptions_from",
+    "bounds",
+    "link_support",
+    "needed",
+    "probability_all_right",
+    "with_responses_per_task",
+    "with_workers",
+]

@@ -1,0 +1,409 @@
+"""Bounds: the errors of labels, class prior and confusions, iteration by iteration; and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tiebreak.errors import OptionError
+from tiebreak.options import require_count, require_number, require_word
+from tiebreak.research.theory import rules
+from tiebreak.research.theory.crowd import Assumptions, Floats, LinkedTasks
+from tiebreak.research.theory.rules import Deviations, LabelErrors, ParameterErrors, Plain
+
+THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)
+RIGHT = 0.5  # below this error of its class probabilities, a task's label is right
+MOST = {"workers": 100_000, "tasks": 1_000_000_000}
+SMALLEST_FAILURE = 1e-9
+HALVINGS = 20
+
+Unit = Literal["workers", "responses", "tasks"]
+
+
+class Ingredients(NamedTuple):
+    """What the bounds are made of, beside the properties of the assumptions."""
+
+    evidence_threshold: float
+    evidence_failure: float
+    deviations: Deviations
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Upper bounds on the errors after each iteration; all hold together with `probability`.
+
+    A bound of 1 says nothing: it is vacuous.
+
+    Attributes
+    ----------
+    label_error, class_prior_error, confusion_error
+        (n_iter,): the largest error of any task's class probabilities, of any entry of the class
+        prior, of any entry of a confusion matrix.
+    linked_label_error
+        (n_iter,): the same for linked tasks; without links that of all.
+    label_exponent
+        (n_iter,): U in nats. label_error is (n_classes − 1) e^−U, and may be too small for a float.
+    link_support
+        (n_iter,): the least W of any linked task; 0 without links.
+    probability
+        Of all these bounds together, over all iterations; 0 where none can be given.
+    """
+
+    assumptions: Assumptions
+    links: LinkedTasks | None
+    label_error: Floats
+    class_prior_error: Floats
+    confusion_error: Floats
+    linked_label_error: Floats
+    label_exponent: Floats
+    link_support: Floats
+    probability: float
+    ingredients: Ingredients
+
+    @property
+    def worst_label_error(self) -> float:
+        """The bound on any task's label error after the last iteration, linked or not."""
+        linked = float(self.linked_label_error[-1])
+        if self.links is not None and self.links.total_tasks == self.assumptions.n_tasks:
+            return linked
+        return max(float(self.label_error[-1]), linked)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bounds say nothing about the labels after the last iteration."""
+        return self.probability <= 0 or self.worst_label_error >= 1
+
+    @property
+    def labels_right(self) -> bool:
+        """Whether the last bound proves every label right: each probability errs by less than ½."""
+        return not self.vacuous and self.worst_label_error < RIGHT
+
+    def __str__(self) -> str:
+        if self.probability <= 0:
+            return (
+                "vacuous: the chance that some task gets less than "
+                f"{self.ingredients.evidence_threshold:.0%} of the expected evidence is only known "
+                f"to be below {self.ingredients.evidence_failure:.3g}"
+            )
+        if self.vacuous:
+            step = int(np.argmax(self.label_error >= 1))
+            return (
+                "vacuous: the true class is only known to lead by "
+                f"{self.label_exponent[step]:.3g} nats at iteration {step + 1}"
+            )
+        proved = "every label is right" if self.labels_right else "no label is proved right"
+        return (
+            f"{proved} (error below {self.worst_label_error:.3g}), class prior within "
+            f"{self.class_prior_error[-1]:.3g}, confusions within {self.confusion_error[-1]:.3g}, "
+            f"with probability at least {self.probability:.4g}"
+        )
+
+
+def bounds(
+    assumptions: Assumptions,
+    *,
+    links: LinkedTasks | None = None,
+    n_iter: int = 10,
+    version: str = "sharp",
+    threshold: float | None = None,
+) -> Bounds:
+    """Bound the errors after each iteration: Theorem 1, or with links Theorem 2.
+
+    Parameters
+    ----------
+    assumptions
+        The crowd, the tasks, the priors and the start.
+    links
+        Linked tasks; inference is then mean-field, with all tasks updated in parallel.
+    n_iter
+        How many iterations.
+    version
+        "sharp": our sharper bounds, as rigorous. "plain": corrected, with the paper's constants.
+        "printed": the paper's own formulas, errors and all.
+    threshold
+        φ, the share of the expected evidence that every task must reach; only sharp bounds have
+        a choice, and None takes the best of twelve.
+
+    Examples
+    --------
+    >>> crowd = Assumptions(
+    ...     class_prior=[0.5, 0.5],
+    ...     confusion=[[0.9, 0.1], [0.12, 0.88]],
+    ...     n_tasks=20_000,
+    ...     n_workers=60,
+    ...     failure_probability=0.1,
+    ... )
+    >>> found = bounds(crowd, n_iter=2)
+    >>> found.vacuous, bool(found.label_error[-1] < 1e-4)
+    (False, True)
+    >>> bounds(crowd, version="plain").vacuous
+    True
+    """
+    require_count("n_iter", n_iter, 1)
+    if threshold is not None:
+        words = "between 0 and 1, both excluded"
+        require_number("threshold", threshold, words, above=0.0, below=1.0)
+    if links is not None:
+        if links.cannot.shape[1] != assumptions.n_classes:
+            n_classes = (links.cannot.shape[1], assumptions.n_classes)
+            raise OptionError("links-classes", links=n_classes[0], assumed=n_classes[1])
+        if links.total_tasks > assumptions.n_tasks:
+            raise OptionError("links-tasks", links=links.total_tasks, assumed=assumptions.n_tasks)
+    candidates = _thresholds(assumptions, version, threshold)
+    # Chosen by the assumptions, never by data: the bound stays valid.
+    tried = [_run(assumptions, links, n_iter, version, *each) for each in candidates]
+    share = max(tried, key=_merit).ingredients.evidence_threshold
+    exact = _rules(version).evidence_failure(assumptions, share)
+    return _run(assumptions, links, n_iter, version, share, exact)
+
+
+def _rules(version: str) -> Plain:
+    require_word("version", version, ("sharp", "plain", "printed"))
+    found: Plain = getattr(rules, version)
+    return found
+
+
+def _thresholds(
+    crowd: Assumptions, version: str, threshold: float | None = None
+) -> list[tuple[float, float]]:
+    """List the thresholds to try, and the chance that some task falls short of each."""
+    if version != "sharp":
+        if threshold not in (None, rules.THRESHOLD):
+            raise OptionError("fixed-threshold", given=threshold)
+        return [(rules.THRESHOLD, _rules(version).evidence_failure(crowd))]
+    shares = THRESHOLDS if threshold is None else (threshold,)
+    return list(zip(shares, rules.sharp.evidence_failures(crowd, shares), strict=True))
+
+
+def _merit(found: Bounds) -> tuple[float, ...]:
+    """Rank runs: the last label bound; how long bounds say anything; evidence, then its chance."""
+    return (
+        -found.worst_label_error,
+        float((found.label_error < 1).sum()),
+        float(found.label_exponent[-1]),
+        -found.ingredients.evidence_failure,
+    )
+
+
+def _run(
+    crowd: Assumptions,
+    links: LinkedTasks | None,
+    n_iter: int,
+    version: str,
+    share: float,
+    evidence_failure: float,
+) -> Bounds:
+    """Alternate the two halves of [eq:thm-recursion], starting from the assumed start.
+
+    ν is spent first: [eq:thm-budget]. What δ₁ leaves of it goes in halves to the class counts and
+    the answers. The printed theorem has no valid split, since its δ₁ is above 1; it is shown as if
+    δ₁ were 0.
+    """
+    rule = _rules(version)
+    evidence = share * crowd.evidence_per_task
+    budget = crowd.failure_probability
+    left = budget if version == "printed" else budget - evidence_failure
+    probability = 0.0 if version == "printed" or left <= 0 else 1 - budget
+    if left > 0:
+        deviations = rule.deviations(crowd, left)
+    else:
+        evidence, deviations = -np.inf, Deviations.unknown(crowd)
+    errors = _at_start(crowd)
+    labels = LabelErrors.same(crowd.start.label_error)
+    table = []
+    for _ in range(n_iter):
+        exponent = rule.label_exponent(crowd, evidence, errors)
+        error = rule.label_error(crowd, exponent)
+        support = 0.0
+        if links is None:
+            labels = LabelErrors.same(error)
+        else:
+            # Departs from the paper: neighbours are linked, so their own bound counts (erratum 27).
+            if version == "printed":
+                support = float(links.support(labels.unlinked, "printed").min())
+            else:
+                support = float(links.support(labels.linked).min())
+            linked = rule.label_error(crowd, exponent + links.strength * support)
+            labels = LabelErrors(error, linked, links.total_tasks / crowd.n_tasks)
+        class_prior = rule.class_prior_error(crowd, deviations, labels)
+        rows = rule.confusion_error(crowd, deviations, labels)
+        total = crowd.n_tasks + float(crowd.class_prior_counts.sum())
+        errors = ParameterErrors(class_prior, rows.entry, total, rows.total)
+        worst = (float(class_prior.max()), float(rows.entry.max()))
+        table.append((labels.unlinked, *worst, labels.linked, exponent, support))
+    label, class_prior, confusion, linked_label, exponents, supports = np.array(table).T
+    return Bounds(
+        assumptions=crowd,
+        links=links,
+        label_error=label,
+        class_prior_error=class_prior,
+        confusion_error=confusion,
+        linked_label_error=linked_label,
+        label_exponent=exponents,
+        link_support=supports,
+        probability=probability,
+        ingredients=Ingredients(share, evidence_failure, deviations),
+    )
+
+
+def _at_start(crowd: Assumptions) -> ParameterErrors:
+    """Take the errors that the start is assumed to have."""
+    start = crowd.start
+    total = start.class_prior_total
+    if total is None:
+        total = crowd.n_tasks + float(crowd.class_prior_counts.sum())
+    if start.confusion_total is None:
+        expected = crowd.n_tasks * crowd.response_rate[:, None] * crowd.class_prior
+        row_totals = expected + crowd.confusion_counts.sum(axis=2)
+    else:
+        row_totals = np.full(crowd.confusion.shape[:2], start.confusion_total)
+    return ParameterErrors(
+        np.full(crowd.n_classes, start.class_prior_error),
+        np.full(crowd.confusion.shape, start.confusion_error),
+        total,
+        row_totals,
+    )
+
+
+# Plans ------------------------------------------------------------------------------------------
+
+
+def needed(
+    assumptions: Assumptions,
+    unit: Unit = "workers",
+    label_error: float = RIGHT,
+    *,
+    most: int | None = None,
+    **options: Any,
+) -> int | None:
+    """Find how many workers, responses a task or tasks the label bound needs; None: no number.
+
+    The search doubles and then halves; where more does harm for a while it may miss a smaller
+    answer, never return a wrong one. Too many tasks do harm in turn: the bound speaks about all
+    labels at once.
+
+    Parameters
+    ----------
+    unit
+        "workers": of the same kinds in the same shares. "responses": on each task, from workers
+        drawn at random for it. "tasks": enough to learn the workers.
+    label_error
+        What the bound must fall below; ½ proves every label right.
+    most
+        Where the search ends.
+    **options
+        Of `bounds`.
+
+    Examples
+    --------
+    >>> crowd = Assumptions(
+    ...     class_prior=[0.5, 0.5], confusion=[[0.9, 0.1], [0.1, 0.9]], n_tasks=20_000
+    ... )
+    >>> needed(crowd)
+    47
+    """
+    scaled: dict[str, Callable[[Assumptions, int], Assumptions]] = {
+        "workers": with_workers,
+        "responses": with_responses_per_task,
+        "tasks": lambda crowd, n: replace(crowd, n_tasks=n),
+    }
+    require_word("unit", unit, tuple(scaled))
+    require_number("label_error", label_error, "between 0 and 1", above=0.0, below=1.0)
+    most = most if most is not None else MOST.get(unit, assumptions.total_workers)
+    require_count("most", most, 1)
+
+    def suffices(n: int) -> bool:
+        found = bounds(scaled[unit](assumptions, n), **options)
+        return not found.vacuous and found.worst_label_error < label_error
+
+    too_few, enough = 0, 1
+    while not suffices(enough):
+        if enough == most:
+            return None
+        too_few, enough = enough, min(2 * enough, most)
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        if suffices(middle):
+            enough = middle
+        else:
+            too_few = middle
+    return enough
+
+
+def probability_all_right(
+    assumptions: Assumptions,
+    *,
+    links: LinkedTasks | None = None,
+    n_iter: int = 10,
+    version: str = "sharp",
+) -> float:
+    """Return the largest probability with which the bounds prove every label right; 0 if none.
+
+    The failure probability of the assumptions is replaced by the smallest one at which the last
+    label bound is still below ½.
+
+    Examples
+    --------
+    >>> crowd = Assumptions(
+    ...     class_prior=[0.5, 0.5], confusion=[[0.9, 0.1], [0.1, 0.9]], n_tasks=20_000, n_workers=60
+    ... )
+    >>> round(probability_all_right(crowd), 3)
+    0.999
+    """
+    candidates = _thresholds(assumptions, version)
+
+    def proves(log_failure: float) -> bool:
+        crowd = replace(assumptions, failure_probability=float(np.exp(log_failure)))
+        return any(
+            _run(crowd, links, n_iter, version, *each).labels_right
+            for each in candidates
+            if each[1] < crowd.failure_probability
+        )
+
+    fails, works = np.log(SMALLEST_FAILURE), np.log(1 - SMALLEST_FAILURE)
+    if not proves(works):
+        return 0.0
+    for _ in range(HALVINGS):
+        middle = (fails + works) / 2
+        if proves(middle):
+            works = middle
+        else:
+            fails = middle
+    return float(-np.expm1(works))
+
+
+def with_workers(assumptions: Assumptions, n: int) -> Assumptions:
+    """Return the same crowd with n workers, kinds in the same shares as far as numbers allow.
+
+    Where tasks have a most number of responses, it grows in proportion.
+    """
+    total = assumptions.total_workers
+    counts = np.diff(np.cumsum(assumptions.n_workers) * n // total, prepend=0)
+    kept = counts > 0
+    most = assumptions.most_responses
+    assert most is not None
+    return replace(
+        assumptions,
+        confusion=assumptions.confusion[kept],
+        n_workers=counts[kept],
+        response_rate=assumptions.response_rate[kept],
+        confusion_counts=assumptions.confusion_counts[kept],
+        most_responses=n if most == total else ceil(most * n / total),
+    )
+
+
+def with_responses_per_task(assumptions: Assumptions, n: int) -> Assumptions:
+    """Return the same crowd where each task is answered by n workers drawn at random.
+
+    The theorems let each worker answer independently; drawing exactly n for each task makes the
+    evidence no less sure ([eq:thm-fixed-number]) and caps the responses on a task at n.
+    """
+    total = assumptions.total_workers
+    if not 1 <= n <= total:
+        raise OptionError("responses-per-task", most=total, given=n)
+    rates = np.full(len(assumptions.n_workers), n / total)
+    return replace(assumptions, response_rate=rates, most_responses=n)
