@@ -244,15 +244,14 @@ def krippendorff_alpha(
     if order is not None:
         by_rank = _checked_order(order, counts.table.shape[1])
         counts = counts._replace(table=sparse.csr_array(counts.table[:, by_rank]))
-    disagreement = _nominal_ratio if level == "nominal" else _ordinal_ratio
-    rows = _Rows.of(counts)
-    value = 1.0 - disagreement(rows, counts.n_tasks_of.astype(np.float64))
+    alpha = _nominal_alpha(counts) if level == "nominal" else _ordinal_alpha(counts)
+    value = alpha(counts.n_tasks_of.astype(np.float64))
     n_tasks = counts.n_tasks
     if not n_resamples or n_tasks < MIN_TASKS or np.isnan(value):
         return Alpha(value, None, None, level)
     random = np.random.default_rng(random_state)
     drawn = _resamples(counts.n_tasks_of, n_tasks, n_resamples, random)
-    values = [1.0 - disagreement(rows, weights) for weights in drawn]
+    values = [alpha(weights) for weights in drawn]
     outside = (1.0 - COVERAGE) / 2.0
     low, high = np.nanquantile(values, [outside, 1.0 - outside])
     return Alpha(value, float(low), float(high), level)
@@ -265,49 +264,46 @@ def _checked_order(order: npt.ArrayLike, n_classes: int) -> npt.NDArray[np.int64
     return np.asarray(given, dtype=np.int64)
 
 
-class _Rows(NamedTuple):
-    """What α needs of each row of counts, whatever its weight."""
-
-    table: sparse.csr_array
-    by_class: sparse.csr_array  # the table, turned, so that totals are one product
-    votes: Floats
-    n_apart: Floats  # pairs of different labels, in both orders
-
-    @classmethod
-    def of(cls, counts: Counts) -> _Rows:
-        votes = counts.votes()
-        by_class = sparse.csr_array(counts.table.T)
-        return cls(counts.table, by_class, votes, votes**2 - counts.squares())
-
-
-def _nominal_ratio(rows: _Rows, weights: Floats) -> float:
-    """Return D_o / D_e, where row i stands for weights[i] tasks.
+def _nominal_alpha(counts: Counts) -> Callable[[Floats], float]:
+    """Return α = 1 − D_o / D_e as a function of the number of tasks that each row stands for.
 
     D_o = Σ_u Σ_{c,k} n_uc n_uk d_ck / (m_u − 1) and D_e = Σ_{c,k} n_c n_k d_ck / (n − 1); d_ck, the
     squared difference of two classes, is 1 unless c = k.
     """
-    totals = rows.by_class @ weights
-    n = totals.sum()
-    observed = (weights * rows.n_apart / (rows.votes - 1.0)).sum()
-    return _ratio(observed, (n**2 - (totals**2).sum()) / (n - 1.0))
+    votes = counts.votes()
+    by_class = sparse.csr_array(counts.table.T)
+    apart = (votes**2 - counts.squares()) / (votes - 1.0)
+
+    def alpha(weights: Floats) -> float:
+        totals = by_class @ weights
+        n = totals.sum()
+        return _alpha((weights * apart).sum(), (n**2 - (totals**2).sum()) / (n - 1.0))
+
+    return alpha
 
 
-def _ordinal_ratio(rows: _Rows, weights: Floats) -> float:
-    """Return D_o / D_e with d_ck = (r_c − r_k)², r the mid-ranks of classes among all labels.
+def _ordinal_alpha(counts: Counts) -> Callable[[Floats], float]:
+    """Return α, as above, with d_ck = (r_c − r_k)², r the mid-ranks of classes among all labels.
 
     Then Σ_{c,k} n_c n_k d_ck = 2 (n Σ n_c r_c² − (Σ n_c r_c)²).
     """
-    totals = rows.by_class @ weights
-    n = totals.sum()
-    ranks = np.cumsum(totals) - totals / 2.0
-    apart = 2.0 * (rows.votes * (rows.table @ ranks**2) - (rows.table @ ranks) ** 2)
-    observed = (weights * apart / (rows.votes - 1.0)).sum()
-    expected = 2.0 * (n * (totals @ ranks**2) - (totals @ ranks) ** 2)
-    return _ratio(observed, expected / (n - 1.0))
+    table = counts.table
+    votes = counts.votes()
+    by_class = sparse.csr_array(table.T)
+
+    def alpha(weights: Floats) -> float:
+        totals = by_class @ weights
+        n = totals.sum()
+        ranks = np.cumsum(totals) - totals / 2.0
+        apart = 2.0 * (votes * (table @ ranks**2) - (table @ ranks) ** 2) / (votes - 1.0)
+        expected = 2.0 * (n * (totals @ ranks**2) - (totals @ ranks) ** 2) / (n - 1.0)
+        return _alpha((weights * apart).sum(), expected)
+
+    return alpha
 
 
-def _ratio(observed: float, expected: float) -> float:
-    return float(observed / expected) if expected > 0.0 else float("nan")
+def _alpha(observed: float, expected: float) -> float:
+    return float(1.0 - observed / expected) if expected > 0.0 else float("nan")
 
 
 def _resamples(
@@ -357,7 +353,12 @@ class CohenKappas(NamedTuple):
 def shared_rows(responses: Responses, *, random_state: int = 0) -> SharedRows:
     """Pair the answers of each task; of very many, those of tasks drawn at random."""
     votes = np.diff(responses.start)
-    chosen = _choose_tasks(votes, random_state)
+    chosen = votes >= 2
+    n_rows = votes * (votes - 1) // 2
+    if n_rows.sum() > MAX_SHARED_ROWS:
+        order = np.random.default_rng(random_state).permutation(np.flatnonzero(chosen))
+        n_kept = int(np.searchsorted(np.cumsum(n_rows[order]), MAX_SHARED_ROWS))
+        chosen[order[max(n_kept, 1) :]] = False
     row = np.flatnonzero(chosen[responses.task_of_each()])
     task = responses.task_of_each()[row]
     worker = responses.worker_of_each()[row]
@@ -400,19 +401,6 @@ def cohen_kappas(responses: Responses, rows: SharedRows | None = None) -> CohenK
     first = (pairs // responses.n_workers).astype(np.int32)
     second = (pairs % responses.n_workers).astype(np.int32)
     return CohenKappas(first, second, n_shared, n_equal, kappa)
-
-
-def _choose_tasks(votes: npt.NDArray[np.int64], random_state: int) -> Mask:
-    """Choose all tasks, or as many as keep the number of shared rows below the limit."""
-    n_rows = votes * (votes - 1) // 2
-    chosen = votes >= 2
-    if n_rows.sum() <= MAX_SHARED_ROWS:
-        return chosen
-    order = np.random.default_rng(random_state).permutation(np.flatnonzero(chosen))
-    n_kept = int(np.searchsorted(np.cumsum(n_rows[order]), MAX_SHARED_ROWS))
-    few = np.zeros_like(chosen)
-    few[order[: max(n_kept, 1)]] = True
-    return few
 
 
 # Suspects
@@ -458,16 +446,9 @@ def find_spam(responses: Responses) -> list[Spam]:
     alike = is_judged & found.is_constant
     order = np.argsort(np.where(np.isnan(found.kappa), 0.0, found.kappa), kind="stable")
     suspects = [int(w) for w in order if guesses[w] or alike[w]][:MAX_SUSPECTS]
+    reasons = ("hardly agrees with others more than chance would", "gives one label only")
     return [
-        Spam(
-            w,
-            int(found.n_answers[w]),
-            float(found.kappa[w]),
-            "gives one label only"
-            if alike[w]
-            else "hardly agrees with others more than chance would",
-        )
-        for w in suspects
+        Spam(w, int(found.n_answers[w]), float(found.kappa[w]), reasons[alike[w]]) for w in suspects
     ]
 
 
@@ -566,21 +547,19 @@ def _stands_against_others(
 
 def _most_frequent(responses: Responses) -> tuple[Codes, Offsets]:
     """Return the label that each task got most often (the first on ties), and how often."""
-    cells = responses.task_of_each().astype(np.int64) * responses.n_classes
-    known, count = np.unique(cells + responses.label_of_each(), return_counts=True)
-    task = known // responses.n_classes
-    order = np.lexsort((-known, count, task))  # the last of a task is its most frequent
-    last = order[np.append(np.diff(task) != 0, True)] if len(known) else order
-    top = np.zeros(responses.n_tasks, dtype=np.int32)
+    task = responses.task_of_each()
+    n_equal = _count_equal(responses)
     n_top = np.zeros(responses.n_tasks, dtype=np.int64)
-    top[task[last]] = known[last] % responses.n_classes
-    n_top[task[last]] = count[last]
+    np.maximum.at(n_top, task, n_equal)
+    is_top = n_equal == n_top[task]
+    top = np.full(responses.n_tasks, responses.n_classes, dtype=np.int32)
+    np.minimum.at(top, task[is_top], responses.label_of_each()[is_top])
     return top, n_top
 
 
-def _count_equal(responses: Responses) -> Floats:
+def _count_equal(responses: Responses) -> Offsets:
     """Count, for each answer, the answers with the same label to the same task, itself included."""
     cells = responses.task_of_each().astype(np.int64) * responses.n_classes
     cells += responses.label_of_each()
     _, inverse, count = np.unique(cells, return_inverse=True, return_counts=True)
-    return count[inverse].astype(np.float64)
+    return np.asarray(count[inverse])

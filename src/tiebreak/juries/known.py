@@ -79,27 +79,17 @@ def gold_table(responses: Responses, task: Codes, label: Codes) -> GoldTable:
         rows = rows[drawn_by_name((responses.tasks[int(i)] for i in task[rows]), MOST_GOLD)]
         note("known-tasks-drawn", n=MOST_GOLD)
     task, truth = task[rows], label[rows]
-    at, place = responses_on(responses, task)
+    known = responses.on_tasks(task)
     shape = (len(task), responses.n_workers, responses.n_classes)
-    cell = place * (shape[1] * shape[2]) + responses.code[at]
-    counts = np.ones(len(at)) if responses.weight is None else responses.weight[at]
-    votes = np.bincount(cell, weights=counts, minlength=int(np.prod(shape))).reshape(shape)
+    cell = known.task_of_each().astype(np.int64) * (shape[1] * shape[2]) + known.code
+    votes = np.bincount(cell, weights=known.weight_of_each(), minlength=int(np.prod(shape)))
+    votes = votes.reshape(shape)
     weight = votes.sum(axis=2)
     share = votes / np.maximum(weight, 1e-300)[:, :, None]
     of_truth = np.append(share, np.zeros((*weight.shape, 1)), axis=2)
     right = np.take_along_axis(of_truth, truth[:, None, None].astype(np.int64), axis=2)[:, :, 0]
     error = np.where(weight > 0.0, 1.0 - right, np.nan)
     return GoldTable(task, truth, share, weight, error, responses.workers, responses.classes)
-
-
-def responses_on(responses: Responses, task: Codes | Offsets) -> tuple[Offsets, Offsets]:
-    """Return the places of the responses to some tasks, and the place of the task of each."""
-    first = responses.start[task]
-    n_each = responses.start[task + 1] - first
-    place = np.repeat(np.arange(len(task)), n_each)
-    ends = np.cumsum(n_each)
-    at = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - n_each, n_each)
-    return at + np.repeat(first, n_each), place
 
 
 def drawn_by_name(tasks: Iterable[Hashable], n: int) -> Offsets:

@@ -43,9 +43,8 @@ from tiebreak.juries.known import (
     known_codes,
     paired_difference,
     reach,
-    responses_on,
 )
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import require_number
 from tiebreak.responses import Responses
 
@@ -239,7 +238,7 @@ def panel_report(
     found = PanelReport(
         responses.n_tasks,
         len(table.task),
-        _judges(table, responses),
+        _judges(responses, table.error),
         shared_errors(table, _judges_per_task(responses)),
         self_preference=preferences,
         unanimous_wrong=unanimous_wrong,
@@ -290,11 +289,10 @@ def _without_gold(
 ) -> PanelReport:
     drawn = sample_tasks(model, n, random_state=seed)
     responses = model.responses_
-    nothing = np.zeros(responses.n_workers)
     return PanelReport(
         responses.n_tasks,
         0,
-        tuple(_judge(responses, j, nothing, nothing) for j in range(responses.n_workers)),
+        _judges(responses, np.empty((0, responses.n_workers))),
         self_preference=preferences,
         to_label=tuple(model.tasks_[int(i)] for i in drawn.task),
         to_label_probability=tuple(drawn.probability.tolist()),
@@ -312,28 +310,18 @@ def _judges_per_task(responses: Responses) -> float:
     return float(np.count_nonzero(is_new)) / float(max(int(answered), 1))
 
 
-def _judges(table: GoldTable, responses: Responses) -> tuple[Judge, ...]:
-    n = table.there.sum(axis=0)
-    right = n - np.nansum(table.error, axis=0)
-    rows = [_judge(responses, j, n, right) for j in range(len(table.workers))]
+def _judges(responses: Responses, error: Floats) -> tuple[Judge, ...]:
+    """Return what is known of each judge, the most accurate first; `error` is (n, J)."""
+    n = np.isfinite(error).sum(axis=0).tolist()
+    right = (n - np.nansum(error, axis=0)).tolist()
+    of_runs = ("group", "self_agreement", "run_correlation", "flip_rate", "first_preference")
+    rows = []
+    for j, worker in enumerate(responses.workers):
+        runs = None if responses.runs is None else responses.runs.of(worker)
+        shown = (None, *[np.nan] * 4) if runs is None else (getattr(runs, key) for key in of_runs)
+        accuracy = right[j] / n[j] if n[j] else np.nan
+        rows.append(Judge(worker, n[j], accuracy, interval_of_share(right[j], n[j]), *shown))
     return tuple(sorted(rows, key=lambda row: (row.n_known == 0, -np.nan_to_num(row.accuracy))))
-
-
-def _judge(responses: Responses, j: int, n: Floats | Codes, right: Floats) -> Judge:
-    worker = responses.workers[j]
-    shown = None if responses.runs is None else responses.runs.of(worker)
-    known = int(n[j])
-    return Judge(
-        worker,
-        known,
-        float(right[j] / known) if known else np.nan,
-        interval_of_share(float(right[j]), float(known)),
-        None if shown is None else shown.group,
-        np.nan if shown is None else shown.self_agreement,
-        np.nan if shown is None else shown.run_correlation,
-        np.nan if shown is None else shown.flip_rate,
-        np.nan if shown is None else shown.first_preference,
-    )
 
 
 def _versus(table: GoldTable, right: Floats) -> Versus:
@@ -412,12 +400,12 @@ def _prices(prices: Mapping[Any, float], responses: Responses) -> Floats:
 # Which judges a panel could do without
 
 
-def surely_better(table: GoldTable) -> Mask:
-    """Return whether judge i is surely more often right than judge j, (J, J).
+def outdone(table: GoldTable) -> list[int]:
+    """Return the judges than whom two others are surely better, the least accurate first.
 
-    Compared on the known tasks that both answered. A judge that is one of the two best has at most
-    one better judge; each of the two has J − 1 chances of a false one more, so that every interval
-    leaves out .05 / J, half of it on either side.
+    Pairs are compared on the known tasks that both answered. A judge that is one of the two best
+    has at most one better judge; each of the two has J − 1 chances of a false one more, so that
+    every interval leaves out .05 / J, half of it on either side.
     """
     there = table.there.astype(np.float64)
     error = np.where(table.there, table.error, 0.0)
@@ -428,15 +416,11 @@ def surely_better(table: GoldTable) -> Mask:
     spread = square + square.T - 2.0 * error.T @ error - n * mean**2
     level = 1.0 - (1.0 - LEVEL) / max(n.shape[0], 1)
     half = reach(np.maximum(spread, 0.0), np.maximum(n, 1.0), 1.0, level)
-    return np.asarray((mean > half) & (n >= LEAST_GOLD))
-
-
-def outdone(table: GoldTable) -> list[int]:
-    """Return the judges than whom two others are surely better, the least accurate first."""
-    found = np.flatnonzero(surely_better(table).sum(axis=0) >= 2)
+    is_better = (mean > half) & (n >= LEAST_GOLD)  # [i, j]: i than j
+    found = np.flatnonzero(is_better.sum(axis=0) >= 2)
     if len(table.workers) - len(found) < 2:
         return []  # judges of different tasks: nobody is seen to be best
-    wrong = np.nansum(table.error, axis=0) / np.maximum(table.there.sum(axis=0), 1)
+    wrong = error.sum(axis=0) / np.maximum(table.there.sum(axis=0), 1)
     return sorted(found.tolist(), key=lambda j: (-wrong[j], str(table.workers[j])))
 
 
@@ -614,15 +598,15 @@ def self_preferences(
     names = [
         name.casefold() for name, code in zip(made_by.values(), task, strict=True) if code >= 0
     ]
-    at, place = responses_on(responses, task[task >= 0])
-    worker, label = np.divmod(responses.code[at], responses.n_classes)
-    counts = np.ones(len(at)) if responses.weight is None else responses.weight[at]
-    shape = (len(names), responses.n_workers)
-    cell = place * responses.n_workers + worker
-    size = shape[0] * shape[1]
-    total = np.bincount(cell, weights=counts, minlength=size).reshape(shape)
-    yes = counts * (label == accepted_code)
-    accepted = np.bincount(cell, weights=yes, minlength=size).reshape(shape)
+    judged = responses.on_tasks(task[task >= 0])
+    shape = (judged.n_tasks, judged.n_workers)
+    cell = judged.task_of_each().astype(np.int64) * judged.n_workers + judged.worker_of_each()
+    weight = judged.weight_of_each()
+    yes = weight * (judged.label_of_each() == accepted_code)
+    total, accepted = (
+        np.bincount(cell, weights=each, minlength=shape[0] * shape[1]).reshape(shape)
+        for each in (weight, yes)
+    )
     share = np.where(total > 0.0, accepted / np.maximum(total, 1e-300), np.nan)
     families = {} if responses.runs is None else responses.runs.groups()
     rng = np.random.default_rng(random_state)
