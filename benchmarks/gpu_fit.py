@@ -23,7 +23,6 @@ import pyarrow as pa
 import tiebreak as tb
 from benchmarks.gpu import Shape, crowd
 from tiebreak import link_graph
-from tiebreak.files.packed import write_packed
 from tiebreak.ids import Ids
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
@@ -36,6 +35,7 @@ from tiebreak.kernels.layout import ByTask
 from tiebreak.link_graph import LinkCodes
 from tiebreak.options import ExactLinkOptions
 from tiebreak.responses import Responses
+from tiebreak.tables.array_folder import write_packed
 
 OUT = Path(__file__).parent / "results" / "gpu_fit.json"
 SWEEPS = 30

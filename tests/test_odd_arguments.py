@@ -243,10 +243,6 @@ CALLS: dict[str, Call] = {
         lambda **given: tb.VariationalBayes().fit(**given),
         {"responses": ROWS, "links": LINKS, "gold": GOLD, "start": MODEL},
     ),
-    "from_crowdkit": (
-        tb.from_crowdkit,
-        {"frame": {"task": ["a"], "worker": ["w"], "label": ["x"]}, "repeats": "count"},
-    ),
     "links_from_gold": (tb.links_from_gold, {"gold": GOLD}),
     "read_responses": (
         tb.read_responses,

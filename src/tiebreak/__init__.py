@@ -46,18 +46,6 @@ if TYPE_CHECKING:
         SessionError,
         TiebreakError,
     )
-    from tiebreak.files import (
-        from_crowdkit,
-        read_gold,
-        read_labels,
-        read_links,
-        read_responses,
-        write_gold,
-        write_labels,
-        write_links,
-        write_responses,
-        write_workers,
-    )
     from tiebreak.gold import Gold
     from tiebreak.inference.auto import Auto
     from tiebreak.inference.dawid_skene import DawidSkene
@@ -69,6 +57,17 @@ if TYPE_CHECKING:
     from tiebreak.options import ExactLinkOptions, MeanFieldOptions
     from tiebreak.research.gibbs import GibbsSampler
     from tiebreak.responses import Responses
+    from tiebreak.tables import (
+        read_gold,
+        read_labels,
+        read_links,
+        read_responses,
+        write_gold,
+        write_labels,
+        write_links,
+        write_responses,
+        write_workers,
+    )
 
 __all__ = [
     "Auto",
@@ -102,7 +101,6 @@ __all__ = [
     "distributed",
     "errors",
     "evaluate",
-    "from_crowdkit",
     "judges",
     "links_from_gold",
     "load",
@@ -156,8 +154,7 @@ _HOMES = {
     "gold": ("Gold",),
     "labels": ("Labels",),
     "links": ("Links", "links_from_gold"),
-    "files": (
-        "from_crowdkit",
+    "tables": (
         "read_gold",
         "read_labels",
         "read_links",

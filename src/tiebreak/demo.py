@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak import files, simulate
+from tiebreak import simulate, tables
 from tiebreak.gold import Gold
 from tiebreak.inference.auto import Auto
 from tiebreak.inference.committee import vote_of_each
@@ -161,14 +161,14 @@ def write(story: Story, folder: Path) -> list[Path]:
     """Write the crowd and its labels into a folder; return the files."""
     crowd = story.crowd
     texts = {"task": list(crowd.gold.tasks), "text": [text for _, text in MESSAGES]}
-    files.write_table(folder / "texts.csv", texts)
-    files.write_responses(folder / "responses.csv", crowd.responses)
-    files.write_links(folder / "links.csv", story.links)
-    files.write_gold(folder / "gold.csv", crowd.gold)
-    files.write_labels(
+    tables.write_table(folder / "texts.csv", texts)
+    tables.write_responses(folder / "responses.csv", crowd.responses)
+    tables.write_links(folder / "links.csv", story.links)
+    tables.write_gold(folder / "gold.csv", crowd.gold)
+    tables.write_labels(
         folder / "labels.csv", story.model.labels_, vote=vote_of_each(crowd.responses)
     )
-    files.write_workers(folder / "workers.csv", story.model)
+    tables.write_workers(folder / "workers.csv", story.model)
     story.model.report(
         folder / "report.html",
         truth=crowd.gold,

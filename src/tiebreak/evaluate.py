@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import files, link_graph
+from tiebreak import link_graph, tables
 from tiebreak.arguments import checks, number, whole
 from tiebreak.errors import InputError
 from tiebreak.gold import Gold
@@ -225,8 +225,8 @@ def violations(labels: Any, links: Any) -> Violations:
     >>> violations(labels, Links.from_rows([("a", "b", "must"), ("b", "c", "must")]))
     Violations(1 of the links given, 2 of their closure)
     """
-    labels = files.read_labels(labels)
-    links = files.read_links(links)
+    labels = tables.read_labels(labels)
+    links = tables.read_links(links)
     codes = links.on(labels.tasks)
     is_broken = link_graph.violated(labels.label, codes)
     closure = link_graph.close(len(labels), codes)
@@ -269,7 +269,7 @@ def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> R
     >>> figures.n_tasks, figures.accuracy, round(figures.coverage, 4), figures.log_loss
     (2, 0.5, 0.6667, None)
     """
-    labels = files.read_labels(labels)
+    labels = tables.read_labels(labels)
     scored = _scored(labels, gold, given)
     q = scored.probabilities
     stated = scored.probability
@@ -308,11 +308,11 @@ class _Scored(NamedTuple):
 
 def _scored(labels: Any, gold: Any, given: Any) -> _Scored:
     """Line labels up with gold, leaving out the tasks of `given`."""
-    labels = files.read_labels(labels)
-    gold = files.read_gold(gold)
+    labels = tables.read_labels(labels)
+    gold = tables.read_gold(gold)
     asked = np.ones(len(gold), dtype=bool)
     if given is not None:
-        known = gold.tasks.codes(files.read_gold(given).tasks)
+        known = gold.tasks.codes(tables.read_gold(given).tasks)
         asked[known[known != MISSING]] = False
     row = labels.tasks.codes(gold.tasks)
     scored = asked & (row != MISSING)

@@ -15,6 +15,7 @@ import tiebreak as tb
 from tiebreak import selection
 from tiebreak.ask import Question, Session
 from tiebreak.errors import InputError, InputNote, OptionError, SessionError
+from tiebreak.responses import Responses
 from tiebreak.simulate import Crowd
 
 Open = Callable[..., Session]
@@ -292,7 +293,7 @@ def test_numbers_stay_numbers(open_session: Open) -> None:
 
 def test_tasks_that_print_alike_are_kept_apart(open_session: Open) -> None:
     rows = [(7, "u", "x"), ("7", "u", "y"), ("7", "v", "x")]
-    session = open_session(rows)
+    session = open_session(Responses.from_rows(rows))
     session.answer(session.question(7, "7"), "different")
     assert session.links().pairs() == [(7, "7", "cannot")]
 

@@ -82,9 +82,9 @@ def test_a_fit_loads_what_it_was_asked_for(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("task,worker,label\na,w,x\nb,w,y\n")
     (tmp_path / "foreign.csv").write_text("item,worker,label\na,w,x\nb,w,y\n")
     cluster = "tiebreak.cli.cluster"
-    on_demand = {"tiebreak.files.formats.importing", "tiebreak.cli.decisions", cluster}
+    on_demand = {"tiebreak.tables.formats", "tiebreak.cli.decisions", cluster}
     plain = imported_by("fuse", "own.csv", "--method", "mv", "-o", "labels.csv", cwd=tmp_path)
-    assert "tiebreak.files.readers" in plain
+    assert "tiebreak.tables.read" in plain
     assert not plain & on_demand
     asked = imported_by(
         "fuse", "foreign.csv", "--method", "mv", "--abstain-rate", "0", "-o", "labels.csv",
@@ -223,7 +223,7 @@ def test_json_is_the_only_thing_on_stdout(run: Run, folder: Path) -> None:
     assert json.loads(scored.stdout)["n_tasks"] == 50
 
 
-@pytest.mark.parametrize("module", ["typer", "tiebreak.cli.describe", "tiebreak.files", "numpy"])
+@pytest.mark.parametrize("module", ["typer", "tiebreak.cli.describe", "tiebreak.tables", "numpy"])
 def test_an_interrupt_while_modules_load_ends_with_130(tmp_path: Path, module: str) -> None:
     (tmp_path / "r.csv").write_text("task,worker,label\na,w,x\n")
     code = (

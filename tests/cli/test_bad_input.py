@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import tiebreak as tb
-from tiebreak.errors import InputNote, ResponseError
+from tiebreak.errors import InputError, InputNote
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
@@ -85,7 +85,7 @@ WRONG = {
     "labels of mixed types": Wrong(
         {"r.jsonl": '{"task":1,"worker":"u","label":"x"}\n{"task":2,"worker":"u","label":3}\n'},
         "r.jsonl",
-        r"labels mix types \(int, str\)",
+        r"Column 'label' mixes types: r.jsonl, line 1 holds 'x'",
     ),
     "a repeat where none is allowed": Wrong(
         {"r.csv": "task,worker,label\na,u,x\na,u,y\n"},
@@ -240,7 +240,7 @@ def test_labels_that_are_not_numbers_in_a_table_are_no_answers() -> None:
 
 def test_labels_of_mixed_types_in_a_table_are_refused() -> None:
     table = {"task": ["a", "b"], "worker": ["u", "u"], "label": ["x", 3]}
-    with pytest.raises(ResponseError, match="labels mix types"):
+    with pytest.raises(InputError, match="'label' mixes types"):
         tb.VariationalBayes().fit(table)
 
 

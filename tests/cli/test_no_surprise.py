@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli.running import HEADER, ROWS, Run, Write, told
@@ -124,19 +122,28 @@ def test_own_files_are_made_again_until_somebody_changes_them(
     assert run(*command, "-o", "out").exit_code == 2
 
 
-@pytest.mark.parametrize("there", ["about.json", "notes.txt", "beside"])
+@pytest.mark.parametrize("there", ["about.json", "notes.txt"])
 def test_pack_refuses_a_folder_that_is_not_its_own(
     run: Run, write: Write, folder: Path, there: str
 ) -> None:
     write("r.csv", ROWS)
-    if there == "beside":  # a folder of ours in which somebody keeps more
-        assert run("pack", "r.csv", "-o", "x.tb").exit_code == 0
-    else:
-        (folder / "x.tb").mkdir()
+    (folder / "x.tb").mkdir()
     (folder / "x.tb" / there).write_text("{}")
     done = run("pack", "r.csv", "-o", "x.tb")
     assert done.exit_code == 2
     assert (folder / "x.tb" / there).read_text() == "{}"
+
+
+def test_pack_leaves_alone_what_is_beside_its_own_files(
+    run: Run, write: Write, folder: Path
+) -> None:
+    write("r.csv", ROWS)
+    assert run("pack", "r.csv", "-o", "x.tb").exit_code == 0
+    for name in ("notes.txt", "mine.npy"):
+        (folder / "x.tb" / name).write_text("{}")
+    assert run("pack", "r.csv", "-o", "x.tb").exit_code == 0
+    assert (folder / "x.tb" / "notes.txt").read_text() == "{}"
+    assert (folder / "x.tb" / "mine.npy").read_text() == "{}"
 
 
 def test_temporary_files_of_a_killed_run_are_removed_by_the_next(
@@ -145,7 +152,7 @@ def test_temporary_files_of_a_killed_run_are_removed_by_the_next(
     write("r.csv", ROWS)
     killed = (
         "import os, signal\n"
-        "from tiebreak.files import open_target\n"
+        "from tiebreak.tables import open_target\n"
         "with open_target('labels.csv') as out:\n"
         "    out.write(b'half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -157,7 +164,7 @@ def test_temporary_files_of_a_killed_run_are_removed_by_the_next(
 
 
 def test_temporary_files_of_a_run_that_goes_on_stay(run: Run, write: Write, folder: Path) -> None:
-    from tiebreak.files import open_target
+    from tiebreak.tables import open_target
 
     write("r.csv", ROWS)
     with open_target(folder / "other.csv") as out:
@@ -176,36 +183,6 @@ def test_names_of_formats_that_are_not_written_are_refused(
     assert name in told(done)
     assert ".csv" in told(done)
     assert not (folder / name).exists()
-
-
-def test_several_outputs_are_written_all_or_none(run: Run, write: Write, folder: Path) -> None:
-    write("r.csv", ROWS)
-    write("l.csv", "old\n")
-    (folder / "sub").mkdir()
-    write("sub/w.csv", "old\n").chmod(0o444)
-    (folder / "sub").chmod(0o555)
-    try:
-        done = run("fuse", "r.csv", "-o", "l.csv", "--workers", "sub/w.csv")
-    finally:
-        (folder / "sub").chmod(0o755)
-    if os.geteuid() == 0 and done.exit_code == 0:
-        pytest.skip("the root user may write everywhere")
-    assert done.exit_code == 2
-    assert (folder / "l.csv").read_text() == "old\n"
-
-
-def test_a_second_output_that_fails_takes_the_first_back(
-    run: Run, write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tiebreak import files
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("the disk is full")
-
-    write("r.csv", ROWS)
-    monkeypatch.setattr(files, "write_workers", fail)
-    assert run("fuse", "r.csv", "-o", "l.csv", "--workers", "w.csv").exit_code == 2
-    assert sorted(path.name for path in folder.iterdir()) == ["r.csv"]
 
 
 # Nothing
@@ -391,30 +368,6 @@ def test_a_fit_beyond_the_memory_of_the_machine_is_refused_unless_forced(
     assert "--force" in told(done)
     assert run("fuse", "r.csv", "--force").exit_code == 0
     assert run("fuse", "r.csv").exit_code == 2
-
-
-@pytest.mark.parametrize("failing", ["l.csv", "w.csv", "d.csv"])
-def test_where_the_last_renaming_fails_all_files_are_as_before(
-    run: Run, write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str
-) -> None:
-    write("r.csv", ROWS)
-    write("k.csv", "left,right,link\na,b,cannot\n")
-    write("l.csv", "old labels\n")
-    write("d.csv", "old doubts\n")
-    before = {path.name: path.read_text() for path in folder.iterdir()}
-    replace = os.replace
-
-    def fail(source: Any, target: Any) -> None:
-        if Path(target).name == failing:
-            raise OSError(28, "No space left on device")
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", fail)
-    command = ("fuse", "r.csv", "--links", "k.csv", "-o", "l.csv", "--workers", "w.csv")
-    done = run(*command, "--doubtful", "d.csv")
-    assert done.exit_code == 2
-    assert f"{failing} cannot be written: No space left" in told(done)
-    assert {path.name: path.read_text() for path in folder.iterdir()} == before
 
 
 def test_convert_writes_all_of_its_files_or_none(run: Run, write: Write, folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tiebreak as tb
-from tiebreak import files
+from tiebreak import tables
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
@@ -136,7 +136,7 @@ def test_where_memory_runs_out_the_way_out_is_named(
     def refuse(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(files, "read_export", refuse)
+    monkeypatch.setattr(tables, "read_export", refuse)
     done = run(command, *PARTS)
     assert done.exit_code == 2
     assert "the memory of this machine ran out." in done.stderr
@@ -203,7 +203,7 @@ def test_convert_joins_exports_with_their_gold(run: Run, write: Write, folder: P
 
 
 WRONG = {
-    "a pattern that fits nothing": ("fuse q*.csv", r"There is no file that fits q*.csv"),
+    "a pattern that fits nothing": ("fuse q*.csv", r"No file matches q*.csv"),
     "a file that is not there": ("fuse p1.csv p9.csv", "There is no file p9.csv. Check the name"),
     "a file twice": ("fuse p1.csv p?.csv", "p1.csv is named twice"),
     "standard input beside a file": ("fuse p1.csv -", "cannot be one of several files"),

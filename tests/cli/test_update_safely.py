@@ -14,7 +14,7 @@ import pytest
 from kept.crowds import Row, crowd, shuffled
 
 import tiebreak as tb
-from tiebreak.files.locks import Lock
+from tiebreak.tables.locks import Lock
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]

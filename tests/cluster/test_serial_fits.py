@@ -16,7 +16,7 @@ from pyarrow import fs
 import tiebreak as tb
 from tiebreak import ids
 from tiebreak.errors import FileError, OptionError
-from tiebreak.files import shards as shard_files
+from tiebreak.tables import source as shard_files
 
 CROWD = tb.simulate.crowd(1200, 30, 3, random_state=1)
 TRUTH = CROWD.gold.to_dict()

@@ -329,7 +329,7 @@ def test_a_disk_that_refuses_is_told_and_what_was_there_before_stays(
 
     for name in ("responses.csv", "gold.csv"):
         put(cache, b"old", name)
-    monkeypatch.setattr("tiebreak.files.write_gold", full)
+    monkeypatch.setattr("tiebreak.tables.write_gold", full)
     with pytest.raises(FileError, match=r"cannot be written: No space left.*TIEBREAK_CACHE"):
         tb.datasets.fetch(NAME, base=server.address, force=True)
     assert files_of(cache) == ["gold.csv", "responses.csv"]

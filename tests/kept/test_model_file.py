@@ -18,9 +18,9 @@ from kept.crowds import WORKER_MODELS, crowd, rows_of, some_gold
 
 import tiebreak as tb
 from tiebreak.errors import FileError, InputError, InputNote, NotFittedError, OptionError
-from tiebreak.files import array_folder
 from tiebreak.inference.kept import model_file
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
+from tiebreak.tables import array_folder
 
 LINK_OPTIONS = (
     None,
@@ -159,7 +159,8 @@ def test_ids_of_numbers_come_back_as_numbers(tmp_path: Path) -> None:
 
 
 def test_ids_of_several_kinds_are_refused(tmp_path: Path) -> None:
-    model = tb.VariationalBayes().fit([(1, "ann", "x"), ("b", "ann", "y")])
+    rows = [(1, "ann", "x"), ("b", "ann", "y")]
+    model = tb.VariationalBayes().fit(tb.Responses.from_rows(rows))
     with pytest.raises(InputError, match="Give them as text"):
         model.save(tmp_path / "m.tbm")
     assert list(tmp_path.iterdir()) == []
@@ -224,7 +225,7 @@ def resealed(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Change what a file says, with checksums that fit."""
     about = json.loads((folder / "about.json").read_text("utf-8"))
     change(about)
-    about["seal"] = array_folder._seal_of_json(about)
+    about["seal"] = array_folder.seal_of_json(about)
     (folder / "about.json").write_text(json.dumps(about), "utf-8")
 
 
@@ -379,7 +380,7 @@ def test_pickles_are_never_read(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path) -> None:
     tb.write_responses(tmp_path / "x.tb", crowd().responses)
     (tmp_path / "x.csv").write_text("task,worker,label\n")
-    with pytest.raises(FileError, match="does not hold a tiebreak model"):
+    with pytest.raises(FileError, match="holds no tiebreak model"):
         tb.load(tmp_path / "x.tb")
     with pytest.raises(FileError, match="is a file"):
         tb.load(tmp_path / "x.csv")
@@ -406,7 +407,7 @@ def test_a_crash_leaves_the_last_file_whole(
     def fail(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    for name in ("write_ids", "_write_array", "_write_about"):
+    for name in ("_write_arrow", "_write_files", "_write_about"):
         with monkeypatch.context() as patch:
             patch.setattr(array_folder, name, fail)
             with pytest.raises(OSError, match="No space"):

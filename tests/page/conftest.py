@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from page.served import Server, serving
 
-from tiebreak import demo, files
+from tiebreak import demo, tables
 
 HOSTILE = "<script>window.hurt = true; alert(1)</script><img src=x onerror='window.hurt = true'>"
 MISSING = (
@@ -21,7 +21,7 @@ def write_hostile(path: Path) -> None:
     """Write responses in whose every name a script hides."""
     rows = [(t, w, (t * w) % 3) for t in range(9) for w in range(5)]
     columns = [[f"{row[k]}{HOSTILE}" for row in rows] for k in range(3)]
-    files.write_table(path, dict(zip(("task", "worker", "label"), columns, strict=True)))
+    tables.write_table(path, dict(zip(("task", "worker", "label"), columns, strict=True)))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,7 +19,7 @@ import pytest
 from page.conftest import HOSTILE, write_hostile
 from page.served import TOKEN, Client, Server, invited, lead, serving
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.page import guard
 from tiebreak.page.guard import REQUEST_WITHIN, Tokens, Visitor
 
@@ -194,7 +194,7 @@ def test_scripts_in_names_and_texts_are_text(tmp_path: Path) -> None:
     write_hostile(tmp_path / "r.csv")
     tasks = [f"{t}{HOSTILE}" for t in range(9)]
     shown = {"task": tasks, "text": [HOSTILE] * 9, "image": [f"{HOSTILE}.png"] * 9}
-    files.write_table(tmp_path / "t.csv", shown)
+    tables.write_table(tmp_path / "t.csv", shown)
     (tmp_path / "m").mkdir()
     arguments = (
         "r.csv",

@@ -10,7 +10,7 @@ import pytest
 from page.served import TOKEN, Client, serving
 
 import tiebreak as tb
-from tiebreak import files
+from tiebreak import tables
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "serve"
 
@@ -31,7 +31,7 @@ def test_the_command_of_an_example_serves_behind_a_proxy(tmp_path: Path, name: s
     crowd = tb.simulate.crowd(20, 6, 2, random_state=0)
     tb.write_responses(tmp_path / "responses.csv", crowd.responses)
     tasks = list(crowd.responses.tasks)
-    files.write_table(tmp_path / "texts.csv", {"task": tasks, "text": [f"of {t}" for t in tasks]})
+    tables.write_table(tmp_path / "texts.csv", {"task": tasks, "text": [f"of {t}" for t in tasks]})
     given = ["127.0.0.1" if each == "0.0.0.0" else each for each in command[1:]]
     with serving(tmp_path, *given) as server:
         proxied = {"Host": "labels.example.org", "X-Forwarded-Proto": "https"}

@@ -15,7 +15,7 @@ from page.conftest import HOSTILE, write_hostile
 from page.served import TOKEN, Server, serving
 
 import tiebreak as tb
-from tiebreak import files
+from tiebreak import tables
 
 pytestmark = pytest.mark.browser
 
@@ -36,12 +36,12 @@ def make_job(folder: Path) -> None:
         for k in range(3)
     ]
     columns = [[row[k] for row in rows] for k in range(3)]
-    files.write_table(
+    tables.write_table(
         folder / "r.csv", dict(zip(("task", "worker", "label"), columns, strict=True))
     )
     apart = {"left": TASKS[:-1], "right": TASKS[1:], "link": ["cannot"] * (len(TASKS) - 1)}
-    files.write_table(folder / "l.csv", apart)
-    files.write_table(
+    tables.write_table(folder / "l.csv", apart)
+    tables.write_table(
         folder / "t.csv", {"task": TASKS, "text": [f"The text of {t}." for t in TASKS]}
     )
 
@@ -306,7 +306,7 @@ def test_without_script_the_buttons_answer(chromium: Any, tmp_path: Path) -> Non
 def test_scripts_in_names_do_not_run(chromium: Any, tmp_path: Path) -> None:
     write_hostile(tmp_path / "r.csv")
     shown = {"task": [f"{t}{HOSTILE}" for t in range(9)], "markdown": [f"**{HOSTILE}**"] * 9}
-    files.write_table(tmp_path / "t.csv", shown)
+    tables.write_table(tmp_path / "t.csv", shown)
     with (
         serving(tmp_path, "r.csv", "--session", "s.db", "--texts", "t.csv") as server,
         opened(chromium, server, HOSTILE[:70], bypass_csp=True) as (view, heard),

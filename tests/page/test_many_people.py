@@ -19,7 +19,7 @@ from page.crowd_client import Book, Line, Subject, answers, question_of, recorde
 from page.served import TOKEN, Client, Server, free_port, serving, start
 
 import tiebreak as tb
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.page.guard import Tokens, Visitor
 
 
@@ -31,7 +31,7 @@ def make_job(folder: Path, n_tasks: int) -> dict[str, str]:
     crowd = tb.simulate.crowd(
         n_tasks, 200, 3, responses_per_task=4, accuracy=(0.55, 0.9), random_state=0
     )
-    files.write_responses(folder / "r.parquet", crowd.responses)
+    tables.write_responses(folder / "r.parquet", crowd.responses)
     return {str(task): str(label) for task, label in crowd.gold.to_dict().items()}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from page.served import TOKEN, Client, Server, invited, join, lead, serving
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.page.guard import Tokens
 
 WORKERS = [f"worker-{number}@example.com" for number in range(4)]
@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     columns = dict(
         zip(("task", "worker", "label"), map(list, zip(*rows, strict=True)), strict=True)
     )
-    files.write_table(folder / "r.csv", columns)
+    tables.write_table(folder / "r.csv", columns)
     return folder
 
 
@@ -88,7 +88,7 @@ def test_a_name_in_use_is_refused(server: Server) -> None:
 def test_a_name_that_answered_elsewhere_is_in_use(server: Server, folder: Path) -> None:
     from tiebreak.ask import Session
 
-    with Session(folder / "s.db", files.read_responses(folder / "r.csv"), who="tess") as terminal:
+    with Session(folder / "s.db", tables.read_responses(folder / "r.csv"), who="tess") as terminal:
         terminal.answer(terminal.question("t3"), "c0")
     boss = lead(server)
     boss.get("/")  # reads what is new

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.ask.log import Subject, subject_of
 from tiebreak.ask.results import Vote
 from tiebreak.ask.storage import Marks
@@ -141,7 +141,7 @@ def take_job(
 
     Links that cannot all hold are refused, unless they may err.
     """
-    crowd = files.read_responses(responses)
+    crowd = tables.read_responses(responses)
     inputs = read_and_check_inputs(crowd, links, gold, soft_links=links_may_err, asker="session")
     tasks = crowd.tasks
     classes = inputs.responses.classes
@@ -185,7 +185,7 @@ def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
     is_mapping = isinstance(source, Mapping) and not (
         is_table and not isinstance(source["task"], str)
     )
-    found, unknown = by_code(source if is_mapping else files.read_texts(source), tasks)
+    found, unknown = by_code(source if is_mapping else tables.read_texts(source), tasks)
     if unknown:
         note("texts-unused", names=unknown, of="tasks without responses")
     if len(found) < len(tasks):
@@ -200,7 +200,7 @@ def read_class_texts(source: Any, classes: Ids) -> dict[int, str]:
     {0: 'Any feline.'}
     """
     is_mapping = isinstance(source, Mapping) and not {"class", "text"} <= set(source)
-    found, unknown = by_code(source if is_mapping else files.read_class_texts(source), classes)
+    found, unknown = by_code(source if is_mapping else tables.read_class_texts(source), classes)
     if unknown:
         note("texts-unused", names=unknown, of="classes that nobody uses")
     return found
@@ -221,7 +221,7 @@ def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:
     >>> tasks_among(Ids([1, 2, 3]), ["3", "1"])
     (3, 1)
     """
-    wanted = list(Ids(files.read_tasks(among)))
+    wanted = list(Ids(tables.read_tasks(among)))
     codes = tasks.codes(wanted)
     unknown = np.flatnonzero(codes == MISSING)
     if len(unknown):

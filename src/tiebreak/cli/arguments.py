@@ -122,7 +122,7 @@ def takes_safe_csv(command: Callable[..., None]) -> Callable[..., None]:
             return
         if given.get("cluster") or given.get("out_of_core"):
             raise OptionError("--safe-csv does not go with --cluster and --out-of-core.")
-        from tiebreak.files.encoding import safe_cells
+        from tiebreak.tables.write import safe_cells
 
         with safe_cells():
             command(**given)
@@ -215,7 +215,7 @@ def check_files(
     Standard input feeds one file only; a file to write needs its folder and must not be one that
     is read, nor be written twice. A table is not written under the name of another format.
     """
-    from tiebreak.files import refuse_unwritable_name
+    from tiebreak.tables import refuse_unwritable_name
 
     given = [each for each in reads if each is not None]
     if "" in given or any("" in each for each in given if isinstance(each, list)):
@@ -240,13 +240,13 @@ def check_files(
 
 def _names_of(given: str | list[str]) -> list[str]:
     """Return the files that an argument names; those at an address cannot be written."""
-    from tiebreak.files.sources import names_several
+    from tiebreak.tables.source import names_several
 
     names = [given] if isinstance(given, str) else given
     here = [name for name in names if "://" not in name]
     if len(names) == 1 and not any(map(names_several, here)):
         return names
-    from tiebreak.files.shards import find_files
+    from tiebreak.tables.source import find_files
 
     return [file.path for file in find_files(here)]
 

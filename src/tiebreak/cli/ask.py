@@ -101,18 +101,18 @@ def _write(
     session: Session, links_out: str | None, labels_out: str | None, out: str | None
 ) -> None:
     """Write the answers as links and known labels, and the labels that follow from them."""
-    from tiebreak import files
+    from tiebreak import tables
 
     empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
     with session.desk.lock:
         links = empty | session.links().columns() if links_out else empty
         known = session.labels().to_dict() if labels_out else {}
     if links_out:
-        files.write_table(links_out, links)
+        tables.write_table(links_out, links)
     if labels_out:
-        files.write_table(labels_out, {"task": list(known), "label": list(known.values())})
+        tables.write_table(labels_out, {"task": list(known), "label": list(known.values())})
     if out:
-        files.write_labels(out, session.model().labels_)
+        tables.write_labels(out, session.model().labels_)
     written = [name for name in (links_out, labels_out, out) if name and name != STANDARD]
     if written:
         print_message(f"wrote {', '.join(written)}")

@@ -96,7 +96,7 @@ def _local(distributed: Any, address: str) -> Any:
 
 def fuse_partitions(estimator: Estimator, chosen: Partitions, wish: FuseWish) -> None:
     """Fit partitions and say what came out."""
-    from tiebreak import distributed, files
+    from tiebreak import distributed, tables
 
     with stages(quiet=wish.quiet) as tell, executor_of(chosen) as executor:
         tell("looking at shards")
@@ -104,8 +104,8 @@ def fuse_partitions(estimator: Estimator, chosen: Partitions, wish: FuseWish) ->
             wish.source,
             wish.out,
             estimator=estimator,
-            links=None if wish.links is None else files.read_links(wish.links),
-            gold=None if wish.gold is None else files.read_gold(wish.gold),
+            links=None if wish.links is None else tables.read_links(wish.links),
+            gold=None if wish.gold is None else tables.read_gold(wish.gold),
             resume=chosen.resume,
             force=wish.force,
             units=chosen.units,
@@ -154,14 +154,13 @@ def describe_progress(progress: FitProgress) -> str:
 
 
 def _write_tables(made: DistributedFit, wish: FuseWish) -> None:
-    from tiebreak import files
+    from tiebreak import tables
     from tiebreak.cli.fuse import doubtful_columns
 
-    with files.together():
-        if wish.workers:
-            files.write_workers(wish.workers, made.model, counts=made.answers)
-        if wish.doubtful:
-            files.write_table(wish.doubtful, doubtful_columns(made.model))
+    if wish.workers:
+        tables.write_workers(wish.workers, made.model, counts=made.answers)
+    if wish.doubtful:
+        tables.write_table(wish.doubtful, doubtful_columns(made.model))
     if wish.save:
         made.save(wish.save)
 

@@ -41,20 +41,20 @@ def convert(
     """
     out = out or STANDARD
     check_files((source,), (out, gold_out, texts_out))
-    from tiebreak.files import conversion, together
+    from tiebreak import tables
+    from tiebreak.tables.export import write_known, writing_texts
 
     named = named_columns(columns)
-    with together(), ExitStack() as stack, working("reading", quiet=quiet):
+    options = {"columns": named, "format": imports.form, **imports.choices}
+    with ExitStack() as stack, working("reading", quiet=quiet):
         keep: Any = None
         if texts_out:
-            keep = stack.enter_context(conversion.writing_texts(texts_out))
-        read = conversion.read_columns(
-            one_or_all(source), named, imports.form, imports.choices, keep
-        )
+            keep = stack.enter_context(writing_texts(texts_out))
+        read = tables.read_every_row(one_or_all(source), keep, **options)
         if gold_out:
-            conversion.write_known(gold_out, source[0], read.gold)
-        conversion.write_table(out, read.columns)
+            write_known(gold_out, source[0], read.gold)
+    tables.write_table(out, read.columns)
     if not quiet:
         written = [name for name in (out, gold_out, texts_out) if name and name != STANDARD]
         names = f": wrote {', '.join(written)}" if written else ""
-        print_message(f"{counted(read.n_rows, 'row')}{names}")
+        print_message(f"{counted(len(read.columns['task']), 'row')}{names}")

@@ -23,13 +23,13 @@ class Decided(NamedTuple):
 
     def write(self, expert_list: str | None, vote_plan: str | None) -> None:
         """Write the list for an expert and the votes to ask for."""
-        from tiebreak import files
+        from tiebreak import tables
 
         found = self.decisions
         if expert_list:
-            files.write_table(expert_list, found.columns(found.expert_order()))
+            tables.write_table(expert_list, found.columns(found.expert_order()))
         if vote_plan and self.plan is not None:
-            files.write_table(vote_plan, self.plan.columns())
+            tables.write_table(vote_plan, self.plan.columns())
 
     def beside(self, labels: Labels, *, probabilities: bool) -> dict[str, Column]:
         """Return the labels with what was decided, what that costs, what the truth would save."""

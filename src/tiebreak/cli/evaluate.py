@@ -42,18 +42,18 @@ def evaluate(
     Accuracy, F scores, calibration, and the links that the labels break.
     """
     check_files((labels, gold, links, given), ())
-    from tiebreak import files
+    from tiebreak import tables
     from tiebreak.evaluate import report
 
     opened = open_files(columns, labels=labels, gold=gold, links=links, given=given)
-    given_labels = opened["labels"].read(files.read_labels)
-    known = opened["gold"].read(files.read_gold)
+    given_labels = opened["labels"].read(tables.read_labels)
+    known = opened["gold"].read(tables.read_gold)
     warn_of_forms(given_labels, known)
     figures = report(
         given_labels,
         known,
-        read_if_given(opened, "links", files.read_links),
-        given=read_if_given(opened, "given", files.read_gold),
+        read_if_given(opened, "links", tables.read_links),
+        given=read_if_given(opened, "given", tables.read_gold),
     )
     if as_json:
         typer.echo(json.dumps(figures.to_dict(), ensure_ascii=False))

@@ -53,17 +53,17 @@ def export(
     check_files((labels, texts), (out,), are_tables=False)  # the tool says which form it has
     if texts == STANDARD:
         raise typer.BadParameter("--texts cannot be '-', the standard input. Name the file.")
-    from tiebreak import files
-    from tiebreak.files import exports
+    from tiebreak import tables
+    from tiebreak.tables.export import Shown, write_export
 
     with working("reading", quiet=quiet):
-        read = files.read_labels(labels)
+        read = tables.read_labels(labels)
         if below is not None:
             read = _doubtful(read, below)
-        shown = exports.Shown(question, field)
+        shown = Shown(question, field)
         studio = _studio_tasks(texts, read) if to == "label-studio" else None
         shown_texts = _texts(texts) if studio is None else None
-        exports.write_export(out, read, to, texts=shown_texts, shown=shown, studio=studio)
+        write_export(out, read, to, texts=shown_texts, shown=shown, studio=studio)
     if not quiet and out != STANDARD:
         print_message(f"{counted(len(read), 'label')} for {to}: wrote {out}")
 
@@ -86,10 +86,10 @@ def _doubtful(labels: Any, below: float) -> Any:
 
 def _studio_tasks(source: str | None, labels: Any) -> Any:
     """Return the tasks of Label Studio that labels are about; None where they are not given."""
-    from tiebreak.files.formats.importing import import_studio_tasks
+    from tiebreak.tables.formats import studio_tasks
 
     wanted = {str(task) for task in labels.tasks}
-    found = None if source is None else import_studio_tasks(source, wanted)
+    found = None if source is None else studio_tasks(source, wanted)
     if found is None:
         note(
             "Label Studio makes new tasks of these. To add predictions to the tasks that it has, "
@@ -102,8 +102,8 @@ def _texts(source: str | None) -> dict[Any, str] | None:
     """Read texts from the export of a tool, else from a table of task and text."""
     if source is None:
         return None
-    from tiebreak import files
-    from tiebreak.files import conversion
+    from tiebreak import tables
+    from tiebreak.tables.formats import read_texts
 
-    found = conversion.read_texts(source, None, {})
-    return files.read_texts(source) if found is None else found
+    found = read_texts(source)
+    return tables.read_texts(source) if found is None else found

@@ -301,25 +301,24 @@ def _decide(
 
 def _write(to: FuseOutputs, model: Any, decided: Decided | None, *, probabilities: bool) -> None:
     """Write all that was asked for, together or not at all."""
-    from tiebreak import files
+    from tiebreak import tables
     from tiebreak.inference.committee import vote_of_each
 
     vote = vote_of_each(model.responses_)
-    with files.together():
-        if to.worker_summary:
-            files.write_table(to.worker_summary, model.workers_table().columns())
-        if decided is not None:
-            decided.write(to.expert_list, to.vote_plan)
-        if to.workers:
-            files.write_workers(to.workers, model)
-        if to.doubtful:
-            files.write_table(to.doubtful, doubtful_columns(model))
-        if decided is None:
-            files.write_labels(to.labels, model.labels_, probabilities=probabilities, vote=vote)
-        else:
-            columns = decided.beside(model.labels_, probabilities=probabilities)
-            columns["vote"] = files.vote_column(model.classes_, vote)
-            files.write_table(to.labels, columns)
+    if to.worker_summary:
+        tables.write_table(to.worker_summary, model.workers_table().columns())
+    if decided is not None:
+        decided.write(to.expert_list, to.vote_plan)
+    if to.workers:
+        tables.write_workers(to.workers, model)
+    if to.doubtful:
+        tables.write_table(to.doubtful, doubtful_columns(model))
+    if decided is None:
+        tables.write_labels(to.labels, model.labels_, probabilities=probabilities, vote=vote)
+    else:
+        columns = decided.beside(model.labels_, probabilities=probabilities)
+        columns["vote"] = tables.vote_column(model.classes_, vote)
+        tables.write_table(to.labels, columns)
 
 
 def _tell(

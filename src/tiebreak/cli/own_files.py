@@ -16,9 +16,7 @@ RECORD = ".tiebreak-made.json"  # the checksum of each file as it was made
 
 @contextlib.contextmanager
 def writing_own(out: str, names: Sequence[str], *, force: bool) -> Iterator[Path]:
-    """Give the folder to write into, all files or none; refuse files that were not made here."""
-    from tiebreak.files import together
-
+    """Give the folder to write into; refuse files that were not made here."""
     folder = make_folder(out)
     made = _read_record(folder)
     theirs = [
@@ -31,8 +29,7 @@ def writing_own(out: str, names: Sequence[str], *, force: bool) -> Iterator[Path
             f"{folder / theirs[0]} was not made by this command, or was changed since. Name "
             "another folder with -o, or overwrite it with --force."
         )
-    with together():
-        yield folder
+    yield folder
     now = {name: _checksum(folder / name) for name in names if (folder / name).is_file()}
     (folder / RECORD).write_text(json.dumps(made | now) + "\n", encoding="utf-8")
 

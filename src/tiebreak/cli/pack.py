@@ -32,18 +32,18 @@ def pack(
     folder = out or _name_for(responses)
     if Path(folder).suffix.lower() != SUFFIX:
         raise typer.BadParameter(f"The folder must end in {SUFFIX}, such as {folder}{SUFFIX}.")
-    from tiebreak import files
+    from tiebreak import tables
 
     with working("reading and packing", quiet=quiet):
         given = reading.read(responses, tasks=tasks)
-        files.write_responses(folder, given.responses)
+        tables.write_responses(folder, given.responses)
     if not quiet:
         print_message(f"{given.responses!r}\nwrote {folder}; fit with: tiebreak fuse {folder}")
 
 
 def _name_for(responses: list[str]) -> str:
     """Name the packed folder after the one file or folder that was given."""
-    from tiebreak.files.sources import names_several
+    from tiebreak.tables.source import names_several
 
     path = Path(responses[0])
     if responses == [STANDARD]:

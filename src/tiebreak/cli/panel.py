@@ -60,7 +60,7 @@ def panel(
     check_files((responses, judging.gold, by), (sample, matrix))
     require_both(by, accepts)
     priced = read_prices("--prices", prices)
-    from tiebreak import files
+    from tiebreak import tables
     from tiebreak.juries import panel_report
 
     judged = judging.fit(responses, systems=by, quiet=quiet)
@@ -78,11 +78,10 @@ def panel(
         names_tasks = not found.n_known and not sample
         if names_tasks:
             found = with_most_useful(found, judged.given, n_sample)
-    with files.together():
-        if sample:
-            files.write_table(sample, drawn)
-        if matrix:
-            files.write_table(matrix, matrix_columns(found))
+    if sample:
+        tables.write_table(sample, drawn)
+    if matrix:
+        tables.write_table(matrix, matrix_columns(found))
     typer.echo(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else str(found))
     if names_tasks and judging.reads_plainly and not as_json:
         command = select_command(responses, judging.columns, n_sample)

@@ -65,14 +65,14 @@ def predict(
             "--json writes the summary to stdout, where the labels go. Name a file with -o."
         )
     check_files((responses, links, tasks), (out,))
-    from tiebreak import files
+    from tiebreak import tables
     from tiebreak.inference.kept import model_file
 
     with working("reading and predicting", quiet=quiet):
         known = model_file.load(model)
         given = read_inputs(responses, links=links, tasks=tasks, columns=columns, repeats=repeats)
         labels = known.predict(given.responses, links=given.links)
-    files.write_labels(out, labels, probabilities=probabilities)
+    tables.write_labels(out, labels, probabilities=probabilities)
     n_unsure = 0 if labels.probability is None else int((labels.probability < SURE).sum())
     n_new = int((known.workers_.codes(given.responses.workers) < 0).sum())
     if as_json:

@@ -38,7 +38,7 @@ def rate(
     classes, gold alone and the judges' own share stand beside each other.
     """
     check_files((responses, judging.gold, by, selection), (out,))
-    from tiebreak import files
+    from tiebreak import tables
     from tiebreak.juries import estimate_rates
 
     judged = judging.fit(responses, systems=by, selection=selection, quiet=quiet)
@@ -48,7 +48,7 @@ def rate(
             judged.model, systems=given.systems, selection=given.selection, level=level
         )
     if out:
-        files.write_table(out, rate_columns(found))
+        tables.write_table(out, rate_columns(found))
     typer.echo(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else str(found))
     if out and not quiet:
         print_message(f"wrote {out}")

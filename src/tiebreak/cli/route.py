@@ -46,7 +46,7 @@ def route(
     if judge is not None and prices is not None:
         raise typer.BadParameter("--judge and --prices both say what a call costs. Give one.")
     priced = read_prices("--prices", prices)
-    from tiebreak import files, routing
+    from tiebreak import routing, tables
 
     judged = judging.fit(responses, quiet=quiet)
     with working("planning", quiet=quiet):
@@ -59,7 +59,7 @@ def route(
         )
     with writing_own(out, OWN_FILES, force=force) as folder:
         for name in routing.ROUTES:
-            files.write_table(folder / f"{name}.csv", found.rows(name))
+            tables.write_table(folder / f"{name}.csv", found.rows(name))
     summary = {
         "done": found.n_done,
         "human": found.n_human,

@@ -116,18 +116,18 @@ def _check_options(
 
 
 def _write(out: str, found: Pairs | Offers, *, as_json: bool) -> None:
-    from tiebreak import files
+    from tiebreak import tables
 
     columns = _columns(found)
     if not as_json:
-        files.write_table(out, columns)
+        tables.write_table(out, columns)
         return
     names = list(columns)
     rows = [
         dict(zip(names, row, strict=True))
         for row in zip(*(list(column) for column in columns.values()), strict=True)
     ]
-    with files.open_target(out) as target:
+    with tables.open_target(out) as target:
         target.write(json.dumps(rows, ensure_ascii=False, default=_plain).encode() + b"\n")
 
 
@@ -166,14 +166,12 @@ def _columns(found: Pairs | Offers) -> dict[str, list[object]]:
 def _export(
     out: str, found: Pairs | Offers, to: str, classes: list[str], texts: dict[object, str]
 ) -> None:
-    from tiebreak.files import question_files
     from tiebreak.selection import Offer, Offers
+    from tiebreak.tables.export import AskedOf, write_questions
 
     rows = found if isinstance(found, Offers) else [Offer("same", *row[:2]) for row in found]
-    asked = [
-        question_files.AskedOf(row.kind, row.task, row.other, row.label, row.worker) for row in rows
-    ]
-    question_files.write_questions(out, asked, to, classes, texts)
+    asked = [AskedOf(row.kind, row.task, row.other, row.label, row.worker) for row in rows]
+    write_questions(out, asked, to, classes, texts)
 
 
 def _plain(value: object) -> object:

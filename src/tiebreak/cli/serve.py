@@ -122,10 +122,10 @@ def _read_guidelines(path: str) -> str:
 
 def _contents(texts: str | None, asking: Asking) -> dict[str, dict[Any, str]]:
     """Read what tasks look like."""
-    from tiebreak import files
+    from tiebreak import tables
 
     opened = open_files(asking.columns, texts=texts)
-    return read_if_given(opened, "texts", files.read_contents) or {}
+    return read_if_given(opened, "texts", tables.read_contents) or {}
 
 
 def _announce(address: str, secret: str, given: str | None, *, is_local: bool) -> None:

@@ -43,7 +43,7 @@ def simulate(
     """
     import numpy as np
 
-    from tiebreak import files
+    from tiebreak import tables
     from tiebreak.simulate import crowd as draw_crowd
     from tiebreak.simulate import links as draw_links
 
@@ -59,10 +59,10 @@ def simulate(
     )
     linked = draw_links(crowd.gold, links, wrong=wrong, random_state=for_links)
     with writing_own(out, OWN_FILES, force=force) as folder:
-        files.write_responses(folder / "responses.csv", crowd.responses)
-        files.write_gold(folder / "gold.csv", crowd.gold)
+        tables.write_responses(folder / "responses.csv", crowd.responses)
+        tables.write_gold(folder / "gold.csv", crowd.gold)
         if links:
-            files.write_links(folder / "links.csv", linked)
+            tables.write_links(folder / "links.csv", linked)
     if not quiet:
         print_message(f"{crowd.responses!r}, {crowd.gold!r}{f', {linked!r}' if links else ''}")
         print_message(f"try: {_next_command(folder, has_links=links > 0)}")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import typer
 
@@ -17,16 +16,14 @@ from tiebreak.cli.arguments import (
     split_list,
     with_options,
 )
-from tiebreak.errors import InputNote, note
-from tiebreak.wording import counted
+from tiebreak.errors import note
 
 if TYPE_CHECKING:
-    from tiebreak.files import Export, OpenTable
-    from tiebreak.files.formats import FormatOptions
     from tiebreak.gold import Gold
     from tiebreak.ids import Column
     from tiebreak.links import Links
     from tiebreak.responses import Responses
+    from tiebreak.tables import Export, OpenTable
 
 Read = TypeVar("Read")
 
@@ -116,7 +113,7 @@ class Imports(NamedTuple):
     """What was chosen about the file of responses: its format, and the options of readers."""
 
     form: str | None
-    choices: FormatOptions
+    choices: dict[str, Any]
 
 
 def takes_import_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -135,7 +132,7 @@ class Reading(NamedTuple):
     repeats: Any
     classes: str | None
     form: str | None
-    choices: FormatOptions
+    choices: dict[str, Any]
 
     def read(self, responses: list[str], **more: Any) -> InputTables:
         """Read them, and the tables beside them; `more` is as `read_inputs` takes it."""
@@ -170,7 +167,7 @@ def format_choices(
     worker_columns: str | None = None,
     order_column: str | None = None,
     turned: bool | None = None,
-) -> FormatOptions:
+) -> dict[str, Any]:
     """Return the options that were given, as the readers call them."""
     lists = {"task_columns": task_columns, "worker_columns": worker_columns}
     chosen: dict[str, Any] = {
@@ -184,8 +181,7 @@ def format_choices(
         "turned": turned,
         **{name: None if text is None else split_list(text) for name, text in lists.items()},
     }
-    given = {name: value for name, value in chosen.items() if value is not None}
-    return cast("FormatOptions", given)
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 class InputTables(NamedTuple):
@@ -217,14 +213,14 @@ def read_inputs(
     columns: str | None = None,
     repeats: Literal["runs", "last", "count", "error", "vote"] | None = None,
     form: str | None = None,
-    choices: FormatOptions | None = None,
+    choices: dict[str, Any] | None = None,
     classes: str | None = None,
     sampling: Literal["pairs", "duplicates"] | None = None,
     fold_labels: bool = False,
 ) -> InputTables:
     """Read the files that the options name."""
-    from tiebreak import files
-    from tiebreak.files.content import is_packed
+    from tiebreak import tables
+    from tiebreak.tables.source import is_packed
 
     source = one_or_all(responses)
     if repeats is not None and is_packed(source):
@@ -232,112 +228,43 @@ def read_inputs(
     names = {"links": links, "gold": gold, "tasks": tasks, "among": among, "texts": texts}
     names["truth"] = truth
     names |= {"systems": systems, "selection": selection}
-    table, opened = _open_with_responses(source, columns, names, form, choices or {})
-    with warnings.catch_warnings():
-        if fold_labels:  # is what that note would say to do
-            warnings.filterwarnings("ignore", "Labels .* are different classes", InputNote)
-        export: Export = table.read(
-            files.read_export,
-            repeats=repeats,
-            tasks=read_if_given(opened, "tasks", files.read_tasks),
-            classes=None if classes is None else split_list(classes),
-        )
-    known = read_if_given(opened, "gold", files.read_gold)
+    options = {"format": form, **(choices or {})}
+    opened = tables.open_tables({"responses": source, **names}, named_columns(columns), **options)
+    export: Export = opened.pop("responses").read(
+        tables.read_export,
+        repeats=repeats,
+        tasks=read_if_given(opened, "tasks", tables.read_tasks),
+        classes=None if classes is None else split_list(classes),
+        fold_labels=fold_labels or None,
+    )
+    known = read_if_given(opened, "gold", tables.read_gold)
     if known is not None and export.gold is not None:
         note(f"--gold is used; the {len(export.gold):,} known labels in {responses[0]} are not.")
     crowd = export.responses
     known = known or export.gold
-    compared = read_if_given(opened, "truth", files.read_gold)
+    compared = read_if_given(opened, "truth", tables.read_gold)
     if fold_labels:
-        crowd, known = fold(crowd, known)
+        known = None if known is None else known.with_labels_like(crowd.classes)
         compared = None if compared is None else compared.with_labels_like(crowd.classes)
     return InputTables(
         crowd,
-        read_if_given(opened, "links", partial(files.read_links, sampling=sampling)),
+        read_if_given(opened, "links", partial(tables.read_links, sampling=sampling)),
         known,
-        read_if_given(opened, "among", files.read_tasks),
-        read_if_given(opened, "texts", files.read_texts),
+        read_if_given(opened, "among", tables.read_tasks),
+        read_if_given(opened, "texts", tables.read_texts),
         compared,
         export.columns,
         export.form,
-        read_if_given(opened, "systems", files.read_systems),
-        read_if_given(opened, "selection", files.read_selection),
+        read_if_given(opened, "systems", tables.read_systems),
+        read_if_given(opened, "selection", tables.read_selection),
     )
-
-
-def _open_with_responses(
-    source: Any,
-    columns: str | None,
-    others: dict[str, str | None],
-    form: str | None,
-    choices: FormatOptions,
-) -> tuple[OpenTable, dict[str, OpenTable]]:
-    """Open the responses, whatever their format, and the other tables of a job.
-
-    Names of columns that the file of a tool has go to it; the rest is shared out among the
-    other tables. A plain table shares with them.
-    """
-    from tiebreak import files
-    from tiebreak.files.content import is_packed
-    from tiebreak.files.sources import open_own, resolved
-    from tiebreak.files.table import Table
-
-    named = named_columns(columns)
-    source = resolved(source)
-    if form is None and not choices and not is_packed(source):
-        source = open_own(source)
-    if is_packed(source) or isinstance(source, Table):
-        opened = files.open_tables({"responses": source, **others}, named)
-        return opened.pop("responses"), opened
-    return _import_with_others(source, named, others, form, choices)
-
-
-def _import_with_others(
-    source: Any,
-    named: dict[str, str],
-    others: dict[str, str | None],
-    form: str | None,
-    choices: FormatOptions,
-) -> tuple[OpenTable, dict[str, OpenTable]]:
-    """Open responses that a format may have to read, and the other tables."""
-    from tiebreak import files
-    from tiebreak.files.columns import RESPONSES
-    from tiebreak.files.formats import import_options, import_table, locate
-
-    located = locate(source, form)
-    is_wide = bool(choices.get("wide")) or form == "wide"
-    if located.format is not None or is_wide:
-        is_alone = not any(others.values())
-        own: dict[str, object] = {
-            role: name
-            for role, name in named.items()
-            if is_alone or (name in located.keys and (role == "task" or not is_wide))
-        }
-        rest = {role: name for role, name in named.items() if role not in own}
-        export = files.OpenTable(located.source, own, {"format": form, **choices})
-        return export, files.open_tables(others, rest)
-    options = import_options(named, choices)
-    table = import_table(located.source, form, options, RESPONSES.names).table
-    opened = files.open_tables({"responses": table, **others}, named)
-    kept = ("multi_label", "task_columns", "worker_columns", "order_column", "turned")
-    plain = opened.pop("responses")
-    return plain._replace(options={k: v for k, v in choices.items() if k in kept}), opened
-
-
-def fold(responses: Responses, gold: Gold | None) -> tuple[Responses, Gold | None]:
-    """Join labels that differ only in case, spaces or Unicode form, in responses and gold."""
-    folded = responses.with_folded_labels()
-    n_joined = responses.n_classes - folded.n_classes
-    if n_joined:
-        note(f"{counted(responses.n_classes, 'label')} joined into {folded.n_classes:,} classes.")
-    return folded, None if gold is None else gold.with_labels_like(folded.classes)
 
 
 def open_files(columns: str | None, **names: str | list[str] | None) -> dict[str, OpenTable]:
     """Open files, by what they hold, with the names that --columns gives their columns."""
-    from tiebreak import files
+    from tiebreak import tables
 
-    return files.open_tables(names, named_columns(columns))
+    return tables.open_tables(names, named_columns(columns))
 
 
 def read_if_given(
@@ -349,10 +276,10 @@ def read_if_given(
 
 def texts_of_export(responses: list[str], question: str | None) -> dict[Hashable, str] | None:
     """Return the texts that stand beside the answers in the export of a tool."""
-    from tiebreak.files import conversion
-    from tiebreak.files.content import is_packed
+    from tiebreak.tables.formats import read_texts
+    from tiebreak.tables.source import is_packed
 
     source = one_or_all(responses)
     if is_packed(source):
         return None
-    return conversion.read_texts(source, None, {"question": question}) or None
+    return read_texts(source) or None

@@ -32,8 +32,8 @@ from tiebreak.cli.tables import (
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
-    from tiebreak.files import OpenTable
     from tiebreak.inference.estimator import Estimator
+    from tiebreak.tables import OpenTable
 
 
 def update(
@@ -85,19 +85,19 @@ def update(
         raise typer.BadParameter("There is nothing new: name responses, --links or --gold.")
     check_files((responses, links, gold), (out,))
     refuse_model_name(save)
-    from tiebreak import files
-    from tiebreak.files.locks import Lock
+    from tiebreak import tables
     from tiebreak.inference.kept import model_file
     from tiebreak.inference.kept.dropping import require_keep
+    from tiebreak.tables.locks import Lock
 
     if keep is not None:
         require_keep(keep)
     target = save or model
     new_tables = one_or_all(responses) if responses else None
     opened = open_files(columns, responses=new_tables, links=links, gold=gold)
-    new = _read_rows(opened, "responses", partial(files.read_responses, repeats=repeats))
-    pairs = _read_rows(opened, "links", partial(files.read_links, sampling=link_sampling))
-    truth = _read_rows(opened, "gold", files.read_gold)
+    new = _read_rows(opened, "responses", partial(tables.read_responses, repeats=repeats))
+    pairs = _read_rows(opened, "links", partial(tables.read_links, sampling=link_sampling))
+    truth = _read_rows(opened, "gold", tables.read_gold)
     is_idle = new is None and pairs is None and truth is None
     # From here to the end nobody else may write: what they add to the model would be lost.
     with Lock(target, "tiebreak update", wait=wait) as lock:
@@ -111,7 +111,7 @@ def update(
         if not is_idle or save or keep:
             model_file.save(known, target, keep or "responses", lock=lock)
         if out:
-            files.write_labels(out, known.labels_, probabilities=probabilities)
+            tables.write_labels(out, known.labels_, probabilities=probabilities)
     n_changed = _count_changed(known, before, names)
     n_new_tasks = len(known.tasks_) - len(before)
     if as_json:
@@ -138,7 +138,7 @@ def update(
 
 def _read_rows(opened: dict[str, OpenTable], what: str, reader: Callable[..., Read]) -> Read | None:
     """Read one of the files; None where it was not given, or holds nothing yet."""
-    from tiebreak.files.table import NoRowsError
+    from tiebreak.tables.table import NoRowsError
 
     try:
         return read_if_given(opened, what, reader)

@@ -191,7 +191,7 @@ def _way_out(entry: Entry, by_hand: Path) -> str:
 
 def _place(entry: Entry, responses: Responses, gold: Gold, target: Path) -> None:
     """Write all files aside, then rename them; gold, which makes a dataset complete, comes last."""
-    from tiebreak.files import write_gold, write_responses
+    from tiebreak.tables import write_gold, write_responses
 
     try:
         target.mkdir(parents=True, exist_ok=True)

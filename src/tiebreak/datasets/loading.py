@@ -49,7 +49,7 @@ def load(name: str) -> Dataset:
     OptionError
         Where there is no dataset of that name.
     """
-    from tiebreak.files import read_gold, read_responses
+    from tiebreak.tables import read_gold, read_responses
 
     info = catalogue.info(name)
     folder = path(name)

@@ -11,12 +11,12 @@ import numpy as np
 
 from tiebreak.arguments import COLUMN, checks
 from tiebreak.errors import InputError, OptionError
-from tiebreak.files.sources import as_table
-from tiebreak.files.table import Table
 from tiebreak.ids import Ids, is_missing
 from tiebreak.ids.numbers import as_numbers
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import as_floats
+from tiebreak.tables.plain import as_table
+from tiebreak.tables.table import Table
 
 NO_LABEL = ("abstain", "ask")  # decisions that are no class: leave it open, send it to somebody
 TRUTH = "truth"

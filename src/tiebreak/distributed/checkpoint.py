@@ -18,8 +18,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tiebreak.errors import FileError, OptionError
-from tiebreak.files.atomic_write import open_target
 from tiebreak.kernels.sweeper import Logs
+from tiebreak.tables.write import open_target
 
 FINGERPRINT = "fingerprint.json"
 SWEEP = "sweep"  # what a sweep gave; number 0: what the start implies

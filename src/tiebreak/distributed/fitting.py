@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import files, ids
+from tiebreak import ids
 from tiebreak._version import __version__
 from tiebreak.arguments import FLAG, FUNCTION, checks, optional, whole
 from tiebreak.distributed import estimators, output, partitions, spread
@@ -36,6 +36,7 @@ from tiebreak.kernels.sweeper import Logs
 from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.responses import Responses
+from tiebreak.tables import read_gold, read_links
 from tiebreak.wording import byte_size
 
 TABLES_HELD = 6  # by the driver: beliefs of three sweeps, logs, sums, and one on the way
@@ -156,8 +157,8 @@ def fit(
     """
     model = copy.copy(estimator or VariationalBayes())
     estimators.refuse_unable(model, links, start)
-    pairs = None if links is None else files.read_links(links)
-    known = None if gold is None else files.read_gold(gold)
+    pairs = None if links is None else read_links(links)
+    known = None if gold is None else read_gold(gold)
     shards = find_shards(source)
     engine = executor or executor_of(client)
     folder = Path(os.path.realpath(out))

@@ -15,14 +15,13 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.distributed.executor import Executor, each_of
 from tiebreak.distributed.partitions import JoinedCrowd
-from tiebreak.files.array_folder import new_mapped
-from tiebreak.files.atomic_write import open_target
-from tiebreak.files.packed import read_packed
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.responses import Responses
+from tiebreak.tables.array_folder import new_mapped, read_packed
+from tiebreak.tables.write import open_target
 
 
 class _Named(NamedTuple):

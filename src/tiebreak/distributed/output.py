@@ -15,7 +15,7 @@ from typing import Any
 
 from tiebreak.distributed.checkpoint import n_sweeps_in
 from tiebreak.errors import FileError
-from tiebreak.files.atomic_write import open_target
+from tiebreak.tables.write import open_target
 
 SUCCESS = "_SUCCESS"
 WORK = ".tiebreak"

@@ -22,14 +22,14 @@ import numpy as np
 from tiebreak import ids
 from tiebreak.distributed.executor import Executor, each_of
 from tiebreak.distributed.sources import ReadOptions, Shard, naming, read_shard
-from tiebreak.errors import InputError, InputNote, note
-from tiebreak.files.content import ABOUT
-from tiebreak.files.packed import read_packed, write_packed
+from tiebreak.errors import FileError, InputError, InputNote, note
 from tiebreak.gold import Gold, note_unused_classes
 from tiebreak.ids import Ids
 from tiebreak.kernels.contract import COMPILED_ROWS, load_compiled_early
 from tiebreak.kernels.layout import Codes
 from tiebreak.responses import Responses
+from tiebreak.tables.array_folder import count_packed, read_packed, write_packed
+from tiebreak.tables.source import ABOUT
 from tiebreak.wording import counted
 
 SHOWN_NOTES = 5
@@ -138,8 +138,8 @@ def _pack(index: int, shard: Shard, options: ReadOptions, folder: str) -> str | 
 
 def _is_large(folder: Path) -> bool:
     """Tell whether compiled kernels will sweep a partition, by its size alone."""
-    with contextlib.suppress(OSError):  # the reader says what is wrong with it
-        return (folder / "code.npy").stat().st_size > 4 * COMPILED_ROWS
+    with contextlib.suppress(FileError):  # the reader says what is wrong with it
+        return count_packed(folder) > COMPILED_ROWS
     return False
 
 

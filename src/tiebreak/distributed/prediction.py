@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.arguments import FITTED, FLAG, checks
 from tiebreak.distributed import output
 from tiebreak.distributed.executor import SHARDED, Executor, each_of, executor_of
@@ -14,9 +14,9 @@ from tiebreak.distributed.fitting import DistributedFit
 from tiebreak.distributed.output import LabelFiles
 from tiebreak.distributed.partitions import look
 from tiebreak.distributed.sources import ReadOptions, Shard, find_shards
-from tiebreak.files.packed import read_packed
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.prediction import ready_to_send
+from tiebreak.tables.array_folder import read_packed
 
 
 @checks(**SHARDED, model=FITTED, probabilities=FLAG)
@@ -63,5 +63,5 @@ def predict_shard(
         return 0
     labels = model.predict(read_packed(found.path, is_checked=True))
     file = Path(folder) / f"labels-{index:05d}.parquet"
-    files.write_labels(file, labels, probabilities=probabilities)
+    tables.write_labels(file, labels, probabilities=probabilities)
     return len(labels)

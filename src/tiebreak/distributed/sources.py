@@ -7,11 +7,10 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.errors import FileError, TiebreakError
-from tiebreak.files.content import is_packed
-from tiebreak.files.shards import find_files, open_file
 from tiebreak.responses import Responses
+from tiebreak.tables.source import find_files, is_packed, open_file
 
 
 class Shard(NamedTuple):
@@ -46,7 +45,7 @@ def read_shard(shard: Shard, options: ReadOptions) -> Responses | None:
     content = open_file(shard.path)
     if content is None:
         return None
-    return files.read_responses(content, columns=options.columns, repeats=options.repeats)
+    return tables.read_responses(content, columns=options.columns, repeats=options.repeats)
 
 
 @contextlib.contextmanager

@@ -23,12 +23,12 @@ from tiebreak.distributed.executor import SHARDED, Executor, each_of, executor_o
 from tiebreak.distributed.partitions import JoinedCrowd, Look, look_and_join
 from tiebreak.distributed.sources import ReadOptions, find_shards
 from tiebreak.errors import InputError, InputNote, note
-from tiebreak.files.atomic_write import open_folder
-from tiebreak.files.packed import read_packed, write_packed
 from tiebreak.ids import Ids
 from tiebreak.ids.hashing import Hashes, hash_ids
 from tiebreak.kernels.layout import weights_or_ones
 from tiebreak.responses import Builder, Responses
+from tiebreak.tables.array_folder import read_packed, write_packed
+from tiebreak.tables.write import open_folder
 from tiebreak.wording import counted
 
 BUCKET_TASKS = 1 << 22  # hashes compared at a time

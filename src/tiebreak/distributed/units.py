@@ -14,14 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import files
 from tiebreak.distributed.executor import own_threads
 from tiebreak.distributed.partitions import Look
 from tiebreak.distributed.sources import naming
 from tiebreak.distributed.tables import add_rows, add_swept, opened, rows_of, to_answer
 from tiebreak.errors import FileError
-from tiebreak.files.array_folder import new_mapped
-from tiebreak.files.packed import read_packed
 from tiebreak.ids import Ids
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
@@ -31,6 +28,8 @@ from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.labels import Labels
+from tiebreak.tables import write_labels
+from tiebreak.tables.array_folder import new_mapped, read_packed
 from tiebreak.wording import first_few
 
 VOTES = 0  # the number of the state in which q is the shares of votes
@@ -180,7 +179,7 @@ class Part:
         labels = Labels.from_probabilities(crowd.tasks, crowd.classes, by_class, label=label)
         file = Path(wish.folder) / f"labels-{self.look.number:05d}.parquet"
         try:
-            files.write_labels(file, labels, probabilities=wish.probabilities)
+            write_labels(file, labels, probabilities=wish.probabilities)
         except FileError as error:
             raise FileError(f"{error} The fit is kept: go on with --resume.") from None
         assert labels.probability is not None  # made from probabilities

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import files, link_graph
+from tiebreak import link_graph, tables
 from tiebreak.errors import GoldError, OptionError, ResponseError, note
 from tiebreak.gold import Gold, GoldCodes, note_unused_classes
 from tiebreak.inference.problem import TasksElsewhere
@@ -88,11 +88,11 @@ def read_and_check_inputs(
 def _read(responses: Any, links: Any, gold: Any) -> tuple[Responses, Links | None, Gold | None]:
     """Read what is not read yet."""
     if not isinstance(responses, Responses):
-        responses = files.read_responses(responses)
+        responses = tables.read_responses(responses)
     if not isinstance(gold, Gold | None):
-        gold = files.read_gold(gold)
+        gold = tables.read_gold(gold)
     if not isinstance(links, Links | None):
-        links = files.read_links(links)
+        links = tables.read_links(links)
     return responses, links, gold
 
 

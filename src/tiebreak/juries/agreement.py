@@ -28,7 +28,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import bdtrc
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.arguments import FUNCTION, SEED, SEVERAL, checks, optional, refused, whole
 from tiebreak.errors import InputError, OptionError
 from tiebreak.ids import Ids
@@ -91,7 +91,7 @@ def agreement_report(
     """
     tell = watch or (lambda _: None)
     tell("counting labels")
-    crowd = plurality(files.read_responses(responses))
+    crowd = plurality(tables.read_responses(responses))
     counts = count_labels(crowd)
     if not counts.n_tasks:
         raise InputError("no-two-labels")
@@ -191,7 +191,7 @@ def as_counts(responses: Any) -> Counts:
     """Count labels, where that is not done yet; whatever `read_responses` takes will do."""
     if isinstance(responses, Counts):
         return responses
-    return count_labels(files.read_responses(responses))
+    return count_labels(tables.read_responses(responses))
 
 
 def percent_agreement(responses: Any) -> float:

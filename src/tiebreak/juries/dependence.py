@@ -23,7 +23,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.stats import t as student
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.arguments import FITTED, SEED, checks
 from tiebreak.errors import InputError
 from tiebreak.juries.agreement import COPIED, LEAST_ERRORS
@@ -184,7 +184,7 @@ def _truth(model: Any, gold: Any) -> Codes:
     """Return the class of each task; −1 where it is not known."""
     if gold is None:
         return np.asarray(model.labels_.label)
-    known = files.read_gold(gold).on(model.tasks_, model.classes_)
+    known = tables.read_gold(gold).on(model.tasks_, model.classes_)
     truth = np.full(len(model.tasks_), -1, dtype=np.int32)
     truth[known.task] = known.label
     return truth

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import beta
 from scipy.stats import t as student
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.decisions.cross_fit import fit_again
 from tiebreak.errors import InputError, note
 from tiebreak.gold import Gold
@@ -59,7 +59,7 @@ class PairedDifference(NamedTuple):
 
 def known_codes(gold: Any, tasks: Ids, classes: Ids) -> tuple[Codes, Codes]:
     """Return the codes of the known tasks and their classes; K for a class that no judge used."""
-    known = Gold.from_dict({}) if gold is None else files.read_gold(gold)
+    known = Gold.from_dict({}) if gold is None else tables.read_gold(gold)
     if not len(known):
         return np.empty(0, np.int32), np.empty(0, np.int32)
     task = tasks.codes(known.tasks)
@@ -168,7 +168,7 @@ class CrossValidation:
         self._progress = progress
         self._responses = _some_tasks(model, task)
         known = {} if model.gold_ is None else model.gold_.to_dict()
-        known |= {} if gold is None else files.read_gold(gold).to_dict()
+        known |= {} if gold is None else tables.read_gold(gold).to_dict()
         tasks = self._responses.tasks
         codes = tasks.codes(list(known)).tolist()  # gold may have 7 as text where tasks are numbers
         pairs = zip(codes, known.values(), strict=True)

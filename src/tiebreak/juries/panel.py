@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.arguments import (
     FLAG,
     FUNCTION,
@@ -593,7 +593,7 @@ def self_preferences(
         raise OptionError(
             "unknown-accepting-class", label=accepts, classes=tuple(responses.classes)
         )
-    made_by = files.read_systems(systems)
+    made_by = tables.read_systems(systems)
     task = responses.tasks.codes(list(made_by))
     names = [
         name.casefold() for name, code in zip(made_by.values(), task, strict=True) if code >= 0

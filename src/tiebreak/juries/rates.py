@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import t as student
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.arguments import NAME, SEED, TEXT, checks
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.frames import as_plain
@@ -275,7 +275,7 @@ def _members(systems: Any, tasks: Any) -> dict[str, Mask]:
     everything = {ALL: np.ones(len(tasks), dtype=bool)}
     if systems is None:
         return everything
-    by_task = files.read_systems(systems)
+    by_task = tables.read_systems(systems)
     code = tasks.codes(list(by_task))
     if not (code >= 0).any():
         raise InputError("no-task-of-systems")
@@ -293,7 +293,7 @@ def _chances(selection: Any, task: Codes, tasks: Any) -> Floats:
     """Return with which chance each known task was drawn; equal where nothing is said."""
     if selection is None:
         return np.full(len(task), max(len(task), 1) / max(len(tasks), 1))
-    said = files.read_selection(selection)
+    said = tables.read_selection(selection)
     code = tasks.codes(list(said))
     by_code = np.full(len(tasks), np.nan)
     by_code[code[code >= 0]] = np.array(list(said.values()))[code >= 0]

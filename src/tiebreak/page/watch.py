@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.ask import Desk
 from tiebreak.ask.fitting import FittedSession
 from tiebreak.ask.log import Event
 from tiebreak.ask.storage import FitPoint
-from tiebreak.files.encoding import safe_cells
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.page.room import events
 from tiebreak.report import charts
+from tiebreak.tables.write import safe_cells
 
 PAGE = 20  # tasks listed at once
 LEAST_TIME = 60.0  # seconds after which a pace is shown
@@ -198,14 +198,14 @@ def download(desk: Desk, table: str, form: str) -> bytes:
     with safe_cells(), tempfile.TemporaryDirectory(prefix="tiebreak-") as folder:
         path = Path(folder) / f"{table}.{form}"
         if table == "labels":
-            files.write_labels(path, desk.model().labels_)
+            tables.write_labels(path, desk.model().labels_)
         elif table == "links":
             with desk.lock:
                 links = desk.links()
             empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
-            files.write_table(path, empty | links.columns())
+            tables.write_table(path, empty | links.columns())
         else:
             with desk.lock:
                 known = desk.labels().to_dict()
-            files.write_table(path, {"task": list(known), "label": list(known.values())})
+            tables.write_table(path, {"task": list(known), "label": list(known.values())})
         return path.read_bytes()

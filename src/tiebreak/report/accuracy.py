@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.errors import InputError
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Ids
@@ -166,7 +166,7 @@ def labels_to_score(model: Any, truth: Any = None) -> ToScore | None:
     was given gold is fitted once more without, and that fit is compared with the gold.
     """
     if truth is not None:
-        known = files.read_gold(truth)
+        known = tables.read_gold(truth)
         if model.gold_ is not None:
             seen = known.tasks.codes(model.gold_.tasks)
             is_new = np.ones(len(known), dtype=bool)

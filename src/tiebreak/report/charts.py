@@ -26,7 +26,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from tiebreak.errors import OptionError
-from tiebreak.files.atomic_write import open_target
+from tiebreak.tables.write import open_target
 from tiebreak.templating import environment, markdown
 from tiebreak.wording import counted, printable
 

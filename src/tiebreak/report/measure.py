@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import evaluate, files, juries, link_graph, selection
+from tiebreak import evaluate, juries, link_graph, selection, tables
 from tiebreak._version import __version__
 from tiebreak.arguments import FUNCTION, TEXT, WITH_RESPONSES, checks, optional
 from tiebreak.ask.job import read_texts
@@ -176,7 +176,7 @@ def measure(
         model,
         labels_to_score(model, truth),
         {} if texts is None else read_texts(texts, model.tasks_),
-        None if systems is None else files.read_systems(systems),
+        None if systems is None else tables.read_systems(systems),
         accepts,
     )
     sections: Found = {}

@@ -13,13 +13,13 @@ from markupsafe import Markup
 
 from tiebreak.arguments import FLAG, FUNCTION, PATH, TEXT, checks, optional
 from tiebreak.errors import FileError, OptionError
-from tiebreak.files.atomic_write import open_target
 from tiebreak.inference.estimator import Estimator
 from tiebreak.report import charts, plots
 from tiebreak.report.accuracy import CalibrationPoint, WorkerRow
 from tiebreak.report.charts import Chart, number, percent
 from tiebreak.report.explain import chart_of
 from tiebreak.report.measure import MUCH, SECTIONS, Found, Watch, measure, plain_words
+from tiebreak.tables.write import open_target
 from tiebreak.wording import counted
 
 GENERATOR = '<meta name="generator" content="tiebreak">'

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from tiebreak.errors import FileError
-from tiebreak.files.locks import Lock
+from tiebreak.tables.locks import Lock
 
 SUFFIX = ".journal"
 

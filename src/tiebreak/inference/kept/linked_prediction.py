@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import files, ids, link_graph
+from tiebreak import ids, link_graph, tables
 from tiebreak.gold import GoldCodes
 from tiebreak.ids import MISSING, Ids
 from tiebreak.inference import calibration, vb
@@ -54,7 +54,7 @@ def predict_linked(model: Any, crowd: Responses, tasks: ByTask, links: Any) -> L
     is_committee = "_opinions" in vars(model)
     if not isinstance(model, VariationalBayes) and not is_committee:
         refuse_links(model, links)
-    union = _join(model, crowd, files.read_links(links))
+    union = _join(model, crowd, tables.read_links(links))
     problem = _problem(model, tasks, len(union.old))
     options = _options(model)
     setup, codes = _set_up(model, union, problem, options)

@@ -18,10 +18,6 @@ import numpy as np
 from tiebreak._version import __version__
 from tiebreak.arguments import PATH, checks
 from tiebreak.errors import NotFittedError, OptionError
-from tiebreak.files import array_folder
-from tiebreak.files.array_folder import FolderContent, Kind
-from tiebreak.files.atomic_write import Target
-from tiebreak.files.locks import Lock
 from tiebreak.gold import Gold
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.kept.dropping import drop_responses, require_keep
@@ -33,6 +29,10 @@ from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.options import check_common
 from tiebreak.responses import Responses
+from tiebreak.tables import array_folder
+from tiebreak.tables.array_folder import FolderContent, Kind
+from tiebreak.tables.locks import Lock
+from tiebreak.tables.write import Target
 
 SUFFIX = ".tbm"
 MODEL = Kind("tiebreak model", 1, "Fit it again: tiebreak fuse RESPONSES --save MODEL.tbm")

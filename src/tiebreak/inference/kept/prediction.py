@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import files
+from tiebreak import tables
 from tiebreak.errors import NotFittedError, note
 from tiebreak.ids import MISSING
 from tiebreak.inference import committee, dirichlet, vb
@@ -77,7 +77,7 @@ class Knowledge(NamedTuple):
 def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     """Label the tasks of these responses, by workers as they are known."""
     _require_fitted(model)
-    crowd = files.read_responses(responses)
+    crowd = tables.read_responses(responses)
     require_memory(crowd)
     knowledge = knowledge_of(model)
     if links is not None:

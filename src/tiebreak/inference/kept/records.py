@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.errors import InputError
-from tiebreak.files.packed import fits
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
 from tiebreak.inference.calibration import Calibration
@@ -36,6 +35,7 @@ from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 from tiebreak.responses import Responses
 from tiebreak.responses.runs import Runs, WorkerRuns
+from tiebreak.tables.array_folder import fits
 from tiebreak.wording import Source
 
 RECORDS: dict[str, type[Any]] = {

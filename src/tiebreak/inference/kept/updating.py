@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak import files, ids
+from tiebreak import ids, tables
 from tiebreak.arguments import checks, number
 from tiebreak.errors import NotFittedError, OptionError, note
 from tiebreak.gold import Gold
@@ -43,9 +43,9 @@ def update(
     """Let a model go on in its place; where that fails it stays as it was."""
     if "labels_" not in vars(model):
         raise NotFittedError(f"{type(model).__name__} has nothing to go on from. Call fit first.")
-    new = None if responses is None else files.read_responses(responses)
-    pairs = None if links is None else files.read_links(links)
-    known = None if gold is None else files.read_gold(gold)
+    new = None if responses is None else tables.read_responses(responses)
+    pairs = None if links is None else tables.read_links(links)
+    known = None if gold is None else tables.read_gold(gold)
     batches = model._batches
     if new is not None:
         before = batches_of(model)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tiebreak.errors import FileError, OptionError
-from tiebreak.files.atomic_write import open_target
+from tiebreak.tables.write import open_target
 
 RUNS = "runs.jsonl"
 

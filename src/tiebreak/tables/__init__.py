@@ -1,0 +1,63 @@
+"""Tables in, tables out: CSV, JSON, Parquet, exports of tools, and any frame that speaks Arrow.
+
+What goes in becomes Arrow columns at the border (`table.py`), and responses, links, gold or labels
+after it (`read.py`).
+"""
+
+from tiebreak.tables.options import ReadingOptions
+from tiebreak.tables.read import (
+    Export,
+    OpenTable,
+    open_tables,
+    read_class_texts,
+    read_contents,
+    read_every_row,
+    read_export,
+    read_gold,
+    read_labels,
+    read_links,
+    read_responses,
+    read_selection,
+    read_systems,
+    read_tasks,
+    read_texts,
+)
+from tiebreak.tables.write import (
+    open_target,
+    refuse_unwritable_name,
+    vote_column,
+    write_gold,
+    write_labels,
+    write_links,
+    write_responses,
+    write_table,
+    write_workers,
+)
+
+__all__ = [
+    "Export",
+    "OpenTable",
+    "ReadingOptions",
+    "open_tables",
+    "open_target",
+    "read_class_texts",
+    "read_contents",
+    "read_every_row",
+    "read_export",
+    "read_gold",
+    "read_labels",
+    "read_links",
+    "read_responses",
+    "read_selection",
+    "read_systems",
+    "read_tasks",
+    "read_texts",
+    "refuse_unwritable_name",
+    "vote_column",
+    "write_gold",
+    "write_labels",
+    "write_links",
+    "write_responses",
+    "write_table",
+    "write_workers",
+]

@@ -1,0 +1,408 @@
+"""Folders of plain arrays, ids and one JSON: packed responses and models.
+
+    x.tbm/about.json     what this is, its version, what it says, and the checksum of each file
+          q-5f3a….npy    an array; 5f3a… is the name of the writing, drawn at random
+          tasks-5f3a….arrow  ids
+
+A new writing puts its files beside those of the last one and then replaces `about.json`, in one
+step of the disk: whoever dies on the way leaves the last writing whole. Checksums are of the bytes
+that were handed over, not of what lies on the disk, and `about.json` seals them all. One process
+writes at a time (`locks`). Nothing in a folder is ever executed: no pickle is read, and JSON names
+no code.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.errors import FileError, InputError
+from tiebreak.ids import Ids, is_arrow
+from tiebreak.responses import Responses
+from tiebreak.responses.runs import Runs
+from tiebreak.tables.locks import SAVE_WAIT, Lock, holder_name
+from tiebreak.tables.source import ABOUT
+from tiebreak.tables.write import Target, not_written, open_folder, open_target
+
+CHUNK = 1 << 24
+MAPPED_BYTES = 1 << 20  # arrays from this size on stay on the disk until they are touched
+PLAIN_KINDS = "biuf"  # of arrays: booleans and numbers
+N_TRIES = 20  # to read a folder that is written anew meanwhile
+OWN_FILE = re.compile(r".+-[0-9a-f]{16}\.(npy|arrow)")
+
+
+class FolderContent(NamedTuple):
+    """What a folder holds."""
+
+    about: dict[str, Any]
+    arrays: dict[str, npt.NDArray[Any]]
+    ids: dict[str, Ids]
+
+
+class Kind(NamedTuple):
+    """A kind of folder: what `about.json` says it is, in which version, and how to make it."""
+
+    what: str
+    version: int
+    way_out: str  # what to do where a folder is damaged
+
+
+PACKED = Kind("tiebreak responses", 1, "Write it again with write_responses.")
+
+
+def write_packed(target: Target, responses: Responses) -> None:
+    """Write responses into a folder, which appears whole or not at all.
+
+    The arrays are start (n_tasks + 1,), where the responses of each task start; code
+    (n_responses,), worker · n_classes + label; and weight, where responses differ in it.
+    """
+    arrays: dict[str, npt.NDArray[Any]] = {"start": responses.start, "code": responses.code}
+    if responses.weight is not None:
+        arrays["weight"] = responses.weight
+    about: dict[str, Any] = {
+        "responses": responses.n_responses,
+        "empty": responses.n_empty,
+        "repeats": responses.n_repeats,
+        "ordered": responses.is_class_ordered,
+        "runs": None if responses.runs is None else responses.runs.to_dict(),
+    }
+    names = {name: getattr(responses, name) for name in ("tasks", "workers", "classes")}
+    write(target, PACKED, FolderContent(about, arrays, names))
+
+
+def read_packed(target: Target, *, is_checked: bool = False) -> Responses:
+    """Read responses that `write_packed` has written; what is damaged is refused.
+
+    `is_checked`: this folder was read before, so that its checksums need no second look.
+    """
+    about, arrays, names = read(target, PACKED, is_checked=is_checked)
+    try:
+        made = Responses(
+            arrays["start"],
+            arrays["code"],
+            names["tasks"],
+            names["workers"],
+            names["classes"],
+            about["empty"],
+            about["repeats"],
+            is_class_ordered=about["ordered"],
+            weight=arrays.get("weight"),
+        )
+        counts = made.n_tasks, made.n_workers, made.n_classes
+        if not is_checked and not fits(made.start, made.code, *counts):
+            raise ValueError("its responses do not match its ids")
+        runs = about["runs"]
+        return made if runs is None else replace(made, runs=Runs.from_dict(runs))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(Path(target), str(error), PACKED) from None
+
+
+def count_packed(folder: Path) -> int:
+    """Return how many responses a folder holds, by its `about.json` alone."""
+    return int(read_about(folder, PACKED)["responses"])
+
+
+def fits(
+    start: npt.NDArray[Any], code: npt.NDArray[Any], n_tasks: int, n_workers: int, n_classes: int
+) -> bool:
+    """Return whether the arrays can be responses; compiled code would trust them blindly."""
+    if start.shape != (n_tasks + 1,) or start.dtype != np.int64 or code.ndim != 1:
+        return False
+    if code.dtype not in (np.int32, np.int64) or start[0] != 0 or start[-1] != len(code):
+        return False
+    pieces = [code[at : at + CHUNK] for at in range(0, len(code), CHUNK)]
+    is_known = all(
+        piece.min() >= 0 and piece.max() < max(n_workers * n_classes, 1) for piece in pieces
+    )
+    steps = (start[at : at + CHUNK + 1] for at in range(0, n_tasks, CHUNK))
+    return is_known and all((np.diff(step) >= 0).all() for step in steps)
+
+
+def write(target: Target, kind: Kind, content: FolderContent, lock: Lock | None = None) -> None:
+    """Write a folder, or write it anew; one of another kind, or a file, is refused.
+
+    `lock` is that of the target, where the caller holds it already.
+    """
+    path = Path(os.path.realpath(target))
+    refuse_foreign(path, kind)  # before a lock file is made in a folder that may not exist
+    if lock is None:
+        with Lock(path, holder_name(), wait=SAVE_WAIT) as lock:
+            write(path, kind, content, lock)
+        return
+    writing = secrets.token_hex(8)
+    if not path.exists() or not any(path.iterdir()):
+        with open_folder(path) as folder:
+            _write_about(folder, kind, content, _write_files(folder, content, writing), writing)
+        return
+    written: dict[str, dict[str, Any]] = {}
+    try:
+        written = _write_files(path, content, writing)
+        _write_about(path, kind, content, written, writing)
+    except BaseException as error:  # Ctrl-C too
+        for file in path.glob(f"*-{writing}.*"):
+            file.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise not_written(target, path, error) from None
+        raise
+    kept = {each["file"] for each in written.values()}
+    for file in path.iterdir():  # of earlier writings; whoever has them mapped keeps them
+        if file.name not in kept and OWN_FILE.fullmatch(file.name):
+            file.unlink(missing_ok=True)
+
+
+def read(target: Target, kind: Kind, *, is_checked: bool = False) -> FolderContent:
+    """Read a folder of a kind; what is damaged, half or foreign is refused."""
+    folder = Path(target)
+    for _ in range(N_TRIES - 1):
+        about = read_about(folder, kind)
+        try:
+            return _read_content(folder, kind, about, is_checked=is_checked)
+        except FileError:
+            if read_about(folder, kind).get("writing") == about.get("writing"):
+                raise
+    return _read_content(folder, kind, read_about(folder, kind), is_checked=is_checked)
+
+
+def read_about(folder: Path, kind: Kind) -> dict[str, Any]:
+    """Read what a folder says of itself; refuse other kinds, and versions yet to come."""
+    if not folder.exists():
+        raise FileError("array-folder-missing", folder=folder, cure=kind.way_out)
+    try:
+        about = _read_json(folder)
+    except FileNotFoundError:
+        raise damaged(folder, f"it has no {ABOUT}", kind) from None
+    except NotADirectoryError:
+        raise FileError("array-folder-is-file", path=folder, what=kind.what) from None
+    except (OSError, ValueError) as error:
+        raise damaged(folder, f"{ABOUT}: {error}", kind) from None
+    if not isinstance(about, dict) or about.get("what") != kind.what:
+        raise FileError("array-folder-of-other-kind", folder=folder, what=kind.what)
+    version = about.get("version")
+    if not isinstance(version, int) or version > kind.version:
+        raise FileError(
+            "array-folder-version",
+            folder=folder,
+            version=version,
+            what=kind.what,
+            known=kind.version,
+        )
+    if about.get("seal") != seal_of_json(about):
+        raise damaged(folder, f"{ABOUT} is not what was written", kind)
+    return about
+
+
+def damaged(folder: Path, reason: str, kind: Kind) -> FileError:
+    """Say what is wrong with a folder, and the way out."""
+    return FileError("array-folder-damaged", folder=folder, reason=reason, cure=kind.way_out)
+
+
+def refuse_foreign(path: Path, kind: Kind) -> None:
+    """Refuse a path where something else lies, or whose folder does not exist."""
+    if not path.parent.is_dir():
+        raise FileError("target-folder-missing", file=path, folder=path.parent)
+    if path.exists() and not path.is_dir():
+        raise FileError("array-folder-is-file", path=path, what=kind.what)
+    if path.is_dir() and any(path.iterdir()):
+        try:
+            about = _read_json(path)
+        except (OSError, ValueError):
+            about = {}
+        if not isinstance(about, dict) or about.get("what") != kind.what:
+            raise FileError("array-folder-foreign", folder=path)
+
+
+def seal(file: Path) -> dict[str, int]:
+    """Return the size and the checksum of a file."""
+    found = 0
+    with file.open("rb") as content:
+        while chunk := content.read(CHUNK):
+            found = zlib.crc32(chunk, found)
+        return {"bytes": content.tell(), "crc32": found}
+
+
+def ids_as_bytes(what: str, names: Ids) -> bytes:
+    """Return ids as one Arrow column, as a file of a folder holds them."""
+    sink = io.BytesIO()
+    _write_arrow(_as_table(what, names), sink)
+    return sink.getvalue()
+
+
+def ids_of_bytes(data: bytes) -> Ids:
+    """Return the ids of `ids_as_bytes`."""
+    import pyarrow as pa
+
+    (column,) = pa.ipc.open_file(pa.BufferReader(data)).read_all().columns
+    return Ids(column.combine_chunks())
+
+
+def seal_of_json(about: dict[str, Any]) -> int:
+    """Return the checksum of what a folder says of itself."""
+    rest = {name: value for name, value in about.items() if name != "seal"}
+    return zlib.crc32(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode())
+
+
+def new_mapped(file: Path, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return an array that lies in a new file and is mapped; one of nothing is not.
+
+    It is whole only once whoever made it has filled it.
+    """
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return np.asarray(np.lib.format.open_memmap(file, "w+", dtype, shape))
+
+
+def _read_content(
+    folder: Path, kind: Kind, about: dict[str, Any], *, is_checked: bool
+) -> FolderContent:
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    names: dict[str, Ids] = {}
+    try:
+        for name, written in about["files"].items():
+            file = _checked(folder, kind, written, is_checked=is_checked)
+            if file.suffix == ".npy":
+                arrays[name] = _read_array(file)
+            else:
+                names[name] = _read_ids(file)
+    except (KeyError, TypeError, ValueError, AttributeError, EOFError, OSError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise damaged(folder, str(error), kind) from None
+    return FolderContent(about, arrays, names)
+
+
+def _checked(folder: Path, kind: Kind, written: dict[str, Any], *, is_checked: bool) -> Path:
+    """Return the path of a file that is what was written."""
+    name: str = written["file"]
+    file = folder / name
+    if Path(name).name != name:
+        raise damaged(folder, f"{name} is not a name of a file", kind)
+    if file.is_symlink():
+        raise damaged(folder, f"{name} is a symbolic link", kind)
+    if not file.is_file():
+        raise damaged(folder, f"{name} is missing", kind)
+    has_size = file.stat().st_size == written["bytes"]
+    if not has_size or (not is_checked and seal(file)["crc32"] != written["crc32"]):
+        raise damaged(folder, f"{name} is not what was written", kind)
+    return file
+
+
+def _read_ids(file: Path) -> Ids:
+    """Map ids into memory; Arrow takes what it needs from there."""
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(str(file)) as source:
+            (column,) = pa.ipc.open_file(source).read_all().columns
+        is_large = file.stat().st_size >= MAPPED_BYTES
+        if is_large and column.num_chunks == 1:  # to combine is to copy
+            return Ids(column.chunk(0))
+        return Ids(column.combine_chunks())
+    except pa.ArrowException as error:
+        raise ValueError(f"{file.name}: {error}") from None
+
+
+def _read_array(file: Path) -> npt.NDArray[Any]:
+    """Read an array of numbers; a large one is mapped into memory."""
+    is_large = file.stat().st_size >= MAPPED_BYTES
+    array = np.load(file, mmap_mode="r" if is_large else None, allow_pickle=False)
+    if array.dtype.kind not in PLAIN_KINDS:
+        raise ValueError(f"{file.name} holds no numbers")
+    return np.asarray(array)  # a plain array; a large one is still on the disk
+
+
+class _Sealing(io.RawIOBase):
+    """A file that adds up what is written into it: the seal is of the bytes handed over."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self.n_bytes = 0
+        self.crc32 = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.n_bytes
+
+    def write(self, chunk: Any) -> int:
+        self._out.write(chunk)
+        self.crc32 = zlib.crc32(chunk, self.crc32)
+        n = memoryview(chunk).nbytes
+        self.n_bytes += n
+        return n
+
+
+def _write_files(folder: Path, content: FolderContent, writing: str) -> dict[str, dict[str, Any]]:
+    """Write arrays and ids under names of their own; return the seal of each, by its name."""
+    fills: dict[str, tuple[str, Callable[[Any], None]]] = {}
+    for name, array in content.arrays.items():
+        fills[name] = f"{name}-{writing}.npy", partial(np.save, arr=array)
+    for name, names in content.ids.items():
+        fills[name] = f"{name}-{writing}.arrow", partial(_write_arrow, _as_table(name, names))
+    written = {}
+    for name, (file, fill) in fills.items():
+        with (folder / file).open("xb") as out:
+            sealing = _Sealing(out)
+            fill(sealing)
+            out.flush()
+            os.fsync(out.fileno())
+        written[name] = {"file": file, "bytes": sealing.n_bytes, "crc32": sealing.crc32}
+    return written
+
+
+def _write_arrow(table: Any, out: Any) -> None:
+    import pyarrow as pa
+
+    with pa.ipc.new_file(out, table.schema) as sink:
+        sink.write_table(table)
+
+
+def _as_table(what: str, names: Ids) -> Any:
+    """Return ids as a table of one column; those of several kinds are refused."""
+    import pyarrow as pa
+
+    if is_arrow(names.values):
+        return pa.table({what: names.values})
+    try:
+        column = pa.array(list(names))
+        if pa.types.is_nested(column.type) or column.to_pylist() != list(names):
+            raise pa.ArrowInvalid
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        raise InputError("ids-not-packable", what=what, ids=names) from None
+    return pa.table({what: column})
+
+
+def _write_about(
+    folder: Path,
+    kind: Kind,
+    content: FolderContent,
+    files: dict[str, dict[str, Any]],
+    writing: str,
+) -> None:
+    head = {"what": kind.what, "version": kind.version, "writing": writing}
+    about = {**head, **content.about, "files": files}
+    about["seal"] = seal_of_json(about)
+    text = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
+    with open_target(folder / ABOUT) as out:
+        out.write(text.encode())
+
+
+def _read_json(folder: Path) -> dict[str, Any]:
+    file = folder / ABOUT
+    if file.is_symlink():
+        raise ValueError("it is a symbolic link")
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found

@@ -1,0 +1,674 @@
+"""What errors and notes of this package say, by code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tiebreak.errors import Message, register
+from tiebreak.wording import agreeing, counted, first_few
+
+LONGEST = 200  # characters of a header in a message
+MOST = 20  # names of columns in a message
+
+
+def _shown(value: object, most: int = 60) -> str:
+    """Print a value, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _cut(text: str, most: int = LONGEST) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _listed(values: Iterable[object], most: int = MOST) -> str:
+    return first_few([repr(value) for value in values], most)
+
+
+def _columns(names: Iterable[str]) -> str:
+    return f"Its columns are {_listed(names)}."
+
+
+def _meant(name: object) -> str:
+    return f" Did you mean {name!r}?" if name else ""
+
+
+def _override(columns: Mapping[str, str]) -> str:
+    """Show how to name columns, in Python and on the command line."""
+    pairs = ",".join(f"{role}={name}" for role, name in columns.items())
+    return f"columns={dict(columns)!r} (--columns {pairs!r})"
+
+
+def _option(name: str) -> str:
+    """Name an option in Python and on the command line."""
+    return f"{name}= (--{name.replace('_', '-')})"
+
+
+def _rows(n: int, verb: str) -> str:
+    return f"{counted(n, 'row')} {agreeing(n, verb)}"
+
+
+# Files
+
+
+def _file_missing(file: object, meant: object, folder: object, is_row: bool) -> str:
+    hint = f"Did you mean {meant}?" if meant else f"Check the name and the folder ({folder})."
+    return f"There is no file {file}. {hint}" + (
+        " A list of texts names files; rows are tuples." if is_row else ""
+    )
+
+
+def _file_empty(file: str, is_stdin: bool) -> str:
+    again = " It can be read only once." if is_stdin else ""
+    return f"{file} is empty: it has no header and no rows.{again}"
+
+
+def _no_match(pattern: str, folder: object, has_folders: bool) -> str:
+    what = f"{pattern} matches folders only" if has_folders else f"No file matches {pattern}"
+    return f"{what}. Check the pattern and the folder ({folder})."
+
+
+def _no_tables(folder: object, names: Sequence[str]) -> str:
+    held = f"it holds {first_few(names, 5)}" if names else "it is empty"
+    return f"{folder} holds no tables (.csv, .parquet, .jsonl …): {held}."
+
+
+def _address_empty(address: str, pattern: str | None) -> str:
+    what = "no table" if pattern is None else f"no file that matches {pattern}"
+    return f"{address} holds {what}. Check the address."
+
+
+def _not_utf_8(file: str, line: int, offset: int, byte: int) -> str:
+    return (
+        f"{file}, line {line}: byte 0x{byte:02x} at offset {offset:,} is not UTF-8.\n"
+        f"Save the file again as UTF-8, for instance: iconv -f WINDOWS-1252 -t UTF-8 {file}"
+    )
+
+
+# Tables
+
+
+def _ragged_row(file: str, line: int, n: int, expected: int, fields: Sequence[str]) -> str:
+    return (
+        f"{file}, line {line:,}: expected {expected} columns, got {n}: "
+        f"{_cut(', '.join(map(repr, fields)), 80)}\n"
+        "Complete the row; a field that holds the delimiter must be in double quotes."
+    )
+
+
+def _bad_json(file: str, record: int, line: int, reason: object, near: str | None) -> str:
+    where = f" (near {near!r})" if near else ""
+    return (
+        f"{file}, record {record:,}, line {line:,}: {reason}{where}. Repair it, or export the "
+        'file again. Each object is one row: {"task": …, "worker": …, "label": …}'
+    )
+
+
+def _no_object(file: str, record: int, line: int | None, type: str) -> str:
+    where = f"record {record:,}" if line is None else f"record {record:,}, line {line:,}"
+    return f"{file}, {where}: expected a JSON object, got {type}. Write one object per row."
+
+
+def _list_without_end(file: str, record: int) -> str:
+    after = (
+        f"the list ends after record {record:,} without ']'" if record else "the list has no end"
+    )
+    return f"{file}: {after}. Is the file complete?"
+
+
+def _bad_row(row: int, parts: str, value: Any, is_row: bool) -> str:
+    if not is_row:
+        return f"Row {row:,} must be a tuple ({parts}); got {value!r}."
+    return f"Row {row:,} must be ({parts}); got {len(value)} parts: {value!r}."
+
+
+def _unequal(table: str, lengths: Mapping[str, int]) -> str:
+    shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
+    return f"{table}: columns must be equally long; got {shown or 'none'}."
+
+
+def _no_rows(table: str, has_header: bool) -> str:
+    what = "a header but no rows" if has_header else "no rows"
+    return f"{table} holds {what}. Add at least one row."
+
+
+def _no_id(column: str, value: Any, where: str) -> str:
+    cure = "Use text or a number."
+    if isinstance(value, list):
+        cure = "--multi-label (multi_label=True) makes one yes/no task of each label."
+    elif isinstance(value, tuple):
+        cure = "Make it text, for instance with str()."
+    kind = type(value).__name__
+    return (
+        f"{where}: column {column!r} holds {_shown(value)} ({kind}), which cannot be an id or a "
+        f"label. {cure}"
+    )
+
+
+def _mixed_types(
+    column: str,
+    where: str,
+    value: object,
+    type: str,
+    other_where: str,
+    other: object,
+    other_type: str,
+    is_frame: bool,
+) -> str:
+    cure = f", for instance: df[{column!r}] = df[{column!r}].astype(str)" if is_frame else ""
+    return (
+        f"Column {column!r} mixes types: {where} holds {_shown(value)} ({type}), {other_where} "
+        f"holds {_shown(other)} ({other_type}).\nMake them one type, such as text{cure or '.'}"
+    )
+
+
+# Columns
+
+
+def _no_such_column(
+    table: str, column: str, role: str, columns: Sequence[str], meant: str | None
+) -> str:
+    return f"{table} has no column {column!r} for {role}. {_columns(columns)}{_meant(meant)}"
+
+
+def _header_missing(table: str, columns: Sequence[str], needed: Sequence[str]) -> str:
+    guess = dict(zip(needed, columns, strict=False))
+    return (
+        f"{table}: the header is missing: the first line is {_cut(','.join(columns))!r}.\n"
+        f"Add {','.join(needed)} as the first line; or, if this is a header, name its columns "
+        f"with {_override(guess)}."
+    )
+
+
+def _column_missing(
+    table: str,
+    missing: Sequence[str],
+    what: str,
+    needed: Sequence[str],
+    columns: Sequence[str],
+    close: Mapping[str, str],
+) -> str:
+    hint = "".join(f" Did you mean {there!r} for {name}?" for name, there in close.items())
+    guess = {name: close.get(name, "…") for name in missing}
+    may_be_wide = list(missing) == ["worker", "label"] and len(columns) >= 3
+    wide = "\nIf each other column is a worker, read the table with wide=True (--wide)."
+    return (
+        f"{table} has no column for {' and '.join(missing)} ({what} need {', '.join(needed)}). "
+        f"{_columns(columns)}{hint}\nRename it, or name it with {_override(guess)}."
+        f"{wide if may_be_wide else ''}"
+    )
+
+
+def _two_columns(table: str, role: str, candidates: Sequence[str]) -> str:
+    return (
+        f"{table} has {len(candidates)} columns that may be the {role}: {_listed(candidates)}.\n"
+        f"Choose one with {_override({role: candidates[0]})}."
+    )
+
+
+def _read_as(table: str, pairs: Sequence[tuple[str, str]]) -> str:
+    said = ", ".join(f"{name!r} as {role}" for name, role in pairs)
+    return f"{table}: read column {said}."
+
+
+# Wide tables
+
+
+def _wide_column(table: str, column: str, columns: Sequence[str], is_task: bool) -> str:
+    what = "has no column {!r}"
+    if is_task:
+        what = "takes column {!r} as the task, not as a worker"
+    return f"{table} {what.format(column)}. {_columns(columns)}"
+
+
+def _wide_strangers(table: str, alone: Sequence[str], others: Sequence[str]) -> str:
+    one = len(alone) == 1
+    return (
+        f"{table}: {'Column' if one else 'Columns'} {_listed(alone)} "
+        f"{agreeing(len(alone), 'share')} no label with the others. "
+        f"If {'it is no worker' if one else 'they are no workers'}, name those that are: "
+        f"worker_columns={list(others)!r} (--worker-columns {','.join(others)})."
+    )
+
+
+def _wide_found(table: str, workers: Sequence[str], alone: Sequence[str]) -> str:
+    left = f" {_listed(alone)} {agreeing(len(alone), 'are')} left out." if alone else ""
+    return (
+        f"{table} has one column per worker: {_listed(workers)} are read as workers.{left} "
+        "Name the workers with worker_columns= (--worker-columns) if that is wrong."
+    )
+
+
+def _wide_read(table: str, n_cells: int, n_workers: int, n_kept: int) -> str:
+    cells = f"{counted(n_cells, 'cell')} of {counted(n_workers, 'worker')}"
+    return f"{table} (wide): read {cells}, kept {n_kept:,}; {n_cells - n_kept:,} empty."
+
+
+def _wide_idle(table: str, n: int) -> str:
+    return (
+        f"{table}: {counted(n, 'task')} {agreeing(n, 'have')} no answer, and "
+        f"{agreeing(n, 'are')} left out. The same table as tasks= (--tasks) keeps all."
+    )
+
+
+# Formats
+
+
+def _key_missing(at: object, key: str, keys: Sequence[str]) -> str:
+    there = _listed(keys, 12) or "nothing"
+    return f"{at}: {key!r} is missing (there is {there}). Export the file again."
+
+
+def _wrong_type(at: object, key: str, wanted: str, value: object) -> str:
+    return f"{at}: {key!r} must be {wanted}, got {_shown(value)}."
+
+
+def _object_expected(at: object, value: object) -> str:
+    return f"{at}: expected an object, got {_shown(value)}."
+
+
+def _questions(questions: Any) -> str:
+    if not isinstance(questions, Mapping):
+        return ", ".join(map(repr, questions)) or "none"
+    return ", ".join(f"{name!r} ({n:,} answers)" for name, n in questions.items()) or "none"
+
+
+def _no_question(file: str, question: str, questions: Any) -> str:
+    listed = _questions(questions)
+    return f"{file} has no question {question!r}. Its questions are: {listed}."
+
+
+def _several_questions(file: str, questions: Any) -> str:
+    first = next(iter(questions))
+    return (
+        f"{file} holds {len(questions)} questions: {_questions(questions)}.\n"
+        f"Choose one with --question {first!r} (question={first!r}). Where a command has no such "
+        f"option, first write a table: tiebreak convert FILE --question {first!r} -o responses.csv"
+    )
+
+
+def _no_answers(file: str, format: str, reasons: Sequence[str], others: Sequence[str]) -> str:
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    if others:
+        why += f". What it holds is not one class per task: {', '.join(others)}"
+    return f"{file} ({format}) holds no answer that can be used{why}."
+
+
+def _answers_read(
+    file: str,
+    format: str,
+    n_read: int,
+    n_kept: int,
+    n_empty: int,
+    dropped: Sequence[str],
+    left_out: Sequence[str],
+    n_known: int,
+    not_read: Sequence[str],
+    is_asked: bool,
+    remarks: Sequence[str],
+) -> str:
+    parts = [f"read {counted(n_read, 'answer')}, kept {n_kept:,}"]
+    if n_empty:
+        parts.append(f"{n_empty:,} without an answer")
+    parts += [f"dropped {each}" for each in dropped]
+    parts += [f"left out {each}" for each in left_out]
+    if n_known:
+        parts.append(f"{counted(n_known, 'task')} {agreeing(n_known, 'have')} a known label")
+    if not_read:
+        how = "" if is_asked else f" (--question {not_read[0]!r} reads one)"
+        parts.append(f"questions not read: {', '.join(map(repr, not_read))}{how}")
+    return f"{file} ({format}): {'; '.join([*parts, *remarks])}."
+
+
+def _no_class(at: object, value: object) -> str:
+    return (
+        f"{at}: {_shown(value)} is not one class: a ranking, a span or the like cannot be fused. "
+        "Choose another question with --question NAME (question=)."
+    )
+
+
+def _several_labels(at: object, value: Sequence[object]) -> str:
+    return (
+        f"{at}: the answer holds {len(value)} labels: {_shown(value)}. tiebreak takes one class "
+        "per answer. --multi-label (multi_label=True) makes one yes/no task of each label."
+    )
+
+
+def _no_label_in_text(file: str, n: int, of: int, text: str) -> str:
+    return (
+        f"{file}: in {n:,} of {of:,} answers no label was found, such as in {text[:80]!r}.\n"
+        "Say where it is: --label-pattern 'verdict: (\\w+)' (label_pattern=), or "
+        "--label-pointer /verdict for JSON (label_pointer=)."
+    )
+
+
+def _idle_option(file: str, options: Sequence[str], why: str) -> str:
+    shown = ", ".join(map(_option, options))
+    does = "does" if len(options) == 1 else "do"
+    return f"{file}: {why}, so {shown} {does} nothing. Leave it out."
+
+
+# Responses and labels
+
+
+def _value_missing(table: str, n: int, what: str, where: str) -> str:
+    return f"{table}: {_rows(n, 'have')} no {what} ({where}). Fill it in or remove the row."
+
+
+def _labels_alike(labels: Sequence[object]) -> str:
+    from tiebreak.ids import difference
+
+    return (
+        f"Labels {', '.join(map(repr, labels))} {difference(labels)}, and are different classes. "
+        "Write them alike, or join them with fold_labels=True (--fold-labels)."
+    )
+
+
+def _number_twins(what: str, first: object, other: object, n: int) -> str:
+    more = f" (and {counted(n - 1, 'more pair')})" if n > 1 else ""
+    return (
+        f"{what.title()}s {first!r} and {other!r}{more} are the same number, and are different "
+        f"{what}s. Write them alike if they are one."
+    )
+
+
+def _rows_against_time(n: int, column: str) -> str:
+    return (
+        f"{counted(n, 'repeated response')} {agreeing(n, 'are')} earlier by column {column!r} than "
+        "the row before: the last row counts, not the latest. If the latest should count, sort "
+        f"the table by {column!r}."
+    )
+
+
+def _odd_sums(table: str, n: int, where: str, sum: float) -> str:
+    return (
+        f"{table}: class probabilities of {counted(n, 'row')} do not sum to 1 ({where}: {sum:.6g})."
+        " Correct them, or remove all probability_… columns."
+    )
+
+
+def _turned_back(table: str, column: str, orders: Sequence[str], pair: Sequence[object]) -> str:
+    shown = " and ".join(map(repr, orders))
+    return (
+        f"{table}: verdicts are as shown; those of {column} {shown} were turned back "
+        f"({pair[0]!r} and {pair[1]!r} exchanged)."
+    )
+
+
+MESSAGES: dict[str, Message] = {
+    # Files
+    "address-empty": _address_empty,
+    "address-unlisted": "{address} cannot be listed: {reason}",
+    "address-unreachable": "{address} cannot be reached: {reason}",
+    "file-blank": "{file} is empty: it holds only blank lines.",
+    "file-emptied": "{file} was emptied while it was read. Read the files again.",
+    "file-empty": _file_empty,
+    "file-forbidden": "{file} may not be read by you. Change its permissions or use a copy.",
+    "file-missing": _file_missing,
+    "file-name-empty": "The name of a file is empty. Name one; '.' is this folder.",
+    "file-named-twice": "{file} is named twice. Name each file once.",
+    "file-unreadable": "{file} cannot be read: {reason}",
+    "files-empty": "{files} are empty: none of them has a row.",
+    "folder-given": "{folder} is a folder, not a file. Name one file in it.",
+    "folder-missing": "There is no file {file}: the folder {folder} does not exist.",
+    "folder-unreadable": "The folder {folder} cannot be read: {reason}.",
+    "foreign-file": "{file} is {what}, which cannot be read. {cure}.",
+    "gzip-broken": "{file} is a broken gzip file ({reason}). Copy or make it again.",
+    "keys-in-address": "Leave keys out of the address {scheme}://…: it is shown and written down. "
+    "Give them in the environment or in the configuration of the file system.",
+    "no-file-name": "Files are named by a path, a pattern or a list of them; got {value!r}.",
+    "no-match": _no_match,
+    "no-tables": _no_tables,
+    "not-utf-8": _not_utf_8,
+    "nul-bytes": "{file} begins with NUL bytes, which no text does: it is damaged, or no table. "
+    "Write it again as CSV, JSON lines or Parquet.",
+    "packed-among-tables": "{folder} is a folder of packed responses, which is read alone. Fit "
+    "several of them with --out-of-core (tb.distributed.fit), or name the tables of which it was "
+    "made.",
+    "separator-unknown": "{file} says that {mark!r} separates its fields. Save it with a comma, a "
+    "semicolon, a tab or '|' instead.",
+    "some-files-empty": lambda n, of: f"{counted(n, 'file')} of {of:,} empty: left out.",
+    "stdin-among-files": "Standard input ('-') cannot be one of several files. Write it to a file.",
+    "stdin-closed": "There is no standard input to read. Name a file instead of '-'.",
+    "utf-16-broken": "{file} begins as UTF-16 text, but is none at offset {offset:,}. "
+    "Save it again as UTF-8.",
+    # Tables
+    "bad-json": _bad_json,
+    "bad-row": _bad_row,
+    "csv-row": "{file}, line {line:,}: {reason}. Repair the row.",
+    "csv-unreadable": "{file} cannot be read as CSV: {reason}.",
+    "dataset-stream": "This dataset is read as a stream. Load it whole, or write it to Parquet.",
+    "dimensions": "Column {column!r} has {n} dimensions; a column has one.",
+    "half-character": "The text {text!r} holds half a character (a lone surrogate), which UTF-8 "
+    "cannot hold. Correct this id or label.",
+    "list-broken": "{file}: record {record:,} is followed by {after!r}, and not by ',' or ']'.",
+    "list-without-end": _list_without_end,
+    "matrix-as-rows": "An array of shape {shape} is read as rows of task, worker, label. If its "
+    "columns are workers and its values labels, pass wide=True.",
+    "mixed-types": _mixed_types,
+    "no-column": "Column {column!r} must be a list or an array; got {value!r}.",
+    "no-delimiter": "{file}, line {line}: more than {n:,} characters without a comma, tab, "
+    "semicolon or '|': this is no table.",
+    "no-frame": "This {type} is not a table: {reason}.",
+    "no-id": _no_id,
+    "no-object": _no_object,
+    "no-rows": _no_rows,
+    "no-such-row": "There is no row {row}.",
+    "no-table": "A {type} cannot be read as a table. Pass a path, a frame (pandas, polars, "
+    "pyarrow, DuckDB), a dictionary of columns or a list of rows.",
+    "other-category-order": "The files order the categories of {column!r} differently: classes are "
+    "sorted.",
+    "other-kind": "Column {column!r} holds {kind} in {file}, and {other} in {other_file}. "
+    "Write all files with one type, for instance text.",
+    "other-type": "{at}: {key!r} is {value!r}, not {type} as in the first record. Give all of them "
+    "one type.",
+    "other-type-of-ids": "{what}= holds ids that do not match those of the table, which are "
+    "{type}: {ids!r}. Give both the same type.",
+    "parquet-broken": "{file} is a broken Parquet file ({reason}). Make it again.",
+    "quote-open": "{file}, line {line}: a quote is opened that is never closed.",
+    "quote-unclosed": "{file}, line {line:,}: a quote is opened that is never closed, so the rows "
+    'after it would be lost.\nClose the quote; a quote inside a quoted field is written twice: "".',
+    "ragged-row": _ragged_row,
+    "several-splits": lambda splits: (
+        f"This dataset has several splits: {', '.join(map(repr, splits))}. Pass one of them."
+    ),
+    "spaces-stripped": lambda table, n: (
+        f"{table}: spaces around {counted(n, 'value')} (ids, labels) were left out."
+    ),
+    "table-in-one-object": "{file} holds a whole table in one object. Write one object per row; "
+    "with pandas: df.to_json(path, orient='records', lines=True)",
+    "text-after-list": "{file}: after the list of {record:,} records comes {after!r}. Remove it.",
+    "unequal-columns": _unequal,
+    "unfit-values": "Column {column!r} holds values such as {value!r} that no table can hold "
+    "({reason}). Write them as text.",
+    # Columns
+    "column-in-one-file": lambda table, column, owner, columns: (
+        f"{table} has no column {column!r}, which {owner} has. {_columns(columns)}\n"
+        "Add it, or leave it out of all files."
+    ),
+    "column-missing": _column_missing,
+    "columns-alike": "{table} has {n} columns called {column!r}. Rename all but one.",
+    "columns-of-packed": "columns (--columns) names columns of tables; packed responses have none. "
+    "Leave it out.",
+    "columns-read-as": _read_as,
+    "header-missing": _header_missing,
+    "idle-option": _idle_option,
+    "list-of-names": "{option} takes a list of names; got {value!r}.",
+    "named-twice": "The {role} is named twice: columns={{{role!r}: …}} (--columns {role}=…) and "
+    "{role}_columns= (--{role}-columns). Give one of them.",
+    "no-such-column": _no_such_column,
+    "order-named-twice": "The order is named twice: columns={{'order': …}} (--columns order=…) and "
+    "order_column= (--order-column). Give one of them.",
+    "two-columns": _two_columns,
+    # Wide tables
+    "wide-column": _wide_column,
+    "wide-found": _wide_found,
+    "wide-idle-tasks": _wide_idle,
+    "wide-names-alike": "{table}: two columns have the same name. Rename one of them.",
+    "wide-no-task": "{table} has no column {column!r} for the task.",
+    "wide-read": _wide_read,
+    "wide-role": "A wide table has one column per worker, so none is the {role}: leave it out of "
+    "columns= (--columns).",
+    "wide-shape": "A wide array has tasks × workers; got shape {shape}.",
+    "wide-strangers": _wide_strangers,
+    "wide-task-columns": "A wide table has its tasks in one column: name it with "
+    "columns={{'task': {column!r}}} (--columns task={column}), not with task_columns= "
+    "(--task-columns).",
+    "wide-task-twice": lambda table, n: (
+        f"{table}: {_rows(n, 'repeat')} a task, but a wide table has one row per task. Name the "
+        "column of tasks with columns={'task': …} (--columns task=…)."
+    ),
+    "wide-without-workers": "{table} is not wide: it has no column beside the task.",
+    # Formats
+    "answers-read": _answers_read,
+    "archive-broken": "{file}: its file {member} cannot be read ({reason}). Unpack the archive.",
+    "archive-empty": "{file} is a zip archive of empty files.",
+    "archive-member": "{file} holds no records. Remove it from the archive.",
+    "argilla-lengths": lambda at, question, lengths: (
+        f"{at}: question {question!r} has {lengths[0]} responses, {lengths[1]} users and "
+        f"{lengths[2]} states. Export the file again."
+    ),
+    "bad-pattern": lambda option, pattern, reason: (
+        f"{_option(option)} {pattern!r} is no regular expression: {reason}."
+    ),
+    "bad-pointer": "A JSON pointer starts with '/', such as /verdict; got {pointer!r}.",
+    "column-known": "{file} is a file of {format}, whose {role} is known: columns= (--columns) "
+    "does nothing. Leave it out, or name task, worker and label.",
+    "doccano-without-users": "{file} does not say who gave which label: doccano leaves users out "
+    "where a project shares its annotations.\nTurn off 'Share annotations across all users' in the "
+    "project, and export the zip archive of one file per user.",
+    "key-missing": _key_missing,
+    "known-twice": "{at}: task {task!r} is known to be {label!r} here and {before!r} in {where}. "
+    "Keep one of them.",
+    "list-empty": "{file} holds an empty list: no records.",
+    "lists-unequal": lambda at, workers, labels, n: (
+        f"{at}: {workers!r} holds {n[0]} workers, but {labels!r} {n[1]} labels. "
+        "Make them equally many."
+    ),
+    "mturk-json": "{at}: {key} is not JSON: {reason}.",
+    "no-answers": _no_answers,
+    "no-class": _no_class,
+    "no-gold": "{file} ({format}) marks no label as known.",
+    "no-label-in-text": _no_label_in_text,
+    "no-list-of-workers": "{at}: there is no list of workers, as the first row has one.",
+    "no-question": _no_question,
+    "no-records-of-format": "{file} holds no records of format {format!r}.",
+    "no-winner": lambda at, value: (
+        f"{at}: the winner is {_shown(value)}; expected model_a, model_b, tie, or the name of one "
+        "of the two models."
+    ),
+    "no-worker": "{at}: the answer names no worker. Fill in who gave it, or remove it.",
+    "null-among-labels": lambda at, value: (
+        f"{at}: one of the labels {_shown(value)} is null. Fill it in or remove it."
+    ),
+    "object-expected": _object_expected,
+    "pattern-and-pointer": "Give a pattern or a pointer to the label, not both.",
+    "prodigy-answer": lambda at, value, allowed: (
+        f"{at}: 'answer' must be one of {', '.join(allowed)}, got {value!r}."
+    ),
+    "several-labels": _several_labels,
+    "several-questions": _several_questions,
+    "spans-marked": "{at}: it marks spans of a text, not a class. Export a task of choices or "
+    "textcat.",
+    "task-pattern-groups": "task_pattern= (--task-pattern) {pattern!r} needs a group for the task: "
+    "(?P<task>…), and (?P<run>…) and (?P<order>…) where ids have these; or one group without a "
+    "name.",
+    "task-pattern-misses": "{at}: the id {id!r} does not match task_pattern= (--task-pattern) "
+    "{pattern!r}.",
+    "toloka-task": "{at}: the row has neither {column} nor any INPUT: column with a value.",
+    "tool-and-table": "{file} is of {format}, and {plain} is a plain table: they cannot be read "
+    "together. Make plain tables first: tiebreak convert IN -o FILE.csv",
+    "value-empty": "{at}: {key!r} is empty. Fill it in, or remove the record.",
+    "wrong-type": _wrong_type,
+    # Responses
+    "cannot-turn": lambda table, column, orders: (
+        f"{table}: verdicts as shown can be turned back where labels are two (and ties), and "
+        f"column {column!r} has values such as AB and BA, or true and false; its values are "
+        f"{', '.join(map(repr, orders))}. Rename them, or turn verdicts back beforehand."
+    ),
+    "confidence-no-number": "{table}: column 'confidence' holds no number; it is not used.",
+    "confidence-no-scale": "{table}: 'confidence' goes from {low:g} to {high:g}, which is no scale "
+    "from 0 to 1, 5, 10 or 100; it is not used.",
+    "confidence-unused": "{table}: column 'confidence' is used with repeats='runs' only.",
+    "gold-in-file": "{n:,} known labels are in the file; read_gold reads them.",
+    "label-for-nothing": "The label {label!r} is read as a class of its own. If it means no "
+    "answer, leave the field empty.",
+    "labels-alike": _labels_alike,
+    "labels-folded": lambda n, n_classes: (
+        f"{counted(n, 'label')} joined into {n_classes:,} classes."
+    ),
+    "many-classes": "There are {n:,} classes for {n_tasks:,} tasks: is this the label column? Text "
+    "answers must be grouped into classes first.",
+    "no-order": "{table}: column {column!r} has more than {n} values, so it is not read as the "
+    "order of presentation.",
+    "number-twins": _number_twins,
+    "order-found": "{table}: column {column!r} tells the order in which answers were shown. "
+    "{label!r} is taken to be the same answer in every order. If it is what was shown first, say "
+    "turned=False (--as-shown); if not, turned=True (--turned) ends this note.",
+    "orders-as-workers": "{table}: column {column!r} is the order of presentation; each worker and "
+    "order is a worker of its own.",
+    "packed-rows": "{source} holds packed responses, whose rows are settled. Name the table of "
+    "which they were made.",
+    "rows-against-time": _rows_against_time,
+    "soft-votes": "{table}: probabilities of {n:,} classes are soft votes: a vote for the "
+    "likeliest class, which counts as far as its probability predicts agreement with others.",
+    "turned-back": _turned_back,
+    "turned-without-order": "{table} has no column that tells the order, so turned= (--turned, "
+    "--as-shown) does nothing. Name it with order_column= (--order-column), or leave the option "
+    "out.",
+    "weights-found": "{table}: column {column!r} says how often each response counts. If it means "
+    "something else, rename it.",
+    # Labels and texts
+    "no-chance": "{n:,} chances of being drawn are not above 0 and at most 1: {shown}.",
+    "no-column-of-class": "{table}: label {label!r} has no column probability_{label}. Add it, or "
+    "remove all probability_… columns.",
+    "no-probability": lambda column, n, shown: (
+        f"{counted(n, 'value')} of {column} {agreeing(n, 'are')} not between 0 and 1: {shown}. "
+        "Correct them, or remove the column."
+    ),
+    "nothing-to-show": "{table}: nothing to show. Beside task it needs a column text, markdown, "
+    "image or audio.",
+    "odd-sums": _odd_sums,
+    "texts-twice": lambda n: (
+        f"{counted(n, 'text')} {agreeing(n, 'are')} given twice: the last one of each counts."
+    ),
+    "two-labels": lambda table, task, where: (
+        f"{table}: task {task!r} has two labels ({where[0]}; {where[1]}). Keep one of them."
+    ),
+    "value-missing": _value_missing,
+    # Writing
+    "counts-shape": "counts must be {expected}; got {shape}.",
+    "name-unwritable": "{file} cannot be written: {suffix} files are not made here. Name one that "
+    "ends in .csv, .tsv, .jsonl or .parquet{hint}.",
+    "no-known-labels": "{source} names no known label, so {file} is not written.",
+    "no-task-labelled": "{file} has no task that has a label. Check the ids of both files.",
+    "no-texts": "The file holds no texts of tasks, so {file} is not written.",
+    "not-written": "{file} cannot be written: {reason}.",
+    "stdout-closed": "Standard output is closed, so nothing can be written there. Use -o FILE.",
+    "target-folder-missing": "{file} cannot be written: the folder {folder} does not exist.",
+    "target-is-folder": "{folder} is a folder. Name a file in it to write to.",
+    "tasks-left-out": lambda n, file: (
+        f"{counted(n, 'task')} of the labels {agreeing(n, 'are')} not in {file}: left out."
+    ),
+    "texts-format": "Texts are written as CSV or TSV; {file} is neither. Rename it.",
+    "texts-of-other-tasks": "No text is of a task that has a label. Check the ids of both files.",
+    "write-protected": "{file} is write-protected. Make it writable or choose another name.",
+    # Folders of arrays, and their locks
+    "array-folder-damaged": "{folder} is damaged or was not written to its end ({reason}). {cure}",
+    "array-folder-foreign": "{folder} is a folder of something else. Choose another name.",
+    "array-folder-is-file": "{path} is a file, not a folder of {what}. Choose another name.",
+    "array-folder-missing": "There is no folder {folder}. {cure}",
+    "array-folder-of-other-kind": "{folder} holds no {what}: about.json says something else.",
+    "array-folder-version": "{folder} has version {version!r} of {what}, and this tiebreak reads "
+    "up to version {known}. Use a newer tiebreak.",
+    "ids-not-packable": "The ids of {what} are not all text, or all numbers of one kind, so they "
+    "cannot be packed: {ids!r}. Give them as text.",
+    "in-use": "{target} is in use: {holder}. Try again later; update and stream wait for it with "
+    "--wait SECONDS.",
+    "no-locks": "{lock} cannot be locked ({reason}): make sure that nobody else writes {target} at "
+    "the same time.",
+    "not-locked": "{lock} cannot be locked: {reason}.",
+}
+
+register(MESSAGES)

@@ -1,0 +1,599 @@
+"""Responses of a table: which of its columns make them, and its rows, coded batch by batch.
+
+Beside task, worker and label there may be composed ids, runs, the order of presentation:
+
+    question  turn  model  prompt  run  order  label
+    q1        1     gpt    short   1    AB     yes
+
+With `task_columns=["question", "turn"]` and `worker_columns=["model", "prompt"]` the task is
+"q1 | 1" and the worker "gpt | short". Runs are the same worker again, and so are orders: weighed
+by how much they err together (`responses/weighing.py`). Where the caller settles repeats in another
+way, each order is a worker of its own, "gpt | short [order=AB]": a judge who sees two answers the
+other way round may judge differently.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak import ids
+from tiebreak.errors import InputError, OptionError, note
+from tiebreak.ids import MISSING, SEPARATOR, Column, Ids, as_list, is_text, number_twins, variants
+from tiebreak.ids.numbers import as_numbers
+from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.responses import Builder, Built, Repeats, Responses, read_weights
+from tiebreak.responses.weighing import Extras, first_classes, weigh
+from tiebreak.tables.columns import (
+    EXTRAS,
+    RESPONSES,
+    TASK,
+    chosen_column,
+    find_columns,
+    squashed,
+)
+from tiebreak.tables.options import ReadingOptions
+from tiebreak.tables.table import Table, like, needs_strip, stripped, to_arrow, values_of
+
+PERHAPS_RUN = ("sample", "sampleid")  # a run where another column is the task
+MOST_ORDERS = 6  # of three answers; a column with more values is a place in a queue
+LATEST_EPOCH = 1_000_000  # above it, an "epoch" is a time in seconds
+NOTHING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "#n/a"})
+MANY_CLASSES = 50
+FEW_TASKS = 10  # below, as many classes as tasks say nothing
+SHOWN = 5  # groups of labels that differ in their form only
+TIES = frozenset({"tie", "draw", "both", "neither", "equal", "same", "c", "[[c]]", "tie (bothbad)"})
+PLACES = (("first", "second"), ("left", "right"), ("1st", "2nd"), ("top", "bottom"))
+OTHER_ONE = {1: 2, 2: 1, "1": "2", "2": "1", "A": "B", "B": "A", "a": "b", "b": "a"}
+MOST_LABELS = 8  # two answers and ways to say that neither is better
+SCALES = (1.0, 5.0, 10.0, 100.0)  # what confidence may go up to
+TIMES = frozenset(
+    ["time", "timestamp", "datetime", "date", "createdat", "updatedat", "submittedat"]
+)
+# Text that sorts as the times do: a date that begins with the year, or seconds since 1970.
+SORTS_AS_TIME = r"^([0-9]{4}-[0-9]{2}-[0-9]{2}.*|[0-9]{10}|[0-9]{13})$"
+
+
+class Turn(NamedTuple):
+    """How verdicts as shown name the same answer in every order: two labels are exchanged.
+
+    task  order  label        turned back
+    q1    AB     A            A
+    q1    BA     A            B    what was shown first is answer B
+    """
+
+    pair: tuple[Any, Any]
+    orders: frozenset[str]  # that show the second answer first
+
+    def back(self, label: Column, order: Column) -> Column:
+        """Exchange the two labels in the rows of some orders."""
+        import pyarrow as pa
+
+        other = {self.pair[0]: self.pair[1], self.pair[1]: self.pair[0]}
+        values = [
+            other.get(_bare(value), value)
+            if at is not None and str(at).strip() in self.orders
+            else value
+            for value, at in zip(as_list(label), as_list(order), strict=True)
+        ]
+        return pa.array(values, getattr(label.type, "value_type", label.type))
+
+
+class ResponseColumns(NamedTuple):
+    """Which columns make the task, the worker and the label; the others by role."""
+
+    task: tuple[int, ...]
+    worker: tuple[int, ...]
+    label: int
+    extras: dict[str, int]
+    turn: Turn | None = None
+
+    def batches(self, table: Table, roles: Sequence[str] = ()) -> Iterator[dict[str, Column]]:
+        """Yield task, worker, label and the extras of some roles, piece by piece."""
+        parts = {"task": self.task, "worker": self.worker, "label": (self.label,)}
+        parts |= {role: (self.extras[role],) for role in roles}
+        order = self.extras.get("order", self.label)
+        wanted = [i for part in parts.values() for i in part]
+        positions = list(dict.fromkeys(wanted if self.turn is None else [*wanted, order]))
+        for columns in table.batches(positions):
+            by_position = dict(zip(positions, columns, strict=True))
+            found = {role: joined([by_position[i] for i in part]) for role, part in parts.items()}
+            if self.turn is not None:
+                found["label"] = self.turn.back(found["label"], by_position[order])
+            yield found
+
+    def understood(self, table: Table) -> dict[str, str]:
+        """Return the names of the columns that were read, by role."""
+        parts = {"task": self.task, "worker": self.worker, "label": (self.label,)}
+        parts |= {role: (at,) for role, at in self.extras.items()}
+        return {role: SEPARATOR.join(table.names[i] for i in at) for role, at in parts.items()}
+
+    @property
+    def default_repeats(self) -> Repeats:
+        """What counts where a worker labelled a task twice, and the caller has not said."""
+        return "runs" if {"run", "order"} & set(self.extras) else "last"
+
+
+def response_columns(table: Table, options: ReadingOptions) -> ResponseColumns:
+    """Find the columns of responses; what is composed need not be found by name."""
+    chosen = options.named
+    named = {role: chosen.pop(role) for role in EXTRAS if role in chosen}
+    extras = {role: chosen_column(table, RESPONSES, role, n) for role, n in named.items()}
+    parts: dict[str, tuple[int, ...]] = {}
+    names = list(table.names)
+    for role, several in (("task", options.task_columns), ("worker", options.worker_columns)):
+        if several and role in chosen:
+            raise OptionError("named-twice", role=role)
+        found = tuple(chosen_column(table, RESPONSES, role, name) for name in several or ())
+        if found:
+            parts[role] = found
+            chosen[role] = table.names[found[0]]
+        for i in found[1:]:  # so that no other role takes them
+            names[i] = f"{names[i]} (part of the {role})"
+    run = _sample_as_run(table, chosen)
+    if run is not None:
+        extras.setdefault("run", run)
+    positions = find_columns(replace(table, names=tuple(names)), RESPONSES, chosen)
+    task = parts.get("task", (positions["task"],))
+    worker = parts.get("worker", (positions["worker"],))
+    taken = {*task, *worker, positions["label"], *extras.values()}
+    for role, words in EXTRAS.items():
+        free = [i for i in range(len(table.names)) if i not in taken]
+        matches = [i for word in words for i in free if squashed(table.names[i]) == word]
+        if role not in extras and matches and _can_be(table, role, matches[0]):
+            extras[role] = matches[0]
+            taken.add(matches[0])
+    return ResponseColumns(task, worker, positions["label"], extras)
+
+
+def read_table(
+    table: Table, options: ReadingOptions, *, is_own: bool = False
+) -> tuple[Responses, dict[str, str]]:
+    """Read responses of a long table; return them, and which column was read as what.
+
+    `is_own`: a format has made the table, so that its columns and orders are known.
+    """
+    found = response_columns(table, options)
+    if "weight" in found.extras:
+        note("weights-found", table=table.title, column=table.names[found.extras["weight"]])
+    if not is_own:
+        found = turned(table, found, options.turned)
+        if options.multi_label:
+            table = split_labels(table, found)
+            found = response_columns(table, ReadingOptions())
+    repeats = options.repeats or found.default_repeats
+    responses = _build(table, found, repeats, options)
+    if not is_own and repeats == "last" and responses.n_repeats:
+        _note_rows_against_time(table, found)
+    return responses, found.understood(table)
+
+
+def read_rows(table: Table, options: ReadingOptions, *, is_own: bool = False) -> dict[str, Column]:
+    """Return every response, repeats and all, as columns by role."""
+    import pyarrow as pa
+
+    found = response_columns(table, options)
+    if not is_own:
+        found = turned(table, found, options.turned)
+        if options.multi_label:
+            table = split_labels(table, found)
+            found = response_columns(table, ReadingOptions())
+    batches = list(found.batches(table, list(found.extras)))
+    if len(batches) == 1:
+        return batches[0]
+    return {role: pa.chunked_array([batch[role] for batch in batches]) for role in batches[0]}
+
+
+def _build(
+    table: Table, found: ResponseColumns, repeats: Repeats, options: ReadingOptions
+) -> Responses:
+    """Build responses of the columns that were found, and weigh those that say how much."""
+    by_order = "order" in found.extras and repeats != "runs"
+    if by_order:
+        note("orders-as-workers", table=table.title, column=table.names[found.extras["order"]])
+    order = table.category_order(found.label)
+    classes: Any = options.classes
+    if order is not None:
+        classes = [*order, *(classes or ())]
+    built = _coded(
+        table,
+        found,
+        repeats,
+        by_order=by_order,
+        tasks=options.tasks,
+        classes=None if classes is None else to_arrow("classes", classes),
+    )
+    responses = Responses.from_built(built, table.frame)
+    weighed = [role for role in ("confidence", "group") if role in found.extras]
+    can_weigh = bool(weighed) and not responses.n_repeats and "order" not in found.extras
+    if repeats == "runs" or can_weigh:
+        responses = _weighed(table, found, responses)
+    elif "confidence" in weighed:
+        note("confidence-unused", table=table.title)
+    if order is not None:
+        responses = responses.with_class_order(Ids(order))
+    if options.fold_labels:
+        n_before = responses.n_classes
+        responses = responses.with_folded_labels()
+        if responses.n_classes < n_before:
+            note("labels-folded", n=n_before, n_classes=responses.n_classes)
+    note_odd_classes(responses)
+    _note_number_twins(responses)
+    return responses
+
+
+def _coded(
+    table: Table,
+    found: ResponseColumns,
+    repeats: Repeats,
+    *,
+    by_order: bool,
+    tasks: Column | None,
+    classes: Column | None,
+    strip: bool = False,
+) -> Built:
+    """Take the rows of a table; where spaces are around ids, once more without them.
+
+    `tasks` and `classes` exist even where no row names them.
+    """
+    roles = ["weight"] if "weight" in found.extras else []
+    builder = Builder(repeats, table.source)
+    last: dict[str, Column] = {}
+    for last in found.batches(table, [*roles, "order"] if by_order else roles):
+        weight = None
+        if roles:
+            weight = read_weights(last["weight"], table.source, builder.n_rows)
+        if by_order:
+            last["worker"] = _with_order(last["worker"], last["order"])
+        columns = [last[role] for role in ("task", "worker", "label")]
+        columns = stripped(table, columns) if strip else columns
+        builder.add(*columns, weight=weight, is_large=table.stream is not None)
+    if not strip and needs_strip(table, builder.names()):  # rare: read again
+        return _coded(
+            table, found, repeats, by_order=by_order, tasks=tasks, classes=classes, strip=True
+        )
+    return builder.finish(
+        tasks=None if tasks is None else like(last["task"], tasks, "tasks"),
+        classes=None if classes is None else like(last["label"], classes, "classes"),
+    )
+
+
+def _sample_as_run(table: Table, chosen: dict[str, object]) -> int | None:
+    """Take `sample` for the run where exactly one other column can be the task."""
+    samples = [i for i, name in enumerate(table.names) if squashed(name) in PERHAPS_RUN]
+    if len(samples) != 1:
+        return None
+    if "task" in chosen:
+        is_task = table.names[samples[0]] == chosen["task"]
+        return None if is_task else samples[0]
+    words = {TASK.name, *TASK.others} - set(PERHAPS_RUN)
+    others = [name for name in table.names if squashed(name) in words]
+    if len(others) != 1:
+        return None
+    chosen["task"] = others[0]
+    pairs = [(table.names[samples[0]], "run"), (others[0], "task")]
+    note("columns-read-as", table=table.title, pairs=pairs)
+    return samples[0]
+
+
+def _can_be(table: Table, role: str, position: int) -> bool:
+    """Look at values where a name alone may mislead."""
+    name = table.names[position]
+    if role == "order" and len(_distinct(table, position, MOST_ORDERS)) > MOST_ORDERS:
+        note("no-order", table=table.title, column=name, n=MOST_ORDERS)
+        return False
+    if squashed(name) == "epoch":
+        import pyarrow as pa
+
+        values = pa.array([str(value) for value in _distinct(table, position, 1)])
+        numbers, _ = as_numbers(values)
+        return not (numbers >= LATEST_EPOCH).any()
+    return True
+
+
+def _distinct(table: Table, position: int, most: int) -> set[Any]:
+    """Return the values of a column, one more than `most` of them at most."""
+    seen: set[Any] = set()
+    for (column,) in table.batches([position]):
+        seen.update(value for value in column.unique().to_pylist() if value is not None)
+        if len(seen) > most:
+            break
+    return seen
+
+
+def joined(columns: Sequence[Column]) -> Column:
+    """Make one column of ids from several; a missing part makes the id missing."""
+    if len(columns) == 1:
+        return columns[0]
+    import pyarrow.compute as pc
+
+    marked = [pc.replace_substring(_as_text(c), SEPARATOR, " \\| ") for c in columns]
+    return pc.binary_join_element_wise(*marked, SEPARATOR)
+
+
+def _as_text(column: Column) -> Column:
+    """Write values as Python does: True, 1.0."""
+    import pyarrow as pa
+
+    kind = getattr(column.type, "value_type", column.type)
+    if is_text(kind) or pa.types.is_integer(kind):
+        return column.cast("string")
+    return pa.array([None if v is None else str(v) for v in column.to_pylist()], "string")
+
+
+def _with_order(worker: Column, order: Column) -> Column:
+    """Write the order into the worker; where there is none the worker stays."""
+    import pyarrow.compute as pc
+
+    who = _as_text(worker)
+    at = _as_text(order)
+    named = pc.binary_join_element_wise(who, " [order=", at, "]", "")
+    return pc.if_else(pc.is_valid(at), named, who)
+
+
+# Verdicts on two answers that were shown in either order. Whether a table has them as shown or
+# turned back cannot be seen, unless labels name a place, such as "first".
+
+
+def turned(table: Table, found: ResponseColumns, is_turned: bool | None) -> ResponseColumns:
+    """Return columns whose labels name answers, whatever the order they were shown in.
+
+    `is_turned` says whether they do so already; None: they do where nothing tells otherwise, and a
+    note asks.
+    """
+    if "order" not in found.extras:
+        if is_turned is not None:
+            raise OptionError("turned-without-order", table=table.title)
+        return found
+    if is_turned:
+        return found
+    name = table.names[found.extras["order"]]
+    pair = _pair(table, found.label)
+    orders = sorted({str(v).strip() for v in _distinct(table, found.extras["order"], MOST_LABELS)})
+    is_place = pair is not None and _place_of(pair) is not None
+    swapped = None if pair is None else _swapped(orders, pair, is_place=is_place)
+    if pair is None or swapped is None:
+        if is_turned is None:
+            return found
+        raise InputError("cannot-turn", table=table.title, column=name, orders=orders)
+    if not swapped:
+        return found
+    if is_turned is None and not is_place:
+        note("order-found", table=table.title, column=name, label=pair[0])
+        return found
+    note("turned-back", table=table.title, column=name, orders=swapped, pair=pair)
+    return found._replace(turn=Turn(pair, frozenset(swapped)))
+
+
+def _bare(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else value
+
+
+def _pair(table: Table, position: int) -> tuple[Any, Any] | None:
+    """Return the two labels that name an answer; None where there are not two."""
+    given = set(map(_bare, _distinct(table, position, MOST_LABELS)))
+    named = sorted((v for v in given if str(v).casefold() not in TIES), key=str)
+    if len(named) == 1 and named[0] in OTHER_ONE:  # nobody chose the other
+        named = sorted((named[0], OTHER_ONE[named[0]]), key=str)
+    if len(named) != 2:
+        return None
+    return _place_of(named) or (named[0], named[1])
+
+
+def _place_of(named: Sequence[Any]) -> tuple[Any, Any] | None:
+    """Return two labels that name places, in the order of these."""
+    by_word = {str(label).casefold(): label for label in named}
+    for first, second in PLACES:
+        if by_word.keys() == {first, second}:
+            return by_word[first], by_word[second]
+    return None
+
+
+def _swapped(orders: list[str], pair: tuple[Any, Any], *, is_place: bool) -> list[str] | None:
+    """Return the orders that show the second answer first; None where one does not tell."""
+    firsts = first_classes(orders, Ids(["a", "b"] if is_place else [str(v) for v in pair]))
+    if is_place and None in firsts:
+        firsts = first_classes(orders, Ids(["1", "2"]))
+    if None in firsts:
+        return None
+    return [order for order, first in zip(orders, firsts, strict=True) if first == 1]
+
+
+# Answers that hold several labels
+
+
+def split_labels(table: Table, found: ResponseColumns) -> Table:
+    """Make one yes/no task of each task and label; a cell of text may hold a JSON list."""
+    from tiebreak.tables.formats.records import Rows
+    from tiebreak.tables.source import RecordPlace
+
+    rows = Rows(table.title, "plain table", ReadingOptions(multi_label=True))
+    rows.places = []
+    without_label = found._replace(label=found.task[0])
+    columns: dict[str, list[Any]] = {}
+    for batch in without_label.batches(table, list(found.extras)):
+        for role, column in batch.items():
+            columns.setdefault(role, []).extend(column.to_pylist())
+    labels = values_of(table.load([found.label])[0])
+    for i, marks in enumerate(labels):
+        file, at = table.source.origin(i)
+        place = RecordPlace(file or table.title, "row", at + 1)
+        more = {role: columns[role][i] for role in found.extras}
+        rows.add(place, columns["task"][i], columns["worker"][i], _marks(marks), **more)
+    return rows.finish().table
+
+
+def _marks(cell: Any) -> Any:
+    """Read a list of labels; anything else stays one label."""
+    if not isinstance(cell, str) or not cell.startswith("["):
+        return cell
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
+
+
+# Columns of a panel of judges: order, confidence and group
+
+
+def _weighed(table: Table, found: ResponseColumns, responses: Responses) -> Responses:
+    """Weigh responses by runs, and by the order and the confidence that the table tells.
+
+    Responses are sorted by task and code when they are built. What a file says of each of them is
+    read a second time and sorted alike; equal rows may change places, which no sum notices.
+    """
+    roles = [role for role in ("order", "confidence", "group") if role in found.extras]
+    if not roles:
+        return weigh(responses)
+    names = {"task": responses.tasks, "worker": responses.workers, "label": responses.classes}
+    codes: dict[str, list[Codes]] = {role: [] for role in names}
+    values: dict[str, list[Any]] = {role: [] for role in roles}
+    for batch in found.batches(table, roles):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # stripped spaces were reported already
+            batch |= dict(zip(batch, stripped(table, batch.values()), strict=True))
+        for role, known in names.items():
+            column = batch[role]
+            is_dictionary = hasattr(column, "dictionary_decode")
+            column = column.dictionary_decode() if is_dictionary else column
+            codes[role].append(np.asarray(known.codes(column)))
+        for role in roles:
+            values[role] += as_list(batch[role])
+    task, worker, label = (np.concatenate(each) for each in codes.values())
+    rows = np.flatnonzero((task != MISSING) & (worker != MISSING) & (label != MISSING))
+    code = worker[rows].astype(np.int64) * responses.n_classes + label[rows]
+    rows = rows[np.lexsort((code, task[rows]))]
+    order, orders = _order_codes(values.get("order"))
+    confidence = _as_confidence(values.get("confidence"), table)
+    groups: dict[int, str] = {}  # of each worker: what the rows say, the first where they differ
+    for who, value in zip(worker.tolist(), values.get("group", ()), strict=False):
+        if who != MISSING and value is not None:
+            groups.setdefault(who, str(value))
+    extras = Extras(
+        None if order is None else order[rows],
+        orders,
+        None if confidence is None else confidence[rows],
+        groups,
+    )
+    return weigh(responses, extras)
+
+
+def _order_codes(values: list[Any] | None) -> tuple[Codes | None, list[str]]:
+    if values is None:
+        return None, []
+    texts = ["" if value is None else str(value) for value in values]
+    names = sorted({text for text in texts if text})
+    code = {text: i for i, text in enumerate(names)} | {"": MISSING}
+    return np.array([code[text] for text in texts], dtype=np.int32), names
+
+
+def _as_confidence(values: list[Any] | None, table: Table) -> Floats | None:
+    """Return stated confidence between 0 and 1; None, with a note, where it is no such number.
+
+    Scales up to 1, 5, 10 and 100 are known by the largest value.
+    """
+    if values is None:
+        return None
+    numbers, _ = as_numbers(values)
+    known = numbers[np.isfinite(numbers)]
+    if not len(known):
+        note("confidence-no-number", table=table.title)
+        return None
+    scale = next((each for each in SCALES if known.max() <= each), None)
+    if scale is None or known.min() < 0.0:
+        note("confidence-no-scale", table=table.title, low=known.min(), high=known.max())
+        return None
+    return np.asarray(numbers / scale)
+
+
+# What is odd about responses
+
+
+def _note_rows_against_time(table: Table, found: ResponseColumns) -> None:
+    """Report how many rows count although the same worker answered the same task later.
+
+    Rows count in the order of the table, whatever its columns.
+
+    task  worker  label  timestamp
+    a     ann     x      2024-02-02
+    a     ann     y      2024-01-30      this row counts, and is the earlier one
+    """
+    called_so = [i for i, name in enumerate(table.names) if squashed(name) in TIMES]
+    position = found.extras.get("time", called_so[0] if len(called_so) == 1 else None)
+    if position is None or table.stream is not None:
+        return  # a table that is read in pieces has no rows at hand
+    with_time = found._replace(extras={"time": position}, turn=None)
+    try:
+        (batch,) = with_time.batches(table, ["time"])
+    except InputError:  # of mixed types: nobody asked for this column, so nothing is lost
+        return
+    rank = _rank(batch["time"])
+    if rank is None:
+        return
+    task, _ = ids.encode(batch["task"])
+    worker, workers = ids.encode(batch["worker"])
+    n_late = _count_falls(task.astype(np.int64) * len(workers) + worker, rank)
+    if n_late:
+        note("rows-against-time", n=n_late, column=table.names[position])
+
+
+def _rank(times: Column) -> Floats | None:
+    """Return the place of each time among all, NaN where there is none; None where not known."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = times.type
+    if is_text(kind):
+        if not pc.all(pc.match_substring_regex(times, SORTS_AS_TIME)).as_py():
+            return None
+    elif not (
+        pa.types.is_temporal(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    ):
+        return None
+    rank: Floats = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.float64)
+    rank[pc.is_null(times, nan_is_null=True).to_numpy(zero_copy_only=False)] = np.nan
+    return rank
+
+
+def _count_falls(pair: npt.NDArray[np.int64], rank: Floats) -> int:
+    """Count rows of a task and worker that are earlier than the row of them before.
+
+    >>> _count_falls(np.array([7, 8, 7]), np.array([2.0, 1.0, 1.0]))
+    1
+    """
+    by_pair = np.argsort(pair, kind="stable")
+    is_same = np.diff(pair[by_pair]) == 0
+    return int(np.count_nonzero(is_same & (np.diff(rank[by_pair]) < 0.0)))
+
+
+def note_odd_classes(responses: Responses) -> None:
+    """Report what is odd about the classes of responses."""
+    classes = responses.classes
+    n_classes = len(classes)
+    if n_classes > MANY_CLASSES or (n_classes >= responses.n_tasks >= FEW_TASKS):
+        note("many-classes", n=n_classes, n_tasks=responses.n_tasks)
+    if n_classes > MANY_CLASSES * MANY_CLASSES:
+        return  # not labels at all: looking at each is of no use
+    for group in variants(classes)[:SHOWN]:
+        note("labels-alike", labels=group)
+    for name in classes:
+        if isinstance(name, str) and name.casefold() in NOTHING:
+            note("label-for-nothing", label=name)
+
+
+def _note_number_twins(responses: Responses) -> None:
+    """Report ids that are one number written in two ways.
+
+    Such ids come of tables that were joined: a column of whole numbers with a gap in it is
+    written as 1.0, 2.0 … by many tools.
+    """
+    for what, names in (("task", responses.tasks), ("worker", responses.workers)):
+        twins = number_twins(names)
+        if twins:
+            note("number-twins", what=what, first=twins[0][0], other=twins[0][1], n=len(twins))

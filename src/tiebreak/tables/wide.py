@@ -1,0 +1,166 @@
+"""Wide tables: one row per task, one column per worker, nothing where a worker gave no answer.
+
+task  ann  bob                 task  worker  label
+t1    cat  dog        →        t1    ann     cat
+t2         cat                 t1    bob     dog
+                               t2    bob     cat
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tiebreak.errors import InputError, OptionError, note
+from tiebreak.ids import as_list
+from tiebreak.tables.columns import LABEL, TASK, WORKER, positions_for
+from tiebreak.tables.source import PlacedSource, RecordFinder
+from tiebreak.tables.table import Table, arrays
+
+MOST_CLASSES = 50  # of a table that is taken to be wide without being asked
+FEW_ROWS = 10  # below, as many classes as rows say nothing
+
+
+def is_wide_array(source: Any) -> bool:
+    """Return whether a source is an N × M array with gaps, which can only be wide."""
+    if not isinstance(source, np.ndarray) or source.ndim != 2:
+        return False
+    return source.dtype.kind == "f" and bool(np.isnan(source).any())
+
+
+def array_to_long(source: np.ndarray[Any, Any]) -> Table:
+    """Make a long table of an N × M array: tasks and workers are numbered from 0, NaN is a gap."""
+    if source.ndim != 2 or not source.size:
+        raise InputError("wide-shape", shape=source.shape)
+    values = {str(j): source[:, j].tolist() for j in range(source.shape[1])}
+    return _melted(list(range(len(source))), values, "The array", "row")
+
+
+def to_long(
+    table: Table, columns: Mapping[str, object], chosen: Sequence[str] | None = None
+) -> Table:
+    """Make a long table; the column of tasks is named, known by its name, or the first of a file.
+
+    `chosen` are the columns of workers; None: all others are.
+    """
+    position = _task_position(table, columns)
+    names = [name for i, name in enumerate(table.names) if i != position]
+    if len(set(names)) < len(names):
+        raise InputError("wide-names-alike", table=table.title)
+    if not names:
+        raise InputError("wide-without-workers", table=table.title)
+    if isinstance(chosen, str):
+        raise OptionError("list-of-names", option="worker_columns", value=chosen)
+    for name in chosen or ():
+        if name not in names:
+            raise InputError(
+                "wide-column",
+                table=table.title,
+                column=name,
+                columns=table.names,
+                is_task=name in table.names,
+            )
+    if chosen is None:
+        workers = _read(table, names)
+        shared = _sharing(workers)
+        empty = [name for name in names if not any(map(_is_given, workers[name]))]
+        alone = [name for name in names if name not in (*shared, *empty)]
+        if alone and len(shared) >= 2:
+            note("wide-strangers", table=table.title, alone=alone, others=[*shared, *empty])
+    else:
+        workers = _read(table, chosen)
+    n_rows = len(next(iter(workers.values())))
+    tasks = list(range(n_rows))
+    if position is not None:
+        tasks = as_list(table.read([position])[0])
+    return _melted(tasks, workers, table.title, "line" if table.has_header else "row")
+
+
+def found_wide(table: Table, columns: Mapping[str, object]) -> list[str] | None:
+    """Return the columns of workers of a table that is wide by all appearances; else None.
+
+    Such a table has a column of tasks, none of workers and labels, and two or more columns that
+    share their labels. Columns that share none, such as texts and dates, are left out.
+    """
+    if len(table.names) < 3 or set(columns) - {"task"}:
+        return None
+    if positions_for(table, WORKER) or positions_for(table, LABEL):
+        return None
+    if "task" not in columns and len(positions_for(table, TASK)) != 1:
+        return None
+    position = _task_position(table, columns)
+    names = [name for i, name in enumerate(table.names) if i != position]
+    if len(set(names)) < len(names):
+        return None
+    try:
+        workers = _read(table, names)
+    except InputError:  # lists in a column, and the like
+        return None
+    shared = _sharing(workers)
+    classes = {value for name in shared for value in workers[name] if _is_given(value)}
+    n_rows = len(workers[names[0]])
+    if len(shared) < 2 or len(classes) > MOST_CLASSES or len(classes) >= n_rows > FEW_ROWS:
+        return None
+    alone = [name for name in names if name not in shared]
+    note("wide-found", table=table.title, workers=shared, alone=alone)
+    return shared
+
+
+def _sharing(workers: Mapping[str, list[Any]]) -> list[str]:
+    """Return the columns with a value that another has: texts and dates are no workers."""
+    values = {name: set(filter(_is_given, column)) for name, column in workers.items()}
+    n_columns = Counter(value for given in values.values() for value in given)
+    return [name for name, given in values.items() if any(n_columns[v] > 1 for v in given)]
+
+
+def _read(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
+    columns = table.read([table.names.index(name) for name in names])
+    return dict(zip(names, map(as_list, columns), strict=True))
+
+
+def _task_position(table: Table, columns: Mapping[str, object]) -> int | None:
+    """Return which column holds the task; None where rows are numbered instead."""
+    wanted = columns.get("task")
+    if wanted is not None:
+        if str(wanted) not in table.names:
+            raise InputError("wide-no-task", table=table.title, column=str(wanted))
+        return table.names.index(str(wanted))
+    found = positions_for(table, TASK)
+    return found[0] if found else 0 if table.has_header else None
+
+
+def _melted(tasks: list[Any], workers: Mapping[str, list[Any]], name: str, noun: str) -> Table:
+    n_repeated = len(tasks) - len(set(tasks))
+    if n_repeated:
+        raise InputError("wide-task-twice", table=name, n=n_repeated)
+    rows = [
+        (i, worker, _whole(values[i]))
+        for i in range(len(tasks))
+        for worker, values in workers.items()
+        if _is_given(values[i])
+    ]
+    n_cells = len(tasks) * len(workers)
+    note("wide-read", table=name, n_cells=n_cells, n_workers=len(workers), n_kept=len(rows))
+    n_idle = len(tasks) - len({i for i, _, _ in rows})
+    if n_idle:
+        note("wide-idle-tasks", table=name, n=n_idle)
+    first = 2 if noun == "line" else 1
+    finder: Any = RecordFinder(name, noun, np.array([i + first for i, *_ in rows], dtype=np.int64))
+    columns = {
+        "task": [tasks[i] for i, _, _ in rows],
+        "worker": [worker for _, worker, _ in rows],
+        "label": [label for _, _, label in rows],
+    }
+    return arrays(columns, PlacedSource(name, finder))
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and value == value
+
+
+def _whole(value: Any) -> Any:
+    """Undo what a gap does to a column of whole numbers: 3.0 is 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
