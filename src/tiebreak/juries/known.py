@@ -234,27 +234,19 @@ def deal(responses: Responses, task: Codes, truth: Sequence[Hashable]) -> Codes:
     >>> deal(Responses.from_rows(rows[::-1]), np.array([0, 1, 2]), ["x", "x", "x"]).tolist()
     [1, 2, 0]
     """
-    worker, label = np.divmod(responses.code, responses.n_classes)
-    said = (
-        _ranks(responses.workers)[worker] * responses.n_classes + _ranks(responses.classes)[label]
-    )
+    workers = [str(name) for name in responses.workers]
+    classes = [str(name) for name in responses.classes]
     weight = responses.weight_of_each()
     keys = []
     for i, known in zip(task.tolist(), truth, strict=True):
-        at = slice(int(responses.start[i]), int(responses.start[i + 1]))
-        what = sorted(zip(said[at].tolist(), weight[at].tolist(), strict=True))
+        said = zip(
+            *responses.of(i), weight[responses.start[i] : responses.start[i + 1]], strict=True
+        )
+        what = sorted((workers[int(w)], classes[int(k)], float(n)) for w, k, n in said)
         keys.append((str(known), what, str(responses.tasks[i])))
     dealt = np.empty(len(keys), dtype=np.int32)
     dealt[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys)) % (2 * N_FOLDS)
     return dealt
-
-
-def _ranks(names: Iterable[Hashable]) -> Offsets:
-    """Return the rank of each name in the order of text."""
-    texts = [str(name) for name in names]
-    ranks = np.empty(len(texts), dtype=np.int64)
-    ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-    return ranks
 
 
 def _some_tasks(model: Any, known: Codes) -> Responses:

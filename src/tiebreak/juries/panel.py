@@ -226,7 +226,16 @@ def panel_report(
         preferences = self_preferences(responses, systems, accepts, random_state=random_state)
     task, label = known_codes(gold, model.tasks_, model.classes_)
     if not len(task):
-        return _without_gold(model, preferences, n_to_label, random_state)
+        drawn = sample_tasks(model, n_to_label, random_state=random_state)
+        return PanelReport(
+            responses.n_tasks,
+            0,
+            _judges(responses, np.empty((0, responses.n_workers))),
+            self_preference=preferences,
+            to_label=tuple(model.tasks_[int(i)] for i in drawn.task),
+            to_label_probability=tuple(drawn.probability.tolist()),
+            workers=tuple(responses.workers),
+        )
     table = gold_table(responses, task, label)
     one_class = len(np.unique(table.truth)) == 1 and len(table.classes) > 1
     if one_class:
@@ -253,8 +262,11 @@ def panel_report(
     compares = sub_panels and len(table.task) >= LEAST_GOLD and responses.n_workers > 0
     everyone = np.ones(responses.n_workers, dtype=bool)
     whole = validation.score(everyone, "the panel") if told or compares else None
-    # A model that saw no gold has not seen these labels either.
-    right = whole.right if told and whole is not None else _right(model, table)
+    if told and whole is not None:
+        right = whole.right
+    else:  # a model that saw no gold has not seen these labels either
+        found_label = np.asarray(model.probabilities_)[table.task].argmax(axis=1)
+        right = (found_label == table.truth).astype(np.float64)
     found = replace(
         found,
         versus=_versus(table, right),
@@ -276,28 +288,6 @@ def panel_report(
                 default=None,
             )
     return replace(found, smallest=small, cheapest=cheap, gold_gain=gold_gain(validation, whole))
-
-
-def _right(model: Any, table: GoldTable) -> Floats:
-    """Return where the model's labels are right, as it stands."""
-    q = np.asarray(model.probabilities_)[table.task]
-    return np.asarray(q.argmax(axis=1) == table.truth, dtype=np.float64)
-
-
-def _without_gold(
-    model: Any, preferences: tuple[SelfPreference, ...], n: int, seed: int
-) -> PanelReport:
-    drawn = sample_tasks(model, n, random_state=seed)
-    responses = model.responses_
-    return PanelReport(
-        responses.n_tasks,
-        0,
-        _judges(responses, np.empty((0, responses.n_workers))),
-        self_preference=preferences,
-        to_label=tuple(model.tasks_[int(i)] for i in drawn.task),
-        to_label_probability=tuple(drawn.probability.tolist()),
-        workers=tuple(responses.workers),
-    )
 
 
 def _judges_per_task(responses: Responses) -> float:

@@ -123,6 +123,7 @@ class _Setting(NamedTuple):
     systems: dict[str, Mask]
     level: float
     n_classes: int
+    one_class: bool  # of gold, though judges know more
 
 
 @checks(random_state=SEED)
@@ -175,6 +176,7 @@ def estimate_rates(
         _members(systems, unseen.tasks_),
         level,
         len(unseen.classes_),
+        one_class=len(np.unique(truth)) == 1 and len(unseen.classes_) > 1,
     )
     _note_gold(setting)
     unlike = _unlike_all(setting)
@@ -185,14 +187,14 @@ def estimate_rates(
             label=unseen.classes_[k],
             of_known=of_known,
             of_all=of_all,
-            one_class=_has_one_class(setting),
+            one_class=setting.one_class,
         )
     rng = np.random.default_rng(random_state)
     rates: list[Rate] = []
     differences: list[Difference] = []
     for k in range(setting.n_classes):
         found = _of_class(setting, k, rng)
-        if unlike is not None and _has_one_class(setting):
+        if unlike is not None and setting.one_class:
             found = _nothing_known(found, rng)
         name = unseen.classes_[k]
         for (system, method), each in found.items():
@@ -310,7 +312,7 @@ def _note_gold(setting: _Setting) -> None:
     if not len(setting.task):
         note("rates-without-gold")
         return
-    if _has_one_class(setting):
+    if setting.one_class:
         note("rates-of-one-class")
     few = [
         name
@@ -319,10 +321,6 @@ def _note_gold(setting: _Setting) -> None:
     ]
     if few:
         note("few-known-of-systems", systems=tuple(few), least=FEW_GOLD)
-
-
-def _has_one_class(setting: _Setting) -> bool:
-    return len(np.unique(setting.truth)) == 1 and setting.n_classes > 1
 
 
 def _unlike_all(setting: _Setting) -> tuple[int, float, float] | None:
