@@ -430,7 +430,7 @@ class WithOthers(NamedTuple):
 
     n_answers: Floats
     n_compared: Floats  # answers to tasks that others answered too
-    share: Floats  # of the others who say the same
+    share: Floats  # of the others with the same label
     kappa: Floats
     error: Floats  # standard error of κ
     is_constant: Mask  # only one label, though others gave another one mostly

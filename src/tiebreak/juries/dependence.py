@@ -63,7 +63,7 @@ def _phi(agree: Floats, spread: Floats) -> float:
 
 
 class LikelyCopies(NamedTuple):
-    """Two workers who give the same wrong labels."""
+    """Two workers that give the same wrong labels."""
 
     left: Hashable
     right: Hashable

@@ -91,7 +91,7 @@ class Versus(NamedTuple):
 class SmallPanel(NamedTuple):
     """A part of the panel that is surely about as good as the whole, or better."""
 
-    workers: tuple[Hashable, ...]  # who stays
+    workers: tuple[Hashable, ...]  # that stay
     left_out: tuple[Hashable, ...]
     log_loss: float
     whole_log_loss: float
@@ -147,7 +147,7 @@ class PanelReport:
     judges: tuple[Judge, ...]
     shared: SharedErrors | None = None
     versus: Versus | None = None
-    outdone: tuple[Hashable, ...] = ()  # judges than whom two others are surely better
+    outdone: tuple[Hashable, ...] = ()  # judges that two others surely beat
     look_at: tuple[Suspect, ...] = ()
     smallest: SmallPanel | None = None
     cheapest: SmallPanel | None = None
@@ -195,7 +195,7 @@ def panel_report(
     ----------
     model
         Fitted to the judges' responses. Where it saw gold, it is fitted again with parts of that
-        left out, so that it is not praised for what it was told.
+        left out, so that it is scored on labels that it has not seen.
     gold
         Known labels; None: those of the model. Without any, accuracies and shared errors cannot be
         seen, and the report names the tasks to label first.
@@ -206,7 +206,7 @@ def panel_report(
         self-preference.
     sub_panels
         Whether to score what is left without judges that look worst, and half of the gold: by some
-        20 more fits of the same method, each told a part of the gold.
+        20 more fits of the same method, each with a part of the gold.
     progress
         Called with a few words before each panel that is scored.
 
@@ -258,11 +258,11 @@ def panel_report(
         return found  # what is best for one class may be worst for the others
     may_go = outdone(table)
     validation = CrossValidation(model, table.task, gold, progress)
-    told = model.gold_ is not None and len(model.gold_) > 0
+    saw_gold = model.gold_ is not None and len(model.gold_) > 0
     compares = sub_panels and len(table.task) >= LEAST_GOLD and responses.n_workers > 0
     everyone = np.ones(responses.n_workers, dtype=bool)
-    whole = validation.score(everyone, "the panel") if told or compares else None
-    if told and whole is not None:
+    whole = validation.score(everyone, "the panel") if saw_gold or compares else None
+    if saw_gold and whole is not None:
         right = whole.right
     else:  # a model that saw no gold has not seen these labels either
         found_label = np.asarray(model.probabilities_)[table.task].argmax(axis=1)
@@ -391,7 +391,7 @@ def _prices(prices: Mapping[Any, float], responses: Responses) -> Floats:
 
 
 def outdone(table: GoldTable) -> list[int]:
-    """Return the judges than whom two others are surely better, the least accurate first.
+    """Return the judges that two others surely beat, the least accurate first.
 
     Pairs are compared on the known tasks that both answered. A judge that is one of the two best
     has at most one better judge; each of the two has J − 1 chances of a false one more, so that
@@ -450,7 +450,7 @@ def smallest(
 
 
 def gold_gain(validation: CrossValidation, whole: Scored) -> GoldGain:
-    """Compare log-loss with half of the gold and with all of it, each on tasks not told."""
+    """Compare log-loss with half of the gold and with all of it, each on tasks left out of the fit."""
     everyone = np.ones(len(validation.answers), dtype=bool)
     half = validation.score(everyone, "the panel with half of the gold", half_of_gold=True)
     return GoldGain(
