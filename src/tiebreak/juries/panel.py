@@ -450,7 +450,7 @@ def smallest(
 
 
 def gold_gain(validation: CrossValidation, whole: Scored) -> GoldGain:
-    """Compare log-loss with half of the gold and with all of it, each on tasks left out of the fit."""
+    """Compare log-loss with half of the gold and with all, on tasks left out of the fit."""
     everyone = np.ones(len(validation.answers), dtype=bool)
     half = validation.score(everyone, "the panel with half of the gold", half_of_gold=True)
     return GoldGain(
