@@ -448,7 +448,8 @@ def find_spam(responses: Responses) -> list[Spam]:
     suspects = [int(w) for w in order if guesses[w] or alike[w]][:MAX_SUSPECTS]
     reasons = ("hardly agrees with others more than chance would", "gives one label only")
     return [
-        Spam(w, int(found.n_answers[w]), float(found.kappa[w]), reasons[alike[w]]) for w in suspects
+        Spam(w, int(found.n_answers[w]), float(found.kappa[w]), reasons[int(alike[w])])
+        for w in suspects
     ]
 
 
