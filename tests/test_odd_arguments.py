@@ -117,21 +117,21 @@ CALLS: dict[str, Call] = {
         tb.simulate.links,
         {"gold": GOLD, "n": 2, "wrong": 0.1, "random_state": 0},
     ),
-    "agreement.cohen_kappas": (tb.agreement.cohen_kappas, {"responses": CROWD}),
-    "agreement.count_labels": (tb.agreement.count_labels, {"responses": CROWD}),
-    "agreement.find_spam": (tb.agreement.find_spam, {"responses": CROWD}),
-    "agreement.fleiss_kappa": (tb.agreement.fleiss_kappa, {"responses": CROWD}),
-    "agreement.percent_agreement": (tb.agreement.percent_agreement, {"responses": CROWD}),
-    "agreement.krippendorff_alpha": (
-        tb.agreement.krippendorff_alpha,
+    "judges.cohen_kappas": (tb.judges.cohen_kappas, {"responses": CROWD}),
+    "judges.count_labels": (tb.judges.count_labels, {"responses": CROWD}),
+    "judges.find_spam": (tb.judges.find_spam, {"responses": CROWD}),
+    "judges.fleiss_kappa": (tb.judges.fleiss_kappa, {"responses": CROWD}),
+    "judges.percent_agreement": (tb.judges.percent_agreement, {"responses": CROWD}),
+    "judges.krippendorff_alpha": (
+        tb.judges.krippendorff_alpha,
         ALPHA | {"responses": CROWD, "level": "ordinal", "order": np.array([0, 1])},
     ),
-    "agreement.report": (
-        tb.agreement.report,
+    "judges.agreement_report": (
+        tb.judges.agreement_report,
         ALPHA | {"responses": CROWD, "order": ["no", "yes"], "watch": None},
     ),
-    "panel.report": (
-        tb.panel.report,
+    "judges.panel_report": (
+        tb.judges.panel_report,
         {
             "model": MODEL,
             "gold": GOLD,
@@ -144,17 +144,17 @@ CALLS: dict[str, Call] = {
             "progress": None,
         },
     ),
-    "panel.sample": (tb.panel.sample, {"model": MODEL, "n": 5, "random_state": 0}),
-    "panel.share_discount": (
-        tb.panel.share_discount,
+    "judges.sample_tasks": (tb.judges.sample_tasks, {"model": MODEL, "n": 5, "random_state": 0}),
+    "judges.share_discount": (
+        tb.judges.share_discount,
         {"responses": CROWD, "groups": {"w0": "g", "w1": "g"}, "dependence": 0.3},
     ),
-    "panel.preferences_of": (
-        tb.panel.preferences_of,
-        {"responses": CROWD, "systems": SYSTEMS, "accepts": "yes", "seed": 0},
+    "judges.self_preferences": (
+        tb.judges.self_preferences,
+        {"responses": CROWD, "systems": SYSTEMS, "accepts": "yes", "random_state": 0},
     ),
-    "rates.estimate": (
-        tb.rates.estimate,
+    "judges.estimate_rates": (
+        tb.judges.estimate_rates,
         {
             "model": MODEL,
             "gold": GOLD,
@@ -164,8 +164,8 @@ CALLS: dict[str, Call] = {
             "random_state": 0,
         },
     ),
-    "rates.RateTable.of": (
-        tb.rates.estimate(MODEL, GOLD).of,
+    "judges.RateTable.of": (
+        tb.judges.estimate_rates(MODEL, GOLD).of,
         {"label": "yes", "system": "all", "method": "ppi"},
     ),
     "routing.plan": (
@@ -197,8 +197,8 @@ CALLS: dict[str, Call] = {
     "evaluate.log_loss": (tb.evaluate.log_loss, SCORED | {"floor": 1e-9}),
     "evaluate.report": (tb.evaluate.report, SCORED | {"links": LINKS}),
     "evaluate.violations": (tb.evaluate.violations, {"labels": MODEL.labels_, "links": LINKS}),
-    "evaluate.dependence": (
-        tb.evaluate.dependence,
+    "judges.error_dependence": (
+        tb.judges.error_dependence,
         {"model": MODEL, "gold": GOLD, "random_state": 0},
     ),
     "decisions.decide": (
@@ -301,7 +301,6 @@ CALLS: dict[str, Call] = {
     "distributed.shuffle": (tb.distributed.shuffle, CLUSTER | {"parts": 2}),
 }
 ELSEWHERE = {  # not called with values of a user's own, or tried below
-    "agreement.find_copies",
     "datasets.fetch",  # of the web
     "datasets.load",  # as `info`, of what is on this machine
     "datasets.names",
@@ -417,13 +416,13 @@ def test_what_is_refused_is_named_with_what_was_given() -> None:
     with pytest.raises(tb.OptionError, match=r"model must be a fitted model; got 'm\.tbm'"):
         tb.decisions.decide("m.tbm")
     with pytest.raises(tb.NotFittedError, match="Call fit first"):
-        tb.panel.sample(tb.VariationalBayes())
+        tb.judges.sample_tasks(tb.VariationalBayes())
     with pytest.raises(tb.OptionError, match="random_state must be None, a whole number from 0 on"):
         tb.simulate.crowd(9, random_state=-1)
     with pytest.raises(tb.OptionError, match="n_tasks must be at most 2,147,483,647; got 1000"):
         tb.simulate.crowd(10**30)
     with pytest.raises(tb.OptionError) as found:
-        tb.rates.estimate(MODEL, random_state="long" * 1000)  # type: ignore[arg-type]
+        tb.judges.estimate_rates(MODEL, random_state="long" * 1000)  # type: ignore[arg-type]
     assert len(str(found.value)) < 200
 
 

@@ -36,9 +36,8 @@ PUBLIC = {
     *("Auto", "load"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
-    *("agreement", "ask", "datasets", "decisions", "distributed", "errors", "evaluate"),
-    *("research", "selection", "simulate"),
-    *("panel", "rates", "routing"),
+    *("ask", "datasets", "decisions", "distributed", "errors", "evaluate", "judges"),
+    *("research", "routing", "selection", "simulate"),
     # errors and warnings
     *("TiebreakError", "InputError", "ResponseError", "LinkError", "GoldError", "OptionError"),
     *(

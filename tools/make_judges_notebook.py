@@ -39,18 +39,18 @@ CELLS: list[tuple[str, str]] = [
     (
         "code",
         "model = tb.VariationalBayes(dependence=0.5).fit(responses, gold=gold)\n"
-        "print(tb.panel.report(model))",
+        "print(tb.judges.panel_report(model))",
     ),
     ("markdown", "Without gold shared errors cannot be seen; this draws the tasks to label:"),
     (
         "code",
-        "drawn = tb.panel.sample(model, 10)\n"
+        "drawn = tb.judges.sample_tasks(model, 10)\n"
         "print([model.tasks_[int(i)] for i in drawn.task])\nprint(drawn.probability.round(3))",
     ),
     ("markdown", "What share of answers is good, and how do the systems differ?"),
     (
         "code",
-        "rates = tb.rates.estimate(model, systems='systems.csv')\nprint(rates)\n"
+        "rates = tb.judges.estimate_rates(model, systems='systems.csv')\nprint(rates)\n"
         "step = next(d for d in rates.differences if (d.label, d.method) == ('good', 'ppi'))\n"
         "print(f'{step.left} - {step.right}: {step.difference:+.2f} '\n"
         "      f'({step.low:+.2f} to {step.high:+.2f})')",

@@ -87,7 +87,7 @@ def measure(n_tasks: int) -> dict[str, Any]:
     small = draw(WARM)
     for repeats in ("count", "runs"):  # compiles
         model = fit(tb.read_responses(small.table, repeats=repeats))
-        tb.panel.report(model, dict(enumerate(small.truth[:N_GOLD].tolist())))
+        tb.judges.panel_report(model, dict(enumerate(small.truth[:N_GOLD].tolist())))
     jury = draw(n_tasks)
     known = np.random.default_rng(1).choice(n_tasks, N_GOLD, replace=False)
     gold = {int(task): int(jury.truth[task]) for task in known.tolist()}
@@ -100,7 +100,7 @@ def measure(n_tasks: int) -> dict[str, Any]:
     responses = kept.value
     with_runs = timed(lambda: fit(responses))
     model = with_runs.value
-    reported = timed(lambda: tb.panel.report(model, gold))
+    reported = timed(lambda: tb.judges.panel_report(model, gold))
     learning = max(kept.seconds - counted.seconds, 0.0)
     in_all = learning + with_runs.seconds + reported.seconds
     n_responses = n_tasks * N_JUDGES * N_RUNS

@@ -33,7 +33,7 @@ def tables(kept: dict[str, Any]) -> str:
         "Accuracy / log-loss without gold, `dependence=0.5`, files as they are.\n",
         runs(kept["runs"]),
         "### One discount for a family\n",
-        "Accuracy / log-loss with `tb.panel.share_discount`: no gain in accuracy, a loss on "
+        "Accuracy / log-loss with `tb.judges.share_discount`: no gain in accuracy, a loss on "
         "llmbar, so that it is not used unless you ask for it.\n",
         groups(kept["groups"]),
         "### Shared errors from 50 labels\n",

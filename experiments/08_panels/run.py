@@ -25,9 +25,9 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common import RESULTS
 
 import tiebreak as tb
-from tiebreak.panel.shared_errors import shared_errors
-from tiebreak.panel.table import gold_table, known_codes
-from tiebreak.rates import arrays
+from tiebreak.juries import rates as arrays
+from tiebreak.juries.dependence import shared_errors
+from tiebreak.juries.known import gold_table, known_codes
 from tiebreak.research.paper.runner import made_on
 
 HERE = Path(__file__).parent
@@ -98,7 +98,7 @@ def groups() -> dict[str, Any]:
         families = {worker: family_of(str(worker), name) for worker in responses.workers}
         row: dict[str, Any] = {"families": len(set(families.values()))}
         for dependence in (0.0, 0.1, 0.3, 0.6, 1.0):
-            crowd = tb.panel.share_discount(responses, families, dependence)
+            crowd = tb.judges.share_discount(responses, families, dependence)
             model = tb.VariationalBayes(dependence=JUDGES).fit(crowd)
             row[str(dependence)] = figures(model, gold)
         found[name] = row
@@ -192,7 +192,7 @@ def _coverage(
         rng = np.random.default_rng(seed)
         n = int(how.split(",")[0])
         if how.endswith("unequal"):
-            drawn = tb.panel.sample(model, n, random_state=seed)
+            drawn = tb.judges.sample_tasks(model, n, random_state=seed)
             task, chance = drawn.task, drawn.probability
         else:
             task = rng.choice(len(f), n, replace=False).astype(np.int32)

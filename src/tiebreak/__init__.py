@@ -19,20 +19,18 @@ from tiebreak._version import __version__
 
 if TYPE_CHECKING:
     from tiebreak import (
-        agreement,
         ask,
         datasets,
         decisions,
         distributed,
         errors,
         evaluate,
-        panel,
-        rates,
         research,
         routing,
         selection,
         simulate,
     )
+    from tiebreak import juries as judges
     from tiebreak.errors import (
         ClusterError,
         ConvergenceWarning,
@@ -97,17 +95,15 @@ __all__ = [
     "TiebreakError",
     "VariationalBayes",
     "__version__",
-    "agreement",
     "ask",
     "datasets",
     "decisions",
     "distributed",
     "errors",
     "evaluate",
+    "judges",
     "links_from_gold",
     "load",
-    "panel",
-    "rates",
     "read_gold",
     "read_labels",
     "read_links",
@@ -124,20 +120,19 @@ __all__ = [
 ]
 
 _MODULES = (
-    "agreement",
     "ask",
     "datasets",
     "decisions",
     "distributed",
     "errors",
     "evaluate",
-    "panel",
-    "rates",
+    "judges",
     "research",
     "routing",
     "selection",
     "simulate",
 )
+_ROOMS = {"judges": "juries"}  # public names of packages that have another name here
 _HOMES = {
     "errors": (
         "ClusterError",
@@ -183,7 +178,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     """Load the home of a name when it is used, so that importing tiebreak stays light."""
     if name in _MODULES:
-        return importlib.import_module(f"tiebreak.{name}")
+        return importlib.import_module(f"tiebreak.{_ROOMS.get(name, name)}")
     if name in _HOME_OF:
         return getattr(importlib.import_module(f"tiebreak.{_HOME_OF[name]}"), name)
     raise AttributeError(f"module 'tiebreak' has no attribute {name!r}")

@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from tiebreak import link_graph, tables
 from tiebreak.arguments import checks, number, whole
-from tiebreak.error_dependence import dependence as dependence
 from tiebreak.errors import InputError
 from tiebreak.gold import Gold
 from tiebreak.ids import MISSING, Ids

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from panel.crowds import made
+from juries.crowds import made
 
 import tiebreak as tb
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak import decisions, panel, routing, selection
+from tiebreak import decisions, judges, routing, selection
 from tiebreak.errors import OptionError
 from tiebreak.report.accuracy import dropped_by_class, worker_accuracy
 
@@ -19,8 +19,8 @@ COSTS = 1.0 - np.eye(3)
 NEEDS_RESPONSES: dict[str, Callable[[Any], Any]] = {
     "workers": lambda model: model.workers_table(),
     "votes": lambda model: decisions.plan_votes(model, COSTS, limit=5.0),
-    "panel": lambda model: panel.report(model),
-    "sample": lambda model: panel.sample(model, 5),
+    "panel": lambda model: judges.panel_report(model),
+    "sample": lambda model: judges.sample_tasks(model, 5),
     "route": lambda model: routing.plan(model, wrong=1.0, human=0.2),
     "questions": lambda model: selection.questions(model, 5),
     "pairs": lambda model: selection.pairs(model, 5),

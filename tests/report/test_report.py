@@ -103,9 +103,9 @@ def test_the_figures_are_the_models() -> None:
     figures = tb.evaluate.report(MODEL.labels_, CROWD.gold)
     assert scores["accuracy"] == figures.accuracy
     assert scores["brier_score"] == figures.brier_score
-    alpha = tb.agreement.report(CROWD.responses, n_resamples=0).alpha.value
+    alpha = tb.judges.agreement_report(CROWD.responses, n_resamples=0).alpha.value
     assert found["sections"]["agreement"]["alpha"]["value"] == pytest.approx(alpha)
-    together = tb.evaluate.dependence(MODEL, CROWD.gold)
+    together = tb.judges.error_dependence(MODEL, CROWD.gold)
     assert found["sections"]["shared_errors"]["mean_correlation"] == together.mean_correlation
     assert found["sections"]["fit"]["bounds"][-1] == [MODEL.n_iter_, MODEL.bounds_[-1]]
     assert found["counts"]["links"] == len(LINKS)

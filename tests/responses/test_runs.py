@@ -298,7 +298,7 @@ def test_agreement_and_dependence_see_each_judge_once() -> None:
     rows, truth = panel(n_tasks=200, repeat=0.6)
     crowd = tb.read_responses(table_of(rows))
     voted = tb.read_responses(table_of(rows), repeats="vote")
-    assert tb.agreement.report(crowd).percent == tb.agreement.report(voted).percent
+    assert tb.judges.agreement_report(crowd).percent == tb.judges.agreement_report(voted).percent
     gold = dict(enumerate(truth.tolist()))
-    found = tb.evaluate.dependence(tb.VariationalBayes().fit(crowd), gold)
+    found = tb.judges.error_dependence(tb.VariationalBayes().fit(crowd), gold)
     assert 4.0 < found.n_responses <= 5.0

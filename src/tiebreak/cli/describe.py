@@ -23,8 +23,7 @@ from tiebreak.wording import counted, first_few
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tiebreak.agreement import AgreementReport, Alpha
-    from tiebreak.panel import PanelReport
+    from tiebreak.juries import AgreementReport, Alpha, PanelReport
     from tiebreak.responses import Responses
 
 RARE = 0.005  # of all labels: a class below it is near-empty
@@ -79,13 +78,13 @@ def describe(
 
 def _panel(given: InputTables, tell: Callable[[str], None]) -> PanelReport:
     """Fit the responses, and report on the workers by gold."""
-    from tiebreak import panel
     from tiebreak.cli.judging import JUDGES
     from tiebreak.inference.auto import Auto
+    from tiebreak.juries import panel_report
 
     tell("fitting")
     model = Auto(dependence=JUDGES).fit(given.responses)
-    return panel.report(model, given.gold, progress=tell)
+    return panel_report(model, given.gold, progress=tell)
 
 
 def look_at(responses: Responses, once: Responses) -> dict[str, Any]:
@@ -123,11 +122,11 @@ def look_at(responses: Responses, once: Responses) -> dict[str, Any]:
 
 def measure(responses: Responses, order: list[str] | None, n_resamples: int, tell: Any) -> Any:
     """Measure agreement; None where no task has two labels."""
-    from tiebreak import agreement
+    from tiebreak.juries import agreement_report
 
     if not (responses.start[1:] - responses.start[:-1] >= 2).any():
         return {"agreement": None, "spam": [], "copies": []}
-    found = agreement.report(responses, order=order, n_resamples=n_resamples, watch=tell)
+    found = agreement_report(responses, order=order, n_resamples=n_resamples, watch=tell)
     return {
         "agreement": _coefficients(found),
         "spam": [

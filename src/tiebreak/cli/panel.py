@@ -25,7 +25,7 @@ from tiebreak.errors import OptionError
 if TYPE_CHECKING:
     from tiebreak.cli.tables import InputTables
     from tiebreak.inference.estimator import Estimator
-    from tiebreak.panel import PanelReport
+    from tiebreak.juries import PanelReport
 
 
 @takes_judging_options
@@ -61,12 +61,12 @@ def panel(
     require_both(by, accepts)
     priced = read_prices("--prices", prices)
     from tiebreak import tables
-    from tiebreak.panel import report
+    from tiebreak.juries import panel_report
 
     judged = judging.fit(responses, systems=by, quiet=quiet)
     with stages(quiet=quiet) as tell:
         tell("looking at the judges")
-        found = report(
+        found = panel_report(
             judged.model,
             prices=priced,
             systems=judged.given.systems,
@@ -97,9 +97,9 @@ def panel(
 
 def sample_columns(model: Estimator, n: int) -> dict[str, Any]:
     """Draw tasks to label; return them as columns, each with the chance that it had."""
-    from tiebreak.panel import sample
+    from tiebreak.juries import sample_tasks
 
-    drawn = sample(model, n)
+    drawn = sample_tasks(model, n)
     tasks = [model.tasks_[int(i)] for i in drawn.task]
     return {"task": tasks, "probability": drawn.probability}
 

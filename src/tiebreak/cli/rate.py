@@ -13,7 +13,7 @@ from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.tables import ResponsesFiles
 
 if TYPE_CHECKING:
-    from tiebreak.rates import RateTable
+    from tiebreak.juries import RateTable
 
 
 @takes_judging_options
@@ -38,13 +38,13 @@ def rate(
     classes, gold alone and the judges' own share stand beside each other.
     """
     check_files((responses, judging.gold, by, selection), (out,))
-    from tiebreak import rates as room
     from tiebreak import tables
+    from tiebreak.juries import estimate_rates
 
     judged = judging.fit(responses, systems=by, selection=selection, quiet=quiet)
     with working("estimating rates", quiet=quiet):
         given = judged.given
-        found = room.estimate(
+        found = estimate_rates(
             judged.model, systems=given.systems, selection=given.selection, level=level
         )
     if out:

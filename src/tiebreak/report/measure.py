@@ -18,23 +18,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import agreement, evaluate, link_graph, panel, selection, tables
+from tiebreak import evaluate, juries, link_graph, selection, tables
 from tiebreak._version import __version__
-from tiebreak.agreement import Alpha
-from tiebreak.agreement.suspects import Spam
 from tiebreak.arguments import FUNCTION, TEXT, WITH_RESPONSES, checks, optional
 from tiebreak.ask.job import read_texts
-from tiebreak.error_dependence import Dependence, dependence
 from tiebreak.errors import InputNote, OptionError
 from tiebreak.ids import MISSING, Ids
 from tiebreak.inference.committee import FEW_WORKERS, FromVote
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.majority_vote import MajorityVote
+from tiebreak.juries import Alpha, Dependence, Spam
+from tiebreak.juries.known import interval_of_share
+from tiebreak.juries.words import sentences
 from tiebreak.kernels.layout import TIED, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.links.check import write_chain
-from tiebreak.panel.report import interval_of_share
-from tiebreak.panel.text import sentences
 from tiebreak.report.accuracy import (
     ALONE,
     FEWEST,
@@ -126,12 +124,12 @@ class Subject:
         return restricted(self.model, np.sort(chosen))
 
     @cached_property
-    def agreement(self) -> agreement.AgreementReport | None:
+    def agreement(self) -> juries.AgreementReport | None:
         """How far workers agree; None where no task has two responses, or one class only."""
         responses = self.sample.responses_
         if responses.n_classes < 2 or not (np.diff(responses.start) >= 2).any():
             return None
-        return agreement.report(responses, n_resamples=N_RESAMPLES)
+        return juries.agreement_report(responses, n_resamples=N_RESAMPLES)
 
     @cached_property
     def accuracy(self) -> WorkerAccuracy:
@@ -540,7 +538,9 @@ def _judges(subject: Subject) -> Found | None:
     if subject.systems is None:
         return found
     found = found or {"n_known": 0, "judges": [], "effective": None, "sentences": []}
-    preferences = panel.preferences_of(subject.model.responses_, subject.systems, subject.accepts)
+    preferences = juries.self_preferences(
+        subject.model.responses_, subject.systems, subject.accepts
+    )
     found["self_preference"] = [
         {
             "worker": name(each.worker),
@@ -568,7 +568,7 @@ def _judges_by_gold(subject: Subject) -> Found | None:
         model = restricted(subject.model, codes[codes >= 0].astype(np.int64))
     with warnings.catch_warnings(record=True) as notes:  # said on the page
         warnings.simplefilter("always", InputNote)
-        found = panel.report(model, gold, sub_panels=False)
+        found = juries.panel_report(model, gold, sub_panels=False)
     return {
         "n_known": found.n_known,
         "judges": [
@@ -634,18 +634,18 @@ def _say_shared_errors(found: Found) -> list[Sentence]:
 def _dependence(subject: Subject) -> Dependence:
     """Compare errors by known labels, where enough of them have responses, else by the model's."""
     if subject.to_score is None:
-        return dependence(subject.sample)
+        return juries.error_dependence(subject.sample)
     gold = subject.to_score.gold
     model = subject.model
     task = model.tasks_.codes(gold.tasks)
     n_votes = np.diff(model.responses_.start)
     there = np.flatnonzero((task != MISSING) & (n_votes[np.maximum(task, 0)] > 0))
     if len(there) < LEAST_KNOWN:
-        return dependence(subject.sample)
+        return juries.error_dependence(subject.sample)
     if len(there) > MOST_SAMPLED:
         there = np.random.default_rng(0).choice(there, MOST_SAMPLED, replace=False)
     view = restricted(model, np.sort(task[there]).astype(np.int64))
-    return dependence(view, subset(gold, there))
+    return juries.error_dependence(view, subset(gold, there))
 
 
 def _most_correlated(correlation: Floats) -> Offsets:

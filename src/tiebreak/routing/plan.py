@@ -23,7 +23,6 @@ from tiebreak.errors import OptionError, note
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats, Mask, total_weights
 from tiebreak.options import require_number, require_word
-from tiebreak.panel.table import FLOOR
 from tiebreak.responses import Responses
 
 DONE = "done"
@@ -33,6 +32,7 @@ ROUTES = (DONE, HUMAN, JUDGE)
 TASKS_AT_ONCE = 1 << 15
 RUN_CORRELATION = 0.7  # of one more run where nothing is known of runs
 LOWEST = 1e-12
+FLOOR = 1e-6  # of a confusion matrix, before logs are taken
 
 
 class Costs(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from panel.crowds import fitted, made
+from juries.crowds import fitted, made
 
 import tiebreak as tb
 from tiebreak.routing.plan import _added_weight

@@ -15,7 +15,7 @@ def test_the_correlation_put_in_is_found_with_gold(shared: float) -> None:
         3000, 8, 3, responses_per_task=8, accuracy=0.75, shared=shared, random_state=1
     )
     model = tb.VariationalBayes().fit(crowd.responses)
-    found = tb.evaluate.dependence(model, crowd.gold)
+    found = tb.judges.error_dependence(model, crowd.gold)
     assert found.mean_correlation == pytest.approx(shared, abs=0.05)
     low, high = found.interval
     assert low - 0.02 <= shared <= high + 0.02
@@ -33,7 +33,7 @@ def test_a_pair_is_correlated_as_the_plain_formula_says() -> None:
     rows = [(f"t{i}", f"w{j}", "ab"[int(errs[i, j])]) for i in range(60) for j in range(2)]
     gold = dict.fromkeys((f"t{i}" for i in range(60)), "a")
     model = tb.MajorityVote().fit(Responses.from_rows(rows))
-    found = tb.evaluate.dependence(model, gold)
+    found = tb.judges.error_dependence(model, gold)
     pearson = np.corrcoef(errs[:, 0], errs[:, 1])[0, 1]
     assert found.correlation[0, 1] == pytest.approx(pearson, abs=1e-12)
 
@@ -43,8 +43,8 @@ def test_without_gold_shared_errors_are_not_seen_and_that_is_said() -> None:
         800, 7, 2, responses_per_task=7, accuracy=0.75, shared=0.6, random_state=2
     )
     model = tb.VariationalBayes().fit(crowd.responses)
-    blind = tb.evaluate.dependence(model)
-    seen = tb.evaluate.dependence(model, crowd.gold)
+    blind = tb.judges.error_dependence(model)
+    seen = tb.judges.error_dependence(model, crowd.gold)
     assert blind.mean_correlation < seen.mean_correlation - 0.2
     assert "cannot be seen" in str(blind)
     assert "cannot be seen" not in str(seen)
@@ -61,7 +61,7 @@ def test_a_copy_is_found_and_good_workers_are_no_copies() -> None:
     ]
     model = tb.VariationalBayes().fit(Responses.from_rows(rows))
     for gold in (crowd.gold, None):
-        copies = tb.evaluate.dependence(model, gold).copies
+        copies = tb.judges.error_dependence(model, gold).copies
         assert [(each.left, each.right) for each in copies] == [("w2", "w6")]
 
 
@@ -69,4 +69,4 @@ def test_gold_of_other_tasks_is_refused() -> None:
     crowd = tb.simulate.crowd(20, 5, random_state=0)
     model = tb.MajorityVote().fit(crowd.responses)
     with pytest.raises(tb.InputError):
-        tb.evaluate.dependence(model, {"elsewhere": "c0"})
+        tb.judges.error_dependence(model, {"elsewhere": "c0"})

@@ -1,0 +1,566 @@
+"""Agreement: how far workers give the same labels, before any model is fitted.
+
+Krippendorff's α, Fleiss' κ and the percentage of equal pairs need only how often each task got each
+label. Tasks with equal counts add equal amounts, so they are kept once with their number:
+
+    task   labels     counts      a label can be paired with
+    a      x x y      x 2, y 1    two others
+    b      y y        y 2         one other
+    c      x          x 1         none: left out everywhere
+
+Cohen's κ and copies need pairs of answers of different workers to one task, one shared row each:
+
+    task   answers                shared rows
+    a      ann x, bob x, eve y    (ann, bob) (ann, eve) (bob, eve)
+    b      ann y, bob y           (ann, bob)
+
+Spam and copies are reasons to look at a worker, not proof. A worker model gives little weight to
+workers that guess; it cannot see copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.special import bdtrc
+
+from tiebreak import tables
+from tiebreak.arguments import FUNCTION, SEED, SEVERAL, checks, optional, refused, whole
+from tiebreak.errors import InputError, OptionError
+from tiebreak.ids import Ids
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
+from tiebreak.options import as_floats, require_word
+from tiebreak.responses import Responses
+from tiebreak.responses.weighing import plurality
+
+Level = Literal["nominal", "ordinal"]
+LEVELS = ("nominal", "ordinal")
+COVERAGE = 0.95  # of the bootstrap interval
+MIN_TASKS = 2  # fewer cannot be resampled
+MAX_CELLS = 1 << 24  # of counts: below it equal tasks are joined in a dense table
+MAX_SHARED_ROWS = 4_000_000  # about two seconds; of more, tasks are drawn
+
+MIN_ANSWERS = 10  # a worker with fewer is not judged
+GUESSING = 1 / 3  # of the median worker's κ: a worker guesses whose upper limit stays below
+LEAST_ERRORS = 5  # tasks on which two workers give the same wrong label, for a suspicion
+COPIED = 0.8  # of the tasks on which either errs, both do, alike
+UNLIKELY = 1e-3  # chance that any pair of honest workers looks like this, all pairs together
+MAX_SUSPECTS = 50  # of each kind, the clearest first
+
+
+class AgreementReport(NamedTuple):
+    """How far workers agree; codes of workers are places in `workers`."""
+
+    n_tasks: int  # with at least two labels
+    percent: float  # how often two labels of a task are equal, 0 to 1
+    alpha: Alpha
+    alpha_ordinal: Alpha | None  # None where the classes have no known order
+    fleiss_kappa: float
+    cohen_kappa: float  # mean over pairs of workers, weighted by shared tasks
+    pairs: CohenKappas
+    spam: list[Spam]
+    copies: list[Copies]
+    workers: Ids
+
+
+@checks(order=optional(SEVERAL), n_resamples=whole(0), random_state=SEED, watch=optional(FUNCTION))
+def agreement_report(
+    responses: Any,
+    *,
+    order: Sequence[Hashable] | None = None,
+    n_resamples: int = 1000,
+    random_state: int = 0,
+    watch: Callable[[str], None] | None = None,
+) -> AgreementReport:
+    """Measure agreement in all the ways that papers report.
+
+    Parameters
+    ----------
+    responses
+        Responses, or anything that `read_responses` takes.
+    order
+        Classes from lowest to highest, for ordinal α. Labels that are numbers need none.
+    n_resamples
+        How often tasks are drawn again for the intervals of α; 0: no intervals.
+    watch
+        Called with the name of each step, before it.
+    """
+    tell = watch or (lambda _: None)
+    tell("counting labels")
+    crowd = plurality(tables.read_responses(responses))
+    counts = count_labels(crowd)
+    if not counts.n_tasks:
+        raise InputError("no-two-labels")
+    percent = percent_agreement(counts)
+    codes = _ordered_codes(crowd.classes, order)
+    options: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
+    tell("Krippendorff's α, with its interval")
+    nominal = krippendorff_alpha(counts, **options)
+    ordinal = None
+    if codes is not None:
+        tell("ordinal α, with its interval")
+        ordinal = krippendorff_alpha(counts, "ordinal", order=codes, **options)
+    tell("pairs of workers")
+    rows = shared_rows(crowd, random_state=random_state)
+    kappas = cohen_kappas(crowd, rows)
+    tell("workers that stand out")
+    return AgreementReport(
+        counts.n_tasks,
+        percent,
+        nominal,
+        ordinal,
+        fleiss_kappa(counts),
+        kappas.mean(),
+        kappas,
+        find_spam(crowd),
+        find_copies(crowd, kappas, rows, percent),
+        crowd.workers,
+    )
+
+
+def _ordered_codes(classes: Ids, order: Sequence[Hashable] | None) -> npt.NDArray[np.int64] | None:
+    """Return the codes of classes from lowest to highest, None where they have no order."""
+    if order is not None:
+        codes = classes.codes(list(order))
+        if len(order) != len(classes) or set(codes.tolist()) != set(range(len(classes))):
+            raise OptionError("order-not-classes", classes=tuple(classes), order=tuple(order))
+        return codes.astype(np.int64)
+    try:
+        numbers = [float(str(name)) for name in classes]
+    except ValueError:
+        return None
+    return np.argsort(numbers, kind="stable") if len(numbers) > 2 else None
+
+
+# Coefficients over all workers
+
+
+class Counts(NamedTuple):
+    """How often labels were given to tasks that have at least two; equal tasks are one row."""
+
+    table: sparse.csr_array  # (n_rows, n_classes)
+    n_tasks_of: npt.NDArray[np.int64]  # (n_rows,): for how many tasks a row stands
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks have at least two labels."""
+        return int(self.n_tasks_of.sum())
+
+    def votes(self) -> Floats:
+        """Count the labels of each row."""
+        return np.asarray(self.table.sum(axis=1), dtype=np.float64).ravel()
+
+    def squares(self) -> Floats:
+        """Add up the squared counts of each row."""
+        return np.asarray((self.table * self.table).sum(axis=1)).ravel()
+
+
+class Alpha(NamedTuple):
+    """Krippendorff's α, and the interval that 95 % of the resampled values lie in."""
+
+    value: float  # NaN where all labels are of one class
+    low: float | None
+    high: float | None
+    level: Level
+
+
+@checks(responses=Responses)
+def count_labels(responses: Responses) -> Counts:
+    """Count labels by task and class, and join tasks with equal counts."""
+    n_classes = responses.n_classes
+    votes = np.diff(responses.start)
+    cells = (responses.task_of_each(), responses.label_of_each())
+    ones = np.ones(responses.n_responses)
+    shape = (responses.n_tasks, n_classes)
+    table = sparse.csr_array(sparse.coo_array((ones, cells), shape=shape))[votes >= 2]
+    n_rows = table.shape[0]
+    if not n_rows or n_rows * n_classes > MAX_CELLS:
+        return Counts(table, np.ones(n_rows, dtype=np.int64))
+    order = np.lexsort(table.toarray().T)
+    dense = table.toarray()[order]
+    is_new = np.append(True, (np.diff(dense, axis=0) != 0).any(axis=1))
+    n_equal = np.diff(np.append(np.flatnonzero(is_new), n_rows))
+    return Counts(sparse.csr_array(dense[is_new]), n_equal)
+
+
+def as_counts(responses: Any) -> Counts:
+    """Count labels, where that is not done yet; whatever `read_responses` takes will do."""
+    if isinstance(responses, Counts):
+        return responses
+    return count_labels(tables.read_responses(responses))
+
+
+def percent_agreement(responses: Any) -> float:
+    """Return how often two labels of one task are equal, averaged over tasks."""
+    counts = as_counts(responses)
+    votes = counts.votes()
+    share = (counts.squares() - votes) / (votes * (votes - 1.0))  # of equal pairs, by row
+    return float((share * counts.n_tasks_of).sum() / counts.n_tasks_of.sum())
+
+
+def fleiss_kappa(responses: Any) -> float:
+    """Return Fleiss' κ (1971); tasks may have different numbers of labels.
+
+    κ = (P − E) / (1 − E), P the mean share of equal pairs of a task and E = Σ p_c², with p_c the
+    share of class c among all labels.
+    """
+    counts = as_counts(responses)
+    totals = counts.table.T @ counts.n_tasks_of.astype(np.float64)
+    by_chance = float(((totals / totals.sum()) ** 2).sum())
+    if by_chance >= 1.0:
+        return float("nan")
+    return (percent_agreement(counts) - by_chance) / (1.0 - by_chance)
+
+
+@checks(n_resamples=whole(0), random_state=SEED)
+def krippendorff_alpha(
+    responses: Any,
+    level: Level = "nominal",
+    *,
+    order: npt.NDArray[np.int64] | None = None,
+    n_resamples: int = 1000,
+    random_state: int = 0,
+) -> Alpha:
+    """Return Krippendorff's α, and an interval from resampled tasks.
+
+    Parameters
+    ----------
+    responses
+        Responses, or anything that `read_responses` takes; or what `count_labels` returned.
+    level
+        "nominal": two labels are equal or not. "ordinal": classes have an order, and labels far
+        apart count as more different.
+    order
+        Codes of the classes from lowest to highest; as they are sorted if not given.
+    n_resamples
+        How often tasks are drawn again, with replacement, for the interval; 0: no interval.
+    """
+    require_word("level", level, LEVELS)
+    counts = as_counts(responses)
+    if order is not None:
+        by_rank = _checked_order(order, counts.table.shape[1])
+        counts = counts._replace(table=sparse.csr_array(counts.table[:, by_rank]))
+    alpha = _nominal_alpha(counts) if level == "nominal" else _ordinal_alpha(counts)
+    value = alpha(counts.n_tasks_of.astype(np.float64))
+    n_tasks = counts.n_tasks
+    if not n_resamples or n_tasks < MIN_TASKS or np.isnan(value):
+        return Alpha(value, None, None, level)
+    random = np.random.default_rng(random_state)
+    drawn = _resamples(counts.n_tasks_of, n_tasks, n_resamples, random)
+    values = [alpha(weights) for weights in drawn]
+    outside = (1.0 - COVERAGE) / 2.0
+    low, high = np.nanquantile(values, [outside, 1.0 - outside])
+    return Alpha(value, float(low), float(high), level)
+
+
+def _checked_order(order: npt.ArrayLike, n_classes: int) -> npt.NDArray[np.int64]:
+    given = as_floats("order", order)
+    if given.ndim != 1 or sorted(given.tolist()) != list(range(n_classes)):
+        raise refused("order", f"the codes 0 to {n_classes - 1}, each once", order)
+    return np.asarray(given, dtype=np.int64)
+
+
+def _nominal_alpha(counts: Counts) -> Callable[[Floats], float]:
+    """Return α = 1 − D_o / D_e as a function of the number of tasks that each row stands for.
+
+    D_o = Σ_u Σ_{c,k} n_uc n_uk d_ck / (m_u − 1) and D_e = Σ_{c,k} n_c n_k d_ck / (n − 1); d_ck, the
+    squared difference of two classes, is 1 unless c = k.
+    """
+    votes = counts.votes()
+    by_class = sparse.csr_array(counts.table.T)
+    apart = (votes**2 - counts.squares()) / (votes - 1.0)
+
+    def alpha(weights: Floats) -> float:
+        totals = by_class @ weights
+        n = totals.sum()
+        return _alpha((weights * apart).sum(), (n**2 - (totals**2).sum()) / (n - 1.0))
+
+    return alpha
+
+
+def _ordinal_alpha(counts: Counts) -> Callable[[Floats], float]:
+    """Return α, as above, with d_ck = (r_c − r_k)², r the mid-ranks of classes among all labels.
+
+    Then Σ_{c,k} n_c n_k d_ck = 2 (n Σ n_c r_c² − (Σ n_c r_c)²).
+    """
+    table = counts.table
+    votes = counts.votes()
+    by_class = sparse.csr_array(table.T)
+
+    def alpha(weights: Floats) -> float:
+        totals = by_class @ weights
+        n = totals.sum()
+        ranks = np.cumsum(totals) - totals / 2.0
+        apart = 2.0 * (votes * (table @ ranks**2) - (table @ ranks) ** 2) / (votes - 1.0)
+        expected = 2.0 * (n * (totals @ ranks**2) - (totals @ ranks) ** 2) / (n - 1.0)
+        return _alpha((weights * apart).sum(), expected)
+
+    return alpha
+
+
+def _alpha(observed: float, expected: float) -> float:
+    return float(1.0 - observed / expected) if expected > 0.0 else float("nan")
+
+
+def _resamples(
+    n_tasks_of: npt.NDArray[np.int64], n_tasks: int, n: int, random: np.random.Generator
+) -> Iterator[Floats]:
+    """Draw as many tasks as there are, n times; yield how often each row was drawn."""
+    n_rows = len(n_tasks_of)
+    if n_rows * 8 < n_tasks:  # few rows: one draw of all counts
+        for _ in range(n):
+            yield random.multinomial(n_tasks, n_tasks_of / n_tasks).astype(np.float64)
+        return
+    row = np.repeat(np.arange(n_rows), n_tasks_of)
+    for _ in range(n):
+        drawn = row[random.integers(0, n_tasks, n_tasks, dtype=np.int32)]
+        yield np.bincount(drawn, minlength=n_rows).astype(np.float64)
+
+
+# Pairs of workers
+
+
+class SharedRows(NamedTuple):
+    """Two answers of different workers to one task, one row each; `first` < `second` in code."""
+
+    task: Codes
+    first: Codes  # worker
+    second: Codes
+    label_of_first: Codes
+    label_of_second: Codes
+
+
+class CohenKappas(NamedTuple):
+    """Cohen's κ of each pair of workers that share a task."""
+
+    first: Codes  # worker
+    second: Codes
+    n_shared: npt.NDArray[np.int64]  # tasks that both answered
+    n_equal: npt.NDArray[np.int64]  # of these, with the same label
+    kappa: Floats  # NaN where both gave one and the same label only
+
+    def mean(self) -> float:
+        """Return the mean κ, weighted by shared tasks; NaN where no pair has one."""
+        known = ~np.isnan(self.kappa)
+        weights = self.n_shared[known].astype(np.float64)
+        return float(self.kappa[known] @ weights / weights.sum()) if known.any() else float("nan")
+
+
+def shared_rows(responses: Responses, *, random_state: int = 0) -> SharedRows:
+    """Pair the answers of each task; of very many, those of tasks drawn at random."""
+    votes = np.diff(responses.start)
+    chosen = votes >= 2
+    n_rows = votes * (votes - 1) // 2
+    if n_rows.sum() > MAX_SHARED_ROWS:
+        order = np.random.default_rng(random_state).permutation(np.flatnonzero(chosen))
+        n_kept = int(np.searchsorted(np.cumsum(n_rows[order]), MAX_SHARED_ROWS))
+        chosen[order[max(n_kept, 1) :]] = False
+    row = np.flatnonzero(chosen[responses.task_of_each()])
+    task = responses.task_of_each()[row]
+    worker = responses.worker_of_each()[row]
+    label = responses.label_of_each()[row]
+    end = np.cumsum(np.bincount(task, minlength=responses.n_tasks))[task]
+    n_after = end - np.arange(len(row)) - 1  # answers of the same task that come later
+    left = np.repeat(np.arange(len(row)), n_after)
+    offset = np.arange(len(left)) - np.repeat(np.cumsum(n_after) - n_after, n_after)
+    right = left + 1 + offset
+    differ = worker[left] != worker[right]  # a worker may have answered twice
+    left = left[differ]
+    right = right[differ]
+    return SharedRows(task[left], worker[left], worker[right], label[left], label[right])
+
+
+@checks(responses=Responses)
+def cohen_kappas(responses: Responses, rows: SharedRows | None = None) -> CohenKappas:
+    """Return Cohen's κ of every pair of workers with shared tasks.
+
+    κ = (P − E) / (1 − E): P how often both gave the same label to a shared task, E how often they
+    would if each kept to its own shares of labels there.
+    """
+    rows = shared_rows(responses) if rows is None else rows
+    key = rows.first.astype(np.int64) * responses.n_workers + rows.second
+    pairs, pair = np.unique(key, return_inverse=True)
+    n_pairs = len(pairs)
+    n_shared = np.bincount(pair, minlength=n_pairs)
+    n_equal = np.bincount(pair[rows.label_of_first == rows.label_of_second], minlength=n_pairs)
+    shape = (n_pairs, responses.n_classes)
+    ones = np.ones(len(pair))
+    of_first = sparse.csr_array(sparse.coo_array((ones, (pair, rows.label_of_first)), shape))
+    of_second = sparse.csr_array(sparse.coo_array((ones, (pair, rows.label_of_second)), shape))
+    by_chance = (
+        np.asarray((of_first * of_second).sum(axis=1)).ravel() / np.maximum(n_shared, 1) ** 2
+    )
+    observed = n_equal / np.maximum(n_shared, 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kappa = (observed - by_chance) / (1.0 - by_chance)
+    kappa[by_chance >= 1.0] = np.nan
+    first = (pairs // responses.n_workers).astype(np.int32)
+    second = (pairs % responses.n_workers).astype(np.int32)
+    return CohenKappas(first, second, n_shared, n_equal, kappa)
+
+
+# Suspects
+
+
+class Spam(NamedTuple):
+    """A worker that looks like spam."""
+
+    worker: int  # code
+    n_answers: int
+    kappa: float  # agreement with the others, beyond chance
+    reason: str
+
+
+class Copies(NamedTuple):
+    """Two workers that look like copies of each other."""
+
+    first: int  # code of a worker
+    second: int
+    n_shared: int
+    n_equal: int
+    reason: str
+
+
+class WithOthers(NamedTuple):
+    """How far each worker agrees with the others on the same tasks."""
+
+    n_answers: Floats
+    n_compared: Floats  # answers to tasks that others answered too
+    share: Floats  # of the others with the same label
+    kappa: Floats
+    error: Floats  # standard error of κ
+    is_constant: Mask  # only one label, though others gave another one mostly
+
+
+@checks(responses=Responses)
+def find_spam(responses: Responses) -> list[Spam]:
+    """Return workers that agree with the others no better than chance, or give one label only."""
+    found = agreement_with_others(responses)
+    is_judged = found.n_compared >= MIN_ANSWERS
+    usual = float(np.median(found.kappa[is_judged])) if is_judged.any() else 0.0
+    guesses = is_judged & (found.kappa + 2.0 * found.error < GUESSING * usual)
+    alike = is_judged & found.is_constant
+    order = np.argsort(np.where(np.isnan(found.kappa), 0.0, found.kappa), kind="stable")
+    suspects = [int(w) for w in order if guesses[w] or alike[w]][:MAX_SUSPECTS]
+    reasons = ("hardly agrees with others more than chance would", "gives one label only")
+    return [
+        Spam(w, int(found.n_answers[w]), float(found.kappa[w]), reasons[int(alike[w])])
+        for w in suspects
+    ]
+
+
+def agreement_with_others(responses: Responses) -> WithOthers:
+    """Compare each answer with the other answers to its task.
+
+    P is the mean share of others that say the same, E what the worker's own shares of labels and
+    those of the others give by chance, κ = (P − E) / (1 − E).
+    """
+    n_workers = responses.n_workers
+    n_classes = responses.n_classes
+    worker = responses.worker_of_each()
+    label = responses.label_of_each()
+    n_others = np.repeat(np.diff(responses.start) - 1, np.diff(responses.start))
+    share = (_count_equal(responses) - 1) / np.maximum(n_others, 1)
+    compared = n_others > 0
+    n_compared = np.bincount(worker[compared], minlength=n_workers).astype(np.float64)
+    observed = np.bincount(worker[compared], share[compared], minlength=n_workers)
+    squares = np.bincount(worker[compared], share[compared] ** 2, minlength=n_workers)
+    n = np.maximum(n_compared, 1.0)
+    mean = observed / n
+    variance = np.maximum(squares / n - mean**2, 0.0)
+    own = np.bincount(
+        worker[compared].astype(np.int64) * n_classes + label[compared],
+        minlength=n_workers * n_classes,
+    ).reshape(n_workers, n_classes)
+    overall = own.sum(axis=0) / max(own.sum(), 1)
+    by_chance = np.minimum(own @ overall / n, 1.0 - 1e-12)
+    is_constant = (own.max(axis=1) == n_compared) & (mean < 0.5) & (n_compared > 0)
+    return WithOthers(
+        np.bincount(worker, minlength=n_workers).astype(np.float64),
+        n_compared,
+        mean,
+        (mean - by_chance) / (1.0 - by_chance),
+        np.sqrt(variance / n) / (1.0 - by_chance),
+        is_constant,
+    )
+
+
+def find_copies(
+    responses: Responses, kappas: CohenKappas, rows: SharedRows, percent: float
+) -> list[Copies]:
+    """Return pairs that share their errors, or agree on more tasks than honest workers would.
+
+    `percent` is how often two labels of a task are equal in the whole crowd.
+    """
+    n_same, n_any = _stands_against_others(responses, kappas, rows)
+    n_pairs = max(len(kappas.first), 1)
+    usual = n_same.sum() / max(n_any.sum(), 1.0)
+    by_chance = bdtrc(n_same - 1.0, n_any.astype(np.int64), min(max(usual, 0.01), 0.99))
+    shares_errors = (n_same >= LEAST_ERRORS) & (n_same >= COPIED * n_any)
+    shares_errors &= by_chance < UNLIKELY / n_pairs
+    # A worker right with probability a agrees with others with about a · √percent.
+    skill = agreement_with_others(responses).share / np.sqrt(max(percent, 1e-9))
+    likely = np.clip(skill[kappas.first] * skill[kappas.second], 0.5, 1.0)
+    log_chance = kappas.n_shared * np.log(likely)
+    always = (kappas.n_equal == kappas.n_shared) & (log_chance < np.log(UNLIKELY / n_pairs))
+    chosen = np.flatnonzero(shares_errors | always)
+    order = chosen[np.argsort(-(n_same[chosen] + kappas.n_equal[chosen]), kind="stable")]
+    return [
+        Copies(
+            int(kappas.first[p]),
+            int(kappas.second[p]),
+            int(kappas.n_shared[p]),
+            int(kappas.n_equal[p]),
+            f"both stand against the others on {int(n_same[p]):,} tasks, with the same label"
+            if shares_errors[p]
+            else "equal answers to all shared tasks",
+        )
+        for p in order[:MAX_SUSPECTS].tolist()
+    ]
+
+
+def _stands_against_others(
+    responses: Responses, kappas: CohenKappas, rows: SharedRows
+) -> tuple[Floats, Floats]:
+    """Count, by pair, tasks on which both differ alike from more than half of the others.
+
+    Return that and on how many tasks either of them does.
+    """
+    top, n_top = _most_frequent(responses)
+    top_there = top[rows.task]
+    rest = np.diff(responses.start)[rows.task] - 2
+    from_pair = (rows.label_of_first == top_there).astype(np.int64)
+    from_pair += rows.label_of_second == top_there
+    is_clear = (rest >= 2) & (2 * (n_top[rows.task] - from_pair) > rest)
+    same = rows.label_of_first == rows.label_of_second
+    first_alone = is_clear & (rows.label_of_first != top_there)
+    second_alone = is_clear & (rows.label_of_second != top_there)
+    keys = kappas.first.astype(np.int64) * responses.n_workers + kappas.second
+    pair = np.searchsorted(keys, rows.first.astype(np.int64) * responses.n_workers + rows.second)
+    both = np.bincount(pair[first_alone & same], minlength=len(keys))
+    either = np.bincount(pair[first_alone | second_alone], minlength=len(keys))
+    return both.astype(np.float64), either.astype(np.float64)
+
+
+def _most_frequent(responses: Responses) -> tuple[Codes, Offsets]:
+    """Return the label that each task got most often (the first on ties), and how often."""
+    task = responses.task_of_each()
+    n_equal = _count_equal(responses)
+    n_top = np.zeros(responses.n_tasks, dtype=np.int64)
+    np.maximum.at(n_top, task, n_equal)
+    is_top = n_equal == n_top[task]
+    top = np.full(responses.n_tasks, responses.n_classes, dtype=np.int32)
+    np.minimum.at(top, task[is_top], responses.label_of_each()[is_top])
+    return top, n_top
+
+
+def _count_equal(responses: Responses) -> Offsets:
+    """Count, for each answer, the answers with the same label to the same task, itself included."""
+    cells = responses.task_of_each().astype(np.int64) * responses.n_classes
+    cells += responses.label_of_each()
+    _, inverse, count = np.unique(cells, return_inverse=True, return_counts=True)
+    return np.asarray(count[inverse])
