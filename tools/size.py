@@ -1,7 +1,7 @@
 """Print how large the code is, by the measures that docs/architecture.md aims at.
 
-    python tools/size.py            this tree
-    python tools/size.py FOLDER     another one, such as a worktree of an earlier commit
+python tools/size.py            this tree
+python tools/size.py FOLDER     another one, such as a worktree of an earlier commit
 """
 
 from __future__ import annotations

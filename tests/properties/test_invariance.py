@@ -82,7 +82,7 @@ def test_renaming_renames_the_result(crowd: Crowd, method: str) -> None:
     if len({row[2] for row in rows}) < 2:
         return
     # Classes change their order too: 0, 1, 2 become "c", "b", "a".
-    renamed = [(f"task {t}", ("worker", w), "cba"[k]) for t, w, k in rows]
+    renamed = [(f"task {t}", f"worker {w}", "cba"[k]) for t, w, k in rows]
     gold = gold_of(crowd, rows)
     new_gold = {f"task {t}": "cba"[k] for t, k in gold.items()}
     found = by_name(fit(method, renamed, new_gold))

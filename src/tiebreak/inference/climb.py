@@ -75,7 +75,7 @@ def climb(
             return Climb(implied, bounds, converged=True)
         if has_cycled is not None and has_cycled():
             break
-        path = [*path, at] if fallback is None else []
+        path = [*path, at] if extrapolate and fallback is None else []
         at = implied
         fallback = None
         goes_on = True

@@ -47,7 +47,7 @@ def find(
     >>> find("auto", GoldCodes(code[:1], code[:1]), Patterns(tasks), 2).tolist()
     [[2.98, 2.98], [1.0, 1.0]]
     """
-    if gold is None or gold_weight == 1.0 or (has_links and gold_weight == AUTO):
+    if gold is None or not may_weigh(gold_weight, has_gold=True, has_links=has_links):
         return None
     tasks = patterns.tasks
     n_workers = tasks.n_codes // n_classes
@@ -57,6 +57,11 @@ def find(
         weight = _weight_of_each(tasks, patterns.copies)
         n_given = np.bincount(tasks.code // n_classes, weights=weight, minlength=n_workers)
     return np.repeat(of_answers(gold_weight, n_given, n_classes)[:, None], n_classes, axis=1)
+
+
+def may_weigh(gold_weight: GoldWeight, *, has_gold: bool, has_links: bool) -> bool:
+    """Say whether known tasks count otherwise than once."""
+    return has_gold and gold_weight != 1.0 and not (has_links and gold_weight == AUTO)
 
 
 def of_answers(gold_weight: GoldWeight, n_given: npt.ArrayLike, n_classes: int) -> Floats:
@@ -82,10 +87,7 @@ def weigh_known(tasks: ByTask, gold: GoldCodes, table: Floats, n_states: int) ->
     weight = np.array(layout.weights_or_ones(tasks.weight, len(tasks.code)))
     row = np.minimum(tasks.code[known] // n_classes, len(table) - 1)
     weight[known] *= table[row, of_each[known]]
-    laid_out = layout.lay_out(tasks.start, tasks.code, tasks.role, tasks.n_codes, n_states, weight)
-    if n_states == n_classes:
-        return laid_out
-    return laid_out._replace(rounder=layout.rounder_for(PARTS * weight.sum()))
+    return layout.lay_out(tasks.start, tasks.code, tasks.role, tasks.n_codes, n_states, weight)
 
 
 def _weight_of_each(tasks: ByTask, copies: Floats | None) -> Floats | None:

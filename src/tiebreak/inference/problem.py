@@ -11,7 +11,15 @@ from tiebreak.gold import GoldCodes
 from tiebreak.inference.dirichlet import StatePrior
 from tiebreak.inference.workers import AnswerCounts, Workers
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Swept, rounder_for
+from tiebreak.kernels.layout import (
+    ByTask,
+    Codes,
+    Floats,
+    Swept,
+    exact_total,
+    rounder_for,
+    total_weights,
+)
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
 
@@ -96,6 +104,15 @@ class Problem(NamedTuple):
         return n_here if self.elsewhere is None else n_here + self.elsewhere.n_tasks
 
     @property
+    def n_exact(self) -> float:
+        """What the rounder of sums is made for: tasks, or responses where gold has weights."""
+        if self.gold_weight is None:
+            return self.n_tasks
+        of_each = total_weights(self.tasks.start, self.tasks.weight)
+        here = float(of_each.sum() if self.copies is None else of_each @ self.copies)
+        return exact_total(here if self.elsewhere is None else here + self.elsewhere.n_responses)
+
+    @property
     def n_classes(self) -> int:
         """How many classes there are: what is said, and what is reported."""
         return self.workers.n_classes
@@ -113,7 +130,7 @@ class Problem(NamedTuple):
         """
         tasks = self.tasks
         if self.n_states > self.n_classes and tasks.rounder is None:
-            tasks = tasks._replace(rounder=rounder_for(self.n_tasks))
+            tasks = tasks._replace(rounder=rounder_for(self.n_exact))
         sweeper = self.backend.open(tasks, q, self.n_threads, self.copies)
         if elsewhere is not None:
             sweeper.go_to(elsewhere)

@@ -37,6 +37,7 @@ from tiebreak.kernels.layout import (
     Roles,
     Swept,
     rounded,
+    rounder_for,
 )
 from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
 from tiebreak.responses import Responses
@@ -146,7 +147,7 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     )
     n_codes = tasks.n_codes + problem.n_classes
     known = layout.lay_out(start, code, tasks.role, n_codes, problem.n_states, weight)
-    known = known._replace(rounder=tasks.rounder)
+    known = known._replace(rounder=rounder_for(problem.n_exact))
     rows = known_classes(problem.n_classes, problem.n_states)
     return problem._replace(tasks=known, workers=ExtraCodes(problem.workers, rows))
 
@@ -274,8 +275,10 @@ def ascend(
         if may_cycle:
             before[:] = [*before[-1:], sweeper.q().copy()]
         swept = update_tasks(problem, sweeper, Beliefs(*at))
-        implied = update_beliefs(problem, swept.counts, swept.totals)
-        return Sweep(implied, bound_after_update(problem, implied, swept.entropy), swept.change)
+        counts, totals, change, entropy, _ = swept
+        implied = update_beliefs(problem, counts, totals)
+        del swept, counts  # as large as the beliefs
+        return Sweep(implied, bound_after_update(problem, implied, entropy), change)
 
     def has_cycled() -> bool:
         return len(before) == 2 and bool(np.abs(sweeper.q() - before[0]).max() < tol)

@@ -11,17 +11,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tiebreak.research.spectral import spectral_start
+
 if TYPE_CHECKING:
     from tiebreak.research import gibbs, paper, theory
-    from tiebreak.research.spectral import spectral_start
 
 __all__ = ["gibbs", "paper", "spectral_start", "theory"]
 
 
 def __getattr__(name: str) -> Any:
     """Load a module when it is used."""
-    if name == "spectral_start":
-        return importlib.import_module("tiebreak.research.spectral").spectral_start
     if name in __all__:
         return importlib.import_module(f"tiebreak.research.{name}")
     raise AttributeError(f"module 'tiebreak.research' has no attribute {name!r}")

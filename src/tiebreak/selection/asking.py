@@ -30,7 +30,7 @@ DRAWS = 20  # pairs for each one wanted, where some are known; then
 MOST_DRAWS = 1_000_000  # pairs in all
 
 
-class Row(NamedTuple):
+class PairGain(NamedTuple):
     """One pair to ask about."""
 
     left: Hashable
@@ -54,8 +54,8 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.gain)
 
-    def __iter__(self) -> Iterator[Row]:
-        return map(Row._make, zip(self.left, self.right, self.gain.tolist(), strict=True))
+    def __iter__(self) -> Iterator[PairGain]:
+        return map(PairGain._make, zip(self.left, self.right, self.gain.tolist(), strict=True))
 
     def __repr__(self) -> str:
         return f"Pairs({len(self):,} pairs)"
