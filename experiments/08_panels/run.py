@@ -25,9 +25,9 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common import RESULTS
 
 import tiebreak as tb
-from tiebreak.juries import rates as arrays
-from tiebreak.juries.dependence import shared_errors
-from tiebreak.juries.known import gold_table, known_codes
+from tiebreak.judges import rates as arrays
+from tiebreak.judges.dependence import shared_errors
+from tiebreak.judges.known import gold_table, known_codes
 from tiebreak.research.paper.runner import made_on
 
 HERE = Path(__file__).parent

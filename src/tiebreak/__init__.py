@@ -25,12 +25,12 @@ if TYPE_CHECKING:
         distributed,
         errors,
         evaluate,
+        judges,
         research,
         routing,
         selection,
         simulate,
     )
-    from tiebreak import juries as judges
     from tiebreak.errors import (
         ClusterError,
         ConvergenceWarning,
@@ -132,7 +132,6 @@ _MODULES = (
     "selection",
     "simulate",
 )
-_ROOMS = {"judges": "juries"}  # public names of packages that have another name here
 _HOMES = {
     "errors": (
         "ClusterError",
@@ -178,7 +177,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     """Load the home of a name when it is used, so that importing tiebreak stays light."""
     if name in _MODULES:
-        return importlib.import_module(f"tiebreak.{_ROOMS.get(name, name)}")
+        return importlib.import_module(f"tiebreak.{name}")
     if name in _HOME_OF:
         return getattr(importlib.import_module(f"tiebreak.{_HOME_OF[name]}"), name)
     raise AttributeError(f"module 'tiebreak' has no attribute {name!r}")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.juries import (
+from tiebreak.judges import (
     agreement_report,
     cohen_kappas,
     count_labels,
@@ -18,7 +18,7 @@ from tiebreak.juries import (
     krippendorff_alpha,
     percent_agreement,
 )
-from tiebreak.juries.agreement import Level
+from tiebreak.judges.agreement import Level
 from tiebreak.responses import Responses
 from tiebreak.simulate import crowd
 
@@ -143,7 +143,7 @@ def test_the_interval_covers_the_alpha_of_the_tasks_that_it_was_drawn_from() -> 
 def test_equal_tasks_joined_give_the_same_coefficients(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = crowd(300, 9, 4, random_state=2).responses
     joined = count_labels(drawn)
-    monkeypatch.setattr("tiebreak.juries.agreement.MAX_CELLS", 0)
+    monkeypatch.setattr("tiebreak.judges.agreement.MAX_CELLS", 0)
     apart = count_labels(drawn)
     assert joined.table.shape[0] < apart.table.shape[0] == 300
     assert fleiss_kappa(joined) == pytest.approx(fleiss_kappa(apart), abs=1e-12)

@@ -11,7 +11,7 @@ from juries.crowds import fitted, made
 
 import tiebreak as tb
 from tiebreak import judges
-from tiebreak.juries.messages import MESSAGES
+from tiebreak.judges.messages import MESSAGES
 
 CROWD = made(n_tasks=120, n_known=60)
 MODEL = fitted(CROWD.responses)
@@ -106,7 +106,7 @@ def test_errors(code: str) -> None:
 
 @pytest.mark.parametrize("code", NOTES)
 def test_notes(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tiebreak.juries.known.MOST_GOLD", 50)
+    monkeypatch.setattr("tiebreak.judges.known.MOST_GOLD", 50)
     call, fields = NOTES[code]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -11,9 +11,9 @@ import pytest
 from juries.crowds import family, fitted, jury, made, position_biased
 
 import tiebreak as tb
-from tiebreak.juries.dependence import effective, residuals, shared_errors
-from tiebreak.juries.known import gold_table, interval_of_share, known_codes
-from tiebreak.juries.panel import outdone, suspects
+from tiebreak.judges.dependence import effective, residuals, shared_errors
+from tiebreak.judges.known import gold_table, interval_of_share, known_codes
+from tiebreak.judges.panel import outdone, suspects
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 JURIES = os.environ.get("TIEBREAK_JURIES", "")
@@ -255,7 +255,7 @@ def test_no_order_changes_the_report() -> None:
 
 
 def test_many_tasks_are_not_all_fitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tiebreak.juries.known.MOST_TASKS", 150)
+    monkeypatch.setattr("tiebreak.judges.known.MOST_TASKS", 150)
     crowd = jury(0, SPREAD, n_tasks=400, n_known=100)
     sizes = []
 

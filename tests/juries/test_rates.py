@@ -11,7 +11,7 @@ import pytest
 from juries.crowds import fitted, made
 
 import tiebreak as tb
-from tiebreak.juries import rates as arrays
+from tiebreak.judges import rates as arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 

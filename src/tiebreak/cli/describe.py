@@ -23,7 +23,7 @@ from tiebreak.wording import counted, first_few
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tiebreak.juries import AgreementReport, Alpha, PanelReport
+    from tiebreak.judges import AgreementReport, Alpha, PanelReport
     from tiebreak.responses import Responses
 
 RARE = 0.005  # of all labels: a class below it is near-empty
@@ -80,7 +80,7 @@ def _panel(given: InputTables, tell: Callable[[str], None]) -> PanelReport:
     """Fit the responses, and report on the workers by gold."""
     from tiebreak.cli.judging import JUDGES
     from tiebreak.inference.auto import Auto
-    from tiebreak.juries import panel_report
+    from tiebreak.judges import panel_report
 
     tell("fitting")
     model = Auto(dependence=JUDGES).fit(given.responses)
@@ -122,7 +122,7 @@ def look_at(responses: Responses, once: Responses) -> dict[str, Any]:
 
 def measure(responses: Responses, order: list[str] | None, n_resamples: int, tell: Any) -> Any:
     """Measure agreement; None where no task has two labels."""
-    from tiebreak.juries import agreement_report
+    from tiebreak.judges import agreement_report
 
     if not (responses.start[1:] - responses.start[:-1] >= 2).any():
         return {"agreement": None, "spam": [], "copies": []}

@@ -25,7 +25,7 @@ from tiebreak.errors import OptionError
 if TYPE_CHECKING:
     from tiebreak.cli.tables import InputTables
     from tiebreak.inference.estimator import Estimator
-    from tiebreak.juries import PanelReport
+    from tiebreak.judges import PanelReport
 
 
 @takes_judging_options
@@ -61,7 +61,7 @@ def panel(
     require_both(by, accepts)
     priced = read_prices("--prices", prices)
     from tiebreak import tables
-    from tiebreak.juries import panel_report
+    from tiebreak.judges import panel_report
 
     judged = judging.fit(responses, systems=by, quiet=quiet)
     with stages(quiet=quiet) as tell:
@@ -97,7 +97,7 @@ def panel(
 
 def sample_columns(model: Estimator, n: int) -> dict[str, Any]:
     """Draw tasks to label; return them as columns, each with the chance that it had."""
-    from tiebreak.juries import sample_tasks
+    from tiebreak.judges import sample_tasks
 
     drawn = sample_tasks(model, n)
     tasks = [model.tasks_[int(i)] for i in drawn.task]

@@ -13,7 +13,7 @@ from tiebreak.cli.messages import print_message, working
 from tiebreak.cli.tables import ResponsesFiles
 
 if TYPE_CHECKING:
-    from tiebreak.juries import RateTable
+    from tiebreak.judges import RateTable
 
 
 @takes_judging_options
@@ -39,7 +39,7 @@ def rate(
     """
     check_files((responses, judging.gold, by, selection), (out,))
     from tiebreak import tables
-    from tiebreak.juries import estimate_rates
+    from tiebreak.judges import estimate_rates
 
     judged = judging.fit(responses, systems=by, selection=selection, quiet=quiet)
     with working("estimating rates", quiet=quiet):

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import evaluate, juries, link_graph, selection, tables
+from tiebreak import evaluate, judges, link_graph, selection, tables
 from tiebreak._version import __version__
 from tiebreak.arguments import FUNCTION, TEXT, WITH_RESPONSES, checks, optional
 from tiebreak.ask.job import read_texts
@@ -27,9 +27,9 @@ from tiebreak.ids import MISSING, Ids
 from tiebreak.inference.committee import FEW_WORKERS, FromVote
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.majority_vote import MajorityVote
-from tiebreak.juries import Alpha, Dependence, Spam
-from tiebreak.juries.known import interval_of_share
-from tiebreak.juries.words import sentences
+from tiebreak.judges import Alpha, Dependence, Spam
+from tiebreak.judges.known import interval_of_share
+from tiebreak.judges.words import sentences
 from tiebreak.kernels.layout import TIED, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.links.check import write_chain
@@ -124,12 +124,12 @@ class Subject:
         return restricted(self.model, np.sort(chosen))
 
     @cached_property
-    def agreement(self) -> juries.AgreementReport | None:
+    def agreement(self) -> judges.AgreementReport | None:
         """How far workers agree; None where no task has two responses, or one class only."""
         responses = self.sample.responses_
         if responses.n_classes < 2 or not (np.diff(responses.start) >= 2).any():
             return None
-        return juries.agreement_report(responses, n_resamples=N_RESAMPLES)
+        return judges.agreement_report(responses, n_resamples=N_RESAMPLES)
 
     @cached_property
     def accuracy(self) -> WorkerAccuracy:
@@ -538,7 +538,7 @@ def _judges(subject: Subject) -> Found | None:
     if subject.systems is None:
         return found
     found = found or {"n_known": 0, "judges": [], "effective": None, "sentences": []}
-    preferences = juries.self_preferences(
+    preferences = judges.self_preferences(
         subject.model.responses_, subject.systems, subject.accepts
     )
     found["self_preference"] = [
@@ -568,7 +568,7 @@ def _judges_by_gold(subject: Subject) -> Found | None:
         model = restricted(subject.model, codes[codes >= 0].astype(np.int64))
     with warnings.catch_warnings(record=True) as notes:  # said on the page
         warnings.simplefilter("always", InputNote)
-        found = juries.panel_report(model, gold, sub_panels=False)
+        found = judges.panel_report(model, gold, sub_panels=False)
     return {
         "n_known": found.n_known,
         "judges": [
@@ -634,18 +634,18 @@ def _say_shared_errors(found: Found) -> list[Sentence]:
 def _dependence(subject: Subject) -> Dependence:
     """Compare errors by known labels, where enough of them have responses, else by the model's."""
     if subject.to_score is None:
-        return juries.error_dependence(subject.sample)
+        return judges.error_dependence(subject.sample)
     gold = subject.to_score.gold
     model = subject.model
     task = model.tasks_.codes(gold.tasks)
     n_votes = np.diff(model.responses_.start)
     there = np.flatnonzero((task != MISSING) & (n_votes[np.maximum(task, 0)] > 0))
     if len(there) < LEAST_KNOWN:
-        return juries.error_dependence(subject.sample)
+        return judges.error_dependence(subject.sample)
     if len(there) > MOST_SAMPLED:
         there = np.random.default_rng(0).choice(there, MOST_SAMPLED, replace=False)
     view = restricted(model, np.sort(task[there]).astype(np.int64))
-    return juries.error_dependence(view, subset(gold, there))
+    return judges.error_dependence(view, subset(gold, there))
 
 
 def _most_correlated(correlation: Floats) -> Offsets:

@@ -22,7 +22,7 @@ from tiebreak.arguments import NAME, SEED, TEXT, checks
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.frames import as_plain
 from tiebreak.inference.estimator import require_fitted
-from tiebreak.juries.known import interval_of_share, known_codes, without_gold
+from tiebreak.judges.known import interval_of_share, known_codes, without_gold
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.options import require_number
 
@@ -99,7 +99,7 @@ class RateTable:
         raise OptionError("no-such-rate", label=label, system=system, method=method)
 
     def __str__(self) -> str:
-        from tiebreak.juries.words import rates_as_text
+        from tiebreak.judges.words import rates_as_text
 
         return rates_as_text(self)
 

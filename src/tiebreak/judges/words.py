@@ -7,13 +7,13 @@ from collections.abc import Hashable
 from itertools import product
 from typing import TYPE_CHECKING
 
-from tiebreak.juries.rates import LEAST_KNOWN
+from tiebreak.judges.rates import LEAST_KNOWN
 from tiebreak.wording import aligned, counted, first_few
 
 if TYPE_CHECKING:
-    from tiebreak.juries.known import PairedDifference
-    from tiebreak.juries.panel import PanelReport
-    from tiebreak.juries.rates import Difference, Rate, RateTable
+    from tiebreak.judges.known import PairedDifference
+    from tiebreak.judges.panel import PanelReport
+    from tiebreak.judges.rates import Difference, Rate, RateTable
 
 MAX_SHOWN = 20  # judges in the text; to_dict has all
 MAX_TO_LABEL = 60  # tasks that are named

@@ -1,7 +1,7 @@
 """Panels of judges, honest rates, agreement and shared errors: the public name is `tb.judges`."""
 
-from tiebreak.juries import messages as messages
-from tiebreak.juries.agreement import (
+from tiebreak.judges import messages as messages
+from tiebreak.judges.agreement import (
     AgreementReport,
     Alpha,
     CohenKappas,
@@ -16,8 +16,8 @@ from tiebreak.juries.agreement import (
     krippendorff_alpha,
     percent_agreement,
 )
-from tiebreak.juries.dependence import Dependence, error_dependence
-from tiebreak.juries.panel import (
+from tiebreak.judges.dependence import Dependence, error_dependence
+from tiebreak.judges.panel import (
     Judge,
     PanelReport,
     Sample,
@@ -27,7 +27,7 @@ from tiebreak.juries.panel import (
     self_preferences,
     share_discount,
 )
-from tiebreak.juries.rates import METHODS, Difference, Rate, RateTable, estimate_rates
+from tiebreak.judges.rates import METHODS, Difference, Rate, RateTable, estimate_rates
 
 __all__ = [
     "METHODS",

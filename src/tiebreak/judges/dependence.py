@@ -26,8 +26,8 @@ from scipy.stats import t as student
 from tiebreak import tables
 from tiebreak.arguments import FITTED, SEED, checks
 from tiebreak.errors import InputError
-from tiebreak.juries.agreement import COPIED, LEAST_ERRORS
-from tiebreak.juries.known import LEVEL, GoldTable
+from tiebreak.judges.agreement import COPIED, LEAST_ERRORS
+from tiebreak.judges.known import LEVEL, GoldTable
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.responses import Responses
 from tiebreak.responses.weighing import plurality

@@ -31,8 +31,8 @@ from tiebreak.arguments import (
 )
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.frames import as_plain
-from tiebreak.juries.dependence import SharedErrors, shared_errors
-from tiebreak.juries.known import (
+from tiebreak.judges.dependence import SharedErrors, shared_errors
+from tiebreak.judges.known import (
     LEVEL,
     CrossValidation,
     GoldTable,
@@ -160,7 +160,7 @@ class PanelReport:
     workers: tuple[Hashable, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
-        from tiebreak.juries.words import panel_as_text
+        from tiebreak.judges.words import panel_as_text
 
         return panel_as_text(self)
 
