@@ -27,12 +27,11 @@ from tiebreak.distributed.tables import rows_of
 from tiebreak.distributed.units import LabelWish, NamedLabels, PartRecipe, Recipe, forget_units
 from tiebreak.errors import ResponseError
 from tiebreak.gold import Gold
-from tiebreak.inference import gold_weights
 from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.inputs import Inputs, memory_bytes, read_and_check_inputs
 from tiebreak.inference.kept.dropping import drop_tasks
 from tiebreak.inference.variational_bayes import VariationalBayes
-from tiebreak.kernels.layout import Codes, Offsets, exact_total
+from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.labels import Labels
 from tiebreak.links import Links
@@ -174,14 +173,7 @@ def fit(
     fingerprint = _fingerprint(crowd, model, pairs, known, tables)
     checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=resume)
     on_disk = client is None and executor is None
-    weighs_gold = isinstance(model, VariationalBayes) and gold_weights.may_weigh(
-        model.gold_weight,
-        has_gold=inputs.gold_codes is not None,
-        has_links=inputs.link_codes is not None,
-    )
-    recipes = cut_recipes(
-        crowd, named, model, tables, work, is_on_disk=on_disk, weighs_gold=weighs_gold
-    )
+    recipes = cut_recipes(crowd, named, model, tables, work, is_on_disk=on_disk)
     there = Units(engine, crowd, recipes, checkpoint, progress)
     try:
         there.load()
@@ -244,13 +236,11 @@ def cut_recipes(
     work: Path,
     *,
     is_on_disk: bool = False,
-    weighs_gold: bool = False,
 ) -> list[Recipe]:
     """Return how each unit is made."""
     n_classes = len(crowd.classes)
     n_states = estimators.n_states(model, crowd)
-    exact = exact_total(crowd.n_responses) if weighs_gold else crowd.n_tasks
-    sizes = (exact, crowd.n_responses, model.n_threads)
+    sizes = (crowd.n_tasks, crowd.n_responses, model.n_threads)
     how = (crowd.classes, n_states, model.backend, *sizes, str(work), is_on_disk)
     recipes = []
     for number, unit in enumerate(crowd.units):

@@ -54,7 +54,7 @@ class Recipe(NamedTuple):
     classes: Ids  # of all partitions
     n_states: int
     backend: str
-    n_exact: float  # by so many tasks, or responses, sums are made exact; and by responses
+    n_tasks: int  # of all partitions: by them sums are made exact, and by responses
     n_responses: int  # kernels are chosen, as on one machine
     n_threads: int | None
     work: str  # the folder of work, for large tables
@@ -117,7 +117,7 @@ class Part:
             crowd.start, crowd.code, role, n_codes, unit.n_states, crowd.weight
         )
         if unit.n_states > crowd.n_classes:
-            self.tasks = self.tasks._replace(rounder=layout.rounder_for(unit.n_exact))
+            self.tasks = self.tasks._replace(rounder=layout.rounder_for(unit.n_tasks))
         self.backend = choose_backend(unit.backend, unit.n_responses, may_be_device=False)
         self.large = arrays.LARGE if self.backend is reference else 0
         self.n_threads = unit.n_threads or own_threads()

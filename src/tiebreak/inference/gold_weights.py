@@ -47,7 +47,7 @@ def find(
     >>> find("auto", GoldCodes(code[:1], code[:1]), Patterns(tasks), 2).tolist()
     [[2.98, 2.98], [1.0, 1.0]]
     """
-    if gold is None or not may_weigh(gold_weight, has_gold=True, has_links=has_links):
+    if gold is None or gold_weight == 1.0 or (has_links and gold_weight == AUTO):
         return None
     tasks = patterns.tasks
     n_workers = tasks.n_codes // n_classes
@@ -57,11 +57,6 @@ def find(
         weight = _weight_of_each(tasks, patterns.copies)
         n_given = np.bincount(tasks.code // n_classes, weights=weight, minlength=n_workers)
     return np.repeat(of_answers(gold_weight, n_given, n_classes)[:, None], n_classes, axis=1)
-
-
-def may_weigh(gold_weight: GoldWeight, *, has_gold: bool, has_links: bool) -> bool:
-    """Say whether known tasks count otherwise than once."""
-    return has_gold and gold_weight != 1.0 and not (has_links and gold_weight == AUTO)
 
 
 def of_answers(gold_weight: GoldWeight, n_given: npt.ArrayLike, n_classes: int) -> Floats:

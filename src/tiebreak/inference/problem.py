@@ -16,9 +16,7 @@ from tiebreak.kernels.layout import (
     Codes,
     Floats,
     Swept,
-    exact_total,
     rounder_for,
-    total_weights,
 )
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.link_graph import Implications, LinkCodes
@@ -104,15 +102,6 @@ class Problem(NamedTuple):
         return n_here if self.elsewhere is None else n_here + self.elsewhere.n_tasks
 
     @property
-    def n_exact(self) -> float:
-        """What the rounder of sums is made for: tasks, or responses where gold has weights."""
-        if self.gold_weight is None:
-            return self.n_tasks
-        of_each = total_weights(self.tasks.start, self.tasks.weight)
-        here = float(of_each.sum() if self.copies is None else of_each @ self.copies)
-        return exact_total(here if self.elsewhere is None else here + self.elsewhere.n_responses)
-
-    @property
     def n_classes(self) -> int:
         """How many classes there are: what is said, and what is reported."""
         return self.workers.n_classes
@@ -129,8 +118,8 @@ class Problem(NamedTuple):
         grows, so that another order of the same tasks would lead elsewhere.
         """
         tasks = self.tasks
-        if self.n_states > self.n_classes and tasks.rounder is None:
-            tasks = tasks._replace(rounder=rounder_for(self.n_exact))
+        if self.n_states > self.n_classes:
+            tasks = tasks._replace(rounder=rounder_for(self.n_tasks))
         sweeper = self.backend.open(tasks, q, self.n_threads, self.copies)
         if elsewhere is not None:
             sweeper.go_to(elsewhere)

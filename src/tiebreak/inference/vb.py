@@ -37,7 +37,6 @@ from tiebreak.kernels.layout import (
     Roles,
     Swept,
     rounded,
-    rounder_for,
 )
 from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
 from tiebreak.responses import Responses
@@ -147,7 +146,6 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     )
     n_codes = tasks.n_codes + problem.n_classes
     known = layout.lay_out(start, code, tasks.role, n_codes, problem.n_states, weight)
-    known = known._replace(rounder=rounder_for(problem.n_exact))
     rows = known_classes(problem.n_classes, problem.n_states)
     return problem._replace(tasks=known, workers=ExtraCodes(problem.workers, rows))
 

@@ -31,7 +31,6 @@ KNOWN = 2
 POOLED = 3
 
 PARTS = 16  # with subtypes weights are multiples of 1 / 16, so that sums are exact
-HEAVIER = 8  # than without weights of gold may all responses be, for that
 
 MAX_CHUNKS = 16
 TASKS_AT_ONCE = 1 << 16
@@ -183,15 +182,6 @@ def rounder_for(n_tasks: float) -> float:
     2^(e + 1) are added without rounding.
     """
     return float(1.5 * 2.0 ** max(1, (int(n_tasks) - 1).bit_length()))
-
-
-def exact_total(n_responses: float) -> float:
-    """Return what `rounder_for` takes where responses on known tasks have weights.
-
-    Sums are exact, [eq:exact-sums], as long as these weights leave all responses together with
-    `HEAVIER` times their number at most.
-    """
-    return PARTS * HEAVIER * n_responses
 
 
 def rounded(values: Floats, rounder: float | None) -> Floats:
