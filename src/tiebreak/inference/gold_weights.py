@@ -17,10 +17,12 @@ import numpy.typing as npt
 from tiebreak.gold import GoldCodes
 from tiebreak.inference.problem import Patterns
 from tiebreak.kernels import layout
-from tiebreak.kernels.layout import PARTS, ByTask, Floats
+from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.options import AUTO
 
 SHARED = 0.04  # ρ of guesses; chosen on draws 0 to 5 of gold, see experiments/07_juries/README.md
+
+PARTS = 16  # with subtypes weights are multiples of 1 / 16, so that sums are exact
 
 GoldWeight = str | float
 

@@ -30,7 +30,6 @@ LINKED = 1
 KNOWN = 2
 POOLED = 3
 
-PARTS = 16  # with subtypes weights are multiples of 1 / 16, so that sums are exact
 
 MAX_CHUNKS = 16
 TASKS_AT_ONCE = 1 << 16
