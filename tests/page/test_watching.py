@@ -43,6 +43,22 @@ def test_the_list_begins_with_the_tasks_in_most_doubt(desk: Desk) -> None:
     assert last["rows"][-1]["probability"] >= shares[-1]
 
 
+def test_labels_that_differ_from_the_vote_are_counted(desk: Desk) -> None:
+    labels = desk.last_fit().model.labels_.best()
+    responses = desk.job.responses
+    n_differ = 0
+    for at, task in enumerate(responses.tasks):
+        said = [
+            responses.classes[code % responses.n_classes]
+            for code in responses.code[responses.start[at] : responses.start[at + 1]]
+        ]
+        most = max(map(said.count, said))
+        top = {name for name in said if said.count(name) == most}
+        n_differ += len(top) == 1 and labels[task] not in top
+    assert n_differ > 0
+    assert watch.outlook(desk)["n_from_vote"] == n_differ
+
+
 def test_the_list_is_searched_by_words_class_probability_and_worker(desk: Desk) -> None:
     def rows(wanted: Wanted) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = listing(desk, desk.last_fit(), wanted)["rows"]

@@ -17,6 +17,7 @@ from tiebreak.ask import Desk
 from tiebreak.ask.fitting import FittedSession
 from tiebreak.ask.log import Event
 from tiebreak.ask.storage import FitPoint
+from tiebreak.inference.committee import vote_of_each
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.page.room import events
 from tiebreak.report import charts
@@ -59,8 +60,15 @@ def outlook(desk: Desk) -> dict[str, Any]:
         "per_hour": per_hour,
         "hours_left": left / per_hour if left is not None and per_hour else None,
         "n_changed": points[-1].n_changed if points else 0,
+        "n_from_vote": _n_from_vote(desk.last_fit()),
         "curve": _curve(points),
     }
+
+
+def _n_from_vote(fit: FittedSession) -> int:
+    """Return how many labels differ from the majority vote; where classes tie for it, none does."""
+    vote = vote_of_each(fit.model.responses_)
+    return int(((vote >= 0) & (vote != fit.model.labels_.label)).sum())
 
 
 def _curve(points: list[FitPoint]) -> Markup:
