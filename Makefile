@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test quick test-long test-oldest check format docs bench bench-gpu lock clean
+.PHONY: help demo test test-slow test-all quick test-long test-oldest check format docs bench bench-gpu lock clean
 
 VENV := .venv
 BENCH_VENV := .venv-bench
@@ -25,13 +25,19 @@ help: ## List the targets
 demo: $(VENV)/.run-ready ## Make a small crowd, fuse its responses, show what came out
 	@$(BIN)/python -m tiebreak demo
 
-test: $(VENV)/.dev-ready ## Run every test but the long ones; PYTEST_ARGS="-k links" runs some
+test: $(VENV)/.dev-ready ## Run the tests to run before a commit; PYTEST_ARGS="-k links" runs some
+	@$(PYTEST) -m "not long and not slow" $(PYTEST_ARGS)
+
+test-slow: $(VENV)/.dev-ready ## Run the tests that `make test` leaves out: kills, clusters, browsers
+	@$(PYTEST) -m "not long and slow" $(PYTEST_ARGS)
+
+test-all: $(VENV)/.dev-ready ## Run both: every test but the long ones
 	@$(PYTEST) -m "not long" $(PYTEST_ARGS)
 
 quick: $(VENV)/.dev-ready ## Run the tests to run while typing: some of `make test`, within a minute
 	@$(PYTEST) -m "not long and quick" $(PYTEST_ARGS)
 
-test-long: $(VENV)/.dev-ready ## Run the tests that take minutes each, which `make test` leaves out
+test-long: $(VENV)/.dev-ready ## Run the tests that take minutes each, which `make test-all` leaves out
 	@$(PYTEST) -m long $(PYTEST_ARGS)
 
 test-oldest: $(OLDEST_VENV)/.oldest-ready ## Run the quick tests on the oldest versions that pyproject.toml allows

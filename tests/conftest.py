@@ -46,6 +46,22 @@ QUICK = {
     *("research/theory/test_bounds.py", "research/theory/test_golden.py"),
 }
 
+# What `make test` leaves to `make test-all`: kills, clusters, browsers, notebooks, servers, compiled
+# code, many drawn examples. Files, or folders with a slash at their end.
+SLOW = (
+    *("cluster/", "gpu/", "kernels/", "research/", "stream/", "golden/"),
+    *("ask/test_console.py", "ask/test_durability.py", "ask/test_reopened.py"),
+    *("cli/test_cluster_command.py", "cli/test_warm.py", "cli/test_no_surprise.py"),
+    *("datasets/test_fetch.py", "kept/test_two_writers.py", "kept/test_update.py"),
+    *("inference/test_decode.py", "inference/test_invariance.py", "inference/test_modes.py"),
+    *("inference/test_weights.py", "inference/test_worker_models.py"),
+    *("page/test_attacks.py", "page/test_in_browser.py", "page/test_many_people.py"),
+    *("page/test_strangers.py", "report/test_report_in_browser.py"),
+    *("tables/formats/test_bad_records.py", "tables/test_round_trips.py"),
+    *("test_benchmarks.py", "test_judges_page.py", "test_life_page.py", "test_tutorial.py"),
+    "test_odd_arguments.py",
+)
+
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
@@ -71,9 +87,9 @@ def pytest_configure() -> None:
         folder = os.environ.get(name)
         if folder and not Path(folder).is_dir():
             raise pytest.UsageError(f"{name} is set, but it names no folder. Correct or unset it.")
-    missing = [name for name in QUICK if not (TESTS / name).is_file()]
+    missing = [name for name in (*QUICK, *SLOW) if not (TESTS / name).exists()]
     if missing:
-        raise pytest.UsageError(f"QUICK in tests/conftest.py names no file: {sorted(missing)}.")
+        raise pytest.UsageError(f"A list in tests/conftest.py names no file: {sorted(missing)}.")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at markers
@@ -81,6 +97,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _is_quick(item):
             item.add_marker(pytest.mark.quick)
+        if _is_slow(item):
+            item.add_marker(pytest.mark.slow)
         if (marker := item.get_closest_marker("browser")) is not None:
             item.user_properties.append(IS_BROWSER)
             missing = browser.what_is_missing(needs_axe="axe" in marker.args)
@@ -96,6 +114,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needed = JURIES if "juries_dir" in getattr(item, "fixturenames", ()) else DATA
         if not os.environ.get(needed):
             item.add_marker(pytest.mark.skip(reason=f"{needed} names no folder"))
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    """Say whether a test is of the larger tier."""
+    if item.get_closest_marker("browser") is not None or item.get_closest_marker("dask"):
+        return True
+    if TESTS not in item.path.parents:
+        return False
+    path = item.path.relative_to(TESTS).as_posix()
+    return any(path == each or (each[-1] == "/" and path.startswith(each)) for each in SLOW)
 
 
 def _is_quick(item: pytest.Item) -> bool:
