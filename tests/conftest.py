@@ -46,8 +46,8 @@ QUICK = {
     *("research/theory/test_bounds.py", "research/theory/test_golden.py"),
 }
 
-# What `make test` leaves to `make test-all`: kills, clusters, browsers, notebooks, servers, compiled
-# code, many drawn examples. Files, or folders with a slash at their end.
+# What `make test` leaves to `make test-all`: kills, clusters, browsers, notebooks, servers, kernels
+# and many drawn examples. Files, or folders with a slash at their end.
 SLOW = (
     *("cluster/", "gpu/", "kernels/", "research/", "stream/", "golden/"),
     *("ask/test_console.py", "ask/test_durability.py", "ask/test_reopened.py"),
