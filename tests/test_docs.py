@@ -133,7 +133,9 @@ def chosen_by(target: str) -> str:
     return recipe[1].strip('"')
 
 
-def test_quick_tests_are_some_of_all_and_long_ones_are_the_rest() -> None:
-    everything = chosen_by("test")
+def test_each_test_is_of_one_tier() -> None:
+    everything = chosen_by("test-all")
     assert chosen_by("quick") == f"{everything} and quick"
+    assert chosen_by("test") == f"{everything} and not slow"
+    assert chosen_by("test-slow") == f"{everything} and slow"
     assert everything == f"not {chosen_by('test-long')}"
