@@ -351,3 +351,28 @@ def test_no_name_of_a_class_is_used_twice() -> None:
             if isinstance(node, ast.ClassDef):
                 where.setdefault(node.name, []).append(path.name)
     assert {name: files for name, files in where.items() if len(files) > 1} == {}
+
+
+def public_objects() -> dict[str, object]:
+    """Return what `tb` offers, and what its rooms offer, by name."""
+    found: dict[str, object] = {}
+    for name in set(tb.__all__) - {"__version__"}:
+        offered = found[name] = getattr(tb, name)
+        for inner in getattr(offered, "__all__", ()) if inspect.ismodule(offered) else ():
+            found[f"{name}.{inner}"] = getattr(offered, inner)
+    return found
+
+
+def test_public_names_and_their_methods_have_docstrings() -> None:
+    missing = []
+    for name, offered in public_objects().items():
+        if not isinstance(offered, type) and not inspect.isroutine(offered):
+            continue
+        if not inspect.getdoc(offered):
+            missing.append(name)
+        for member in vars(offered) if isinstance(offered, type) else ():
+            made = getattr(offered, member)
+            is_method = inspect.isroutine(made) or isinstance(vars(offered)[member], property)
+            if not member.startswith("_") and is_method and not inspect.getdoc(made):
+                missing.append(f"{name}.{member}")
+    assert missing == []
