@@ -65,7 +65,7 @@ bench-gpu: ## Measure sweeps on a CUDA device, where there is one, and write doc
 	@PYTHONPATH=src python3 -m benchmarks.report_gpu
 
 lock: ## Renew requirements/*.txt from pyproject.toml; needs uv
-	$(LOCK) --group build --extra plot --extra page --extra dask --group test --group check --output-file requirements/dev.txt
+	$(LOCK) --group build --extra plot --extra page --extra dask --extra datasets --group test --group check --output-file requirements/dev.txt
 	$(LOCK) --group build --constraints requirements/dev.txt --output-file requirements/run.txt
 	$(LOCK) --group build --group bench --output-file requirements/bench.txt
 

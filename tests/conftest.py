@@ -33,7 +33,6 @@ QUICK = {
     *("test_docs.py", "test_evaluate.py", "test_ids.py", "test_simulate.py"),
     *("ask/test_contradictions.py", "ask/test_log.py"),
     *("cli/test_columns_option.py", "cli/test_evaluate_command.py"),
-    *("datasets/test_convert.py", "datasets/test_loading.py", "datasets/test_places.py"),
     *("tables/test_columns.py", "tables/test_read_labels.py", "tables/test_read_links.py"),
     *("tables/formats/test_every_format.py", "tables/formats/test_json_stream.py"),
     *("tables/test_round_trips.py", "tables/test_sources.py", "tables/test_wrong_files.py"),

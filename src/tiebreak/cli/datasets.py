@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 
 from tiebreak.cli.messages import print_message
-
-if TYPE_CHECKING:
-    from tiebreak.datasets.fetching import Progress
 
 ALL = "all"
 NOT_HERE = "not here"
@@ -29,13 +24,15 @@ def show_all(
     With --json also what they are, their sources, and how they differ from the paper.
     """
     from tiebreak import datasets
-    from tiebreak.datasets.places import look_for
+    from tiebreak.errors import FileError
 
     rows: list[dict[str, Any]] = []
     for name in datasets.names():
-        folder = look_for(name)
-        facts = dataclasses.asdict(datasets.info(name))
-        rows.append({**facts, "folder": None if folder is None else str(folder)})
+        try:
+            folder = str(datasets.path(name))
+        except FileError:
+            folder = None
+        rows.append({**dataclasses.asdict(datasets.info(name)), "folder": folder})
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
         return
@@ -57,7 +54,7 @@ def show_path(
 
 def fetch(
     names: Annotated[
-        list[str], typer.Argument(help="Ids of datasets, or all.", metavar="NAME|all")
+        list[str], typer.Argument(help="Names of datasets, or all.", metavar="NAME|all")
     ],
     base: Annotated[
         str | None,
@@ -67,11 +64,11 @@ def fetch(
         str | None, typer.Option(help="Write here, not to the cache.", metavar="DIR")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Fetch even what is here.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No words, no progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No words.")] = False,
 ) -> None:
     """Bring public copies of datasets here, check and convert them.
 
-    What is here already is not fetched again.
+    What is here already is not fetched again. Needs the extra datasets.
     """
     from tiebreak import datasets
 
@@ -79,8 +76,7 @@ def fetch(
     for name in wanted:
         datasets.info(name)  # a wrong name is told before anything is fetched
     for name in wanted:
-        with _bars(quiet=quiet) as bars:
-            found = datasets.fetch(name, base=base, folder=folder, force=force, progress=bars)
+        found = datasets.fetch(name, base=base, folder=folder, force=force)
         if not quiet:
             print_message(f"{name} is in {found}")
     if folder is not None and not quiet:
@@ -106,27 +102,6 @@ def _as_table(rows: Sequence[dict[str, Any]]) -> str:
         )
         for name, *numbers, where in table
     )
-
-
-@contextmanager
-def _bars(*, quiet: bool) -> Iterator[Progress | None]:
-    """Show how far each file is, on a terminal only."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        shown: dict[str, Any] = {}
-
-        def tell(file: str, here: int, in_all: int) -> None:
-            if file not in shown:
-                shown[file] = bars.add_task(file, total=in_all)
-            bars.update(shown[file], completed=here)
-
-        yield tell
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"list": show_all, "fetch": fetch, "path": show_path}

@@ -1,7 +1,8 @@
 """Datasets: the ten real crowds of the paper, by name.
 
-They are found in the folder that TIEBREAK_DATA names, or in your cache, where `fetch` puts them.
-What each is, where it comes from and where it differs from the paper can be asked without them.
+They are looked for in the folder that TIEBREAK_DATA names, then in your cache, where `fetch` puts
+them (extra `datasets`): the folder that TIEBREAK_CACHE names, else the user's cache. What each is,
+where it comes from and where it differs from the paper can be asked without them.
 
 >>> from tiebreak import datasets
 >>> datasets.names()[:3]
@@ -10,8 +11,308 @@ What each is, where it comes from and where it differs from the paper can be ask
 'Two texts: does the second follow from the first?'
 """
 
-from tiebreak.datasets.catalogue import Info, info, names
-from tiebreak.datasets.fetching import fetch
-from tiebreak.datasets.loading import Dataset, load, path
+from __future__ import annotations
+
+import csv
+import difflib
+import functools
+import hashlib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tiebreak.arguments import TEXT, checks
+from tiebreak.datasets import messages as messages
+from tiebreak.errors import FileError, MissingExtraError, OptionError, note
+
+if TYPE_CHECKING:
+    from tiebreak.gold import Gold
+    from tiebreak.responses import Responses
 
 __all__ = ["Dataset", "Info", "fetch", "info", "load", "names", "path"]
+
+COUNTS = ("n_tasks", "n_workers", "n_classes", "n_responses", "n_gold")
+COPIES = {"responses": "label.csv", "gold": "truth.csv"}  # as the files of a public copy are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a dataset is.
+
+    `classes` says what each class stands for, `source` and `source_paths` which GitHub repository
+    and files it was first published in, `licence` what that repository states for itself,
+    `differences` where the data and the paper disagree (empty where they do not), and `task_ids`
+    what the ids of a fetched copy are.
+    """
+
+    name: str
+    title: str
+    task: str
+    classes: Mapping[str, str]
+    n_tasks: int
+    n_workers: int
+    n_classes: int
+    n_responses: int
+    n_gold: int
+    source: str
+    source_paths: tuple[str, ...]
+    licence: str
+    differences: str
+    task_ids: str
+
+
+class Dataset(NamedTuple):
+    """A real crowd: what workers said, what is known to be true, and what the dataset is."""
+
+    responses: Responses
+    gold: Gold
+    info: Info
+
+
+@functools.cache
+def _catalogue() -> dict[str, Any]:
+    text = resources.files("tiebreak.datasets").joinpath("catalogue.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the datasets, in the order of the paper's tables.
+
+    >>> len(names())
+    10
+    """
+    return tuple(_catalogue()["datasets"])
+
+
+@checks(name=TEXT)
+def info(name: str) -> Info:
+    """Return what a dataset is; it need not be here.
+
+    >>> info("music_genre").n_classes
+    10
+    """
+    if name not in names():
+        folded = name.strip().casefold().replace("-", "_").replace(" ", "_")
+        close = difflib.get_close_matches(folded, names(), n=1)
+        meant = close[0] if close else None
+        raise OptionError("unknown-dataset", name=name, meant=meant, names=names())
+    facts = {key: value for key, value in _catalogue()["datasets"][name].items() if key != "copy"}
+    return Info(name=name, **{**facts, "source_paths": tuple(facts["source_paths"])})
+
+
+def path(name: str) -> Path:
+    """Return the folder that holds responses.csv and gold.csv of a dataset.
+
+    Raises FileError where the dataset is not here; the message says how to fetch it.
+    """
+    name = info(name).name
+    data = os.environ.get("TIEBREAK_DATA")
+    if data and not Path(data).expanduser().is_dir():
+        note("data-folder-missing", folder=data)
+    folders = [Path(data).expanduser()] if data else []
+    cache = _cache()
+    folders += [] if cache is None else [cache]
+    for folder in folders:
+        if _is_complete(folder / name):
+            return folder / name
+    looked = " and ".join(str(folder / name) for folder in folders) or "no folder"
+    raise FileError("dataset-not-here", name=name, looked=looked)
+
+
+def load(name: str) -> Dataset:
+    """Read a dataset that is here; see `names` for which there are, and `fetch`.
+
+    A note tells where the files do not have the catalogue's counts.
+
+    Returns
+    -------
+    Dataset
+        Responses, gold and info: ``responses, gold, info = load("rte")``.
+
+    Raises
+    ------
+    FileError
+        Where the dataset is not here; the message says how to fetch it.
+    OptionError
+        Where there is no dataset of that name.
+    """
+    from tiebreak.tables import read_gold, read_responses
+
+    folder = path(name)
+    responses = read_responses(folder / "responses.csv")
+    gold = read_gold(folder / "gold.csv")
+    if wrong := _wrong_counts(responses, gold, info(name)):
+        note("dataset-counts", folder=str(folder), name=name, wrong=wrong)
+    return Dataset(responses, gold, info(name))
+
+
+def fetch(
+    name: str,
+    *,
+    base: str | os.PathLike[str] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    force: bool = False,
+) -> Path:
+    """Bring the public copy of a dataset here, check it, and convert it to our files.
+
+    What is here already is not fetched again. The files of the copy stay beside those made of them.
+
+    Parameters
+    ----------
+    name
+        One of `names`.
+    base
+        Where the copies lie: a web address or a folder that stands for the root of their
+        repository. If not given, TIEBREAK_DATASETS_URL, or else GitHub.
+    folder
+        The folder of datasets to write to, in place of the cache. It is looked into later only
+        if TIEBREAK_DATA names it.
+    force
+        Fetch and replace even what is here.
+
+    Returns
+    -------
+    Path
+        The folder that holds responses.csv and gold.csv.
+
+    Raises
+    ------
+    FileError
+        Where a file does not come, or is not the right one; the message says how to put the
+        files there by hand.
+    MissingExtraError
+        Where pooch, which fetches, is not installed.
+    """
+    name = info(name).name
+    cache = _cache() if folder is None else Path(folder).expanduser()
+    if cache is None:
+        raise MissingExtraError.needed("pooch", "datasets", "Fetching")
+    target = cache / name
+    if not force:
+        if folder is not None and _is_complete(target):
+            return target
+        if folder is None:
+            try:
+                return path(name)
+            except FileError:
+                pass
+    copy = _catalogue()["datasets"][name]["copy"]
+    labels, truths = _files(name, str(base or os.environ.get("TIEBREAK_DATASETS_URL", "")), target)
+    try:
+        _convert(copy, labels, truths, target)
+    except OSError as error:
+        raise _not_fetched(name, target, str(error)) from None
+    if folder is None and (found := path(name)) != target:
+        note("data-folder-first", folder=str(found))
+    return target
+
+
+def _cache() -> Path | None:
+    """Return the folder into which datasets are fetched; None without TIEBREAK_CACHE and pooch."""
+    if chosen := os.environ.get("TIEBREAK_CACHE"):
+        return Path(chosen).expanduser()
+    try:
+        import pooch
+    except ImportError:
+        return None
+    return Path(pooch.os_cache("tiebreak")) / "datasets"
+
+
+def _is_complete(folder: Path) -> bool:
+    return (folder / "responses.csv").is_file() and (folder / "gold.csv").is_file()
+
+
+def _addresses(name: str, base: str = "") -> dict[str, str]:
+    """Return where each file of a public copy lies, by the name that it is kept under."""
+    whole = _catalogue()
+    if not base:
+        of = whole["copy"]
+        base = f"https://raw.githubusercontent.com/{of['repository']}/{of['commit']}"
+    copy = whole["datasets"][name]["copy"]
+    return {file: f"{base.rstrip('/')}/{copy[part]['path']}" for part, file in COPIES.items()}
+
+
+def _files(name: str, base: str, target: Path) -> list[Path]:
+    """Return the two files of a public copy, whose checksums are right.
+
+    Those that lie in the folder already, or in a folder named as base, need no network.
+    """
+    copy = _catalogue()["datasets"][name]["copy"]
+    sha256 = {file: copy[part]["sha256"] for part, file in COPIES.items()}
+    addresses = _addresses(name, base)
+    root = target if not base or "://" in base else Path(base).expanduser()
+    lying = [target / file if root is target else Path(addresses[file]) for file in COPIES.values()]
+    if all(
+        file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == expected
+        for file, expected in zip(lying, sha256.values(), strict=True)
+    ):
+        return lying
+    if root is not target:
+        reason = f"the checksums ask for other files than {' and '.join(map(str, lying))}."
+        raise _not_fetched(name, target, reason)
+    try:
+        import pooch
+    except ImportError:
+        raise MissingExtraError.needed("pooch", "datasets", "Fetching") from None
+    pooch.get_logger().setLevel("WARNING")
+    fetcher = pooch.create(target, "", registry=sha256, urls=addresses, retry_if_failed=2)
+    try:
+        return [Path(fetcher.fetch(file)) for file in sha256]
+    except (OSError, ValueError) as error:  # requests' errors are OSErrors
+        raise _not_fetched(name, target, str(error)) from None
+
+
+def _not_fetched(name: str, target: Path, reason: str) -> FileError:
+    addresses = _addresses(name)
+    return FileError(
+        "dataset-not-fetched", name=name, reason=reason, addresses=addresses, folder=str(target)
+    )
+
+
+def _convert(copy: Mapping[str, Any], labels: Path, truths: Path, target: Path) -> None:
+    """Write a public copy in our columns, task ids and classes.
+
+    The copies have the columns item,worker,label and item,truth, number tasks from 0 and may
+    number classes in their own way. Of several answers of a worker to a task the last one counts.
+    """
+    from tiebreak.gold import Gold
+    from tiebreak.responses import Responses
+    from tiebreak.tables import write_gold, write_responses
+
+    first, classes = copy.get("first_task", 0), copy.get("classes", {})
+
+    def rows(file: Path) -> list[list[str]]:
+        with file.open(encoding="utf-8", newline="") as text:
+            read = list(csv.reader(text))[1:]
+        return [[str(int(i) + first), *rest, classes.get(code, code)] for i, *rest, code in read]
+
+    last: dict[tuple[str, str], str] = {}
+    for task, worker, label in rows(labels):
+        last.pop((task, worker), None)  # an answer given again stands where it was given last
+        last[task, worker] = label
+    responses = Responses.from_columns([t for t, _ in last], [w for _, w in last], [*last.values()])
+    known = rows(truths)
+    gold = Gold.from_columns([task for task, _ in known], [label for _, label in known])
+    target.mkdir(parents=True, exist_ok=True)
+    write_responses(target / "responses.csv", responses)
+    write_gold(target / "gold.csv", gold)  # comes last: it makes a dataset complete
+
+
+def _wrong_counts(responses: Responses, gold: Gold, said: Info) -> str:
+    """List the counts that are not as the catalogue says; empty if all are."""
+    found = (
+        responses.n_tasks,
+        responses.n_workers,
+        responses.with_classes(gold.classes).n_classes,
+        responses.n_responses,
+        len(gold),
+    )
+    return ", ".join(
+        f"{n:,} {count.removeprefix('n_')} (expected {getattr(said, count):,})"
+        for n, count in zip(found, COUNTS, strict=True)
+        if n != getattr(said, count)
+    )
