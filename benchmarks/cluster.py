@@ -69,7 +69,7 @@ def shards(folder: Path, n: int, n_workers: int = 1000, n_classes: int = 2) -> P
         start = np.arange(0, n_tasks * A_TASK + 1, A_TASK, dtype=np.int64)
         tasks = Ids(pa.array(np.arange(i * n_tasks, (i + 1) * n_tasks)))
         part = Responses(start, code.astype(np.int32), tasks, workers, classes)
-        tb.write_responses(target / f"part-{i:02d}.tb", part)
+        part.write(target / f"part-{i:02d}.tb")
     (target / "done").write_text("")
     return target
 
@@ -208,7 +208,7 @@ def one_fit(way: str, source: Path, folder: Path) -> dict[str, Any]:
             watch.start()
             began = time.perf_counter()
             made = model.fit(crowd)
-            tb.write_labels(f"{out}/labels.parquet", made.labels_)
+            made.labels_.write(f"{out}/labels.parquet")
         elif way == "out_of_core":
             watch.start()
             made = tb.distributed.fit(

@@ -64,7 +64,7 @@ def whole_fit(n_responses: int) -> dict[str, Any]:
         with warnings.catch_warnings(action="ignore"):
             model.fit(responses)
         fitted = time.perf_counter()
-        tb.write_labels(Path(name) / "labels.parquet", model.labels_)
+        model.labels_.write(Path(name) / "labels.parquet")
         done = time.perf_counter()
         profile.disable()
     pstats.Stats(profile).sort_stats("cumulative").print_stats(30)

@@ -37,8 +37,8 @@ def main(folder: Path = FOLDER) -> None:
     truth = crowd.gold.to_dict()
     export = ",\n".join(map(json.dumps, label_studio(crowd.responses, truth)))
     (folder / "messages.json").write_text(f"[{export}]\n", encoding="utf-8")
-    tb.write_links(folder / "duplicates.csv", story.links)
-    tb.write_gold(folder / "truth.csv", crowd.gold)
+    story.links.write(folder / "duplicates.csv")
+    crowd.gold.write(folder / "truth.csv")
     items, verdicts = judges(np.random.default_rng(7))
     lines = ["item,judge,run,verdict", *(",".join(map(str, row)) for row in verdicts)]
     (folder / "judges.csv").write_text("\n".join(lines) + "\n")

@@ -54,7 +54,9 @@ def test_frames_of_every_kind(model: tb.VariationalBayes, frame: str, kind: type
 
 
 def test_an_unknown_kind_of_frame_is_refused(model: tb.VariationalBayes) -> None:
-    with pytest.raises(tb.OptionError, match="frame must be one of 'pandas', 'polars', 'pyarrow'"):
+    with pytest.raises(
+        tb.errors.OptionError, match="frame must be one of 'pandas', 'polars', 'pyarrow'"
+    ):
         model.labels_.to_frame("excel")
 
 

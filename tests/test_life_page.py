@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shel
 
 
 def write(path: Path, rows: list[Row]) -> None:
-    tb.write_responses(path, tb.Responses.from_rows(rows))
+    tb.Responses.from_rows(rows).write(path)
 
 
 def run_script(kind: str, folder: Path, n_at_once: int = 1) -> None:
@@ -48,7 +48,7 @@ def test_the_nightly_job_runs_for_three_nights(tmp_path: Path) -> None:
     made = crowd()
     rows = shuffled(made.responses)
     write(tmp_path / "responses.csv", rows[:300])
-    tb.write_gold(tmp_path / "gold.csv", tb.Gold.from_dict({"t001": "c0"}))
+    tb.Gold.from_dict({"t001": "c0"}).write(tmp_path / "gold.csv")
     (tmp_path / "inbox").mkdir()
     (tmp_path / "done").mkdir()
     run_script("first", tmp_path)

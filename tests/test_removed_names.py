@@ -13,7 +13,8 @@ REMOVED = (
     *("tiebreak reproduce", "tiebreak.reproduce", "make reproduction", 'init="spectral"'),
     *("--init spectral", "inference.gibbs", "saw_all", "--saw-all", "nelder_mead"),
     *("far_links", "link_units", "link units", "local_update", "position term", "position_term"),
-    *("term of position",),
+    *("term of position", "tb.write_labels", "tb.write_responses", "tb.write_links"),
+    *("tb.write_gold", "tb.write_workers", "links_from_gold", "tb.OptionError"),
 )
 PAGES = [
     path

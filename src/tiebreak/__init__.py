@@ -17,169 +17,71 @@ from typing import TYPE_CHECKING, Any
 
 from tiebreak._version import __version__
 
-if TYPE_CHECKING:
-    from tiebreak import (
-        ask,
-        datasets,
-        decisions,
-        distributed,
-        errors,
-        evaluate,
-        judges,
-        research,
-        routing,
-        selection,
-        simulate,
-    )
-    from tiebreak.errors import (
-        ClusterError,
-        ConvergenceWarning,
-        FileError,
-        GoldError,
-        InputError,
-        InputNote,
-        LinkError,
-        MissingExtraError,
-        NotFittedError,
-        OptionError,
-        ResponseError,
-        SessionError,
-        TiebreakError,
-    )
-    from tiebreak.gold import Gold
-    from tiebreak.inference.auto import Auto
-    from tiebreak.inference.dawid_skene import DawidSkene
-    from tiebreak.inference.kept.model_file import load
-    from tiebreak.inference.majority_vote import MajorityVote
-    from tiebreak.inference.variational_bayes import VariationalBayes
-    from tiebreak.labels import Labels
-    from tiebreak.links import Links, links_from_gold
-    from tiebreak.options import ExactLinkOptions, MeanFieldOptions
-    from tiebreak.research.gibbs import GibbsSampler
-    from tiebreak.responses import Responses
-    from tiebreak.tables import (
-        read_gold,
-        read_labels,
-        read_links,
-        read_responses,
-        write_gold,
-        write_labels,
-        write_links,
-        write_responses,
-        write_workers,
-    )
+if TYPE_CHECKING:  # what type checkers see; "as" says that a name is public
+    from tiebreak import ask as ask
+    from tiebreak import datasets as datasets
+    from tiebreak import decisions as decisions
+    from tiebreak import distributed as distributed
+    from tiebreak import errors as errors
+    from tiebreak import evaluate as evaluate
+    from tiebreak import judges as judges
+    from tiebreak import research as research
+    from tiebreak import routing as routing
+    from tiebreak import selection as selection
+    from tiebreak import simulate as simulate
+    from tiebreak.errors import InputError as InputError
+    from tiebreak.errors import InputNote as InputNote
+    from tiebreak.errors import TiebreakError as TiebreakError
+    from tiebreak.gold import Gold as Gold
+    from tiebreak.inference.auto import Auto as Auto
+    from tiebreak.inference.dawid_skene import DawidSkene as DawidSkene
+    from tiebreak.inference.kept.model_file import load as load
+    from tiebreak.inference.majority_vote import MajorityVote as MajorityVote
+    from tiebreak.inference.variational_bayes import VariationalBayes as VariationalBayes
+    from tiebreak.labels import Labels as Labels
+    from tiebreak.links import Links as Links
+    from tiebreak.options import ExactLinkOptions as ExactLinkOptions
+    from tiebreak.options import MeanFieldOptions as MeanFieldOptions
+    from tiebreak.research.gibbs import GibbsSampler as GibbsSampler
+    from tiebreak.responses import Responses as Responses
+    from tiebreak.tables import read_gold as read_gold
+    from tiebreak.tables import read_labels as read_labels
+    from tiebreak.tables import read_links as read_links
+    from tiebreak.tables import read_responses as read_responses
 
-__all__ = [
-    "Auto",
-    "ClusterError",
-    "ConvergenceWarning",
-    "DawidSkene",
-    "ExactLinkOptions",
-    "FileError",
-    "GibbsSampler",
-    "Gold",
-    "GoldError",
-    "InputError",
-    "InputNote",
-    "Labels",
-    "LinkError",
-    "Links",
-    "MajorityVote",
-    "MeanFieldOptions",
-    "MissingExtraError",
-    "NotFittedError",
-    "OptionError",
-    "ResponseError",
-    "Responses",
-    "SessionError",
-    "TiebreakError",
-    "VariationalBayes",
-    "__version__",
-    "ask",
-    "datasets",
-    "decisions",
-    "distributed",
-    "errors",
-    "evaluate",
-    "judges",
-    "links_from_gold",
-    "load",
-    "read_gold",
-    "read_labels",
-    "read_links",
-    "read_responses",
-    "research",
-    "routing",
-    "selection",
-    "simulate",
-    "write_gold",
-    "write_labels",
-    "write_links",
-    "write_responses",
-    "write_workers",
-]
-
-_MODULES = (
-    "ask",
-    "datasets",
-    "decisions",
-    "distributed",
-    "errors",
-    "evaluate",
-    "judges",
-    "research",
-    "routing",
-    "selection",
-    "simulate",
-)
-_HOMES = {
-    "errors": (
-        "ClusterError",
-        "ConvergenceWarning",
-        "FileError",
-        "GoldError",
-        "InputError",
-        "InputNote",
-        "LinkError",
-        "MissingExtraError",
-        "NotFittedError",
-        "OptionError",
-        "ResponseError",
-        "SessionError",
-        "TiebreakError",
-    ),
-    "options": ("ExactLinkOptions", "MeanFieldOptions"),
-    "responses": ("Responses",),
-    "gold": ("Gold",),
-    "labels": ("Labels",),
-    "links": ("Links", "links_from_gold"),
-    "tables": (
-        "read_gold",
-        "read_labels",
-        "read_links",
-        "read_responses",
-        "write_gold",
-        "write_labels",
-        "write_links",
-        "write_responses",
-        "write_workers",
-    ),
-    "inference.auto": ("Auto",),
-    "inference.dawid_skene": ("DawidSkene",),
-    "research.gibbs": ("GibbsSampler",),
-    "inference.majority_vote": ("MajorityVote",),
-    "inference.variational_bayes": ("VariationalBayes",),
-    "inference.kept.model_file": ("load",),
+_HOMES = {  # the module of each name; it is loaded when the name is used
+    "Auto": "inference.auto",
+    "DawidSkene": "inference.dawid_skene",
+    "ExactLinkOptions": "options",
+    "GibbsSampler": "research.gibbs",
+    "Gold": "gold",
+    "InputError": "errors",
+    "InputNote": "errors",
+    "Labels": "labels",
+    "Links": "links",
+    "MajorityVote": "inference.majority_vote",
+    "MeanFieldOptions": "options",
+    "Responses": "responses",
+    "TiebreakError": "errors",
+    "VariationalBayes": "inference.variational_bayes",
+    "load": "inference.kept.model_file",
+    "read_gold": "tables",
+    "read_labels": "tables",
+    "read_links": "tables",
+    "read_responses": "tables",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_ROOMS = (
+    *("ask", "datasets", "decisions", "distributed", "errors", "evaluate", "judges"),
+    *("research", "routing", "selection", "simulate"),
+)
+__all__ = ["__version__", *_HOMES, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the home of a name when it is used, so that importing tiebreak stays light."""
-    if name in _MODULES:
+    if name in _ROOMS:
         return importlib.import_module(f"tiebreak.{name}")
-    if name in _HOME_OF:
-        return getattr(importlib.import_module(f"tiebreak.{_HOME_OF[name]}"), name)
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"tiebreak.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'tiebreak' has no attribute {name!r}")
 
 

@@ -34,6 +34,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+__all__ = [
+    "ClusterError",
+    "ConvergenceWarning",
+    "FileError",
+    "GoldError",
+    "InputError",
+    "InputNote",
+    "LinkError",
+    "MissingExtraError",
+    "NotFittedError",
+    "OptionError",
+    "ResponseError",
+    "SessionError",
+    "TiebreakError",
+]
+
 # Where the caller is not: in this package, or in what Python puts between its functions.
 NOT_THE_CALLER = (
     os.path.dirname(__file__) + os.sep,  # noqa: PTH120

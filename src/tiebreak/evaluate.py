@@ -27,6 +27,19 @@ from tiebreak.labels import Labels
 from tiebreak.links import Links
 from tiebreak.options import require_word
 
+__all__ = [
+    "Report",
+    "Violations",
+    "accuracy",
+    "brier_score",
+    "calibration_error",
+    "f_by_class",
+    "f_score",
+    "log_loss",
+    "report",
+    "violations",
+]
+
 Counts = npt.NDArray[np.int64]
 Average = Literal["micro", "macro"]
 Absent = Literal["skip", "zero"]

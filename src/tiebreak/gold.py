@@ -100,6 +100,12 @@ class Gold:
         """Return a mapping of task to label."""
         return dict(zip(self.tasks, Ids(self.classes.take(self.label)), strict=True))
 
+    def write(self, target: Any, *, format: str | None = None) -> None:
+        """Write task and label to a file, by its name CSV, TSV, JSON or Parquet."""
+        from tiebreak.tables import write_gold
+
+        write_gold(target, self, format=format)
+
     def on(self, tasks: Ids, classes: Ids) -> GoldCodes:
         """Translate into the codes of a crowd that has these tasks and classes.
 

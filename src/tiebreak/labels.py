@@ -143,6 +143,16 @@ class Labels:
                 columns[f"probability_{name}"] = self.probabilities[:, k]
         return columns
 
+    def write(self, target: Any, **options: Any) -> None:
+        """Write task, label and probability to a file, by its name CSV, TSV, JSON or Parquet.
+
+        `probabilities` adds one column per class, `vote` the code of the class of most votes of
+        each task; `format` overrules what the name says. "-" is the standard output.
+        """
+        from tiebreak.tables import write_labels
+
+        write_labels(target, self, **options)
+
     @checks(frame=optional(TEXT), probabilities=FLAG)
     def to_frame(self, frame: str | None = None, *, probabilities: bool = False) -> Any:
         """Return task, label, probability as a table.

@@ -22,6 +22,13 @@ from tiebreak.links import Links
 from tiebreak.options import as_floats
 from tiebreak.responses import Responses, sorted_classes
 
+__all__ = [
+    "Crowd",
+    "crowd",
+    "crowd_for",
+    "links",
+]
+
 Seed = int | np.random.Generator | None
 Accuracy = float | tuple[float, float] | npt.ArrayLike
 

@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "r.csv").write_text(CSV)
     crowd = tb.simulate.crowd(40, 6, 2, accuracy=(0.6, 0.8), random_state=0)
-    tb.write_responses(tmp_path / "doubtful.csv", crowd.responses)
+    crowd.responses.write(tmp_path / "doubtful.csv")
     texts = "task,text\n" + "\n".join(f"{task},This is {task}." for task in TASKS)
     (tmp_path / "t.csv").write_text(texts)
     return tmp_path

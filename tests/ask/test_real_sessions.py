@@ -100,12 +100,12 @@ def test_fuse_through_the_command_gives_the_labels_of_a_session(
     monkeypatch.chdir(tmp_path)
     responses, gold = load("dog")
     truth = gold.to_dict()
-    tb.write_responses("r.csv", responses)
+    responses.write("r.csv")
     with Session("s.db", responses, among=list(truth), batch=40, random_state=0) as session:
         answer_truly(session, truth, 160)
         model = session.model()
-        tb.write_links("l.csv", session.links())
-        tb.write_gold("k.csv", session.labels())
+        session.links().write("l.csv")
+        session.labels().write("k.csv")
         assert len(set(session.labels().to_dict().values())) == responses.n_classes
     command = "fuse r.csv --links l.csv --gold k.csv --gold-weight 1 -o labels.csv --quiet"
     done = CliRunner().invoke(app, command.split(), prog_name="tiebreak")

@@ -176,8 +176,8 @@ def test_progress_is_shown_on_a_terminal_only(
 def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
     """`tiebreak evaluate … | head -0` and `tiebreak fuse … | head -1` end quietly."""
     crowd = simulate_room.crowd(20_000, random_state=0)
-    tiebreak.write_responses(tmp_path / "responses.csv", crowd.responses)
-    tiebreak.write_gold(tmp_path / "gold.csv", crowd.gold)
+    crowd.responses.write(tmp_path / "responses.csv")
+    crowd.gold.write(tmp_path / "gold.csv")
     for command in (
         ["fuse", "responses.csv", "--method", "mv", "--quiet"],
         ["evaluate", "gold.csv", "gold.csv", "--quiet"],

@@ -260,10 +260,10 @@ def test_ids_with_commas_quotes_newlines_and_emoji_come_back(run: Run, folder: P
     ids = ["a,b", 'say "so"', "two\nlines", "🐈", "two  blanks", "ü\tt", "=1+1"]
     classes = ["yes, sir", 'no "way"', "🙂\nnext"]
     rows = [(task, f"w,{w}\n", classes[i % 3]) for i, task in enumerate(ids) for w in range(3)]
-    tb.write_responses("r.csv", tb.Responses.from_rows(rows))
+    tb.Responses.from_rows(rows).write("r.csv")
     links = tb.Links.from_pairs(must=[(ids[0], ids[3])], cannot=[(ids[1], ids[2])])
-    tb.write_links("l.csv", links)
-    tb.write_gold("g.csv", tb.Gold.from_dict({ids[6]: classes[0]}))
+    links.write("l.csv")
+    tb.Gold.from_dict({ids[6]: classes[0]}).write("g.csv")
     result = run(
         "fuse", "r.csv", "--links", "l.csv", "--gold", "g.csv", "-o", "labels.csv",
         "--workers", "workers.csv", "--probabilities",

@@ -42,7 +42,7 @@ def test_shards_are_fitted_out_of_core(run: Run, shards: Path, folder: Path) -> 
 
 @pytest.mark.dask
 def test_shards_are_fitted_on_a_local_cluster(run: Run, shards: Path, folder: Path) -> None:
-    tb.write_gold("gold.csv", CROWD.gold)
+    CROWD.gold.write("gold.csv")
     given = ("fuse", "shards", "--gold", "gold.csv")
     assert run(*given, "--cluster", "local:2", "-o", "a", "-q").exit_code == 0
     assert run(*given, "--out-of-core", "-o", "b", "-q").exit_code == 0

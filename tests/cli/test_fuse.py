@@ -26,9 +26,9 @@ Write = Callable[[str, str], Path]
 def crowd(folder: Path) -> simulate.Crowd:
     """Write responses.csv, gold.csv and links.csv of a small crowd."""
     drawn = simulate.crowd(60, 8, 3, responses_per_task=4, accuracy=(0.4, 0.8), random_state=1)
-    tb.write_responses("responses.csv", drawn.responses)
-    tb.write_gold("gold.csv", drawn.gold)
-    tb.write_links("links.csv", simulate.links(drawn.gold, 40, random_state=1))
+    drawn.responses.write("responses.csv")
+    drawn.gold.write("gold.csv")
+    simulate.links(drawn.gold, 40, random_state=1).write("links.csv")
     return drawn
 
 
@@ -63,8 +63,8 @@ def test_labels_are_those_of_the_estimator(
 
 
 def test_links_and_gold_take_part(run: Run, crowd: simulate.Crowd) -> None:
-    tb.write_gold("some.csv", tb.Gold.from_columns(list(crowd.gold.tasks)[:5],
-                  crowd.gold.classes.take(crowd.gold.label[:5])))  # fmt: skip
+    tb.Gold.from_columns(list(crowd.gold.tasks)[:5],
+                  crowd.gold.classes.take(crowd.gold.label[:5])).write("some.csv")  # fmt: skip
     run("fuse", "responses.csv", "--links", "links.csv", "--gold", "some.csv", "-o", "labels.csv")
     model = tb.Auto().fit("responses.csv", links="links.csv", gold="some.csv")
     assert tb.read_labels("labels.csv").best() == model.labels_.best()
@@ -210,7 +210,7 @@ def test_trusted_workers_are_named_with_their_counts(run: Run, crowd: simulate.C
     assert result.exit_code == 0, result.stderr
     model = tb.VariationalBayes(trust={name: 50.0, other: 20.0}).fit("responses.csv")
     vote = vote_of_each(crowd.responses)
-    tb.write_labels("expected.csv", model.labels_, probabilities=True, vote=vote)
+    model.labels_.write("expected.csv", probabilities=True, vote=vote)
     assert Path("labels.csv").read_text() == Path("expected.csv").read_text()
     wrong = run("fuse", "responses.csv", "--trust", f"{name}=many")
     assert wrong.exit_code == 2
@@ -221,7 +221,7 @@ def test_trusted_workers_are_named_with_their_counts(run: Run, crowd: simulate.C
 
 
 def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> None:
-    tb.write_links("doubtful-links.csv", simulate.links(crowd.gold, 60, wrong=0.3, random_state=0))
+    simulate.links(crowd.gold, 60, wrong=0.3, random_state=0).write("doubtful-links.csv")
     options = "--links", "doubtful-links.csv", "--link-error", "learn", "--doubtful", "wrong.csv"
     result = run("fuse", "responses.csv", *options, "-o", "labels.csv")
     assert result.exit_code == 0, result.stderr
@@ -360,7 +360,7 @@ def test_decisions_stand_beside_labels(run: Run, crowd: simulate.Crowd, write: W
 
 def test_a_share_is_left_open_and_the_rest_is_promised(run: Run, crowd: simulate.Crowd) -> None:
     known = dict(list(crowd.gold.to_dict().items())[:24])
-    tb.write_gold("some.csv", tb.Gold.from_dict(known))
+    tb.Gold.from_dict(known).write("some.csv")
     result = run(
         "fuse", "responses.csv", "--gold", "some.csv", "--abstain-rate", "0.25",
         "-o", "labels.csv", "--expert-list", "first.csv", "--json",

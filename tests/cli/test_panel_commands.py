@@ -17,8 +17,8 @@ import tiebreak as tb
 @pytest.fixture
 def jury(folder: Path) -> Path:
     crowd = made()
-    tb.write_responses(folder / "responses.csv", crowd.responses)
-    tb.write_gold(folder / "gold.csv", tb.Gold.from_dict(crowd.some))
+    crowd.responses.write(folder / "responses.csv")
+    tb.Gold.from_dict(crowd.some).write(folder / "gold.csv")
     rows = [f"{task},{('old', 'new')[i % 2]}" for i, task in enumerate(crowd.gold)]
     (folder / "systems.csv").write_text("task,system\n" + "\n".join(rows) + "\n")
     return folder
@@ -71,7 +71,7 @@ def test_panel_without_gold_says_what_to_label_and_the_command_gives_the_same_ta
     assert asked == named
     assert json.loads(run("panel", "responses.csv", "--json").stdout)["to_label"] == named
     truth = made().gold
-    tb.write_gold(jury / "known.csv", tb.Gold.from_dict({task: truth[task] for task in asked}))
+    tb.Gold.from_dict({task: truth[task] for task in asked}).write(jury / "known.csv")
     after = run("panel", "responses.csv", "--gold", "known.csv")
     assert after.exit_code == 0, after.output
     assert "that err apart" in after.stdout
@@ -95,7 +95,7 @@ def test_the_sample_leads_to_rates(run: Any, jury: Path) -> None:
     run("panel", "responses.csv", "--sample", "to_label.csv", "--n-sample", 60)
     truth = made().gold
     drawn = {row["task"]: truth[row["task"]] for row in read(jury / "to_label.csv")}
-    tb.write_gold(jury / "known.csv", tb.Gold.from_dict(drawn))
+    tb.Gold.from_dict(drawn).write(jury / "known.csv")
     done = run(
         *("rate", "responses.csv", "--gold", "known.csv", "--selection", "to_label.csv"),
         *("--by", "systems.csv", "-o", "rates.csv"),

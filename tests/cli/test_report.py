@@ -21,10 +21,10 @@ JSON = ("--json", "report.json")
 def crowd(folder: Path) -> tb.simulate.Crowd:
     drawn = tb.simulate.crowd(80, 8, 3, random_state=0)
     known = list(drawn.gold.to_dict().items())
-    tb.write_responses("responses.csv", drawn.responses)
-    tb.write_links("links.csv", tb.simulate.links(drawn.gold, 30, random_state=1))
-    tb.write_gold("gold.csv", tb.Gold.from_dict(dict(known[:25])))
-    tb.write_gold("truth.csv", tb.Gold.from_dict(dict(known[25:])))
+    drawn.responses.write("responses.csv")
+    tb.simulate.links(drawn.gold, 30, random_state=1).write("links.csv")
+    tb.Gold.from_dict(dict(known[:25])).write("gold.csv")
+    tb.Gold.from_dict(dict(known[25:])).write("truth.csv")
     return drawn
 
 

@@ -39,8 +39,8 @@ def test_listeners_are_told_once() -> None:
 def warmed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("warm")
     crowd = tb.simulate.crowd(50_000, 30, 4, responses_per_task=5, random_state=0)
-    tb.write_responses(folder / "r.csv", crowd.responses)
-    tb.write_links(folder / "k.csv", tb.simulate.links(crowd.gold, 3_000, random_state=0))
+    crowd.responses.write(folder / "r.csv")
+    tb.simulate.links(crowd.gold, 3_000, random_state=0).write(folder / "k.csv")
     return folder
 
 

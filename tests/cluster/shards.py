@@ -29,7 +29,7 @@ def cut(responses: tb.Responses, edges: list[int], folder: Path, suffix: str = "
     folder.mkdir(parents=True, exist_ok=True)
     for i, (low, high) in enumerate(pairwise(edges)):
         part = responses.on_tasks(np.arange(low, high))
-        tb.write_responses(folder / f"shard-{i:02d}{suffix}", part)
+        part.write(folder / f"shard-{i:02d}{suffix}")
     return folder
 
 
@@ -110,7 +110,7 @@ def die_at(sweep: int, shards: Path, out: Path, tmp_path: Path, **given: Any) ->
     links = None
     if given.get("links") is not None:
         links = str(tmp_path / "links.csv")
-        tb.write_links(links, given["links"])
+        given["links"].write(links)
     wish = {
         "shards": str(shards),
         "out": str(out),

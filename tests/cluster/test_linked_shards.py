@@ -159,7 +159,7 @@ def test_a_killed_worker_changes_no_bit(
 
 @pytest.mark.parametrize("stage", ["loopy", pytest.param("links", marks=pytest.mark.long)])
 def test_a_killed_driver_goes_on_to_the_same_bits(stage: str, shards: Path, tmp_path: Path) -> None:
-    tb.write_links(tmp_path / "links.csv", STAGES[stage]["links"])
+    STAGES[stage]["links"].write(tmp_path / "links.csv")
     given: dict[str, Any] = {"links": tb.read_links(tmp_path / "links.csv"), "gold": GOLD}
     expected = bits(tb.distributed.fit(shards, tmp_path / "whole", **given))
     die_at(N_PLAIN + 9, shards, tmp_path / "out", tmp_path, **given)

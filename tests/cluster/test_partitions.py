@@ -31,7 +31,7 @@ ROWS = [("a", "ann", "x"), ("a", "bob", "y"), ("b", "ann", "x"), ("c", "cy", "y"
 def write(folder: Path, *shards: list[tuple[Any, Any, Any]]) -> Path:
     folder.mkdir(exist_ok=True)
     for i, rows in enumerate(shards):
-        tb.write_responses(folder / f"s{i}.parquet", tb.Responses.from_rows(rows))
+        tb.Responses.from_rows(rows).write(folder / f"s{i}.parquet")
     return folder
 
 
@@ -95,9 +95,9 @@ def test_gold_in_text_names_tasks_that_are_numbers(tmp_path: Path) -> None:
 
 def test_unknown_tasks_of_links_and_gold_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", ROWS[:3], ROWS[3:])
-    with pytest.raises(tb.GoldError, match="'nobody'"):
+    with pytest.raises(tb.errors.GoldError, match="'nobody'"):
         tb.distributed.fit(folder, tmp_path / "out", gold={"a": "x", "nobody": "x"})
-    with pytest.raises(tb.LinkError, match="'nobody'"):
+    with pytest.raises(tb.errors.LinkError, match="'nobody'"):
         tb.distributed.fit(folder, tmp_path / "out", links=[("a", "nobody", "cannot")], force=True)
 
 
@@ -177,7 +177,7 @@ def test_a_shuffle_brings_tasks_together(tmp_path: Path) -> None:
     for i, at in enumerate(np.array_split(np.arange(len(row)), 5)):
         low, high = int(at[0]), int(at[-1]) + 1
         piece = {name: list(column)[low:high] for name, column in columns.items()}
-        tb.write_responses(folder / f"s{i}.csv", tb.read_responses(piece))
+        tb.read_responses(piece).write(folder / f"s{i}.csv")
     with pytest.raises(InputError, match="tiebreak shuffle"):
         tb.distributed.fit(folder, tmp_path / "out")
     made = tb.distributed.shuffle(folder, tmp_path / "new", parts=3)
@@ -238,7 +238,7 @@ def test_shards_with_classes_of_their_own_are_fitted_alike(tmp_path: Path) -> No
     for i in range(3):
         (tmp_path / "in").mkdir(exist_ok=True)
         part = tb.Responses.from_rows(rows[20 * i : 20 * i + 20])
-        tb.write_responses(tmp_path / "in" / f"s{i}.tb", part)
+        part.write(tmp_path / "in" / f"s{i}.tb")
     one = tb.VariationalBayes().fit(crowd)
     with pytest.warns(InputNote, match="classes of 2 shards differ"):
         made = tb.distributed.fit(tmp_path / "in", tmp_path / "out", probabilities=True)

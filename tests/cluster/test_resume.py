@@ -37,7 +37,7 @@ def test_a_killed_driver_goes_on_to_the_same_bits(
 ) -> None:
     links = None
     if "links" in given:  # as the other process reads them
-        tb.write_links(tmp_path / "links.csv", given["links"])
+        given["links"].write(tmp_path / "links.csv")
         links = tb.read_links(tmp_path / "links.csv")
     both: dict[str, Any] = {"gold": given.get("gold"), "links": links}
     expected = bits(tb.distributed.fit(shards, tmp_path / "whole", **both))

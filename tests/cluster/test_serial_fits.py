@@ -118,7 +118,7 @@ def assert_subtypes_have_the_same_bits(seed: int, folder: Path, **options: Any) 
         own = [rows[r] for r in order if shard_of[r] == shard]
         if own:
             part = tb.Responses.from_rows(own)
-            tb.write_responses(folder / f"{shard}.csv", part)
+            part.write(folder / f"{shard}.csv")
     estimator = tb.VariationalBayes(worker_model="subtypes", **options)
     one = on_one_machine(estimator, tb.Responses.from_rows([rows[r] for r in order]))
     made = tb.distributed.fit(folder, folder / "out", estimator=estimator, probabilities=True)

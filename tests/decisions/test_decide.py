@@ -58,9 +58,9 @@ def test_a_share_of_tasks_is_left_open_the_least_certain_first() -> None:
     top = MODEL.probabilities_.max(axis=1)
     assert top[found.is_open].max() <= top[~found.is_open].min() + 1e-12
     assert found.expected_accuracy == pytest.approx(top[~found.is_open].mean())
-    with pytest.raises(tb.OptionError, match="abstain_rate must be from 0"):
+    with pytest.raises(tb.errors.OptionError, match="abstain_rate must be from 0"):
         MODEL.decide(abstain_rate=1.0)
-    with pytest.raises(tb.OptionError, match="leave out abstain_rate"):
+    with pytest.raises(tb.errors.OptionError, match="leave out abstain_rate"):
         MODEL.decide(np.column_stack([COSTS, np.ones(3)]), abstain_rate=0.1)
 
 
@@ -111,7 +111,7 @@ def test_costs_that_cannot_be_are_refused(source: Any, message: str) -> None:
 
 
 def test_a_model_that_was_not_fitted_is_refused() -> None:
-    with pytest.raises(tb.NotFittedError, match="Call fit first"):
+    with pytest.raises(tb.errors.NotFittedError, match="Call fit first"):
         tb.VariationalBayes().decide()
 
 
@@ -186,11 +186,11 @@ def test_only_those_named_are_asked() -> None:
     some = [MODEL.workers_[0], MODEL.workers_[3]]
     plan = decisions.plan_votes(MODEL, COSTS, limit=0.0, workers=some)
     assert set(plan.by_worker()) <= set(some)
-    with pytest.raises(tb.OptionError, match="names nobody"):
+    with pytest.raises(tb.errors.OptionError, match="names nobody"):
         decisions.plan_votes(MODEL, COSTS, limit=0.0, workers=["nobody"])
-    with pytest.raises(tb.OptionError, match="limit must be a cost"):
+    with pytest.raises(tb.errors.OptionError, match="limit must be a cost"):
         decisions.plan_votes(MODEL, COSTS, limit=float("nan"))
-    with pytest.raises(tb.OptionError, match="most_votes"):
+    with pytest.raises(tb.errors.OptionError, match="most_votes"):
         decisions.plan_votes(MODEL, COSTS, limit=1.0, most_votes=0)
 
 
@@ -434,7 +434,7 @@ def test_a_kept_model_promises_the_same_and_one_of_counts_by_scales(tmp_path: Pa
 
 
 def test_a_level_that_is_none_is_refused_and_nothing_decided_has_no_accuracy() -> None:
-    with pytest.raises(tb.OptionError, match="level must be between 0 and 1"):
+    with pytest.raises(tb.errors.OptionError, match="level must be between 0 and 1"):
         MODEL.decide().estimate_accuracy(1.0)
     nothing = MODEL.decide(np.column_stack([COSTS, np.zeros(3)])).estimate_accuracy()
     assert np.isnan(nothing.expected)

@@ -359,7 +359,7 @@ def _shards(estimator: Any, **known: Any) -> Result:
         cuts = (0, 1000, 2000, len(rows))
         for i in range(3):
             part = tb.Responses.from_rows(rows[cuts[i] : cuts[i + 1]])
-            tb.write_responses(f"{folder}/part{i}.csv", part)
+            part.write(f"{folder}/part{i}.csv")
         out = f"{folder}/labels"
         made = tb.distributed.fit(
             f"{folder}/*.csv", out, estimator=estimator, probabilities=True, **known
@@ -477,7 +477,7 @@ def quiet() -> Iterator[None]:
     """Notes are the subject of other tests."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tb.InputNote)
-        warnings.simplefilter("ignore", tb.ConvergenceWarning)
+        warnings.simplefilter("ignore", tb.errors.ConvergenceWarning)
         yield
 
 

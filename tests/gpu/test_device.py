@@ -161,7 +161,7 @@ def test_too_little_memory_is_said_before_anything_is_allocated(
 ) -> None:
     monkeypatch.setenv(device.MEMORY_LIMIT, "100000")
     crowd = tb.simulate.crowd(20_000, 50, 3, responses_per_task=3, random_state=0)
-    with pytest.raises(tb.OptionError, match=r"GB to use, and .* tasks with 3 states need"):
+    with pytest.raises(tb.errors.OptionError, match=r"GB to use, and .* tasks with 3 states need"):
         tb.VariationalBayes(backend="cuda").fit(crowd.responses)
 
 
@@ -171,7 +171,7 @@ def test_memory_that_runs_out_in_a_fit_is_said() -> None:
     crowd = tb.simulate.crowd(200_000, 50, 3, responses_per_task=3, random_state=0)
     pool.set_limit(size=4_000_000)
     try:
-        with pytest.raises(tb.OptionError, match=r"ran out of memory.*numba"):
+        with pytest.raises(tb.errors.OptionError, match=r"ran out of memory.*numba"):
             tb.VariationalBayes(backend="cuda").fit(crowd.responses)
     finally:
         pool.set_limit(size=0)

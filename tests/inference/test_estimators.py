@@ -57,7 +57,7 @@ def test_a_fitted_and_a_warm_started_model_can_be_cloned(model: Estimator) -> No
 def test_a_start_may_know_other_tasks_and_workers(model: Estimator) -> None:
     """New tasks and workers start as in a cold fit, and the same optimum is found."""
     if isinstance(model, tb.MajorityVote):
-        with pytest.raises(tb.OptionError, match="needs no start"):
+        with pytest.raises(tb.errors.OptionError, match="needs no start"):
             clone(model).fit(CROWD.responses, start=clone(model).fit(CROWD.responses))
         return
     rows = [
@@ -114,13 +114,13 @@ def test_fitting_twice_gives_the_same_and_leaves_the_input_alone(model: Estimato
 
 @ESTIMATORS
 def test_a_result_before_fit_says_to_fit(model: Estimator) -> None:
-    with pytest.raises(tb.NotFittedError, match="Call fit first"):
+    with pytest.raises(tb.errors.NotFittedError, match="Call fit first"):
         _ = clone(model).labels_
 
 
 @pytest.mark.parametrize("model", [tb.MajorityVote(), tb.DawidSkene()])
 def test_an_estimator_that_cannot_use_links_names_the_one_that_can(model: Estimator) -> None:
-    with pytest.raises(tb.OptionError, match="VariationalBayes can"):
+    with pytest.raises(tb.errors.OptionError, match="VariationalBayes can"):
         model.fit(CROWD.responses, links=LINKS)
 
 
@@ -132,7 +132,7 @@ def test_known_tasks_keep_their_class(model: Estimator) -> None:
 
 
 def test_unsettled_fits_warn_unless_their_length_was_asked_for() -> None:
-    with pytest.warns(tb.ConvergenceWarning, match="Not settled after 2 sweeps"):
+    with pytest.warns(tb.errors.ConvergenceWarning, match="Not settled after 2 sweeps"):
         model = tb.VariationalBayes(max_iter=2).fit(CROWD.responses)
     assert not model.converged_
     asked = tb.VariationalBayes(tol=0.0, max_iter=2).fit(CROWD.responses)
@@ -168,7 +168,7 @@ def test_unsettled_fits_warn_unless_their_length_was_asked_for() -> None:
     ],
 )
 def test_wrong_options_say_what_is_right(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(tb.OptionError, match=message):
+    with pytest.raises(tb.errors.OptionError, match=message):
         tb.VariationalBayes(**options).fit(CROWD.responses)
 
 
@@ -185,7 +185,7 @@ def test_wrong_options_say_what_is_right(options: dict[str, Any], message: str) 
     ],
 )
 def test_options_of_links_check_themselves(kind: Any, options: Any, message: str) -> None:
-    with pytest.raises(tb.OptionError, match=message):
+    with pytest.raises(tb.errors.OptionError, match=message):
         kind(**options)
 
 
@@ -266,7 +266,7 @@ def test_a_source_worse_than_a_coin_is_said_aloud() -> None:
 
 @pytest.mark.parametrize("word", ["auto", "asked"])
 def test_words_that_are_gone_name_the_one_that_is_left(word: str) -> None:
-    with pytest.raises(tb.OptionError, match="'learn' does their work"):
+    with pytest.raises(tb.errors.OptionError, match="'learn' does their work"):
         tb.ExactLinkOptions(error=word)
 
 
@@ -274,7 +274,7 @@ def test_weights_and_found_rates_exclude_each_other() -> None:
     link_error = "learn"
     left, right = list(CROWD.responses.tasks)[:2]
     links = {"left": [left], "right": [right], "link": ["must"], "weight": [2.0]}
-    with pytest.raises(tb.OptionError, match=f"error='{link_error}' has nothing to find"):
+    with pytest.raises(tb.errors.OptionError, match=f"error='{link_error}' has nothing to find"):
         tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=link_error)).fit(
             CROWD.responses, links=links
         )
@@ -311,10 +311,10 @@ def test_calibration_leaves_labels_alone() -> None:
 
 def test_an_unknown_result_of_a_fitted_model_is_not_said_to_come_with_a_fit() -> None:
     model = tb.VariationalBayes()
-    with pytest.raises(tb.NotFittedError, match="Call fit first"):
+    with pytest.raises(tb.errors.NotFittedError, match="Call fit first"):
         _ = model.label_
     model.fit([("a", "ann", "cat"), ("a", "bob", "dog")])
     with pytest.raises(AttributeError, match="no attribute 'label_'") as caught:
         _ = model.label_
-    assert not isinstance(caught.value, tb.NotFittedError)
+    assert not isinstance(caught.value, tb.errors.NotFittedError)
     assert (caught.value.name, caught.value.obj) == ("label_", model)  # so that Python says labels_

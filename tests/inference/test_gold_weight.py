@@ -161,7 +161,7 @@ def test_workers_with_many_responses_have_more_weighty_gold() -> None:
 @pytest.mark.parametrize("wrong", ["much", 0, -1.0, np.inf, np.nan])
 def test_a_weight_that_means_nothing_is_refused(wrong: Any) -> None:
     for estimator in (tb.VariationalBayes, tb.DawidSkene):
-        with pytest.raises(tb.OptionError, match="gold_weight"):
+        with pytest.raises(tb.errors.OptionError, match="gold_weight"):
             estimator(gold_weight=wrong).fit(CROWD.responses, gold=KNOWN)
 
 

@@ -71,7 +71,7 @@ def _is_refused(make: Any, name: str = "") -> bool:
         warnings.simplefilter("ignore")
         try:
             make().fit(ROWS, gold={"a": "cat", "b": "cat"} if name else None)
-        except tb.OptionError as error:
+        except tb.errors.OptionError as error:
             said = str(error)
         else:
             return False
@@ -82,11 +82,11 @@ def _is_refused(make: Any, name: str = "") -> bool:
 @pytest.mark.parametrize("level", [0.0, 1.0, None, "0.9", np.array([0.5, 0.9])])
 def test_odd_levels_are_refused(level: Any) -> None:
     model = tb.VariationalBayes().fit(ROWS)
-    with pytest.raises(tb.OptionError, match="level must be between 0 and 1"):
+    with pytest.raises(tb.errors.OptionError, match="level must be between 0 and 1"):
         model.workers_table(level=level)
 
 
 def test_costs_that_are_no_numbers_are_refused() -> None:
     model = tb.VariationalBayes().fit(ROWS)
-    with pytest.raises(tb.OptionError, match="cost matrix must be made of numbers"):
+    with pytest.raises(tb.errors.OptionError, match="cost matrix must be made of numbers"):
         model.decide([["free", 1.0], [1.0, 0.0]])

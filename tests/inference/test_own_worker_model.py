@@ -191,7 +191,7 @@ def test_shards_and_commands_take_it_by_name(
 ) -> None:
     name = named(own)
     monkeypatch.chdir(tmp_path)
-    tb.write_responses("responses.csv", CROWD.responses)
+    CROWD.responses.write("responses.csv")
     run = ("fuse", "responses.csv", "--method", "vb", "--worker-model", name)
     result = CliRunner().invoke(app, [*run, "-o", "labels.csv"])
     assert result.exit_code == 0, result.output
@@ -210,5 +210,5 @@ def test_toy_is_the_model_it_copies() -> None:
 
 
 def test_what_is_no_model_is_refused() -> None:
-    with pytest.raises(tb.OptionError, match="worker_model"):
+    with pytest.raises(tb.errors.OptionError, match="worker_model"):
         tb.VariationalBayes(worker_model=3).fit(CROWD.responses)  # type: ignore[arg-type]

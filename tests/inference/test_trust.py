@@ -76,7 +76,7 @@ def test_trust_is_pseudo_counts_on_the_diagonal(name: str) -> None:
 
 def test_trust_in_nobody_and_in_less_than_nothing_is_refused() -> None:
     rows = [("a", "ann", "x"), ("a", "bob", "y")]
-    with pytest.raises(tb.OptionError, match="'eve', who gave no response"):
+    with pytest.raises(tb.errors.OptionError, match="'eve', who gave no response"):
         tb.VariationalBayes(trust={"eve": 5}).fit(rows)
-    with pytest.raises(tb.OptionError, match="0 or more; got -1"):
+    with pytest.raises(tb.errors.OptionError, match="0 or more; got -1"):
         tb.VariationalBayes(trust={"ann": -1}).fit(rows)

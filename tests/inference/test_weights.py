@@ -71,7 +71,7 @@ def test_weights_of_one_change_nothing() -> None:
 def test_a_weight_must_be_positive(wrong: float) -> None:
     weight = np.ones(CROWD.responses.n_responses)
     weight[3] = wrong
-    with pytest.raises(tb.ResponseError, match="above 0 and finite"):
+    with pytest.raises(tb.errors.ResponseError, match="above 0 and finite"):
         weighted(weight)
 
 

@@ -256,15 +256,15 @@ def test_a_wider_level_gives_wider_intervals() -> None:
     wide = model.workers_table(level=0.99)
     assert (narrow.accuracy_low > wide.accuracy_low).all()
     assert (narrow.accuracy_high < wide.accuracy_high).all()
-    with pytest.raises(tb.OptionError, match="level must be between 0 and 1"):
+    with pytest.raises(tb.errors.OptionError, match="level must be between 0 and 1"):
         model.workers_table(level=1.0)
 
 
 def test_what_has_no_workers_says_so() -> None:
     crowd = simulate.crowd(30, 4, 2, responses_per_task=3, random_state=0)
-    with pytest.raises(tb.OptionError, match="does not model workers"):
+    with pytest.raises(tb.errors.OptionError, match="does not model workers"):
         tb.MajorityVote().fit(crowd.responses).workers_table()
-    with pytest.raises(tb.NotFittedError, match="Call fit first"):
+    with pytest.raises(tb.errors.NotFittedError, match="Call fit first"):
         tb.VariationalBayes().workers_table()
 
 

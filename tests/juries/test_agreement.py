@@ -169,7 +169,7 @@ def test_labels_that_are_numbers_are_ordered_by_size_not_as_text() -> None:
 
 def test_order_must_name_every_class_once() -> None:
     rows = [("a", "x", "lo"), ("a", "y", "hi")]
-    with pytest.raises(tb.OptionError) as refused:
+    with pytest.raises(tb.errors.OptionError) as refused:
         agreement_report(rows, order=["lo"])
     assert refused.value.code == "order-not-classes"
     assert refused.value.fields == {"classes": ("hi", "lo"), "order": ("lo",)}

@@ -43,7 +43,7 @@ def test_only_priced_judges_are_asked() -> None:
     name = model.workers_[1]
     plan = tb.routing.plan(model, wrong=1.0, human=0.3, judge={name: 0.0001})
     assert set(plan.rows("judge")["judge"]) <= {name}
-    with pytest.raises(tb.OptionError, match="gave no response: nobody"):
+    with pytest.raises(tb.errors.OptionError, match="gave no response: nobody"):
         tb.routing.plan(model, wrong=1.0, human=0.3, judge={"nobody": 0.1})
 
 
@@ -73,5 +73,5 @@ def test_one_more_run_adds_less_than_one_more_judge() -> None:
     ],
 )
 def test_costs_that_cannot_be_are_refused(costs: dict[str, float]) -> None:
-    with pytest.raises(tb.OptionError):
+    with pytest.raises(tb.errors.OptionError):
         tb.routing.plan(fitted(made().responses), **costs)

@@ -45,7 +45,7 @@ def over_shards(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("shards")
     for i in range(3):
         part = CROWD.responses.on_tasks(np.arange(100 * i, 100 * (i + 1)))
-        tb.write_responses(folder / f"{i}.tb", part)
+        part.write(folder / f"{i}.tb")
     return tb.distributed.fit(folder, folder / "out")
 
 

@@ -378,7 +378,7 @@ def test_pickles_are_never_read(tmp_path: Path) -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    tb.write_responses(tmp_path / "x.tb", crowd().responses)
+    crowd().responses.write(tmp_path / "x.tb")
     (tmp_path / "x.csv").write_text("task,worker,label\n")
     with pytest.raises(FileError, match="holds no tiebreak model"):
         tb.load(tmp_path / "x.tb")
@@ -426,7 +426,7 @@ def test_what_somebody_else_made_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     (tmp_path / "file.tbm").write_text("notes")
-    tb.write_responses(tmp_path / "x.tb", crowd().responses)
+    crowd().responses.write(tmp_path / "x.tb")
     for name in ("mine", "file.tbm", "x.tb", "no/such/m.tbm"):
         with pytest.raises(FileError):
             model.save(tmp_path / name)

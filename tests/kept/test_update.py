@@ -367,7 +367,7 @@ def test_a_loaded_model_goes_on_as_the_one_that_was_saved(tmp_path: Path, keep: 
     model.save(tmp_path / "m.tbm", keep=keep)
     first = tb.load(tmp_path / "m.tbm").update(rows[300:])
     path = tmp_path / "more.csv"
-    tb.write_responses(path, tb.Responses.from_rows(rows[300:]))
+    tb.Responses.from_rows(rows[300:]).write(path)
     second = tb.load(tmp_path / "m.tbm").update(path)
     assert_equal(first, second, within=1e-12)
     if keep == "responses":

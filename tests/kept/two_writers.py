@@ -132,7 +132,7 @@ def update_pairs(folder: Path, n_pairs: int, found: Counter[str], *, stream: boo
     given = rows()
     parts = {"one": given[-2 * N_NEW : -N_NEW], "two": given[-N_NEW:]}
     for name, part in parts.items():
-        tb.write_responses(folder / f"{name}.csv", tb.Responses.from_rows(part))
+        tb.Responses.from_rows(part).write(folder / f"{name}.csv")
     for keep in map(keep_of, range(2)):
         base = tb.VariationalBayes().fit(given[: -2 * N_NEW])
         base.save(folder / f"base-{keep}.tbm", keep=keep)

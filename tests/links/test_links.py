@@ -17,7 +17,7 @@ from links.graphs import GOLDEN, Rows, graphs
 from tiebreak.errors import InputNote, LinkError
 from tiebreak.gold import Gold
 from tiebreak.ids import Ids
-from tiebreak.links import Links, links_from_gold
+from tiebreak.links import Links
 from tiebreak.wording import Source
 
 FILE = Source("links.csv", lambda row: row + 2)
@@ -282,7 +282,7 @@ def test_links_from_gold_close_to_the_worked_counts() -> None:
     case = GOLDEN["label_derived"]
     labels = [k for k, count in enumerate(case["class_counts"]) for _ in range(count)]
     random.Random(0).shuffle(labels)
-    links = links_from_gold(Gold.from_dict({f"t{i}": k for i, k in enumerate(labels)}))
+    links = Links.from_gold(Gold.from_dict({f"t{i}": k for i, k in enumerate(labels)}))
     closed = links.closure()
     assert (links.n_must, links.n_cannot) == (len(labels) - 3, 3)
     assert closed.n_must == case["expected"]["n_must"]
@@ -291,7 +291,7 @@ def test_links_from_gold_close_to_the_worked_counts() -> None:
 
 @given(st.dictionaries(st.text(min_size=1), st.integers(0, 3), min_size=1, max_size=9))
 def test_links_from_gold_say_which_tasks_share_a_class(gold: dict[str, int]) -> None:
-    links = links_from_gold(Gold.from_columns(list(gold), list(gold.values())))
+    links = Links.from_gold(Gold.from_columns(list(gold), list(gold.values())))
     assert all((gold[str(a)] == gold[str(b)]) == (link == "must") for a, b, link in links.pairs())
     closed = links.closure()
     n_pairs = len(gold) * (len(gold) - 1) // 2

@@ -10,7 +10,7 @@ import pytest
 import tiebreak as tb
 from tiebreak.errors import InputNote, OptionError
 from tiebreak.gold import Gold
-from tiebreak.links import Links, links_from_gold
+from tiebreak.links import Links
 
 
 def copies(links: Links) -> list[bool]:
@@ -41,9 +41,9 @@ def test_the_word_duplicate_says_it_beside_other_links() -> None:
 @pytest.mark.filterwarnings("ignore:.*read link 'same' as must")
 def test_sampling_survives_a_file(tmp_path: Path, sampling: Any) -> None:
     links = Links.from_columns("abc", "bcd", [True, True, True], sampling=sampling)
-    tb.write_links(tmp_path / "links.csv", links)
+    links.write(tmp_path / "links.csv")
     assert copies(tb.read_links(tmp_path / "links.csv")) == copies(links)
 
 
 def test_links_from_gold_are_pairs() -> None:
-    assert copies(links_from_gold(Gold.from_dict({"a": 0, "b": 0, "c": 0}))) == [False, False]
+    assert copies(Links.from_gold(Gold.from_dict({"a": 0, "b": 0, "c": 0}))) == [False, False]

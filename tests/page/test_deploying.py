@@ -29,7 +29,7 @@ def test_the_command_of_an_example_serves_behind_a_proxy(tmp_path: Path, name: s
     command = commands()[name]
     assert command[0] == "serve"
     crowd = tb.simulate.crowd(20, 6, 2, random_state=0)
-    tb.write_responses(tmp_path / "responses.csv", crowd.responses)
+    crowd.responses.write(tmp_path / "responses.csv")
     tasks = list(crowd.responses.tasks)
     tables.write_table(tmp_path / "texts.csv", {"task": tasks, "text": [f"of {t}" for t in tasks]})
     given = ["127.0.0.1" if each == "0.0.0.0" else each for each in command[1:]]

@@ -467,7 +467,7 @@ def test_a_report_alone_is_one_file_and_is_written_again_over_itself(tmp_path: P
 def test_other_files_are_left_alone_unless_told_otherwise(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text("mine")
-    with pytest.raises(tb.FileError) as error:
+    with pytest.raises(tb.errors.FileError) as error:
         MODEL.report(page)
     assert error.value.code == "report-foreign-file"
     assert page.read_text() == "mine"

@@ -21,33 +21,33 @@ MINE = "mine.html"
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], dict[str, Any]]] = {
     "chart-ending": (
         lambda: MODEL.plot.workers().save("a.png"),
-        tb.OptionError,
+        tb.errors.OptionError,
         {"path": "a.png"},
     ),
-    "report-ending": (lambda: MODEL.report("a.pdf"), tb.OptionError, {"path": "a.pdf"}),
-    "report-foreign-file": (lambda: MODEL.report(MINE), tb.FileError, {"path": Path(MINE)}),
-    "report-not-measured": (lambda: render({}), tb.OptionError, {"type": "dict"}),
+    "report-ending": (lambda: MODEL.report("a.pdf"), tb.errors.OptionError, {"path": "a.pdf"}),
+    "report-foreign-file": (lambda: MODEL.report(MINE), tb.errors.FileError, {"path": Path(MINE)}),
+    "report-not-measured": (lambda: render({}), tb.errors.OptionError, {"type": "dict"}),
     "self-preference-needs-both": (
         lambda: measure(MODEL, systems={"t01": "gpt"}),
-        tb.OptionError,
+        tb.errors.OptionError,
         {},
     ),
     "explain-unknown-task": (
         lambda: MODEL.explain("nowhere"),
-        tb.OptionError,
+        tb.errors.OptionError,
         {"task": "nowhere", "n": 30},
     ),
     "plot-unknown-worker": (
         lambda: MODEL.plot.confusion("nobody"),
-        tb.OptionError,
+        tb.errors.OptionError,
         {"worker": "nobody", "n": 5},
     ),
     "plot-no-bound": (
         lambda: tb.MajorityVote().fit(CROWD.responses).plot.bound(),
-        tb.OptionError,
+        tb.errors.OptionError,
         {"model": "MajorityVote"},
     ),
-    "plot-no-gold": (lambda: MODEL.plot.calibration(), tb.OptionError, {}),
+    "plot-no-gold": (lambda: MODEL.plot.calibration(), tb.errors.OptionError, {}),
     "gold-of-no-task": (lambda: MODEL.plot.calibration({"nowhere": "c0"}), tb.InputError, {}),
     "gold-all-given": (lambda: measure(WITH_GOLD, truth=KNOWN), tb.InputError, {}),
 }
@@ -77,6 +77,6 @@ def test_what_is_no_fitted_model_with_responses_is_refused(tmp_path: Path) -> No
     for refused in (counts.explain, tb.VariationalBayes().explain):
         with pytest.raises(tb.TiebreakError):
             refused("t01")
-    with pytest.raises(tb.OptionError):
+    with pytest.raises(tb.errors.OptionError):
         measure("model")  # type: ignore[arg-type]
     assert not (tmp_path / "report.html").exists()

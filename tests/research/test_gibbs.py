@@ -73,7 +73,9 @@ def assert_agrees(
     """Compare the means of independent runs with the truth, in standard errors."""
     options = given.pop("options", {})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tb.ConvergenceWarning)  # one short chain is not to be told
+        warnings.simplefilter(
+            "ignore", tb.errors.ConvergenceWarning
+        )  # one short chain is not to be told
         runs = [_sampler(seed, options).fit(responses_of(rows), **given) for seed in range(N_RUNS)]
     for truth, name in zip(expected, ("probabilities_", "confusion_"), strict=True):
         found = np.stack([getattr(run, name) for run in runs])
@@ -168,7 +170,7 @@ def test_chains_in_different_modes_are_reported() -> None:
     model = tb.GibbsSampler(confusion_prior="uniform", n_chains=8, n_draws=100, n_warmup=50)
     start = tb.MajorityVote().fit(rows)
     start.probabilities_ = np.full((60, 2), 0.5)  # every chain begins anywhere
-    with pytest.warns(tb.ConvergenceWarning, match="have not mixed: R-hat is"):
+    with pytest.warns(tb.errors.ConvergenceWarning, match="have not mixed: R-hat is"):
         model.fit(rows, start=start)
     assert not model.converged_
     assert model.r_hat_ > gibbs.MIXED
@@ -225,7 +227,7 @@ def test_weighted_responses_count_as_often_as_they_weigh() -> None:
     ],
 )
 def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(tb.OptionError, match=message):
+    with pytest.raises(tb.errors.OptionError, match=message):
         tb.GibbsSampler(**options).fit([("a", "w", 0), ("b", "w", 1)])
 
 

@@ -222,7 +222,7 @@ def test_groups_are_kept() -> None:
 def test_packing_keeps_weights_and_what_runs_showed(tmp_path: Path) -> None:
     rows, _ = panel(n_tasks=20)
     made = tb.read_responses(table_of(rows))
-    tb.write_responses(tmp_path / "x.tb", made)
+    made.write(tmp_path / "x.tb")
     back = tb.read_responses(tmp_path / "x.tb")
     assert back.weight is not None
     assert (back.weight == made.weight).all()

@@ -94,7 +94,7 @@ def test_the_names_of_a_class_label_are_kept_in_order(tmp_path: Path, in_lists: 
         found = tb.read_responses(tmp_path / "r.parquet")
     assert list(found.classes) == names
     assert found.label_of_each().tolist() == [2, 0]
-    tb.write_responses(tmp_path / "r.tb", found)
+    found.write(tmp_path / "r.tb")
     packed = tb.read_responses(tmp_path / "r.tb")
     assert list(packed.classes) == names
     assert packed.is_class_ordered

@@ -280,7 +280,10 @@ def test_messages_name_the_file_and_the_line(
         line = 3 if name == "p2.csv" else 2
         words = rf"1 row has no task id \(.*{name}, line {line}\)"
         told = "p1.csv and 2 other files: column 'weight' says"
-        with pytest.warns(InputNote, match=told), pytest.raises(tb.ResponseError, match=words):
+        with (
+            pytest.warns(InputNote, match=told),
+            pytest.raises(tb.errors.ResponseError, match=words),
+        ):
             tb.read_responses([tmp_path / "p1.csv", tmp_path / name, tmp_path / "p3.csv"])
     write(tmp_path, {"p2.csv": header + "c,ann,x,1\nd,ann,x,heavy\n"})
     with pytest.warns(InputNote), pytest.raises(InputError, match=r"p2\.csv, line 3"):
@@ -376,7 +379,7 @@ def test_a_fraction_among_whole_ids_is_refused_in_words(
         parquet.write_table(table, tmp_path / f"p{i}.parquet")
     assert list(tb.read_responses(tmp_path).tasks) == [1.0, 2.0, 0.5, 3.0]
     monkeypatch.setattr(plain, "LARGE_TOGETHER", 0)
-    with pytest.raises(tb.ResponseError, match=r"A task cannot be used as an id: .*0\.5"):
+    with pytest.raises(tb.errors.ResponseError, match=r"A task cannot be used as an id: .*0\.5"):
         tb.read_responses(tmp_path)
 
 
@@ -557,13 +560,13 @@ def test_links_and_gold_of_several_files(tmp_path: Path) -> None:
     )
     with pytest.raises(GoldError, match=r"'a' is known twice.*g2\.csv, line 3"):
         tb.read_gold(tmp_path / "g*.csv")
-    with pytest.raises(tb.LinkError, match=r"l2\.csv, line 2"):
+    with pytest.raises(tb.errors.LinkError, match=r"l2\.csv, line 2"):
         tb.read_links(tmp_path / "l*.csv")
 
 
 def test_packed_folders_are_read_alone(tmp_path: Path) -> None:
     rows = [("a", "ann", "x"), ("b", "ann", "y")]
-    tb.write_responses(tmp_path / "one.tb", tb.Responses.from_rows(rows))
+    tb.Responses.from_rows(rows).write(tmp_path / "one.tb")
     assert tb.read_responses([tmp_path / "one.tb"]).n_tasks == 2
     assert tb.read_responses(tmp_path).n_tasks == 2  # the only one in its folder
     write(tmp_path, {"p.csv": HEADER + "c,u,x\n"})
@@ -635,7 +638,7 @@ def test_what_lies_elsewhere_is_fetched_once(
     assert len(fetched) == 3
     write(tmp_path, {"p0.csv": HEADER + "a,u,x\n", "p1.csv": HEADER + ",u,x\n"})
     (tmp_path / "p2.csv").unlink()
-    with pytest.raises(tb.ResponseError, match=r"\(s3://.*p1\.csv\?endpoint.*, line 2\)"):
+    with pytest.raises(tb.errors.ResponseError, match=r"\(s3://.*p1\.csv\?endpoint.*, line 2\)"):
         tb.read_responses(f"s3://{tmp_path}/p*.csv?endpoint_override=127.0.0.1:9000")
 
 

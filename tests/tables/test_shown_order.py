@@ -125,5 +125,5 @@ def test_commands_name_the_column_and_turn(tmp_path: Path) -> None:
 def test_a_format_that_knows_takes_no_option(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("question_id,model_a,model_b,winner,judge\n1,y,x,A,ann\n2,x,y,x,ann\n")
-    with refused("idle-option", tb.OptionError, options=["turned"]):
+    with refused("idle-option", tb.errors.OptionError, options=["turned"]):
         read(path, turned=False)

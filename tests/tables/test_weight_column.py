@@ -71,7 +71,7 @@ def test_frames_have_weights(kind: str) -> None:
 @pytest.mark.parametrize("name", ["r.csv", "r.tsv.gz", "r.jsonl", "r.parquet", "r.tb"])
 def test_files_keep_weights(tmp_path: Path, name: str) -> None:
     crowd = read(ROWS, tasks=["a", "b", "c", "silent"])
-    tb.write_responses(tmp_path / name, crowd)
+    crowd.write(tmp_path / name)
     again = read(tmp_path / name)
     assert by_response(again) == EXPECTED
     assert sorted(map(str, again.tasks)) == ["a", "b", "c", "silent"]
@@ -92,7 +92,7 @@ def test_nothing_is_one() -> None:
 def test_what_is_not_above_0_is_refused_with_its_line(tmp_path: Path, wrong: str) -> None:
     path = tmp_path / "r.csv"
     path.write_text(f"task,worker,label,weight\na,ann,x,1\na,bob,x,{wrong}\n")
-    with pytest.raises(tb.ResponseError, match=r"r\.csv, line 3: the weight is '"):
+    with pytest.raises(tb.errors.ResponseError, match=r"r\.csv, line 3: the weight is '"):
         read(path)
 
 
@@ -101,7 +101,7 @@ def test_another_name_is_given(tmp_path: Path) -> None:
     del renamed["weight"]
     assert read(renamed).weight is None
     assert by_response(read(renamed, columns={"weight": "times"})) == EXPECTED
-    with refused("no-such-column", tb.ResponseError, column="tims", role="weight"):
+    with refused("no-such-column", tb.errors.ResponseError, column="tims", role="weight"):
         read(renamed, columns={"weight": "tims"})
 
 
@@ -177,5 +177,5 @@ def _mass(responses: Responses) -> dict[Any, list[float]]:
 
 
 def test_a_weight_per_response_is_needed() -> None:
-    with pytest.raises(tb.ResponseError, match="2 responses, but 1 weights"):
+    with pytest.raises(tb.errors.ResponseError, match="2 responses, but 1 weights"):
         Responses.from_columns(["a", "b"], ["w", "w"], ["x", "y"], weight=[1.0])

@@ -79,7 +79,7 @@ def _read_all_ways(folder: Path, responses: object) -> object:
 
     crowd = tb.read_responses(responses)
     as_text = folder / "responses.csv"
-    tb.write_responses(as_text, crowd)
+    crowd.write(as_text)
     read = tb.read_responses(as_text)
     numbers = {
         "task": crowd.task_of_each(),

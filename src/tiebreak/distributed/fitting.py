@@ -149,8 +149,8 @@ def fit(
     >>> one = [("a", "ann", "x"), ("a", "bob", "x"), ("a", "cy", "y")]
     >>> two = [("b", "ann", "y"), ("b", "bob", "y"), ("b", "cy", "x")]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tb.write_responses(f"{folder}/one.csv", tb.Responses.from_rows(one))
-    ...     tb.write_responses(f"{folder}/two.csv", tb.Responses.from_rows(two))
+    ...     tb.Responses.from_rows(one).write(f"{folder}/one.csv")
+    ...     tb.Responses.from_rows(two).write(f"{folder}/two.csv")
     ...     made = tb.distributed.fit(f"{folder}/*.csv", f"{folder}/labels")
     ...     [(each["task"], each["label"]) for each in made.labels_]
     [('a', 'x'), ('b', 'y')]

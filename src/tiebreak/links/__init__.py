@@ -5,7 +5,7 @@ that cannot all hold and says why.
 """
 
 from tiebreak.links.columns import SAMPLINGS, Sampling, as_must, as_said
-from tiebreak.links.table import Links, OnContradiction, links_from_gold
+from tiebreak.links.table import Links, OnContradiction
 
 __all__ = [
     "SAMPLINGS",
@@ -14,5 +14,4 @@ __all__ = [
     "Sampling",
     "as_must",
     "as_said",
-    "links_from_gold",
 ]

@@ -151,6 +151,38 @@ class Links:
         return cls.from_columns(left, right, link, sampling=sampling)
 
     @classmethod
+    @checks(gold=Gold)
+    def from_gold(cls, gold: Gold) -> Links:
+        """Return links that say no more than which known tasks share a class: [eq:label-derived].
+
+        In each class a must-link from its first task to every other, and a cannot-link between the
+        first tasks of each two classes; all others follow from these. Class names play no part.
+
+        >>> Links.from_gold(Gold.from_dict({"a": "cat", "b": "dog", "c": "cat"})).pairs()
+        [('a', 'c', 'must'), ('a', 'b', 'cannot')]
+        """
+        _, first, its_class = np.unique(gold.label, return_index=True, return_inverse=True)
+        task = np.arange(len(gold.label))
+        rest = task[first[its_class] != task]
+        one, other = (np.sort(first)[ends] for ends in np.triu_indices(len(first), k=1))
+        left = np.concatenate([first[its_class[rest]], one])
+        right = np.concatenate([rest, other])
+        return cls(
+            left.astype(np.int32),
+            right.astype(np.int32),
+            np.arange(len(left)) < len(rest),
+            gold.tasks,
+            np.arange(len(left)),
+            source=Source("links from gold"),
+        )
+
+    def write(self, target: Any, *, format: str | None = None) -> None:
+        """Write left, right, link, weight and who to a file: CSV, TSV, JSON or Parquet."""
+        from tiebreak.tables import write_links
+
+        write_links(target, self, format=format)
+
+    @classmethod
     @checks(rows=SEVERAL)
     def from_rows(
         cls,
@@ -342,32 +374,6 @@ class Links:
                 f"{counted(n, 'cannot-link')} {agreeing(n, 'join')} a task to itself: {shown}. "
                 "Correct or remove these rows."
             )
-
-
-@checks(gold=Gold)
-def links_from_gold(gold: Gold) -> Links:
-    """Return links that say no more than which known tasks share a class: [eq:label-derived].
-
-    In each class a must-link from its first task to every other, and a cannot-link between the
-    first tasks of each two classes; all others follow from these. Class names play no part.
-
-    >>> links_from_gold(Gold.from_dict({"a": "cat", "b": "dog", "c": "cat"})).pairs()
-    [('a', 'c', 'must'), ('a', 'b', 'cannot')]
-    """
-    _, first, its_class = np.unique(gold.label, return_index=True, return_inverse=True)
-    task = np.arange(len(gold.label))
-    rest = task[first[its_class] != task]
-    one, other = (np.sort(first)[ends] for ends in np.triu_indices(len(first), k=1))
-    left = np.concatenate([first[its_class[rest]], one])
-    right = np.concatenate([rest, other])
-    return Links(
-        left.astype(np.int32),
-        right.astype(np.int32),
-        np.arange(len(left)) < len(rest),
-        gold.tasks,
-        np.arange(len(left)),
-        source=Source("links from gold"),
-    )
 
 
 class _LastGiven(NamedTuple):

@@ -270,6 +270,15 @@ class Responses:
             f"{self.n_workers:,} workers, {self.n_classes:,} classes)"
         )
 
+    def write(self, target: Any, *, format: str | None = None) -> None:
+        """Write task, worker, label and weight to a file, by its name CSV, TSV, JSON or Parquet.
+
+        A name that ends in ``.tb`` makes a folder of plain arrays, which fits start from at once.
+        """
+        from tiebreak.tables import write_responses
+
+        write_responses(target, self, format=format)
+
     def on_tasks(self, tasks: npt.NDArray[Any]) -> Responses:
         """Return the responses on some tasks alone, in the order of these.
 

@@ -15,7 +15,7 @@ from tiebreak import link_graph
 from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.layout import Codes, Mask, Offsets
 from tiebreak.link_graph import OPEN, Implications, LinkCodes
-from tiebreak.links import links_from_gold
+from tiebreak.links import Links
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +94,7 @@ def _ties(model: Estimator, linked: LinkCodes | None) -> LinkCodes:
     believed = _believed(model, linked)
     if model.gold_ is None:
         return believed
-    gold = links_from_gold(model.gold_).on(model.tasks_)
+    gold = Links.from_gold(model.gold_).on(model.tasks_)
     return link_graph.distinct(
         np.concatenate([gold.left, believed.left]),
         np.concatenate([gold.right, believed.right]),

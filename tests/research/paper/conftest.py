@@ -21,8 +21,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         crowd = tb.simulate.crowd(
             n_tasks, 5, n_classes, responses_per_task=3, accuracy=(0.5, 0.8), random_state=7
         )
-        tb.write_responses(folder / name / "responses.csv", crowd.responses)
-        tb.write_gold(folder / name / "gold.csv", crowd.gold)
+        crowd.responses.write(folder / name / "responses.csv")
+        crowd.gold.write(folder / name / "gold.csv")
     monkeypatch.setenv("TIEBREAK_DATA", str(folder))
     monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(runs, "BACKEND", "numpy")

@@ -187,7 +187,7 @@ def test_known_labels_in_a_file_are_gold(data: Path) -> None:
         assert tb.read_gold(data / "label-studio.json").to_dict() == {4: "pos"}
     with pytest.warns(tb.InputNote):
         assert tb.read_gold(data / "toloka.tsv").to_dict() == {"t4": "pos"}
-    with pytest.warns(tb.InputNote), refused("no-gold", tb.GoldError):
+    with pytest.warns(tb.InputNote), refused("no-gold", tb.errors.GoldError):
         tb.read_gold(data / "mturk.csv")
 
 
@@ -233,7 +233,7 @@ def test_a_list_of_dictionaries_is_an_export_too(data: Path) -> None:
 def test_a_format_can_be_named(data: Path) -> None:
     found = read(data / "label-studio.json", format="label-studio", question="sentiment")
     assert found.n_tasks == 4
-    with pytest.raises(tb.OptionError, match=r"format must be one of 'csv'.*'label-studio'"):
+    with pytest.raises(tb.errors.OptionError, match=r"format must be one of 'csv'.*'label-studio'"):
         read(data / "label-studio.json", format="labelstudio")
 
 
@@ -246,7 +246,7 @@ def test_naming_all_columns_makes_it_a_plain_table(data: Path) -> None:
 def test_the_task_of_mturk_can_be_an_input(data: Path) -> None:
     found = read(data / "mturk.csv", columns={"task": "Input.text"})
     assert list(found.tasks) == ["good film", "bad film", "dull", "fine"]
-    with refused("column-known", tb.OptionError, role="task"):
+    with refused("column-known", tb.errors.OptionError, role="task"):
         read(data / "toloka.tsv", columns={"task": "INPUT:text"})
 
 

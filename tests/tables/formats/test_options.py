@@ -66,7 +66,7 @@ class TestQuestions:
         assert set(answers(read(path, question="tone")).values()) == {"x", "y"}
 
     def test_a_plain_table_has_none(self, data: Path) -> None:
-        with refused("idle-option", tb.OptionError, options=["question"]):
+        with refused("idle-option", tb.errors.OptionError, options=["question"]):
             read(data / "pipes.txt", question="mood")
 
 
@@ -143,7 +143,7 @@ class TestLabelsInTexts:
             {"label_pointer": "verdict"},
             {"label_pattern": "x", "label_pointer": "/x"},
         ):
-            with pytest.raises(tb.OptionError):
+            with pytest.raises(tb.errors.OptionError):
                 read(path, **options)
 
     def test_several_choices_are_runs(self, tmp_path: Path) -> None:
@@ -214,9 +214,9 @@ class TestComposedIds:
 
     def test_wrong_names_are_refused(self) -> None:
         table = {"task": ["a"], "worker": ["w"], "label": [0]}
-        with refused("no-such-column", tb.ResponseError, column="prompt"):
+        with refused("no-such-column", tb.errors.ResponseError, column="prompt"):
             read(table, worker_columns=["worker", "prompt"])
-        with refused("named-twice", tb.OptionError):
+        with refused("named-twice", tb.errors.OptionError):
             read(table, worker_columns=["worker"], columns={"worker": "worker"})
 
 
@@ -315,7 +315,7 @@ class TestOrder:
 
 
 def test_a_wide_table_has_no_column_of_labels(data: Path) -> None:
-    with refused("wide-role", tb.OptionError, role="label"):
+    with refused("wide-role", tb.errors.OptionError, role="label"):
         read(data / "wide.csv", wide=True, columns={"label": "ann"})
 
 
@@ -346,7 +346,7 @@ def test_lists_of_labels_in_a_plain_table(tmp_path: Path, kind: str) -> None:
 
 
 def test_options_that_do_nothing_are_refused(data: Path) -> None:
-    with refused("idle-option", tb.OptionError, options=["label_pattern"]):
+    with refused("idle-option", tb.errors.OptionError, options=["label_pattern"]):
         read(data / "mturk.csv", label_pattern="x")
 
 

@@ -197,7 +197,7 @@ def _own(model: Estimator) -> Estimator:
         return model
     raise OptionError(
         f"{name} has no model to keep. {', '.join(ESTIMATORS)} do: fit one of them, or write the "
-        "labels alone with tb.write_labels."
+        "labels alone with model.labels_.write."
     )
 
 

@@ -190,7 +190,7 @@ def _score(of: FittedDataset, name: str, drawn: Draw, n: int, known: tb.Gold | N
     links: tb.Links | None = None
     if n and method.given == "derived":  # all that the labels say of pairs: [eq:label-derived]
         assert known is not None
-        links = tb.links_from_gold(known)
+        links = tb.Links.from_gold(known)
     elif n and method.given in ("random", "bvsb"):
         links = links_given(of, getattr(drawn, method.given), n)
     labels = of.plain[name if method.given == "nothing" else "vb"]
