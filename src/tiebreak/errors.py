@@ -36,6 +36,7 @@ from typing import Any
 
 __all__ = [
     "ClusterError",
+    "Coded",
     "ConvergenceWarning",
     "FileError",
     "GoldError",
