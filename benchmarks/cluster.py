@@ -28,16 +28,16 @@ import pyarrow as pa
 
 import tiebreak as tb
 from tiebreak.cli.cluster import connected
-from tiebreak.distributed.dask_executor import DaskExecutor
-from tiebreak.distributed.fitting import cut_recipes
-from tiebreak.distributed.named import gather_named
-from tiebreak.distributed.partitions import look_and_join
-from tiebreak.distributed.sources import ReadOptions, find_shards
-from tiebreak.distributed.sweeper import Units
-from tiebreak.ids import Ids
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.kernels import compiled
-from tiebreak.responses import Responses
+from tiebreak.shards.dask_executor import DaskExecutor
+from tiebreak.shards.fitting import cut_recipes
+from tiebreak.shards.named import gather_named
+from tiebreak.shards.partitions import look_and_join
+from tiebreak.shards.sources import ReadOptions, find_shards
+from tiebreak.shards.sweeper import Units
 
 RESULTS = Path(__file__).parent / "results" / "cluster.json"
 N_SHARDS = 8
@@ -211,13 +211,13 @@ def one_fit(way: str, source: Path, folder: Path) -> dict[str, Any]:
             made.labels_.write(f"{out}/labels.parquet")
         elif way == "out_of_core":
             watch.start()
-            made = tb.distributed.fit(
+            made = tb.shards.fit(
                 files, f"{out}/l", estimator=model, progress=lambda p: sweeps.append(p.seconds)
             )
         else:
             with connected("local:2") as client:
                 watch.start()
-                made = tb.distributed.fit(
+                made = tb.shards.fit(
                     files, f"{out}/l", estimator=model, client=client,
                     progress=lambda p: sweeps.append(p.seconds),
                 )  # fmt: skip
@@ -255,7 +255,7 @@ def wide(folder: Path, n: int) -> dict[str, Any]:
             sweeps.append(progress.seconds)
 
         watch.start()
-        tb.distributed.fit(
+        tb.shards.fit(
             sorted(source.glob("*.tb")), f"{out}/l", client=client, units=4, progress=tell,
             estimator=tb.VariationalBayes(tol=0.0, max_iter=6),
         )  # fmt: skip

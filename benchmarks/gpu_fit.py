@@ -22,8 +22,8 @@ import pyarrow as pa
 
 import tiebreak as tb
 from benchmarks.gpu import Shape, crowd
-from tiebreak import link_graph
-from tiebreak.ids import Ids
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.exact_links.ascents import set_up
@@ -32,9 +32,9 @@ from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.cuda import device
 from tiebreak.kernels.layout import ByTask
-from tiebreak.link_graph import LinkCodes
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import LinkCodes
 from tiebreak.options import ExactLinkOptions
-from tiebreak.responses import Responses
 from tiebreak.tables.array_folder import write_packed
 
 OUT = Path(__file__).parent / "results" / "gpu_fit.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tiebreak as tb
-from tiebreak.inference.estimator import Estimator
+from tiebreak.estimators.base import Estimator
 
 pytestmark = pytest.mark.data
 

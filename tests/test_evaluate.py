@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, f1_score
 
 from tiebreak import evaluate
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import Ids
+from tiebreak.data.labels import Labels
 from tiebreak.errors import InputError, LinkError, OptionError
-from tiebreak.gold import Gold
-from tiebreak.ids import Ids
-from tiebreak.labels import Labels
 from tiebreak.links import Links
 
 # The worked example of the specification: 8 tasks, class 3 of 4 occurs nowhere.

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import tiebreak as tb
-from tiebreak import ids
-from tiebreak.ids import Ids
+from tiebreak.data import ids
+from tiebreak.data.ids import Ids
 
 
 @pytest.mark.parametrize(

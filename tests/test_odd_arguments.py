@@ -169,10 +169,13 @@ CALLS: dict[str, Call] = {
         {"label": "yes", "system": "all", "method": "ppi"},
     ),
     "routing.plan": (
-        tb.routing.plan,
+        tb.decide.routing.plan,
         {"model": MODEL, "wrong": 10.0, "human": 1.0, "judge": 0.1, "human_error": 0.01},
     ),
-    "routing.Route.rows": (tb.routing.plan(MODEL, wrong=10.0, human=1.0).rows, {"route": "human"}),
+    "routing.Route.rows": (
+        tb.decide.routing.plan(MODEL, wrong=10.0, human=1.0).rows,
+        {"route": "human"},
+    ),
     "selection.pairs": (
         tb.selection.pairs,
         {"model": MODEL, "n": 2, "strategy": "random", "among": ["t0", "t1"], "random_state": 0},
@@ -202,22 +205,22 @@ CALLS: dict[str, Call] = {
         {"model": MODEL, "gold": GOLD, "random_state": 0},
     ),
     "decisions.decide": (
-        tb.decisions.decide,
+        tb.decide.decide,
         {"model": MODEL, "cost_matrix": [[0, 1], [1, 0]], "abstain_rate": 0.1},
     ),
     "decisions.plan_votes": (
-        tb.decisions.plan_votes,
+        tb.decide.plan_votes,
         {"model": MODEL, "cost_matrix": None, "limit": 0.2, "workers": ["w0"], "most_votes": 2},
     ),
     "decisions.read_cost_matrix": (
-        tb.decisions.read_cost_matrix,
+        tb.decide.read_cost_matrix,
         {"source": [[0, 1], [1, 0]], "classes": CROWD.classes},
     ),
     "decisions.Decisions.estimate_accuracy": (MODEL.decide().estimate_accuracy, {"level": 0.9}),
     "decisions.Decisions.expert_first": (MODEL.decide().expert_first, {"n": 2}),
     "decisions.Decisions.to_frame": (MODEL.decide().to_frame, {"frame": "pyarrow"}),
     "decisions.VotePlan.to_frame": (
-        tb.decisions.plan_votes(MODEL, limit=0.2).to_frame,
+        tb.decide.plan_votes(MODEL, limit=0.2).to_frame,
         {"frame": "pyarrow"},
     ),
     "Labels.to_frame": (MODEL.labels_.to_frame, {"frame": "pyarrow", "probabilities": True}),
@@ -282,16 +285,16 @@ CALLS: dict[str, Call] = {
         {"responses": ROWS, "confusion_prior": "diagonal", "random_state": 0},
     ),
     "distributed.fit": (
-        tb.distributed.fit,
+        tb.shards.fit,
         CLUSTER
         | {"estimator": None, "links": None, "gold": None, "start": None, "resume": False}
         | {"force": True, "units": None, "probabilities": False, "progress": None},
     ),
     "distributed.predict": (
-        tb.distributed.predict,
+        tb.shards.predict,
         CLUSTER | {"model": MODEL, "probabilities": False},
     ),
-    "distributed.shuffle": (tb.distributed.shuffle, CLUSTER | {"parts": 2}),
+    "distributed.shuffle": (tb.shards.shuffle, CLUSTER | {"parts": 2}),
 }
 ELSEWHERE = {  # not called with values of a user's own, or tried below
     "datasets.fetch",  # of the web
@@ -394,7 +397,7 @@ def test_what_is_refused_is_named_with_what_was_given() -> None:
     ):
         tb.simulate.links({"a": "x"}, 1)  # type: ignore[arg-type]
     with pytest.raises(tb.errors.OptionError, match=r"model must be a fitted model; got 'm\.tbm'"):
-        tb.decisions.decide("m.tbm")
+        tb.decide.decide("m.tbm")
     with pytest.raises(tb.errors.NotFittedError, match="Call fit first"):
         tb.judges.sample_tasks(tb.VariationalBayes())
     with pytest.raises(

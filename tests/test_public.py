@@ -33,8 +33,8 @@ PUBLIC = {
     *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler", "Auto", "load"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
-    *("ask", "datasets", "decisions", "distributed", "errors", "evaluate", "judges"),
-    *("research", "routing", "selection", "simulate"),
+    *("ask", "datasets", "decide", "errors", "evaluate", "judges"),
+    *("research", "selection", "shards", "simulate"),
     # errors and warnings; the others are in tb.errors
     *("TiebreakError", "InputError", "InputNote"),
 }

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiebreak import simulate
+from tiebreak.data.gold import Gold
 from tiebreak.errors import OptionError
-from tiebreak.gold import Gold
 
 
 @given(

@@ -22,7 +22,7 @@ import tiebreak as tb
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
-MODULES = ("tiebreak", "tiebreak.inference.estimator")  # with its rooms; what estimators share
+MODULES = ("tiebreak", "tiebreak.estimators.base")  # with its rooms; what estimators share
 FOREIGN = re.compile(r"[a-z]+:")
 
 

@@ -13,8 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from benchmarks.measure import about, keep, seconds
-from tiebreak import ids
-from tiebreak.responses import Builder
+from tiebreak.data import Builder, ids
 
 N_ROWS, N_TASKS, N_WORKERS, N_CLASSES = 10_000_000, 2_000_000, 1_000, 4
 ROUNDS = 3

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, peak_bytes, seconds, summary
-from tiebreak.ids import Ids
+from tiebreak.data.ids import Ids
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.problem import Patterns

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, summary
-from tiebreak import link_graph, simulate
+from tiebreak import simulate
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.exact_links.ascents import set_up
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
+from tiebreak.links import graph as link_graph
 from tiebreak.options import ExactLinkOptions
 
 N_TASKS, N_WORKERS, N_CLASSES = 1_000_000, 1_000, 4

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.measure import about, keep, peak_bytes, seconds
 from tiebreak import Links, VariationalBayes, simulate
-from tiebreak.ids import Ids
+from tiebreak.data.ids import Ids
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 
 SIZES = (250_000, 500_000, 1_000_000)

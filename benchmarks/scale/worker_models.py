@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from benchmarks.measure import about, keep
 from tiebreak import simulate
+from tiebreak.data import Responses
 from tiebreak.inference import vb
 from tiebreak.inference.stages import lay_out
 from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.responses import Responses
 
 N_RESPONSES = 10_000_000
 N_WORKERS = 1_000

@@ -19,7 +19,7 @@ from tiebreak.inference.mean_field import given_groups
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import lay_out
-from tiebreak.link_graph import LinkCodes, imply
+from tiebreak.links.graph import LinkCodes, imply
 
 sys.path.append(str(Path(__file__).parents[1]))
 

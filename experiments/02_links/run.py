@@ -89,7 +89,7 @@ def fit(case: Case) -> dict[str, Any]:
 
 def n_dropped(responses: Any, links: Any) -> int:
     """Count the cannot-links whose tasks must-links join: the grid's closure drops them."""
-    from tiebreak import link_graph
+    from tiebreak.links import graph as link_graph
 
     return len(link_graph.close(responses.n_tasks, links.on(responses.tasks)).conflicts)
 

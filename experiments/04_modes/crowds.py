@@ -11,7 +11,7 @@ import numpy as np
 
 import tiebreak as tb
 from tiebreak import evaluate
-from tiebreak.responses import Responses
+from tiebreak.data import Responses
 
 HERE = Path(__file__).parent
 SEQUENCES = HERE / "sequences.npz"

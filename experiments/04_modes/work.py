@@ -93,7 +93,7 @@ def known(case: Case) -> Row:
 
 def one_label_a_class(data: Dataset, point: crowds.Checkpoint) -> dict[Any, Any]:
     """Know a task of the largest must-linked group of each class, or any task of it."""
-    from tiebreak import link_graph
+    from tiebreak.links import graph as link_graph
 
     ends = (point.left[point.must], point.right[point.must])
     group = link_graph.components(data.responses.n_tasks, *ends)

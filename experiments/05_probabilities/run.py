@@ -26,7 +26,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common import NAMES, by_bound, run_parts
 
 import tiebreak as tb
-from tiebreak.ids import Ids
+from tiebreak.data.ids import Ids
 
 HERE = Path(__file__).parent
 DATASETS = tuple(NAMES)
@@ -135,7 +135,7 @@ def scores_of(name: str) -> tuple[Any, Any, Any]:
 
 
 def gold_evidence(truth: Any, n: int, seed: int) -> tuple[Any, Any]:
-    from tiebreak.gold import GoldCodes
+    from tiebreak.data.gold import GoldCodes
     from tiebreak.inference.calibration import Evidence
 
     chosen = np.sort(np.random.default_rng(seed).permutation(len(truth))[:n]).astype(np.int32)

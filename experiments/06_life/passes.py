@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tiebreak as tb
-from tiebreak.inference.kept import streaming
-from tiebreak.inference.kept.publication import to_model
-from tiebreak.inference.kept.streaming import Stream
+from tiebreak.life import streaming
+from tiebreak.life.publication import to_model
+from tiebreak.life.streaming import Stream
 
 Row = tuple[str, str, str]
 

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 import tiebreak as tb
-from tiebreak.ids import Ids
+from tiebreak.data.ids import Ids
 from tiebreak.inference import stages, vb
-from tiebreak.inference.kept.joining import join_responses
-from tiebreak.inference.kept.streaming import Stream
 from tiebreak.inference.vb import Problem
 from tiebreak.kernels.contract import choose_backend
+from tiebreak.life.joining import join_responses
+from tiebreak.life.streaming import Stream
 
 ONE_THREAD: dict[str, Any] = {"backend": "numba", "n_threads": 1}
 Columns = tuple[list[str], list[str], list[str]]

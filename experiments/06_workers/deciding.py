@@ -16,9 +16,9 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common import NAMES, by_bound
 
 import tiebreak as tb
-from tiebreak.decisions import votes as planning
-from tiebreak.decisions.accuracy import estimate_accuracy
-from tiebreak.decisions.costs import read_cost_matrix
+from tiebreak.decide import votes as planning
+from tiebreak.decide.accuracy import estimate_accuracy
+from tiebreak.decide.costs import read_cost_matrix
 
 DEAR = 10.0  # what missing the rarest class costs; any other error costs 1
 RATES = (0.1, 0.2, 0.3, 0.5)

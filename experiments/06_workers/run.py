@@ -24,7 +24,7 @@ from common import run_parts
 from deciding import DATASETS, load
 
 import tiebreak as tb
-from tiebreak.ids import Ids
+from tiebreak.data.ids import Ids
 from tiebreak.inference.worker_summary.table import beta_interval
 
 HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 
 sys.path.append(str(Path(__file__).parents[1]))
 from common import Experiment, read_config

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tiebreak as tb
-from tiebreak.gold import GoldCodes
-from tiebreak.ids import Ids
-from tiebreak.inference import committee, gold_stage, stages
+from tiebreak.data.gold import GoldCodes
+from tiebreak.data.ids import Ids
+from tiebreak.estimators import committee, gold_stage
+from tiebreak.inference import stages
 from tiebreak.inference.workers.one_class import rows_to_fix
 from tiebreak.kernels.contract import choose_backend
 

@@ -20,59 +20,58 @@ from tiebreak._version import __version__
 if TYPE_CHECKING:  # what type checkers see; "as" says that a name is public
     from tiebreak import ask as ask
     from tiebreak import datasets as datasets
-    from tiebreak import decisions as decisions
-    from tiebreak import distributed as distributed
+    from tiebreak import decide as decide
     from tiebreak import errors as errors
     from tiebreak import evaluate as evaluate
     from tiebreak import judges as judges
     from tiebreak import research as research
-    from tiebreak import routing as routing
     from tiebreak import selection as selection
+    from tiebreak import shards as shards
     from tiebreak import simulate as simulate
+    from tiebreak.data import Responses as Responses
+    from tiebreak.data.gold import Gold as Gold
+    from tiebreak.data.labels import Labels as Labels
     from tiebreak.errors import InputError as InputError
     from tiebreak.errors import InputNote as InputNote
     from tiebreak.errors import TiebreakError as TiebreakError
-    from tiebreak.gold import Gold as Gold
-    from tiebreak.inference.auto import Auto as Auto
-    from tiebreak.inference.dawid_skene import DawidSkene as DawidSkene
-    from tiebreak.inference.kept.model_file import load as load
-    from tiebreak.inference.majority_vote import MajorityVote as MajorityVote
-    from tiebreak.inference.variational_bayes import VariationalBayes as VariationalBayes
-    from tiebreak.labels import Labels as Labels
+    from tiebreak.estimators.auto import Auto as Auto
+    from tiebreak.estimators.dawid_skene import DawidSkene as DawidSkene
+    from tiebreak.estimators.majority_vote import MajorityVote as MajorityVote
+    from tiebreak.estimators.variational_bayes import VariationalBayes as VariationalBayes
+    from tiebreak.life.model_file import load as load
     from tiebreak.links import Links as Links
     from tiebreak.options import ExactLinkOptions as ExactLinkOptions
     from tiebreak.options import MeanFieldOptions as MeanFieldOptions
     from tiebreak.research.gibbs import GibbsSampler as GibbsSampler
-    from tiebreak.responses import Responses as Responses
     from tiebreak.tables import read_gold as read_gold
     from tiebreak.tables import read_labels as read_labels
     from tiebreak.tables import read_links as read_links
     from tiebreak.tables import read_responses as read_responses
 
 _HOMES = {  # the module of each name; it is loaded when the name is used
-    "Auto": "inference.auto",
-    "DawidSkene": "inference.dawid_skene",
+    "Auto": "estimators.auto",
+    "DawidSkene": "estimators.dawid_skene",
     "ExactLinkOptions": "options",
     "GibbsSampler": "research.gibbs",
-    "Gold": "gold",
+    "Gold": "data.gold",
     "InputError": "errors",
     "InputNote": "errors",
-    "Labels": "labels",
+    "Labels": "data.labels",
     "Links": "links",
-    "MajorityVote": "inference.majority_vote",
+    "MajorityVote": "estimators.majority_vote",
     "MeanFieldOptions": "options",
-    "Responses": "responses",
+    "Responses": "data",
     "TiebreakError": "errors",
-    "VariationalBayes": "inference.variational_bayes",
-    "load": "inference.kept.model_file",
+    "VariationalBayes": "estimators.variational_bayes",
+    "load": "life.model_file",
     "read_gold": "tables",
     "read_labels": "tables",
     "read_links": "tables",
     "read_responses": "tables",
 }
 _ROOMS = (
-    *("ask", "datasets", "decisions", "distributed", "errors", "evaluate", "judges"),
-    *("research", "routing", "selection", "simulate"),
+    *("ask", "datasets", "decide", "errors", "evaluate", "judges"),
+    *("research", "selection", "shards", "simulate"),
 )
 __all__ = ["__version__", *_HOMES, *_ROOMS]
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak import simulate, tables
-from tiebreak.gold import Gold
-from tiebreak.inference.auto import Auto
-from tiebreak.inference.committee import vote_of_each
-from tiebreak.inference.majority_vote import MajorityVote
-from tiebreak.labels import Labels
+from tiebreak.data.gold import Gold
+from tiebreak.data.labels import Labels
+from tiebreak.estimators.auto import Auto
+from tiebreak.estimators.committee import vote_of_each
+from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.links import Links
 
 MESSAGES = (

@@ -17,14 +17,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import link_graph, tables
+from tiebreak import tables
 from tiebreak.arguments import checks, number, whole
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import MISSING, Ids
+from tiebreak.data.labels import Labels
 from tiebreak.errors import InputError
-from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.labels import Labels
 from tiebreak.links import Links
+from tiebreak.links import graph as link_graph
 from tiebreak.options import require_word
 
 __all__ = [

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.arguments import CODED, COLUMN, PROBABILITY, SEED, WHOLE, checks, optional
+from tiebreak.data import Responses, sorted_classes
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import Ids
 from tiebreak.errors import OptionError
-from tiebreak.gold import Gold
-from tiebreak.ids import Ids
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.options import as_floats
-from tiebreak.responses import Responses, sorted_classes
 
 __all__ = [
     "Crowd",

@@ -14,8 +14,8 @@ import pytest
 import tiebreak as tb
 from tiebreak import selection
 from tiebreak.ask import Question, Session
+from tiebreak.data import Responses
 from tiebreak.errors import InputError, InputNote, OptionError, SessionError
-from tiebreak.responses import Responses
 from tiebreak.simulate import Crowd
 
 Open = Callable[..., Session]

@@ -11,7 +11,7 @@ from cli.conftest import Run
 
 import tiebreak as tb
 from tiebreak.cli.cluster import describe_progress
-from tiebreak.distributed import FitProgress
+from tiebreak.shards import FitProgress
 
 CROWD = tb.simulate.crowd(200, 10, 2, random_state=3)
 

@@ -16,7 +16,7 @@ import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.cli import fuse as fuse_room
 from tiebreak.cli import model_options
-from tiebreak.inference.committee import vote_of_each
+from tiebreak.estimators.committee import vote_of_each
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]

@@ -104,7 +104,7 @@ def test_labels_are_those_of_shards_out_of_core(run: Run, parts: Any, folder: Pa
         rows = {
             row["task"]: (row["label"], float(row["probability"])) for row in csv.DictReader(lines)
         }
-    table = tb.distributed.LabelFiles(folder / "shards").to_table().to_pylist()
+    table = tb.shards.LabelFiles(folder / "shards").to_table().to_pylist()
     assert len(table) == len(rows) == 30
     for each in table:
         label, probability = rows[each["task"]]

@@ -13,7 +13,7 @@ import tiebreak as tb
 if __name__ == "__main__":
     given: dict[str, Any] = json.loads(sys.argv[1])
 
-    def watch(progress: tb.distributed.FitProgress) -> None:
+    def watch(progress: tb.shards.FitProgress) -> None:
         if progress.n_sweeps == given["dies_at"]:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -22,7 +22,7 @@ if __name__ == "__main__":
         from distributed import Client
 
         client = Client(given["address"])
-    tb.distributed.fit(
+    tb.shards.fit(
         given["shards"],
         given["out"],
         client=client,

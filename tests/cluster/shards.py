@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 import tiebreak as tb
-from tiebreak.distributed import DistributedFit
-from tiebreak.distributed.dask_executor import DaskExecutor
-from tiebreak.distributed.units import Ask
+from tiebreak.shards import DistributedFit
+from tiebreak.shards.dask_executor import DaskExecutor
+from tiebreak.shards.units import Ask
 
 DRIVER = Path(__file__).parent / "driver.py"
 

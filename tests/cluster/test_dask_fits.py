@@ -12,8 +12,8 @@ import pytest
 from cluster.shards import Killer, bits, cut, even
 
 import tiebreak as tb
-from tiebreak.distributed.dask_executor import DaskExecutor
 from tiebreak.errors import ClusterError
+from tiebreak.shards.dask_executor import DaskExecutor
 
 pytestmark = pytest.mark.dask
 
@@ -36,8 +36,7 @@ def expected(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     """Return the bits of the serial fits."""
     out = tmp_path_factory.mktemp("serial")
     return {
-        name: bits(tb.distributed.fit(shards, out / name, **given))
-        for name, given in STAGES.items()
+        name: bits(tb.shards.fit(shards, out / name, **given)) for name, given in STAGES.items()
     }
 
 
@@ -45,7 +44,7 @@ def expected(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 def test_two_workers_give_the_bits_of_the_serial_fit(
     stage: str, shards: Path, expected: dict[str, str], client: Any, tmp_path: Path
 ) -> None:
-    made = tb.distributed.fit(shards, tmp_path / "out", client=client, **STAGES[stage])
+    made = tb.shards.fit(shards, tmp_path / "out", client=client, **STAGES[stage])
     assert bits(made) == expected[stage]
     assert made.n_lost == 0
 
@@ -57,11 +56,11 @@ def test_any_number_of_workers_gives_the_same_bits(
     from tiebreak.cli.cluster import connected
 
     with connected(f"local:{n_workers}") as other:
-        made = tb.distributed.fit(shards, tmp_path / "out", client=other, links=LINKS)
+        made = tb.shards.fit(shards, tmp_path / "out", client=other, links=LINKS)
         assert bits(made) == expected["links"]
         tables = cut(CROWD.responses, even(3000, 6), tmp_path / "tables", ".parquet")
-        on_cluster = tb.distributed.fit(tables, tmp_path / "packed", client=other)
-    serial = tb.distributed.fit(tables, tmp_path / "serial")
+        on_cluster = tb.shards.fit(tables, tmp_path / "packed", client=other)
+    serial = tb.shards.fit(tables, tmp_path / "serial")
     assert bits(on_cluster) == bits(serial)
 
 
@@ -82,7 +81,7 @@ def test_a_killed_worker_changes_no_bit(
 
     with connected("local:2") as other:
         killer = Killer(other, FIRST[stage] + after, when)
-        made = tb.distributed.fit(shards, tmp_path / "out", executor=killer, **STAGES[stage])
+        made = tb.shards.fit(shards, tmp_path / "out", executor=killer, **STAGES[stage])
     assert killer.killed
     assert made.n_lost == 1
     assert bits(made) == expected[stage]
@@ -104,7 +103,7 @@ class Walled(DaskExecutor):
 def test_workers_behind_a_wall_are_reached_by_the_scheduler(
     shards: Path, expected: dict[str, str], client: Any, tmp_path: Path
 ) -> None:
-    made = tb.distributed.fit(shards, tmp_path / "out", executor=Walled(client), links=LINKS)
+    made = tb.shards.fit(shards, tmp_path / "out", executor=Walled(client), links=LINKS)
     assert bits(made) == expected["links"]
     assert made.n_lost == 0
 
@@ -113,12 +112,12 @@ def test_a_scheduler_sees_that_there_is_work(shards: Path, client: Any, tmp_path
     """It does not hear what is said to workers; one that closes when idle counts transitions."""
     seen: list[int] = []
 
-    def look(progress: tb.distributed.FitProgress) -> None:
+    def look(progress: tb.shards.FitProgress) -> None:
         if progress.n_sweeps < 5:
             time.sleep(1.1)  # longer than between two looks of the driver
             seen.append(client.cluster.scheduler.transition_counter)
 
-    tb.distributed.fit(shards, tmp_path / "out", client=client, progress=look)
+    tb.shards.fit(shards, tmp_path / "out", client=client, progress=look)
     assert len(set(seen)) == 4
 
 
@@ -141,7 +140,7 @@ def test_a_line_that_breaks_changes_no_bit(
     shards: Path, expected: dict[str, str], client: Any, tmp_path: Path
 ) -> None:
     unsteady = Unsteady(client, 2)
-    made = tb.distributed.fit(shards, tmp_path / "out", executor=unsteady, gold=GOLD)
+    made = tb.shards.fit(shards, tmp_path / "out", executor=unsteady, gold=GOLD)
     assert not unsteady.n_breaks
     assert bits(made) == expected["gold"]
     assert made.n_lost == 0
@@ -156,7 +155,7 @@ def test_a_line_that_breaks_again_and_again_ends_the_fit(
 
     words = r"^The connection to tcp://127.* broke 3 times at look of partition .*network.*--resume"
     with pytest.raises(ClusterError, match=words):
-        tb.distributed.fit(shards, tmp_path / "out", executor=Mute(client))
+        tb.shards.fit(shards, tmp_path / "out", executor=Mute(client))
 
 
 def test_a_line_that_breaks_and_workers_that_die_are_told_apart(
@@ -181,7 +180,7 @@ def test_a_line_that_breaks_and_workers_that_die_are_told_apart(
         pids = other.run(os.getpid)
         words = r"^1 worker died, and the connection to tcp://127.* broke 2 times at look of"
         with pytest.raises(ClusterError, match=words):
-            tb.distributed.fit(shards, tmp_path / "out", executor=Unlucky(other))
+            tb.shards.fit(shards, tmp_path / "out", executor=Unlucky(other))
 
 
 class Unreadable:
@@ -216,8 +215,8 @@ def test_a_worker_that_closes_is_as_good_as_lost() -> None:
 def test_other_estimators_have_the_bits_of_the_serial_fit(
     estimator: Any, shards: Path, client: Any, tmp_path: Path
 ) -> None:
-    serial = tb.distributed.fit(shards, tmp_path / "a", estimator=estimator, gold=GOLD)
-    made = tb.distributed.fit(shards, tmp_path / "b", estimator=estimator, gold=GOLD, client=client)
+    serial = tb.shards.fit(shards, tmp_path / "a", estimator=estimator, gold=GOLD)
+    made = tb.shards.fit(shards, tmp_path / "b", estimator=estimator, gold=GOLD, client=client)
     assert bits(made) == bits(serial)
 
 
@@ -240,7 +239,7 @@ def test_security_is_that_of_dask(
         assert cluster.scheduler_address.startswith("tls://")
         settings = tls_settings(security, tmp_path)
         with dask.config.set(settings), connected(cluster.scheduler_address) as client:
-            made = tb.distributed.fit(shards, tmp_path / "out", client=client, gold=GOLD)
+            made = tb.shards.fit(shards, tmp_path / "out", client=client, gold=GOLD)
     assert bits(made) == expected["gold"]
 
 
@@ -261,12 +260,12 @@ def tls_settings(security: Any, folder: Path) -> dict[str, Any]:
 def test_prediction_and_shuffle_run_on_the_cluster(
     shards: Path, client: Any, tmp_path: Path
 ) -> None:
-    made = tb.distributed.fit(shards, tmp_path / "fit")
-    here = tb.distributed.predict(made, shards, tmp_path / "here")
-    there = tb.distributed.predict(made, shards, tmp_path / "there", client=client)
+    made = tb.shards.fit(shards, tmp_path / "fit")
+    here = tb.shards.predict(made, shards, tmp_path / "here")
+    there = tb.shards.predict(made, shards, tmp_path / "there", client=client)
     assert here.to_table().equals(there.to_table())
-    one = tb.distributed.shuffle(shards, tmp_path / "one", parts=3)
-    two = tb.distributed.shuffle(shards, tmp_path / "two", parts=3, client=client)
+    one = tb.shards.shuffle(shards, tmp_path / "one", parts=3)
+    two = tb.shards.shuffle(shards, tmp_path / "two", parts=3, client=client)
     for a, b in zip(one, two, strict=True):
         codes = [next(Path(each).glob("code-*.npy")).read_bytes() for each in (a, b)]
         assert codes[0] == codes[1]

@@ -15,8 +15,8 @@ from cluster.clusters import running
 from cluster.shards import bits, cut, even
 
 import tiebreak as tb
-from tiebreak.distributed.units import Part
 from tiebreak.errors import ClusterError, FileError, ResponseError
+from tiebreak.shards.units import Part
 
 CROWD = tb.simulate.crowd(600, 20, 2, random_state=6)
 LIMIT_S = 35.0  # within which an error is said
@@ -36,7 +36,7 @@ def flip(file: Path) -> None:
 def test_a_damaged_partition_is_named(shards: Path, tmp_path: Path) -> None:
     flip(next((shards / "shard-02.tb").glob("code-*.npy")))
     with pytest.raises(FileError, match=r"Partition 2 \(.*shard-02.tb\).*Write it again"):
-        tb.distributed.fit(shards, tmp_path / "out")
+        tb.shards.fit(shards, tmp_path / "out")
 
 
 @pytest.mark.dask
@@ -45,14 +45,14 @@ def test_a_damaged_partition_is_named_by_a_worker(
 ) -> None:
     flip(next((shards / "shard-01.tb").glob("start-*.npy")))
     with pytest.raises(FileError, match=r"Partition 1 \(.*shard-01.tb\).*is not what was written"):
-        tb.distributed.fit(shards, tmp_path / "out", client=client)
+        tb.shards.fit(shards, tmp_path / "out", client=client)
 
 
 def test_an_empty_folder_is_named(shards: Path, tmp_path: Path) -> None:
     for file in (shards / "shard-03.tb").iterdir():
         file.unlink()
     with pytest.raises(FileError, match=r"Partition 3 .*it has no about.json"):
-        tb.distributed.fit(shards, tmp_path / "out")
+        tb.shards.fit(shards, tmp_path / "out")
 
 
 def test_a_partition_that_vanishes_after_it_was_looked_at_is_named(
@@ -66,18 +66,18 @@ def test_a_partition_that_vanishes_after_it_was_looked_at_is_named(
 
     monkeypatch.setattr(Part, "__init__", load)
     with pytest.raises(FileError, match=r"Partition 2 \(.*shard-02.tb\): There is no folder"):
-        tb.distributed.fit(shards, tmp_path / "out")
+        tb.shards.fit(shards, tmp_path / "out")
 
 
 def test_a_missing_shard_is_said(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"No file matches .*nothing-\*\.parquet"):
-        tb.distributed.fit(tmp_path / "nothing-*.parquet", tmp_path / "out")
+        tb.shards.fit(tmp_path / "nothing-*.parquet", tmp_path / "out")
 
 
 def test_a_full_disk_leaves_no_half_file_and_the_fit_goes_on(
     shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = bits(tb.distributed.fit(shards, tmp_path / "whole"))
+    expected = bits(tb.shards.fit(shards, tmp_path / "whole"))
     sync = os.fsync
     n_labels = 0
 
@@ -93,11 +93,11 @@ def test_a_full_disk_leaves_no_half_file_and_the_fit_goes_on(
         patch.setattr(os, "fsync", full)
         words = r"Partition 1 .*labels-00001.*No space left on device.*--resume"
         with pytest.raises(FileError, match=words):
-            tb.distributed.fit(shards, tmp_path / "out")
+            tb.shards.fit(shards, tmp_path / "out")
     names = sorted(each.name for each in (tmp_path / "out").iterdir())
     assert names == [".tiebreak", "labels-00000.parquet"]
     seen: list[int] = []
-    made = tb.distributed.fit(
+    made = tb.shards.fit(
         shards, tmp_path / "out", resume=True, progress=lambda p: seen.append(p.n_sweeps)
     )
     assert bits(made) == expected
@@ -106,7 +106,7 @@ def test_a_full_disk_leaves_no_half_file_and_the_fit_goes_on(
 def test_a_full_disk_under_the_checkpoint_is_said(
     shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = bits(tb.distributed.fit(shards, tmp_path / "whole"))
+    expected = bits(tb.shards.fit(shards, tmp_path / "whole"))
     sync = os.fsync
 
     def full(handle: int) -> None:
@@ -118,8 +118,8 @@ def test_a_full_disk_under_the_checkpoint_is_said(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(FileError, match=r"checkpoint of sweep 4 .*No space left.*--resume"):
-            tb.distributed.fit(shards, tmp_path / "out")
-    assert bits(tb.distributed.fit(shards, tmp_path / "out", resume=True)) == expected
+            tb.shards.fit(shards, tmp_path / "out")
+    assert bits(tb.shards.fit(shards, tmp_path / "out", resume=True)) == expected
 
 
 @pytest.mark.dask
@@ -134,7 +134,7 @@ def test_a_partition_that_kills_its_workers_is_named(shards: Path, tmp_path: Pat
         def setup(self, worker: Any) -> None:
             import os
 
-            from tiebreak.distributed import units
+            from tiebreak.shards import units
 
             first = units.Part.__init__
 
@@ -150,7 +150,7 @@ def test_a_partition_that_kills_its_workers_is_named(shards: Path, tmp_path: Pat
         began = time.monotonic()
         words = r"3 workers died .* of partition 2 \(.*shard-02.tb\).*--resume"
         with pytest.raises(ClusterError, match=words):
-            tb.distributed.fit(shards, tmp_path / "out", client=other)
+            tb.shards.fit(shards, tmp_path / "out", client=other)
         assert time.monotonic() - began < LIMIT_S
     assert not list((tmp_path / "out").glob("labels-*"))
 
@@ -175,7 +175,7 @@ def test_a_worker_without_tiebreak_is_named(shards: Path, tmp_path: Path) -> Non
         Client(processes.address) as other,
         pytest.raises(ClusterError, match=r"not installed on worker tcp://127.* tiebreak\[dask\]"),
     ):
-        tb.distributed.fit(shards, tmp_path / "out", client=other)
+        tb.shards.fit(shards, tmp_path / "out", client=other)
 
 
 @pytest.mark.dask
@@ -190,7 +190,7 @@ def test_another_version_on_a_worker_is_named(shards: Path, tmp_path: Path) -> N
     with cluster as processes, Client(processes.address) as other:
         words = rf"tiebreak is 0\.0\.1 on worker .* and {tb.__version__} here"
         with pytest.raises(ClusterError, match=words):
-            tb.distributed.fit(shards, tmp_path / "out", client=other)
+            tb.shards.fit(shards, tmp_path / "out", client=other)
 
 
 @pytest.mark.dask
@@ -207,12 +207,12 @@ def test_a_cluster_that_is_not_there_is_said() -> None:
 def test_tables_that_the_driver_cannot_hold_are_refused_with_the_arithmetic(
     shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tiebreak.distributed import fitting
+    from tiebreak.shards import fitting
 
     monkeypatch.setattr(fitting, "memory_bytes", lambda: 300 << 20)
     words = r"20 workers and 2 classes make .*the driver holds 6; .*this machine has 300 MiB"
     with pytest.raises(ResponseError, match=words):
-        tb.distributed.fit(shards, tmp_path / "out")
+        tb.shards.fit(shards, tmp_path / "out")
 
 
 def test_a_foreign_folder_is_not_written_to(shards: Path, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_foreign_folder_is_not_written_to(shards: Path, tmp_path: Path) -> Non
     out.mkdir()
     (out / "thesis.txt").write_text("mine")
     with pytest.raises(FileError, match=r"holds 'thesis.txt', which is none of the labels"):
-        tb.distributed.fit(shards, out)
+        tb.shards.fit(shards, out)
     assert (out / "thesis.txt").read_text() == "mine"
 
 
@@ -235,14 +235,14 @@ def test_success_is_the_last_file(
         replace(one, other)
 
     monkeypatch.setattr(os, "replace", watch)
-    tb.distributed.fit(shards, tmp_path / "out")
+    tb.shards.fit(shards, tmp_path / "out")
     written = [name for name in order if not name.startswith(("sweep", "finger"))]
     assert written == [*(f"labels-{i:05d}.parquet" for i in range(4)), "_SUCCESS"]
 
 
 def test_older_labels_are_replaced_and_none_is_left_over(shards: Path, tmp_path: Path) -> None:
-    tb.distributed.fit(shards, tmp_path / "out")
+    tb.shards.fit(shards, tmp_path / "out")
     fewer = [str(shards / f"shard-0{i}.tb") for i in range(2)]
-    made = tb.distributed.fit(fewer, tmp_path / "out")
+    made = tb.shards.fit(fewer, tmp_path / "out")
     assert len(made.labels_.files()) == 2
     assert made.n_tasks == int(np.sum([300]))

@@ -10,9 +10,9 @@ import pytest
 from cluster.shards import Killer, assert_same_fit, bits, cut, die_at, even
 
 import tiebreak as tb
-from tiebreak.distributed import fitting
-from tiebreak.distributed.units import Part
 from tiebreak.errors import ResponseError
+from tiebreak.shards import fitting
+from tiebreak.shards.units import Part
 
 CROWD = tb.simulate.crowd(600, 25, 3, random_state=1)
 TRUTH = CROWD.gold.to_dict()
@@ -81,9 +81,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path) -> None:
     estimator, given = FITS[name]
     one = type(estimator)(**estimator.get_params()).fit(CROWD.responses, **given)
-    made = tb.distributed.fit(
-        shards, tmp_path / "out", estimator=estimator, probabilities=True, **given
-    )
+    made = tb.shards.fit(shards, tmp_path / "out", estimator=estimator, probabilities=True, **given)
     assert_same_fit(one, made)
     assert made.link_report_ == one.link_report_
     assert len(made.violations_) == len(one.violations_)
@@ -103,7 +101,7 @@ def test_tasks_that_the_driver_cannot_hold_are_refused_before_the_work(
     monkeypatch.setattr(Part, "__init__", None)  # nothing is loaded
     words = r"tasks that links and gold name take .*Together .*name fewer tasks"
     with pytest.raises(ResponseError, match=words):
-        tb.distributed.fit(shards, tmp_path / "out", links=LINKS)
+        tb.shards.fit(shards, tmp_path / "out", links=LINKS)
 
 
 def test_responses_on_linked_tasks_have_weights(shards: Path, tmp_path: Path) -> None:
@@ -114,7 +112,7 @@ def test_responses_on_linked_tasks_have_weights(shards: Path, tmp_path: Path) ->
     weighted = tb.Responses.from_codes(*codes, *named, weight=weight)
     folder = cut(weighted, even(600, 3), tmp_path / "in")
     one = tb.VariationalBayes().fit(weighted, links=LINKS)
-    made = tb.distributed.fit(folder, tmp_path / "out", links=LINKS, probabilities=True)
+    made = tb.shards.fit(folder, tmp_path / "out", links=LINKS, probabilities=True)
     assert_same_fit(one, made)
 
 
@@ -130,8 +128,8 @@ N_PLAIN = tb.VariationalBayes().fit(CROWD.responses).n_iter_
 def test_two_workers_give_the_bits_of_the_serial_fit(
     stage: str, shards: Path, client: Any, tmp_path: Path
 ) -> None:
-    serial = tb.distributed.fit(shards, tmp_path / "serial", **STAGES[stage])
-    made = tb.distributed.fit(shards, tmp_path / "out", client=client, **STAGES[stage])
+    serial = tb.shards.fit(shards, tmp_path / "serial", **STAGES[stage])
+    made = tb.shards.fit(shards, tmp_path / "out", client=client, **STAGES[stage])
     assert bits(made) == bits(serial)
 
 
@@ -148,10 +146,10 @@ def test_a_killed_worker_changes_no_bit(
 ) -> None:
     from tiebreak.cli.cluster import connected
 
-    serial = tb.distributed.fit(shards, tmp_path / "serial", **STAGES[stage])
+    serial = tb.shards.fit(shards, tmp_path / "serial", **STAGES[stage])
     with connected("local:2") as other:
         killer = Killer(other, N_PLAIN + after, when)
-        made = tb.distributed.fit(shards, tmp_path / "out", executor=killer, **STAGES[stage])
+        made = tb.shards.fit(shards, tmp_path / "out", executor=killer, **STAGES[stage])
     assert killer.killed
     assert made.n_lost == 1
     assert bits(made) == bits(serial)
@@ -161,7 +159,7 @@ def test_a_killed_worker_changes_no_bit(
 def test_a_killed_driver_goes_on_to_the_same_bits(stage: str, shards: Path, tmp_path: Path) -> None:
     STAGES[stage]["links"].write(tmp_path / "links.csv")
     given: dict[str, Any] = {"links": tb.read_links(tmp_path / "links.csv"), "gold": GOLD}
-    expected = bits(tb.distributed.fit(shards, tmp_path / "whole", **given))
+    expected = bits(tb.shards.fit(shards, tmp_path / "whole", **given))
     die_at(N_PLAIN + 9, shards, tmp_path / "out", tmp_path, **given)
-    made = tb.distributed.fit(shards, tmp_path / "out", resume=True, **given)
+    made = tb.shards.fit(shards, tmp_path / "out", resume=True, **given)
     assert bits(made) == expected

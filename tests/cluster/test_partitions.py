@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tiebreak as tb
-from tiebreak.distributed import Serial, partitions, spread
-from tiebreak.distributed.partitions import cut_units
-from tiebreak.distributed.sources import find_shards
+from tiebreak.data.ids import Ids
+from tiebreak.data.ids.hashing import hash_ids
 from tiebreak.errors import FileError, InputError, InputNote
-from tiebreak.ids import Ids
-from tiebreak.ids.hashing import hash_ids
+from tiebreak.shards import Serial, partitions, spread
+from tiebreak.shards.partitions import cut_units
+from tiebreak.shards.sources import find_shards
 
 pytestmark = [  # told in tests of other things; tests of these notes ask for them by name
     pytest.mark.filterwarnings("ignore:The classes of .* differ:tiebreak.errors.InputNote"),
@@ -53,7 +53,7 @@ def test_folders_globs_and_lists_name_shards_in_order(tmp_path: Path) -> None:
 def test_workers_stand_in_order_of_first_appearance_and_classes_are_sorted(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", [("a", "zed", "y")], [("b", "ann", "x"), ("b", "zed", "y")])
     with pytest.warns(InputNote, match="classes of 1 shard differ from those of .*s0.parquet"):
-        made = tb.distributed.fit(folder, tmp_path / "out")
+        made = tb.shards.fit(folder, tmp_path / "out")
     assert list(made.workers_) == ["zed", "ann"]
     assert list(made.classes_) == ["x", "y"]
 
@@ -64,30 +64,30 @@ def test_empty_shards_are_left_out_and_said(tmp_path: Path) -> None:
     (folder / "s9.csv").write_text("")
     (folder / "s10.jsonl").write_text('{"task": "q", "worker": "ann", "label": "x"}')  # one is one
     with pytest.warns(InputNote, match="2 shards of 5 empty: left out"):
-        made = tb.distributed.fit(folder, tmp_path / "out")
+        made = tb.shards.fit(folder, tmp_path / "out")
     assert made.n_tasks == 5
 
 
 def test_ids_of_different_types_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", [(1, "ann", "x")], [("b", "ann", "x")])
     with pytest.raises(InputError, match=r"task ids of .*s0.* and .*s1.* differ in type"):
-        tb.distributed.fit(folder, tmp_path / "out")
+        tb.shards.fit(folder, tmp_path / "out")
     folder = write(tmp_path / "in", [("a", 7, "x")], [("b", "ann", "x")])
     with pytest.raises(InputError, match=r"worker ids of .* of type int, those of .* of type str"):
-        tb.distributed.fit(folder, tmp_path / "out")
+        tb.shards.fit(folder, tmp_path / "out")
 
 
 def test_a_class_that_gold_alone_names_is_added_and_said(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", ROWS[:3], ROWS[3:])
     with pytest.warns(InputNote, match="No worker used z, which gold names"):
-        made = tb.distributed.fit(folder, tmp_path / "out", gold={"a": "z"})
+        made = tb.shards.fit(folder, tmp_path / "out", gold={"a": "z"})
     assert list(made.classes_) == ["x", "y", "z"]
 
 
 def test_gold_in_text_names_tasks_that_are_numbers(tmp_path: Path) -> None:
     rows = [(i, f"w{i % 3}", "xy"[i % 2]) for i in range(12)]
     folder = write(tmp_path / "in", rows[:6], rows[6:])
-    made = tb.distributed.fit(folder, tmp_path / "out", gold={"3": "x", "7": "y"})
+    made = tb.shards.fit(folder, tmp_path / "out", gold={"3": "x", "7": "y"})
     found = {each["task"]: (each["label"], each["probability"]) for each in made.labels_}
     assert found[3] == ("x", 1.0)
     assert found[7] == ("y", 1.0)
@@ -96,9 +96,9 @@ def test_gold_in_text_names_tasks_that_are_numbers(tmp_path: Path) -> None:
 def test_unknown_tasks_of_links_and_gold_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", ROWS[:3], ROWS[3:])
     with pytest.raises(tb.errors.GoldError, match="'nobody'"):
-        tb.distributed.fit(folder, tmp_path / "out", gold={"a": "x", "nobody": "x"})
+        tb.shards.fit(folder, tmp_path / "out", gold={"a": "x", "nobody": "x"})
     with pytest.raises(tb.errors.LinkError, match="'nobody'"):
-        tb.distributed.fit(folder, tmp_path / "out", links=[("a", "nobody", "cannot")], force=True)
+        tb.shards.fit(folder, tmp_path / "out", links=[("a", "nobody", "cannot")], force=True)
 
 
 @given(st.lists(st.integers(0, 10**8), min_size=1, max_size=40), st.integers(1, 50))
@@ -117,7 +117,7 @@ def test_a_task_in_two_shards_is_refused_by_name(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", ROWS[:3], [("b", "cy", "y"), ("q", "cy", "x")])
     words = r"1 task has responses in several shards: 'b' in .*s0.* and .*s1.*\n.*tiebreak shuffle"
     with pytest.raises(InputError, match=words):
-        tb.distributed.fit(folder, tmp_path / "out")
+        tb.shards.fit(folder, tmp_path / "out")
 
 
 def test_spans_that_do_not_overlap_need_no_hashes(
@@ -128,10 +128,10 @@ def test_spans_that_do_not_overlap_need_no_hashes(
 
     monkeypatch.setattr(spread, "write_hashes", refuse)
     apart = write(tmp_path / "apart", ROWS[:2], ROWS[2:])
-    tb.distributed.fit(apart, tmp_path / "out")
+    tb.shards.fit(apart, tmp_path / "out")
     mixed = write(tmp_path / "mixed", [ROWS[0], ROWS[3]], [ROWS[2], ROWS[4]])
     with pytest.raises(AssertionError, match="hashed"):
-        tb.distributed.fit(mixed, tmp_path / "out", force=True)
+        tb.shards.fit(mixed, tmp_path / "out", force=True)
 
 
 def test_equal_hashes_of_different_ids_are_no_harm(
@@ -139,7 +139,7 @@ def test_equal_hashes_of_different_ids_are_no_harm(
 ) -> None:
     monkeypatch.setattr(spread, "hash_ids", lambda names: np.zeros(len(names), np.uint64))
     mixed = write(tmp_path / "mixed", [ROWS[0], ROWS[3]], [ROWS[2], ROWS[4]])
-    assert tb.distributed.fit(mixed, tmp_path / "out").n_tasks == 4
+    assert tb.shards.fit(mixed, tmp_path / "out").n_tasks == 4
 
 
 @given(st.lists(st.text(max_size=12), unique=True, max_size=60))
@@ -179,10 +179,10 @@ def test_a_shuffle_brings_tasks_together(tmp_path: Path) -> None:
         piece = {name: list(column)[low:high] for name, column in columns.items()}
         tb.read_responses(piece).write(folder / f"s{i}.csv")
     with pytest.raises(InputError, match="tiebreak shuffle"):
-        tb.distributed.fit(folder, tmp_path / "out")
-    made = tb.distributed.shuffle(folder, tmp_path / "new", parts=3)
+        tb.shards.fit(folder, tmp_path / "out")
+    made = tb.shards.shuffle(folder, tmp_path / "new", parts=3)
     assert [Path(each).name for each in made] == [f"part-{i:05d}.tb" for i in range(3)]
-    fit = tb.distributed.fit(tmp_path / "new", tmp_path / "out", force=True, probabilities=True)
+    fit = tb.shards.fit(tmp_path / "new", tmp_path / "out", force=True, probabilities=True)
     one = tb.VariationalBayes().fit(crowd)
     table = fit.labels_.to_table()
     found = dict(zip(table["task"].to_pylist(), table["probability"].to_pylist(), strict=True))
@@ -195,7 +195,7 @@ def test_repeats_after_a_shuffle_follow_the_order_of_shards(tmp_path: Path) -> N
     folder = write(tmp_path / "in", [("a", "ann", "x"), ("b", "bob", "x")], [("a", "ann", "y")])
     words = "1 response repeat.* the last one counts, in the order of the shards"
     with pytest.warns(InputNote, match=words):
-        made = tb.distributed.shuffle(folder, tmp_path / "new", parts=1)
+        made = tb.shards.shuffle(folder, tmp_path / "new", parts=1)
     crowd = tb.read_responses(made[0])
     assert crowd.classes[int(crowd.of(int(crowd.tasks.codes(["a"])[0]))[1][0])] == "y"
 
@@ -207,7 +207,7 @@ def test_a_shuffle_keeps_tasks_without_responses_and_weights(tmp_path: Path) -> 
         tasks=["a", "b", "c"],
     )  # fmt: skip
     folder = cut(crowd, [0, 1, 3], tmp_path / "in")
-    made = tb.distributed.shuffle(folder, tmp_path / "new", parts=1)
+    made = tb.shards.shuffle(folder, tmp_path / "new", parts=1)
     again = tb.read_responses(made[0])
     assert sorted(map(str, again.tasks)) == ["a", "b", "c"]
     assert again.weight is not None
@@ -217,7 +217,7 @@ def test_a_shuffle_keeps_tasks_without_responses_and_weights(tmp_path: Path) -> 
 def test_a_shuffle_does_not_write_into_a_folder_that_is_full(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", ROWS[:3], ROWS[3:])
     with pytest.raises(InputError, match="is there already, and is not empty"):
-        tb.distributed.shuffle(folder, folder)
+        tb.shards.shuffle(folder, folder)
 
 
 def test_serial_calls_in_the_order_of_places() -> None:
@@ -241,7 +241,7 @@ def test_shards_with_classes_of_their_own_are_fitted_alike(tmp_path: Path) -> No
         part.write(tmp_path / "in" / f"s{i}.tb")
     one = tb.VariationalBayes().fit(crowd)
     with pytest.warns(InputNote, match="classes of 2 shards differ"):
-        made = tb.distributed.fit(tmp_path / "in", tmp_path / "out", probabilities=True)
+        made = tb.shards.fit(tmp_path / "in", tmp_path / "out", probabilities=True)
     assert_same_fit(one, made)
 
 
@@ -251,10 +251,10 @@ def test_kernels_load_while_large_shards_are_looked_at(
     cut(tb.simulate.crowd(60, 5, random_state=0).responses, even(60, 2), tmp_path / "in")
     begun: list[str] = []
     monkeypatch.setattr(partitions, "load_compiled_early", lambda: begun.append("now"))
-    tb.distributed.fit(tmp_path / "in", tmp_path / "small")
+    tb.shards.fit(tmp_path / "in", tmp_path / "small")
     assert not begun
     monkeypatch.setattr(partitions, "COMPILED_ROWS", 10)
-    tb.distributed.fit(tmp_path / "in", tmp_path / "large")
+    tb.shards.fit(tmp_path / "in", tmp_path / "large")
     assert len(begun) == 2
 
 

@@ -40,10 +40,10 @@ def test_a_killed_driver_goes_on_to_the_same_bits(
         given["links"].write(tmp_path / "links.csv")
         links = tb.read_links(tmp_path / "links.csv")
     both: dict[str, Any] = {"gold": given.get("gold"), "links": links}
-    expected = bits(tb.distributed.fit(shards, tmp_path / "whole", **both))
+    expected = bits(tb.shards.fit(shards, tmp_path / "whole", **both))
     die_at(sweep, shards, tmp_path / "out", tmp_path, **given)
     seen: list[float] = []
-    made = tb.distributed.fit(
+    made = tb.shards.fit(
         shards, tmp_path / "out", resume=True, progress=lambda p: seen.append(p.n_sweeps), **both
     )
     assert bits(made) == expected
@@ -52,10 +52,10 @@ def test_a_killed_driver_goes_on_to_the_same_bits(
 
 @pytest.mark.dask
 def test_a_killed_driver_of_a_cluster_goes_on_serially(shards: Path, tmp_path: Path) -> None:
-    expected = bits(tb.distributed.fit(shards, tmp_path / "whole", gold=GOLD))
+    expected = bits(tb.shards.fit(shards, tmp_path / "whole", gold=GOLD))
     with running(tmp_path / "cluster") as cluster:
         die_at(4, shards, tmp_path / "out", tmp_path, gold=GOLD, address=cluster.address)
-    made = tb.distributed.fit(shards, tmp_path / "out", resume=True, gold=GOLD)
+    made = tb.shards.fit(shards, tmp_path / "out", resume=True, gold=GOLD)
     assert bits(made) == expected
 
 
@@ -63,59 +63,59 @@ def test_a_killed_driver_of_a_cluster_goes_on_serially(shards: Path, tmp_path: P
 def test_a_lost_scheduler_is_said_and_another_cluster_goes_on(shards: Path, tmp_path: Path) -> None:
     from distributed import Client
 
-    expected = bits(tb.distributed.fit(shards, tmp_path / "whole"))
+    expected = bits(tb.shards.fit(shards, tmp_path / "whole"))
     with running(tmp_path / "cluster") as cluster, Client(cluster.address) as client:
         died: list[float] = []
 
-        def kill_scheduler(progress: tb.distributed.FitProgress) -> None:
+        def kill_scheduler(progress: tb.shards.FitProgress) -> None:
             if progress.n_sweeps == 4:
                 os.kill(cluster.scheduler.pid, signal.SIGKILL)
                 died.append(time.monotonic())
 
         with pytest.raises(ClusterError, match=r"The scheduler at tcp.* is lost.*--resume"):
-            tb.distributed.fit(shards, tmp_path / "out", client=client, progress=kill_scheduler)
+            tb.shards.fit(shards, tmp_path / "out", client=client, progress=kill_scheduler)
         assert time.monotonic() - died[0] < 35.0
     assert not (tmp_path / "out" / "_SUCCESS").exists()
-    made = tb.distributed.fit(shards, tmp_path / "out", resume=True)
+    made = tb.shards.fit(shards, tmp_path / "out", resume=True)
     assert bits(made) == expected
 
 
 def broken_off(shards: Path, out: Path, **given: Any) -> None:
     """Leave the checkpoint of a fit that stopped after three sweeps."""
 
-    def stop(progress: tb.distributed.FitProgress) -> None:
+    def stop(progress: tb.shards.FitProgress) -> None:
         if progress.n_sweeps == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        tb.distributed.fit(shards, out, progress=stop, **given)
+        tb.shards.fit(shards, out, progress=stop, **given)
 
 
 def test_a_checkpoint_of_another_fit_is_refused(shards: Path, tmp_path: Path) -> None:
     broken_off(shards, tmp_path / "out")
     with pytest.raises(OptionError, match="is of another fit: gold differ"):
-        tb.distributed.fit(shards, tmp_path / "out", resume=True, gold=GOLD)
+        tb.shards.fit(shards, tmp_path / "out", resume=True, gold=GOLD)
     other = tb.VariationalBayes(tol=1e-3)
     with pytest.raises(OptionError, match="is of another fit: options differ"):
-        tb.distributed.fit(shards, tmp_path / "out", resume=True, estimator=other)
+        tb.shards.fit(shards, tmp_path / "out", resume=True, estimator=other)
     fewer = sorted(str(each) for each in shards.iterdir())[:4]
     with pytest.raises(OptionError, match="is of another fit: responses"):
-        tb.distributed.fit(fewer, tmp_path / "out", resume=True)
+        tb.shards.fit(fewer, tmp_path / "out", resume=True)
     with pytest.raises(OptionError, match="is of another fit: units differ"):
-        tb.distributed.fit(shards, tmp_path / "out", resume=True, units=2)
-    tb.distributed.fit(shards, tmp_path / "out", resume=True)
+        tb.shards.fit(shards, tmp_path / "out", resume=True, units=2)
+    tb.shards.fit(shards, tmp_path / "out", resume=True)
 
 
 def test_a_broken_off_fit_is_not_begun_anew_by_mistake(shards: Path, tmp_path: Path) -> None:
     broken_off(shards, tmp_path / "out")
     with pytest.raises(FileError, match=r"broken off after 3 sweeps.*--resume.*--force"):
-        tb.distributed.fit(shards, tmp_path / "out")
-    tb.distributed.fit(shards, tmp_path / "out", force=True)
+        tb.shards.fit(shards, tmp_path / "out")
+    tb.shards.fit(shards, tmp_path / "out", force=True)
 
 
 def test_there_is_nothing_to_go_on_from(shards: Path, tmp_path: Path) -> None:
     with pytest.raises(FileError, match="There is no checkpoint in"):
-        tb.distributed.fit(shards, tmp_path / "out", resume=True)
+        tb.shards.fit(shards, tmp_path / "out", resume=True)
 
 
 def test_a_damaged_checkpoint_is_said(shards: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_damaged_checkpoint_is_said(shards: Path, tmp_path: Path) -> None:
     file = tmp_path / "out" / ".tiebreak" / "checkpoint" / "sweep-00002.npz"
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(FileError, match=r"sweep-00002.npz is damaged.*Remove it"):
-        tb.distributed.fit(shards, tmp_path / "out", resume=True)
+        tb.shards.fit(shards, tmp_path / "out", resume=True)
 
 
 def test_other_threads_do_not_mind(shards: Path, tmp_path: Path) -> None:
@@ -131,12 +131,12 @@ def test_other_threads_do_not_mind(shards: Path, tmp_path: Path) -> None:
     found: dict[int, str] = {}
 
     def work(i: int) -> None:
-        found[i] = bits(tb.distributed.fit(shards, tmp_path / str(i), gold=GOLD if i else None))
+        found[i] = bits(tb.shards.fit(shards, tmp_path / str(i), gold=GOLD if i else None))
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found[0] == bits(tb.distributed.fit(shards, tmp_path / "again"))
+    assert found[0] == bits(tb.shards.fit(shards, tmp_path / "again"))
     assert found[1] != found[0]

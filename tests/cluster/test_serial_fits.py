@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 import tiebreak as tb
-from tiebreak import ids
+from tiebreak.data import ids
 from tiebreak.errors import FileError, OptionError
 from tiebreak.tables import source as shard_files
 
@@ -83,9 +83,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path) -> None:
     estimator, given = FITS[name]
     one = on_one_machine(estimator, CROWD.responses, **given)
-    made = tb.distributed.fit(
-        shards, tmp_path / "out", estimator=estimator, probabilities=True, **given
-    )
+    made = tb.shards.fit(shards, tmp_path / "out", estimator=estimator, probabilities=True, **given)
     assert_same_fit(one, made)
     if name not in ("em", "em with gold", "votes"):
         assert (made.calibration_ is None) == (one.calibration_ is None)
@@ -121,7 +119,7 @@ def assert_subtypes_have_the_same_bits(seed: int, folder: Path, **options: Any) 
             part.write(folder / f"{shard}.csv")
     estimator = tb.VariationalBayes(worker_model="subtypes", **options)
     one = on_one_machine(estimator, tb.Responses.from_rows([rows[r] for r in order]))
-    made = tb.distributed.fit(folder, folder / "out", estimator=estimator, probabilities=True)
+    made = tb.shards.fit(folder, folder / "out", estimator=estimator, probabilities=True)
     assert_same_fit(one, made)
     assert np.array_equal(made.confusion_, one.confusion_)
     assert np.array_equal(made.class_prior_, one.class_prior_)
@@ -151,7 +149,7 @@ def test_subtypes_of_tasks_with_equal_responses_start_alike(tmp_path: Path) -> N
     estimator = tb.VariationalBayes(worker_model="subtypes")
     one = on_one_machine(estimator, crowd)
     shards = cut(crowd, even(12_000, 3), tmp_path / "in")
-    made = tb.distributed.fit(shards, tmp_path / "out", estimator=estimator, probabilities=True)
+    made = tb.shards.fit(shards, tmp_path / "out", estimator=estimator, probabilities=True)
     assert_same_fit(one, made)
 
 
@@ -169,16 +167,16 @@ def test_responses_have_weights(tmp_path: Path) -> None:
     )
     shards = cut(weighted, even(1200, 4), tmp_path / "in")
     one = tb.VariationalBayes().fit(weighted, gold=GOLD)
-    made = tb.distributed.fit(shards, tmp_path / "out", gold=GOLD, probabilities=True)
+    made = tb.shards.fit(shards, tmp_path / "out", gold=GOLD, probabilities=True)
     assert_same_fit(one, made)
     kinds = tb.VariationalBayes(worker_model="kinds")  # their priors count answers
     one = on_one_machine(kinds, weighted)
-    made = tb.distributed.fit(shards, tmp_path / "kinds", estimator=kinds, probabilities=True)
+    made = tb.shards.fit(shards, tmp_path / "kinds", estimator=kinds, probabilities=True)
     assert_same_fit(one, made)
     assert np.allclose(made.answers, weighted.count_labels())
     table = cut(weighted, [0, 1200], tmp_path / "table", ".parquet")
     with pytest.warns(tb.InputNote, match="shard-00.parquet: column 'weight' says how often"):
-        tb.distributed.fit(table, tmp_path / "out", gold=GOLD)
+        tb.shards.fit(table, tmp_path / "out", gold=GOLD)
 
 
 def test_a_crowd_of_rules_keeps_their_rows(tmp_path: Path) -> None:
@@ -193,7 +191,7 @@ def test_a_crowd_of_rules_keeps_their_rows(tmp_path: Path) -> None:
     crowd = tb.Responses.from_rows(rows)
     shards = cut(crowd, even(crowd.n_tasks, 3), tmp_path / "in")
     one = tb.VariationalBayes().fit(crowd)
-    made = tb.distributed.fit(shards, tmp_path / "out", probabilities=True)
+    made = tb.shards.fit(shards, tmp_path / "out", probabilities=True)
     assert_same_fit(one, made)
 
 
@@ -219,7 +217,7 @@ def test_any_cut_gives_the_fit_of_one_machine(tmp_path_factory: Any, data: st.Da
     kind = "must" if truth[names[0]] == truth[names[apart]] else "cannot"
     links = [(names[0], names[apart], kind)] if data.draw(st.booleans()) else None
     one = tb.VariationalBayes().fit(crowd.responses, links=links, gold=known)
-    made = tb.distributed.fit(
+    made = tb.shards.fit(
         shards, folder / "out", links=links, gold=known, probabilities=True,
         units=data.draw(st.integers(1, n_shards)),
     )  # fmt: skip
@@ -268,9 +266,7 @@ def assert_fitted_alike(name: str, fit: str, n_shards: int, seed: int, folder: P
     rng = np.random.default_rng(seed)
     inner = np.sort(rng.choice(np.arange(1, crowd.n_tasks), n_shards - 1, replace=False))
     shards = cut(crowd, [0, *inner.tolist(), crowd.n_tasks], folder / "in")
-    made = tb.distributed.fit(
-        shards, folder / "out", estimator=estimator, probabilities=True, **given
-    )
+    made = tb.shards.fit(shards, folder / "out", estimator=estimator, probabilities=True, **given)
     assert_same_fit(one, made)
 
 
@@ -311,16 +307,16 @@ def test_every_real_crowd_is_fitted_alike(
 
 def test_a_model_is_a_start(shards: Path, tmp_path: Path) -> None:
     one = tb.VariationalBayes().fit(CROWD.responses)
-    made = tb.distributed.fit(shards, tmp_path / "out", start=one, probabilities=True)
+    made = tb.shards.fit(shards, tmp_path / "out", start=one, probabilities=True)
     assert made.n_iter_ < one.n_iter_
     np.testing.assert_allclose(made.confusion_, one.confusion_, atol=1e-4)
     with_gold = tb.VariationalBayes().fit(CROWD.responses, gold=GOLD)
-    again = tb.distributed.fit(shards, tmp_path / "gold", start=made.model, gold=GOLD)
+    again = tb.shards.fit(shards, tmp_path / "gold", start=made.model, gold=GOLD)
     np.testing.assert_allclose(again.confusion_, with_gold.confusion_, atol=1e-4)
 
 
 def test_the_model_is_saved_asked_and_updated(shards: Path, tmp_path: Path) -> None:
-    made = tb.distributed.fit(shards, tmp_path / "out")
+    made = tb.shards.fit(shards, tmp_path / "out")
     made.save(tmp_path / "model.tbm")
     kept = tb.load(tmp_path / "model.tbm")
     one = tb.VariationalBayes().fit(CROWD.responses)
@@ -329,7 +325,7 @@ def test_the_model_is_saved_asked_and_updated(shards: Path, tmp_path: Path) -> N
     found = kept.predict(new)
     np.testing.assert_allclose(_q(found), _q(expected), atol=1e-9)
     folder = cut(new, even(50, 3), tmp_path / "new")
-    labels = tb.distributed.predict(made, folder, tmp_path / "predicted", probabilities=True)
+    labels = tb.shards.predict(made, folder, tmp_path / "predicted", probabilities=True)
     assert [row["task"] for row in labels] == list(new.tasks)
     top = [row["probability"] for row in labels]
     np.testing.assert_allclose(top, _q(expected).max(axis=1), atol=1e-9)
@@ -340,32 +336,32 @@ def test_the_model_is_saved_asked_and_updated(shards: Path, tmp_path: Path) -> N
 def test_units_are_cut_by_the_input_and_change_rounding_alone(shards: Path, tmp_path: Path) -> None:
     one = tb.VariationalBayes().fit(CROWD.responses)
     for units in (1, 3, 5):
-        made = tb.distributed.fit(shards, tmp_path / str(units), units=units, probabilities=True)
+        made = tb.shards.fit(shards, tmp_path / str(units), units=units, probabilities=True)
         assert_same_fit(one, made)
 
 
 def test_the_same_fit_twice_has_the_same_bits(shards: Path, tmp_path: Path) -> None:
     first, second = (
-        bits(tb.distributed.fit(shards, tmp_path / name, links=LINKS)) for name in ("a", "b")
+        bits(tb.shards.fit(shards, tmp_path / name, links=LINKS)) for name in ("a", "b")
     )
     assert first == second
 
 
 def test_tables_are_packed_first_and_fitted_alike(tmp_path: Path) -> None:
     tables = cut(CROWD.responses, even(1200, 3), tmp_path / "parquet", ".parquet")
-    made = tb.distributed.fit(tables, tmp_path / "out")
+    made = tb.shards.fit(tables, tmp_path / "out")
     assert made.n_iter_ == tb.VariationalBayes().fit(CROWD.responses).n_iter_
     assert not (tmp_path / "out" / ".tiebreak").exists()
     expected = bits(made)
     for suffix in (".csv", ".csv.gz", ".jsonl"):
         tables = cut(CROWD.responses, even(1200, 3), tmp_path / suffix[1:], suffix)
-        assert bits(tb.distributed.fit(f"{tables}/*{suffix}", tmp_path / "again")) == expected
+        assert bits(tb.shards.fit(f"{tables}/*{suffix}", tmp_path / "again")) == expected
     for suffix in (".parquet", ".csv", ".csv.gz", ".jsonl"):
         uri = f"file://{tmp_path}/{suffix[1:]}/*{suffix}"
-        assert bits(tb.distributed.fit(uri, tmp_path / "uri")) == expected
+        assert bits(tb.shards.fit(uri, tmp_path / "uri")) == expected
     (tmp_path / "csv" / "shard-99.csv").write_text("task,worker,label\n", encoding="utf-8")
     with pytest.warns(tb.InputNote, match="1 shard of 4 empty: left out"):
-        made = tb.distributed.fit(f"file://{tmp_path}/csv", tmp_path / "uri")
+        made = tb.shards.fit(f"file://{tmp_path}/csv", tmp_path / "uri")
     assert bits(made) == expected
 
 
@@ -373,7 +369,7 @@ def test_addresses_may_have_options_of_the_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = cut(CROWD.responses, even(1200, 2), tmp_path / "in", ".parquet")
-    expected = bits(tb.distributed.fit(tables, tmp_path / "out"))
+    expected = bits(tb.shards.fit(tables, tmp_path / "out"))
     given = []
 
     def reached(uri: str) -> tuple[Any, str]:
@@ -384,10 +380,10 @@ def test_addresses_may_have_options_of_the_file_system(
     options = "?endpoint_override=127.0.0.1:9000&scheme=http"
     for pattern in ("/*.parquet", "/shard-0?.parquet", ""):
         uri = f"s3://{tables}{pattern}{options}"
-        assert bits(tb.distributed.fit(uri, tmp_path / "again")) == expected
+        assert bits(tb.shards.fit(uri, tmp_path / "again")) == expected
     assert all(uri.endswith(options) for uri in given)
     with pytest.raises(FileError, match="Leave keys out of the address s3://…: it is shown"):
-        tb.distributed.fit("s3://key:secret@bucket/*.parquet", tmp_path / "again")
+        tb.shards.fit("s3://key:secret@bucket/*.parquet", tmp_path / "again")
 
 
 def test_a_file_system_that_refuses_is_said(
@@ -399,7 +395,7 @@ def test_a_file_system_that_refuses_is_said(
 
     monkeypatch.setattr(shard_files, "_filesystem", lambda _: (Closed(), "bucket"))
     with pytest.raises(FileError, match="s3://bucket cannot be listed: ACCESS_DENIED"):
-        tb.distributed.fit("s3://bucket", tmp_path / "out")
+        tb.shards.fit("s3://bucket", tmp_path / "out")
 
 
 REFUSED = {
@@ -419,11 +415,11 @@ REFUSED = {
 def test_what_cannot_be_fitted_is_refused_before_any_work(name: str, tmp_path: Path) -> None:
     estimator, words = REFUSED[name]
     with pytest.raises(OptionError, match=words):
-        tb.distributed.fit(tmp_path / "nowhere", tmp_path / "out", estimator=estimator)
+        tb.shards.fit(tmp_path / "nowhere", tmp_path / "out", estimator=estimator)
     assert not (tmp_path / "out").exists()
 
 
 def test_votes_need_no_start(shards: Path, tmp_path: Path) -> None:
     one = tb.VariationalBayes().fit(CROWD.responses)
     with pytest.raises(OptionError, match="MajorityVote counts votes once: it needs no start"):
-        tb.distributed.fit(shards, tmp_path / "out", estimator=tb.MajorityVote(), start=one)
+        tb.shards.fit(shards, tmp_path / "out", estimator=tb.MajorityVote(), start=one)

@@ -12,8 +12,8 @@ import pytest
 from cluster.shards import Killer, assert_same_fit, bits, cut
 
 import tiebreak as tb
-from tiebreak.distributed import tables
 from tiebreak.errors import FileError
+from tiebreak.shards import tables
 
 CROWD = tb.simulate.crowd(9000, 11_000, 10, responses_per_task=3, random_state=1)
 TRUTH = CROWD.gold.to_dict()
@@ -33,7 +33,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    made = tb.distributed.fit(shards, tmp_path_factory.mktemp("serial"), estimator=FEW, gold=GOLD)
+    made = tb.shards.fit(shards, tmp_path_factory.mktemp("serial"), estimator=FEW, gold=GOLD)
     return bits(made)
 
 
@@ -45,7 +45,7 @@ def test_the_fit_is_that_of_one_machine(shards: Path, tmp_path: Path) -> None:
     def count_files(_: Any) -> None:
         left.append(len(list((tmp_path / "out" / ".tiebreak" / "tables").iterdir())))
 
-    made = tb.distributed.fit(
+    made = tb.shards.fit(
         shards, tmp_path / "out", estimator=FEW, gold=GOLD, probabilities=True, progress=count_files
     )
     assert_same_fit(one, made)
@@ -57,7 +57,7 @@ def test_files_change_no_bit(
     shards: Path, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "LARGE_TABLE", 1 << 40)
-    made = tb.distributed.fit(shards, tmp_path / "out", estimator=FEW, gold=GOLD)
+    made = tb.shards.fit(shards, tmp_path / "out", estimator=FEW, gold=GOLD)
     assert bits(made) == expected
 
 
@@ -67,9 +67,7 @@ def test_a_killed_worker_changes_no_bit(shards: Path, expected: str, tmp_path: P
 
     with connected("local:2") as other:
         killer = Killer(other, 5, "during")
-        made = tb.distributed.fit(
-            shards, tmp_path / "out", executor=killer, estimator=FEW, gold=GOLD
-        )
+        made = tb.shards.fit(shards, tmp_path / "out", executor=killer, estimator=FEW, gold=GOLD)
     assert killer.killed
     assert bits(made) == expected
 
@@ -83,7 +81,7 @@ def test_the_driver_holds_few_tables(shards: Path, client: Any, tmp_path: Path) 
     many = tb.VariationalBayes(tol=0.0, max_iter=6)
     tracemalloc.start(1)
     try:
-        tb.distributed.fit(
+        tb.shards.fit(
             shards, tmp_path / "out", client=client, estimator=many,
             progress=lambda _: held.append(tracemalloc.get_traced_memory()[0] / TABLE),
         )  # fmt: skip
@@ -110,6 +108,6 @@ def test_a_full_disk_under_a_table_is_said(
     with monkeypatch.context() as patch:
         patch.setattr(np, "save", full)
         with pytest.raises(FileError, match=r"A table of .* No space left on device.*--resume"):
-            tb.distributed.fit(shards, tmp_path / "out", estimator=FEW, gold=GOLD)
-    made = tb.distributed.fit(shards, tmp_path / "out", estimator=FEW, gold=GOLD, resume=True)
+            tb.shards.fit(shards, tmp_path / "out", estimator=FEW, gold=GOLD)
+    made = tb.shards.fit(shards, tmp_path / "out", estimator=FEW, gold=GOLD, resume=True)
     assert bits(made) == expected

@@ -11,10 +11,10 @@ import pytest
 from scipy.stats import beta
 
 import tiebreak as tb
-from tiebreak import decisions, simulate
-from tiebreak.decisions import accuracy, cross_fit, votes
-from tiebreak.decisions.costs import read_cost_matrix
-from tiebreak.ids import Ids
+from tiebreak import decide, simulate
+from tiebreak.data.ids import Ids
+from tiebreak.decide import accuracy, cross_fit, votes
+from tiebreak.decide.costs import read_cost_matrix
 from tiebreak.inference.calibration import Calibration
 from tiebreak.kernels.arrays import softmax
 
@@ -137,7 +137,7 @@ def test_costs_after_votes_are_those_of_all_answers() -> None:
 
 
 def test_nobody_is_asked_twice_for_one_task() -> None:
-    plan = decisions.plan_votes(MODEL, COSTS, limit=0.7 * MODEL.decide(COSTS).total_cost)
+    plan = decide.plan_votes(MODEL, COSTS, limit=0.7 * MODEL.decide(COSTS).total_cost)
     crowd = MODEL.responses_
     given = {
         (crowd.tasks[int(t)], crowd.workers[int(w)])
@@ -151,7 +151,7 @@ def test_nobody_is_asked_twice_for_one_task() -> None:
 
 def test_a_plan_ends_where_the_limit_is_reached() -> None:
     now = MODEL.decide(COSTS).total_cost
-    plan = decisions.plan_votes(MODEL, COSTS, limit=0.9 * now)
+    plan = decide.plan_votes(MODEL, COSTS, limit=0.9 * now)
     assert plan.is_reached
     assert plan.cost_now == pytest.approx(now)
     assert plan.cost_after <= 0.9 * now
@@ -166,7 +166,7 @@ def test_a_plan_ends_where_the_limit_is_reached() -> None:
 def test_a_limit_that_votes_cannot_reach_is_said_and_experts_are_counted() -> None:
     decided = MODEL.decide(COSTS)
     limit = 0.05 * decided.total_cost
-    plan = decisions.plan_votes(MODEL, COSTS, limit=limit)
+    plan = decide.plan_votes(MODEL, COSTS, limit=limit)
     assert not plan.is_reached
     assert "No number of votes" in str(plan)
     saved = np.sort(decided.saving)[::-1]
@@ -176,7 +176,7 @@ def test_a_limit_that_votes_cannot_reach_is_said_and_experts_are_counted() -> No
 
 
 def test_below_the_limit_nothing_is_asked() -> None:
-    plan = decisions.plan_votes(MODEL, COSTS, limit=1e9)
+    plan = decide.plan_votes(MODEL, COSTS, limit=1e9)
     assert not plan.votes
     assert plan.n_expert_labels == 0
     assert "already" in str(plan)
@@ -184,14 +184,14 @@ def test_below_the_limit_nothing_is_asked() -> None:
 
 def test_only_those_named_are_asked() -> None:
     some = [MODEL.workers_[0], MODEL.workers_[3]]
-    plan = decisions.plan_votes(MODEL, COSTS, limit=0.0, workers=some)
+    plan = decide.plan_votes(MODEL, COSTS, limit=0.0, workers=some)
     assert set(plan.by_worker()) <= set(some)
     with pytest.raises(tb.errors.OptionError, match="names nobody"):
-        decisions.plan_votes(MODEL, COSTS, limit=0.0, workers=["nobody"])
+        decide.plan_votes(MODEL, COSTS, limit=0.0, workers=["nobody"])
     with pytest.raises(tb.errors.OptionError, match="limit must be a cost"):
-        decisions.plan_votes(MODEL, COSTS, limit=float("nan"))
+        decide.plan_votes(MODEL, COSTS, limit=float("nan"))
     with pytest.raises(tb.errors.OptionError, match="most_votes"):
-        decisions.plan_votes(MODEL, COSTS, limit=1.0, most_votes=0)
+        decide.plan_votes(MODEL, COSTS, limit=1.0, most_votes=0)
 
 
 def test_shared_errors_make_further_votes_worth_less() -> None:
@@ -311,7 +311,7 @@ def _crowd_that_errs_alike(seed: int) -> simulate.Crowd:
     )
 
 
-def _realised(made: simulate.Crowd, decided: decisions.Decisions, known: dict[Any, Any]) -> float:
+def _realised(made: simulate.Crowd, decided: decide.Decisions, known: dict[Any, Any]) -> float:
     truth = made.gold.to_dict()
     right = [
         truth[task] == label
@@ -448,7 +448,7 @@ def test_a_plan_counts_responses_by_weight() -> None:
     task, worker, label = (np.repeat(each, 4) for each in columns)
     repeated = tb.Responses.from_codes(task, worker, label, *ids)
     one, other = (
-        decisions.plan_votes(tb.VariationalBayes().fit(each), COSTS, limit=0.0)
+        decide.plan_votes(tb.VariationalBayes().fit(each), COSTS, limit=0.0)
         for each in (by_weight, repeated)
     )
     assert one.cost_after == pytest.approx(other.cost_after, rel=1e-9)

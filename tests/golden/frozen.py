@@ -361,7 +361,7 @@ def _shards(estimator: Any, **known: Any) -> Result:
             part = tb.Responses.from_rows(rows[cuts[i] : cuts[i + 1]])
             part.write(f"{folder}/part{i}.csv")
         out = f"{folder}/labels"
-        made = tb.distributed.fit(
+        made = tb.shards.fit(
             f"{folder}/*.csv", out, estimator=estimator, probabilities=True, **known
         )
         return kept_labels(tb.read_labels(out), bound=made.bounds_[-1])

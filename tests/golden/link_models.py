@@ -14,7 +14,7 @@ from tiebreak.inference.mean_field import MeanField, given_groups
 from tiebreak.kernels.arrays import entropy
 from tiebreak.kernels.layout import LINKED, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
-from tiebreak.link_graph import LinkCodes
+from tiebreak.links.graph import LinkCodes
 
 
 class InTaskOrder(MeanField):

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.ids import Ids
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import Floats
-from tiebreak.link_graph import LinkCodes
-from tiebreak.responses import Responses
+from tiebreak.links.graph import LinkCodes
 
 GOLDEN = json.loads(Path(__file__).with_name("inference.json").read_text())
 

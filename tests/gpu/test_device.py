@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 import tiebreak as tb
-from tiebreak.ids import Ids
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
 from tiebreak.kernels import reference
 from tiebreak.kernels.cuda import device, plan
 from tiebreak.kernels.cuda.sweeper import CudaSweeper
 from tiebreak.kernels.layout import FREE, KNOWN, POOLED, ByTask, lay_out
-from tiebreak.responses import Responses
 from tiebreak.tables.array_folder import write_packed
 
 pytestmark = pytest.mark.skipif(not device.is_available(), reason="no CUDA device")

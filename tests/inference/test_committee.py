@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from scipy.special import digamma
 
 import tiebreak as tb
+from tiebreak.data.gold import GoldCodes
+from tiebreak.data.ids import Ids
 from tiebreak.errors import OptionError
-from tiebreak.gold import GoldCodes
-from tiebreak.ids import Ids
-from tiebreak.inference import committee, gold_stage, stages
-from tiebreak.inference.likely_best import LikelyBest
+from tiebreak.estimators import committee, gold_stage
+from tiebreak.estimators.likely_best import LikelyBest
+from tiebreak.inference import stages
 
 Rows = list[tuple[str, str, str]]
 

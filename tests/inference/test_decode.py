@@ -21,9 +21,10 @@ from inference.test_exact_links import (
 from oracles import enumeration
 
 import tiebreak as tb
-from tiebreak import link_graph, simulate
+from tiebreak import simulate
 from tiebreak.inference.exact_links import fit as decoding
 from tiebreak.kernels import reference
+from tiebreak.links import graph as link_graph
 
 
 @BACKENDS

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
+from tiebreak.data import Responses
 from tiebreak.errors import InputNote
-from tiebreak.responses import Responses
 
 
 def swapped(responses: Responses, names: tuple[str, ...]) -> Responses:

@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 import tiebreak as tb
 from tiebreak import simulate
+from tiebreak.estimators.base import Estimator
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.estimator import Estimator
 
 CROWD = simulate.crowd(60, 8, 3, responses_per_task=4, random_state=1)
 LINKS = simulate.links(CROWD.gold, 20, random_state=1)

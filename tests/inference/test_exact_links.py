@@ -15,7 +15,7 @@ from oracles import enumeration
 from oracles.bound import bound_terms
 from scipy.special import betaln, psi
 
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import mean_field, vb
 from tiebreak.inference.exact_links import ascents as joint
 from tiebreak.inference.exact_links.infer import ExactLinks
@@ -24,7 +24,7 @@ from tiebreak.inference.link_errors import learnt as link_errors
 from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
 from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.layout import ByTask, Swept
-from tiebreak.link_graph import LinkCodes, imply
+from tiebreak.links.graph import LinkCodes, imply
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
 

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.ids import Ids
+from tiebreak.data.ids import Ids
 from tiebreak.inference import gold_weights
 
 CROWD = simulate.crowd(120, 6, 3, responses_per_task=4, random_state=2)

@@ -13,13 +13,13 @@ from oracles.bound import bound_terms
 from oracles.dawid_skene import objective as likelihood_of
 
 import tiebreak as tb
-from tiebreak import link_graph
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import mean_field, vb
 from tiebreak.inference.mean_field import MeanField
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats
+from tiebreak.links import graph as link_graph
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
 ORDERS = {"sequential": "in-turn", "parallel": "parallel", "adaptive": "damped"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import held_out, vb
 from tiebreak.inference.stages import lay_out
 from tiebreak.inference.vb import Problem

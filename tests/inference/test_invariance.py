@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
 from tiebreak.errors import OptionError
-from tiebreak.ids import Ids
+from tiebreak.estimators.base import Estimator
 from tiebreak.inference import vb
-from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.workers import MODELS
 from tiebreak.kernels import reference
 from tiebreak.kernels.arrays import by_class
-from tiebreak.responses import Responses
 
 TOLERANCE = 1e-9
 N_SHORT = 3  # random crowds for each estimator and situation

@@ -18,8 +18,9 @@ from properties.test_bound import assert_never_falls
 from scipy.special import gammaln
 
 import tiebreak as tb
-from tiebreak.gold import GoldCodes
-from tiebreak.ids import Ids
+from tiebreak.data import Responses
+from tiebreak.data.gold import GoldCodes
+from tiebreak.data.ids import Ids
 from tiebreak.inference import mean_field, vb
 from tiebreak.inference.calibration import Honesty
 from tiebreak.inference.exact_links import ascents as joint
@@ -28,8 +29,7 @@ from tiebreak.inference.exact_links import starts
 from tiebreak.inference.exact_links.starts import LinkedGroups
 from tiebreak.inference.vb import Stopping
 from tiebreak.kernels.layout import Floats
-from tiebreak.link_graph import LinkCodes, components, imply
-from tiebreak.responses import Responses
+from tiebreak.links.graph import LinkCodes, components, imply
 
 Rows = list[tuple[str, str, str]]
 

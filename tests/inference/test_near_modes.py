@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
+from tiebreak.data import Responses
 from tiebreak.errors import InputNote
 from tiebreak.inference import near_modes, vb
-from tiebreak.responses import Responses
 
 SAID = "Responses alone do not settle"
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 
 import tiebreak as tb
+from tiebreak.data import Responses
 from tiebreak.inference import vb
 from tiebreak.inference.dirichlet import KnownShares
 from tiebreak.inference.workers import ConfusionMatrices, CrowdFacts, crowd_model
@@ -20,7 +21,6 @@ from tiebreak.inference.workers.fixed_rows import FixedRows
 from tiebreak.inference.workers.one_class import rows_to_fix
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Mask
-from tiebreak.responses import Responses
 
 
 def rules(n_tasks: int = 600, seed: int = 0, right: float = 0.85) -> tuple[Responses, tb.Gold]:

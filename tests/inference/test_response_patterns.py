@@ -14,16 +14,16 @@ from oracles.bound import bound_terms
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.ids import Ids
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
+from tiebreak.estimators.base import Estimator
 from tiebreak.inference import response_patterns, vb
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.problem import Patterns
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask
-from tiebreak.responses import Responses
 
 CLOSE = 1e-9
 

@@ -16,10 +16,10 @@ from properties.test_bound import assert_never_falls
 
 import tiebreak as tb
 from tiebreak import simulate
+from tiebreak.estimators.base import Estimator
 from tiebreak.inference import climb as squarem
 from tiebreak.inference import vb
 from tiebreak.inference.climb import Parameters, Sweep, climb
-from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.layout import Floats
 
 LIMIT, RATE = 3.0, 0.9

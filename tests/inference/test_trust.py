@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
+from tiebreak.data import Responses
 from tiebreak.inference.workers import MODELS, CrowdFacts, crowd_model
-from tiebreak.responses import Responses
 
 EVERY = pytest.mark.parametrize("name", MODELS)
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from properties.strategies import Crowd, crowds, problem_of
 
 import tiebreak as tb
-from tiebreak.ids import Ids
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
 from tiebreak.inference import response_patterns, vb
 from tiebreak.inference.exact_links import ascents as joint
 from tiebreak.kernels import compiled, reference
-from tiebreak.link_graph import imply
+from tiebreak.links.graph import imply
 from tiebreak.options import ExactLinkOptions
-from tiebreak.responses import Responses
 
 CLOSE = 1e-5
 BACKENDS = st.sampled_from([reference, compiled])

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
+from tiebreak.data import Responses
+from tiebreak.estimators.publishing import votes_of
 from tiebreak.inference import vb
-from tiebreak.inference.publishing import votes_of
 from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.inference.workers.one_class import count_agreement, rows_to_fix
 from tiebreak.kernels import reference
 from tiebreak.research import spectral
-from tiebreak.responses import Responses
 
 CROWD = tb.simulate.crowd(60, 7, 3, responses_per_task=4, random_state=4)
 LINKS = tb.simulate.links(CROWD.gold, 25, random_state=4)

@@ -12,12 +12,12 @@ from properties.strategies import Crowd, crowds
 from scipy.special import betaln, gammaln
 
 import tiebreak as tb
+from tiebreak.data import Responses
 from tiebreak.inference import vb
 from tiebreak.inference.workers import MODELS, CrowdFacts, crowd_model
 from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats
-from tiebreak.responses import Responses
 
 EVERY = pytest.mark.parametrize("name", MODELS)
 

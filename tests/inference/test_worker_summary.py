@@ -9,7 +9,7 @@ import pytest
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.ids import Ids
+from tiebreak.data.ids import Ids
 from tiebreak.inference.worker_summary import linear_response
 from tiebreak.inference.worker_summary.cells import plain_cells
 from tiebreak.inference.worker_summary.linear_response import TaskUnits

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tiebreak.ids import Ids, coder_for, encoding
+from tiebreak.data.ids import Ids, coder_for, encoding
 from tiebreak.kernels.contract import COMPILED_INTAKE
 from tiebreak.kernels.layout import Codes
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
+from tiebreak.data import Responses
 from tiebreak.judges import (
     agreement_report,
     cohen_kappas,
@@ -19,7 +20,6 @@ from tiebreak.judges import (
     percent_agreement,
 )
 from tiebreak.judges.agreement import Level
-from tiebreak.responses import Responses
 from tiebreak.simulate import crowd
 
 # K. Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), sections A, B and C.

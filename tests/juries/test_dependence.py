@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.responses import Responses
+from tiebreak.data import Responses
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.3, 0.6])

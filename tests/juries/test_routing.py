@@ -7,7 +7,7 @@ import pytest
 from juries.crowds import fitted, made
 
 import tiebreak as tb
-from tiebreak.routing.plan import _added_weight
+from tiebreak.decide.routing import _added_weight
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 def test_done_and_human_are_split_by_probability() -> None:
     crowd = made()
     model = fitted(crowd.responses)
-    plan = tb.routing.plan(model, wrong=1.0, human=0.2)
+    plan = tb.decide.routing.plan(model, wrong=1.0, human=0.2)
     top = model.probabilities_.max(axis=1)
     is_human = np.array(plan.route) == "human"
     assert (is_human == (1.0 - top > 0.2)).all()
@@ -26,30 +26,30 @@ def test_done_and_human_are_split_by_probability() -> None:
 def test_costs_are_those_of_the_routes() -> None:
     crowd = made(n_judges=4)
     model = fitted(crowd.responses)
-    with_judges = tb.routing.plan(model, wrong=1.0, human=0.2, judge=0.001)
-    without = tb.routing.plan(model, wrong=1.0, human=0.2)
+    with_judges = tb.decide.routing.plan(model, wrong=1.0, human=0.2, judge=0.001)
+    without = tb.decide.routing.plan(model, wrong=1.0, human=0.2)
     assert with_judges.total <= without.total + 1e-9
     assert with_judges.n_judge > 0
     rows = with_judges.rows("judge")
     assert len(rows["task"]) == with_judges.n_judge
     assert set(rows["judge"]) <= set(model.workers_)
     assert rows["cost"] == sorted(rows["cost"], reverse=True)
-    assert sum(len(with_judges.rows(name)["task"]) for name in tb.routing.ROUTES) == 400
+    assert sum(len(with_judges.rows(name)["task"]) for name in tb.decide.routing.ROUTES) == 400
 
 
 def test_only_priced_judges_are_asked() -> None:
     crowd = made(n_judges=4)
     model = fitted(crowd.responses)
     name = model.workers_[1]
-    plan = tb.routing.plan(model, wrong=1.0, human=0.3, judge={name: 0.0001})
+    plan = tb.decide.routing.plan(model, wrong=1.0, human=0.3, judge={name: 0.0001})
     assert set(plan.rows("judge")["judge"]) <= {name}
     with pytest.raises(tb.errors.OptionError, match="gave no response: nobody"):
-        tb.routing.plan(model, wrong=1.0, human=0.3, judge={"nobody": 0.1})
+        tb.decide.routing.plan(model, wrong=1.0, human=0.3, judge={"nobody": 0.1})
 
 
 def test_known_tasks_are_done() -> None:
     crowd = made()
-    plan = tb.routing.plan(fitted(crowd.responses, crowd.some), wrong=100.0, human=0.1)
+    plan = tb.decide.routing.plan(fitted(crowd.responses, crowd.some), wrong=100.0, human=0.1)
     done = set(plan.rows("done")["task"])
     assert set(crowd.some) <= done
 
@@ -74,4 +74,4 @@ def test_one_more_run_adds_less_than_one_more_judge() -> None:
 )
 def test_costs_that_cannot_be_are_refused(costs: dict[str, float]) -> None:
     with pytest.raises(tb.errors.OptionError):
-        tb.routing.plan(fitted(made().responses), **costs)
+        tb.decide.routing.plan(fitted(made().responses), **costs)

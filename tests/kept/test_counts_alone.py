@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak import decisions, judges, routing, selection
+from tiebreak import decide, judges, selection
+from tiebreak.decide import routing
 from tiebreak.errors import OptionError
 from tiebreak.report.accuracy import dropped_by_class, worker_accuracy
 
@@ -18,7 +19,7 @@ CROWD = tb.simulate.crowd(300, 12, 3, random_state=1)
 COSTS = 1.0 - np.eye(3)
 NEEDS_RESPONSES: dict[str, Callable[[Any], Any]] = {
     "workers": lambda model: model.workers_table(),
-    "votes": lambda model: decisions.plan_votes(model, COSTS, limit=5.0),
+    "votes": lambda model: decide.plan_votes(model, COSTS, limit=5.0),
     "panel": lambda model: judges.panel_report(model),
     "sample": lambda model: judges.sample_tasks(model, 5),
     "route": lambda model: routing.plan(model, wrong=1.0, human=0.2),
@@ -46,7 +47,7 @@ def over_shards(tmp_path_factory: pytest.TempPathFactory) -> Any:
     for i in range(3):
         part = CROWD.responses.on_tasks(np.arange(100 * i, 100 * (i + 1)))
         part.write(folder / f"{i}.tb")
-    return tb.distributed.fit(folder, folder / "out")
+    return tb.shards.fit(folder, folder / "out")
 
 
 @pytest.mark.parametrize("name", NEEDS_RESPONSES)

@@ -18,7 +18,7 @@ from kept.crowds import WORKER_MODELS, crowd, rows_of, some_gold
 
 import tiebreak as tb
 from tiebreak.errors import FileError, InputError, InputNote, NotFittedError, OptionError
-from tiebreak.inference.kept import model_file
+from tiebreak.life import model_file
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.tables import array_folder
 

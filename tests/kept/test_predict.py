@@ -12,8 +12,8 @@ import pytest
 from kept.crowds import WORKER_MODELS, chance, chances, crowd, rows_of, shuffled, some_gold
 
 import tiebreak as tb
+from tiebreak.data.ids import Ids
 from tiebreak.errors import InputNote, LinkError, NotFittedError, OptionError
-from tiebreak.ids import Ids
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 
 

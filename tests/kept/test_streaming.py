@@ -15,10 +15,10 @@ from kept.crowds import WORKER_MODELS, Row, assert_equal, crowd, rows_of, shuffl
 
 import tiebreak as tb
 from tiebreak.errors import GoldError, LinkError, ResponseError
-from tiebreak.inference.kept import streaming
-from tiebreak.inference.kept.publication import to_model
-from tiebreak.inference.kept.streaming import Stream
 from tiebreak.inference.vb import Stopping
+from tiebreak.life import streaming
+from tiebreak.life.publication import to_model
+from tiebreak.life.streaming import Stream
 
 TIGHT = Stopping(1e-10, 3000, accelerate=False)
 TEN = (

@@ -7,12 +7,12 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Evidence
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.layout import CalibrationData
-from tiebreak.link_graph import LinkCodes
+from tiebreak.links.graph import LinkCodes
 
 
 def some_evidence(

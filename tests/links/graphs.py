@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from tiebreak.link_graph import LinkCodes, distinct
+from tiebreak.links.graph import LinkCodes, distinct
 
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "golden" / "links.json").read_text(encoding="utf-8")

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from links.graphs import Rows, cannot_graphs, codes, graphs, labellings, that_keep
 
-from tiebreak import link_graph
+from tiebreak.data.gold import GoldCodes
+from tiebreak.data.ids import Ids
 from tiebreak.errors import InputNote, LinkError, OptionError
-from tiebreak.gold import GoldCodes
-from tiebreak.ids import Ids
-from tiebreak.link_graph import LinkCodes, imply
 from tiebreak.links import Links
+from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check
+from tiebreak.links.graph import LinkCodes, imply
 from tiebreak.wording import Source
 
 FILE = Source("links.csv", lambda row: row + 2)

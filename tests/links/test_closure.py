@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from links.graphs import GOLDEN, Rows, codes, fix_point, golden_codes, graphs
 from oracles import closed_links
 
-from tiebreak import link_graph
+from tiebreak.links import graph as link_graph
 
 CASE = GOLDEN["closure"]
 EXPECTED = CASE["expected"]

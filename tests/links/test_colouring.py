@@ -18,9 +18,9 @@ from links.graphs import (
     that_keep,
 )
 
-from tiebreak import link_graph
-from tiebreak.link_graph import colouring
-from tiebreak.link_graph.closure import Closure, between_groups
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import colouring
+from tiebreak.links.graph.closure import Closure, between_groups
 
 
 def that_fit(

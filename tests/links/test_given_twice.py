@@ -11,10 +11,10 @@ import pytest
 from kept.crowds import assert_equal, crowd, rows_of
 
 import tiebreak as tb
+from tiebreak.data.ids import Ids
 from tiebreak.errors import InputNote, LinkError
-from tiebreak.ids import Ids
-from tiebreak.inference.kept.publication import to_model
-from tiebreak.inference.kept.streaming import Stream
+from tiebreak.life.publication import to_model
+from tiebreak.life.streaming import Stream
 from tiebreak.links import Links
 
 

@@ -15,8 +15,17 @@ from hypothesis import strategies as st
 from links.graphs import Rows, cannot_graphs, codes, graphs, labellings, that_keep
 
 import tiebreak as tb
-from tiebreak.inference.variational_bayes import VariationalBayes
-from tiebreak.link_graph import DIFFERENT, OPEN, SAME, Implications, LinkCodes, close, imply, parity
+from tiebreak.estimators.variational_bayes import VariationalBayes
+from tiebreak.links.graph import (
+    DIFFERENT,
+    OPEN,
+    SAME,
+    Implications,
+    LinkCodes,
+    close,
+    imply,
+    parity,
+)
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 
 CODES = np.array([3, 5, 8, 9, 20, 21, 22], dtype=np.int32)  # of the tasks of a small graph

@@ -13,8 +13,8 @@ from links.graphs import (
     that_keep,
 )
 
-from tiebreak import link_graph
-from tiebreak.link_graph import Known
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import Known
 
 
 def learn(n_tasks: int, rows: Rows, gold: dict[int, int], n_classes: int) -> Known:

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from links.graphs import GOLDEN, Rows, graphs
 
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import Ids
 from tiebreak.errors import InputNote, LinkError
-from tiebreak.gold import Gold
-from tiebreak.ids import Ids
 from tiebreak.links import Links
 from tiebreak.wording import Source
 

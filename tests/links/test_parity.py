@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from links.graphs import GOLDEN, Rows, codes, golden_codes, graphs, labellings, that_keep
 
-from tiebreak import link_graph
-from tiebreak.link_graph import closure
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import closure
 
 
 def test_parity_gives_the_worked_numbers() -> None:

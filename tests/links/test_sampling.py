@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import tiebreak as tb
+from tiebreak.data.gold import Gold
 from tiebreak.errors import InputNote, OptionError
-from tiebreak.gold import Gold
 from tiebreak.links import Links
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.kernels.layout import Floats, Offsets
-from tiebreak.link_graph import Closure, pair_keys
+from tiebreak.links.graph import Closure, pair_keys
 
 
 def closed_pairs(closure: Closure) -> tuple[Offsets, Offsets]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tiebreak.data import Responses
 from tiebreak.kernels.layout import Floats
-from tiebreak.responses import Responses
 
 
 def objective(

@@ -6,7 +6,7 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
-from tiebreak.gold import Gold
+from tiebreak.data.gold import Gold
 from tiebreak.page import watch
 
 

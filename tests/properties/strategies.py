@@ -7,16 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from tiebreak.gold import GoldCodes
-from tiebreak.ids import Ids
+from tiebreak.data import Responses
+from tiebreak.data.gold import GoldCodes
+from tiebreak.data.ids import Ids
 from tiebreak.inference import mean_field, vb
 from tiebreak.inference.dirichlet import POINT, ClassPrior
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByGroup
-from tiebreak.link_graph import LinkCodes, imply
-from tiebreak.responses import Responses
+from tiebreak.links.graph import LinkCodes, imply
 
 
 class Crowd(NamedTuple):

@@ -18,11 +18,11 @@ from properties.strategies import (
     with_roles,
 )
 
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
 from tiebreak.inference.mean_field import MeanField
 from tiebreak.kernels import reference
-from tiebreak.link_graph import LinkCodes, close
+from tiebreak.links.graph import LinkCodes, close
 
 STRENGTHS = st.sampled_from([0.1, 1.0, 5.0, 50.0])
 

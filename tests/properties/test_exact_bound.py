@@ -10,7 +10,7 @@ from oracles.bound import bound_terms
 from properties.strategies import Crowd, crowds, problem_of
 from properties.test_bound import assert_never_falls, log_evidence
 
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
 from tiebreak.inference.exact_links import ascents as joint
 from tiebreak.inference.exact_links.infer import ExactLinks

@@ -12,8 +12,8 @@ from properties.strategies import Crowd, crowds, groups_of, problem_of, weighted
 
 import tiebreak as tb
 from tiebreak import simulate
+from tiebreak.estimators.base import Estimator
 from tiebreak.inference import vb
-from tiebreak.inference.estimator import Estimator
 from tiebreak.inference.mean_field import MeanField
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.arrays import softmax

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiebreak.ids import Ids
-from tiebreak.responses import Responses
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
 
 Rows = list[tuple[int, int, str]]
 CROWDS = st.lists(

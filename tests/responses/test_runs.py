@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
+from tiebreak.data import Responses, runs
+from tiebreak.data.weighing import Extras, weigh
 from tiebreak.errors import InputNote
-from tiebreak.responses import Responses, runs
-from tiebreak.responses.weighing import Extras, weigh
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 JURIES = os.environ.get("TIEBREAK_JURIES", "")

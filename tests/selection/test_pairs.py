@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiebreak as tb
-from tiebreak import link_graph
 from tiebreak.errors import InputNote, NotFittedError, OptionError
-from tiebreak.inference.estimator import Estimator
+from tiebreak.estimators.base import Estimator
+from tiebreak.links import graph as link_graph
 from tiebreak.selection import asking
 
 SEEDS = st.integers(0, 10_000)

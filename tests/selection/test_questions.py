@@ -13,7 +13,7 @@ from selection.test_pairs import crowd
 
 import tiebreak as tb
 from tiebreak.errors import OptionError
-from tiebreak.link_graph import OPEN
+from tiebreak.links.graph import OPEN
 from tiebreak.selection import value
 from tiebreak.selection.asking import task_state
 from tiebreak.selection.kinds import KINDS, LAST_RESORT, kinds_by_name

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import tiebreak as tb
-from tiebreak.stream.journal import Journal
-from tiebreak.stream.service import Service, Settings
+from tiebreak.life.journal import Journal
+from tiebreak.life.service import Service, Settings
 
 EVERY = 20
 SETTINGS = Settings(every=EVERY, save_every=60)

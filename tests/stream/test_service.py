@@ -16,9 +16,9 @@ from kept.crowds import crowd, shuffled
 
 import tiebreak as tb
 from tiebreak.errors import FileError, InputError, OptionError
-from tiebreak.stream.events import KnownClass, LabelRequest, Link, Response, read_event
-from tiebreak.stream.journal import Journal
-from tiebreak.stream.service import Service, Settings
+from tiebreak.life.events import KnownClass, LabelRequest, Link, Response, read_event
+from tiebreak.life.journal import Journal
+from tiebreak.life.service import Service, Settings
 
 pytest.importorskip("fcntl", reason="needs fork, signals and locks")
 
@@ -247,7 +247,7 @@ def test_memory_does_not_grow_with_the_stream(tmp_path: Path) -> None:
 import resource, sys, time
 import numpy as np
 import tiebreak as tb
-from tiebreak.inference.kept.streaming import Stream
+from tiebreak.life.streaming import Stream
 
 def batch(rng, first):
     task = [f"t{{first + i // 5}}" for i in range(10_000)]
@@ -283,7 +283,7 @@ print(*peaks, stream.counts.of_workers.sum(), {n} / taken)
 def test_three_hundred_thousand_responses_a_second() -> None:
     from kept.crowds import rows_of
 
-    from tiebreak.inference.kept.streaming import Stream
+    from tiebreak.life.streaming import Stream
 
     made = tb.simulate.crowd(100_000, 200, 4, responses_per_task=5, random_state=0)
     rows = rows_of(made.responses)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.gold import Gold
-from tiebreak.ids import Ids
-from tiebreak.labels import Labels
+from tiebreak.data import Responses
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import Ids
+from tiebreak.data.labels import Labels
 from tiebreak.links import Links
-from tiebreak.responses import Responses
 
 ROWS = [
     ("t2", "ann", "cat"),

@@ -19,9 +19,9 @@ from pyarrow import parquet
 
 import tiebreak as tb
 from tiebreak import tables
+from tiebreak.data import Responses
+from tiebreak.data.labels import Labels
 from tiebreak.errors import Coded, InputNote, TiebreakError
-from tiebreak.labels import Labels
-from tiebreak.responses import Responses
 from tiebreak.tables import export, source
 from tiebreak.tables.formats.annotation import StudioTasks
 from tiebreak.tables.locks import Lock

@@ -15,8 +15,8 @@ from tables.crowd import HARD_IDS, all_of
 from tables.said import refused
 
 import tiebreak as tb
+from tiebreak.data import Responses
 from tiebreak.errors import FileError
-from tiebreak.responses import Responses
 from tiebreak.tables import array_folder, read_responses, write_responses
 
 N = len(HARD_IDS)

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from tables.crowd import HARD_IDS, all_of, gold_of, labels_of, links_of, rows_of, some_labels
 from tables.said import refused
 
+from tiebreak.data import Responses
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import Ids
 from tiebreak.errors import InputNote
-from tiebreak.gold import Gold
-from tiebreak.ids import Ids
 from tiebreak.links import Links
-from tiebreak.responses import Responses
 from tiebreak.tables import (
     read_gold,
     read_labels,

@@ -23,8 +23,8 @@ from tables.said import noted, refused
 
 import tiebreak as tb
 from tiebreak import tables
+from tiebreak.data import REPEATS, Responses
 from tiebreak.errors import FileError, GoldError, InputError, InputNote, TiebreakError
-from tiebreak.responses import REPEATS, Responses
 from tiebreak.tables import plain, source
 from tiebreak.tables.plain import as_table
 from tiebreak.tables.read import read_export

@@ -18,10 +18,10 @@ import pytest
 from tables.crowd import COLUMNS, ROWS, all_of, gold_of, rows_of
 from tables.said import noted, refused
 
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
 from tiebreak.errors import GoldError, InputError, InputNote, ResponseError
-from tiebreak.ids import Ids
 from tiebreak.links import Links
-from tiebreak.responses import Responses
 from tiebreak.tables import read_gold, read_labels, read_links, read_responses, read_tasks
 
 EXPECTED = all_of(Responses.from_rows(ROWS))

@@ -15,8 +15,8 @@ from pyarrow import parquet
 from tables.crowd import HARD_IDS, all_of
 from tables.said import refused
 
+from tiebreak.data import Responses, building
 from tiebreak.errors import FileError, InputError, InputNote, ResponseError
-from tiebreak.responses import Responses, building
 from tiebreak.tables import plain, read_responses
 
 BLOCK = 256  # bytes of CSV in a piece

@@ -17,9 +17,8 @@ from pyarrow import parquet
 from tables.crowd import COLUMNS, ROWS, all_of, rows_of
 from tables.said import noted, refused
 
-from tiebreak import ids
+from tiebreak.data import Responses, ids
 from tiebreak.errors import InputError, InputNote, OptionError, ResponseError
-from tiebreak.responses import Responses
 from tiebreak.tables import plain, read_gold, read_links, read_responses
 from tiebreak.tables.plain import as_table
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tables.said import noted, refused
 
 import tiebreak as tb
-from tiebreak.ids import Ids
-from tiebreak.responses import Responses
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
 
 ROWS = {
     "task": ["b", "a", "a", "b", "c"],

@@ -18,9 +18,9 @@ from pyarrow import csv
 from tables.crowd import labels_of, some_labels
 from tables.said import refused
 
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
 from tiebreak.errors import FileError, OptionError
-from tiebreak.ids import Ids
-from tiebreak.responses import Responses
 from tiebreak.tables import (
     read_gold,
     read_labels,

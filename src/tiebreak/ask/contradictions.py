@@ -11,17 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiebreak import link_graph
 from tiebreak.ask.evidence import answered_links
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Log
 from tiebreak.ask.results import Answer, Contradiction
+from tiebreak.data.gold import GoldCodes
+from tiebreak.data.ids import Ids
 from tiebreak.errors import LinkError
-from tiebreak.gold import GoldCodes
-from tiebreak.ids import Ids
-from tiebreak.link_graph.chains import Chains
 from tiebreak.links import Links
+from tiebreak.links import graph as link_graph
 from tiebreak.links.check import SIGNS, check, write_chain
+from tiebreak.links.graph.chains import Chains
 
 MOST_BLAMED = 100  # answers among which those are searched that leave too few classes
 

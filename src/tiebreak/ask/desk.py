@@ -36,9 +36,9 @@ from tiebreak.ask.job import Job, take_job
 from tiebreak.ask.log import Event, Kind, Log, Subject, timestamp
 from tiebreak.ask.results import Answer, Contradiction, Finished, Progress, Question, Vote
 from tiebreak.ask.storage import Storage
+from tiebreak.data.gold import Gold
 from tiebreak.errors import OptionError, SessionError, note
-from tiebreak.gold import Gold
-from tiebreak.inference.estimator import Estimator
+from tiebreak.estimators.base import Estimator
 from tiebreak.links import Links
 from tiebreak.options import require_word
 from tiebreak.selection.offers import Offer

@@ -22,18 +22,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak import ids
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
 from tiebreak.ask.people import Weighed, weigh
+from tiebreak.data import Responses, ids
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import Ids
 from tiebreak.errors import GoldError
-from tiebreak.gold import Gold
-from tiebreak.ids import Ids
-from tiebreak.inference.estimator import Estimator
+from tiebreak.estimators.base import Estimator
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.link_graph import OPEN
 from tiebreak.links import Links
-from tiebreak.responses import Responses
+from tiebreak.links.graph import OPEN
 from tiebreak.selection.adaptive import TaskState
 from tiebreak.selection.asking import task_state, tempered
 from tiebreak.wording import Source

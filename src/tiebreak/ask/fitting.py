@@ -37,10 +37,10 @@ from tiebreak.errors import (
     TiebreakError,
     note,
 )
-from tiebreak.inference.estimator import Estimator
-from tiebreak.inference.kept import model_file
-from tiebreak.inference.variational_bayes import VariationalBayes
+from tiebreak.estimators.base import Estimator
+from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.kernels.layout import Floats
+from tiebreak.life import model_file
 from tiebreak.options import ExactLinkOptions
 from tiebreak.selection.asking import own_probabilities
 from tiebreak.selection.offers import Offer

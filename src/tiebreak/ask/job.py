@@ -13,12 +13,12 @@ from tiebreak import tables
 from tiebreak.ask.log import Subject, subject_of
 from tiebreak.ask.results import Vote
 from tiebreak.ask.storage import Marks
+from tiebreak.data import Responses
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import MISSING, Ids
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Ids
 from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.links import Links
-from tiebreak.responses import Responses
 from tiebreak.wording import counted, first_few
 
 SHOWN = 3  # tasks and classes that describe a job

@@ -37,7 +37,7 @@ from tiebreak.ask.log import Event
 from tiebreak.inference.calibration import DEPENDENCE
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats, Mask, Offsets
-from tiebreak.link_graph import components
+from tiebreak.links.graph import components
 
 SMALL_ERROR = 0.02  # of answers, before it is learnt how often they are wrong
 STANDING = 20.0  # answers, or tasks, that a prior counts for: evidence overrules it

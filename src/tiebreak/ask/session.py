@@ -17,10 +17,10 @@ from tiebreak.ask.fitting import Background
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import UNSURE, Event, Kind, QuestionName
 from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote, choices_for
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import MISSING
 from tiebreak.errors import OptionError
-from tiebreak.gold import Gold
-from tiebreak.ids import MISSING
-from tiebreak.inference.estimator import Estimator
+from tiebreak.estimators.base import Estimator
 from tiebreak.links import Links
 from tiebreak.selection.offers import Offer
 

@@ -263,7 +263,7 @@ def refuse_model_name(name: str | None) -> None:
     """Refuse, before any work is done, a place where no model file can be written."""
     if name is None:
         return
-    from tiebreak.inference.kept import model_file
+    from tiebreak.life import model_file
 
     model_file.refuse_unwritable(name)
 

@@ -16,8 +16,8 @@ from tiebreak.errors import ClusterError, MissingExtraError, OptionError
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
-    from tiebreak.distributed import DistributedFit, Executor, FitProgress
-    from tiebreak.inference.estimator import Estimator
+    from tiebreak.estimators.base import Estimator
+    from tiebreak.shards import DistributedFit, Executor, FitProgress
 
 PAUSE = 10.0  # seconds between lines about progress, in a pipe
 
@@ -47,7 +47,7 @@ def executor_of(chosen: Partitions) -> Iterator[Executor | None]:
     if chosen.cluster is None:
         yield None
         return
-    from tiebreak.distributed.dask_executor import DaskExecutor
+    from tiebreak.shards.dask_executor import DaskExecutor
 
     with connected(chosen.cluster) as client:
         yield DaskExecutor(client)
@@ -96,11 +96,11 @@ def _local(distributed: Any, address: str) -> Any:
 
 def fuse_partitions(estimator: Estimator, chosen: Partitions, wish: FuseWish) -> None:
     """Fit partitions and say what came out."""
-    from tiebreak import distributed, tables
+    from tiebreak import shards, tables
 
     with stages(quiet=wish.quiet) as tell, executor_of(chosen) as executor:
         tell("looking at shards")
-        made = distributed.fit(
+        made = shards.fit(
             wish.source,
             wish.out,
             estimator=estimator,
@@ -184,11 +184,11 @@ def predict_partitions(
     repeats: Any,
 ) -> int:
     """Label the tasks of shards by a model; return how many there are."""
-    from tiebreak import distributed
-    from tiebreak.inference.kept import model_file
+    from tiebreak import shards
+    from tiebreak.life import model_file
 
     with executor_of(chosen) as executor:
-        made = distributed.predict(
+        made = shards.predict(
             model_file.load(model),
             source,
             out,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
-    from tiebreak.decisions import AccuracyEstimate, Decisions, VotePlan
-    from tiebreak.ids import Column
-    from tiebreak.labels import Labels
+    from tiebreak.data.ids import Column
+    from tiebreak.data.labels import Labels
+    from tiebreak.decide import AccuracyEstimate, Decisions, VotePlan
 
 SHOWN = 5  # tasks for an expert, in the summary
 
@@ -110,9 +110,9 @@ def decide_by_costs(
     model: Any, cost_matrix: str | None, abstain_rate: float | None, limit: float | None
 ) -> Decided:
     """Decide for each task and, where there is a limit, plan votes."""
-    from tiebreak import decisions
+    from tiebreak import decide
 
-    costs = decisions.read_cost_matrix(cost_matrix, model.classes_)
-    found = decisions.decide(model, costs, abstain_rate=abstain_rate)
-    plan = None if limit is None else decisions.plan_votes(model, costs, limit=limit)
+    costs = decide.read_cost_matrix(cost_matrix, model.classes_)
+    found = decide.decide(model, costs, abstain_rate=abstain_rate)
+    plan = None if limit is None else decide.plan_votes(model, costs, limit=limit)
     return Decided(found, found.estimate_accuracy(), plan)

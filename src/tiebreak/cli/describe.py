@@ -23,8 +23,8 @@ from tiebreak.wording import counted, first_few
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tiebreak.data import Responses
     from tiebreak.judges import AgreementReport, Alpha, PanelReport
-    from tiebreak.responses import Responses
 
 RARE = 0.005  # of all labels: a class below it is near-empty
 MAX_SHOWN = 20  # classes, workers and pairs that the text shows; --json has all of them
@@ -52,7 +52,7 @@ def describe(
     workers are and what errors they share (see `tiebreak panel`).
     """
     check_files((responses, gold, tasks), ())
-    from tiebreak.responses.weighing import plurality
+    from tiebreak.data.weighing import plurality
 
     with stages(quiet=quiet) as tell:
         tell("reading")
@@ -79,7 +79,7 @@ def describe(
 def _panel(given: InputTables, tell: Callable[[str], None]) -> PanelReport:
     """Fit the responses, and report on the workers by gold."""
     from tiebreak.cli.judging import JUDGES
-    from tiebreak.inference.auto import Auto
+    from tiebreak.estimators.auto import Auto
     from tiebreak.judges import panel_report
 
     tell("fitting")
@@ -91,7 +91,7 @@ def look_at(responses: Responses, once: Responses) -> dict[str, Any]:
     """Count what was read; `once` has one response of each worker to each task."""
     import numpy as np
 
-    from tiebreak.ids import variants
+    from tiebreak.data.ids import variants
 
     worker, task = responses.worker_of_each(), responses.task_of_each()
     is_vote = np.ones(len(worker), dtype=bool)
@@ -192,7 +192,7 @@ def _class_lines(found: dict[str, Any]) -> list[str]:
     if found["near_empty_classes"]:
         rare = first_few(found["near_empty_classes"], MAX_SHOWN)
         lines.append(f"  near-empty (below {RARE:.1%}): {rare}")
-    from tiebreak.ids import difference
+    from tiebreak.data.ids import difference
 
     for group in found["label_variants"][:MAX_SHOWN]:
         joined = ", ".join(map(repr, group))

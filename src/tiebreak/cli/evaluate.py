@@ -14,9 +14,9 @@ from tiebreak.errors import note
 from tiebreak.wording import first_few
 
 if TYPE_CHECKING:
+    from tiebreak.data.gold import Gold
+    from tiebreak.data.labels import Labels
     from tiebreak.evaluate import Report
-    from tiebreak.gold import Gold
-    from tiebreak.labels import Labels
 
 
 def evaluate(
@@ -68,7 +68,7 @@ def evaluate(
 
 def warn_of_forms(labels: Labels, gold: Gold) -> None:
     """Say that labels and gold share no class, but would if case and spaces did not count."""
-    from tiebreak.ids import difference, fold
+    from tiebreak.data.ids import difference, fold
 
     said = set(labels.classes)
     known = set(gold.classes)

@@ -72,8 +72,8 @@ def _doubtful(labels: Any, below: float) -> Any:
     """Keep the labels below a probability."""
     import numpy as np
 
-    from tiebreak.ids import Ids
-    from tiebreak.labels import Labels
+    from tiebreak.data.ids import Ids
+    from tiebreak.data.labels import Labels
 
     if labels.probability is None:
         raise typer.BadParameter("--below needs a column of probabilities in LABELS.")

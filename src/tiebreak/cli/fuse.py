@@ -44,7 +44,7 @@ from tiebreak.options import MeanFieldOptions
 
 if TYPE_CHECKING:
     from tiebreak.cli.decisions import Decided
-    from tiebreak.inference.estimator import Estimator
+    from tiebreak.estimators.base import Estimator
 
 USES_LINKS = ("auto", "vb", "gibbs")
 
@@ -302,7 +302,7 @@ def _decide(
 def _write(to: FuseOutputs, model: Any, decided: Decided | None, *, probabilities: bool) -> None:
     """Write all that was asked for, together or not at all."""
     from tiebreak import tables
-    from tiebreak.inference.committee import vote_of_each
+    from tiebreak.estimators.committee import vote_of_each
 
     vote = vote_of_each(model.responses_)
     if to.worker_summary:

@@ -23,7 +23,7 @@ from tiebreak.cli.tables import (
 )
 
 if TYPE_CHECKING:
-    from tiebreak.inference.estimator import Estimator
+    from tiebreak.estimators.base import Estimator
 
 JUDGES = 0.5  # how much the errors of LLM judges are shared, before gold says otherwise
 

@@ -12,7 +12,7 @@ from tiebreak.options import PROCESSOR
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
-    from tiebreak.inference.estimator import Estimator
+    from tiebreak.estimators.base import Estimator
 
 LONG = 2.0  # seconds of work, before its stages are told in a pipe
 SURE = 0.9  # labels below this probability are counted
@@ -155,7 +155,7 @@ def _from_vote(model: Any) -> dict[str, Any] | None:
     found = getattr(model, "from_vote_", None)
     if found is None:
         return None
-    from tiebreak.inference.committee import FEW_WORKERS
+    from tiebreak.estimators.committee import FEW_WORKERS
 
     tells = len(model.workers_) > FEW_WORKERS
     return {
@@ -168,7 +168,7 @@ def _from_vote(model: Any) -> dict[str, Any] | None:
 def _from_vote_lines(n: dict[str, Any]) -> Iterator[str]:
     if n["from_vote"] is None:
         return
-    from tiebreak.inference.committee import FromVote
+    from tiebreak.estimators.committee import FromVote
 
     found = n["from_vote"]
     differ = FromVote(found["n_differ"], found["expected_right"] or 0.0)

@@ -23,7 +23,7 @@ from tiebreak.cli.arguments import (
 from tiebreak.options import LINK_OPTIONS, LinkOptions, MeanFieldOptions
 
 if TYPE_CHECKING:
-    from tiebreak.inference.estimator import Estimator
+    from tiebreak.estimators.base import Estimator
 
 FLAGS = {  # of the command, by the estimator's name for them
     "confusion_prior": "--prior",

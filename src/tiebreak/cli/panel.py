@@ -24,7 +24,7 @@ from tiebreak.errors import OptionError
 
 if TYPE_CHECKING:
     from tiebreak.cli.tables import InputTables
-    from tiebreak.inference.estimator import Estimator
+    from tiebreak.estimators.base import Estimator
     from tiebreak.judges import PanelReport
 
 
@@ -109,7 +109,7 @@ def with_most_useful(found: PanelReport, given: InputTables, n: int) -> PanelRep
     from dataclasses import replace
 
     from tiebreak import selection
-    from tiebreak.inference.variational_bayes import VariationalBayes
+    from tiebreak.estimators.variational_bayes import VariationalBayes
     from tiebreak.options import ExactLinkOptions
 
     if given.responses.n_classes < 2:

@@ -66,7 +66,7 @@ def predict(
         )
     check_files((responses, links, tasks), (out,))
     from tiebreak import tables
-    from tiebreak.inference.kept import model_file
+    from tiebreak.life import model_file
 
     with working("reading and predicting", quiet=quiet):
         known = model_file.load(model)

@@ -37,7 +37,7 @@ from tiebreak.cli.tables import (
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
-    from tiebreak.inference.estimator import Estimator
+    from tiebreak.estimators.base import Estimator
     from tiebreak.options import LinkOptions
 
 

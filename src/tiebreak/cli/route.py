@@ -46,7 +46,8 @@ def route(
     if judge is not None and prices is not None:
         raise typer.BadParameter("--judge and --prices both say what a call costs. Give one.")
     priced = read_prices("--prices", prices)
-    from tiebreak import routing, tables
+    from tiebreak import tables
+    from tiebreak.decide import routing
 
     judged = judging.fit(responses, quiet=quiet)
     with working("planning", quiet=quiet):

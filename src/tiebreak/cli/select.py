@@ -66,7 +66,7 @@ def select(
     check_files((responses, links, gold, tasks, among, texts), (out,), are_tables=not is_text)
     from tiebreak import selection
     from tiebreak.ask.job import tasks_among
-    from tiebreak.inference.variational_bayes import VariationalBayes
+    from tiebreak.estimators.variational_bayes import VariationalBayes
     from tiebreak.options import ExactLinkOptions
 
     error = error_rate(link_error)

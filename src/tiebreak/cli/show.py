@@ -19,7 +19,7 @@ def show(
     quiet: Quiet = False,
 ) -> None:
     """Say what is inside a model file, and that it is whole."""
-    from tiebreak.inference.kept import model_file
+    from tiebreak.life import model_file
 
     model_file.load(model)  # every checksum, and that all fits together
     found = model_file.about(model)

@@ -33,10 +33,10 @@ def shuffle(
 
     `tiebreak fuse FOLDER --cluster …` needs that. The new shards are packed.
     """
-    from tiebreak import distributed
+    from tiebreak import shards as over_shards
 
     with working("shuffling", quiet=quiet), executor_of(Partitions(cluster, False)) as executor:
-        made = distributed.shuffle(
+        made = over_shards.shuffle(
             list(shards),
             out,
             parts=parts,

@@ -19,10 +19,10 @@ from tiebreak.cli.arguments import (
 from tiebreak.errors import note
 
 if TYPE_CHECKING:
-    from tiebreak.gold import Gold
-    from tiebreak.ids import Column
+    from tiebreak.data import Responses
+    from tiebreak.data.gold import Gold
+    from tiebreak.data.ids import Column
     from tiebreak.links import Links
-    from tiebreak.responses import Responses
     from tiebreak.tables import Export, OpenTable
 
 Read = TypeVar("Read")

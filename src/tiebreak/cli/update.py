@@ -32,7 +32,7 @@ from tiebreak.cli.tables import (
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
-    from tiebreak.inference.estimator import Estimator
+    from tiebreak.estimators.base import Estimator
     from tiebreak.tables import OpenTable
 
 
@@ -86,8 +86,8 @@ def update(
     check_files((responses, links, gold), (out,))
     refuse_model_name(save)
     from tiebreak import tables
-    from tiebreak.inference.kept import model_file
-    from tiebreak.inference.kept.dropping import require_keep
+    from tiebreak.life import model_file
+    from tiebreak.life.dropping import require_keep
     from tiebreak.tables.locks import Lock
 
     if keep is not None:

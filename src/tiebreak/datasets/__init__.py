@@ -30,8 +30,8 @@ from tiebreak.datasets import messages as messages
 from tiebreak.errors import FileError, MissingExtraError, OptionError, note
 
 if TYPE_CHECKING:
-    from tiebreak.gold import Gold
-    from tiebreak.responses import Responses
+    from tiebreak.data import Responses
+    from tiebreak.data.gold import Gold
 
 __all__ = ["Dataset", "Info", "fetch", "info", "load", "names", "path"]
 
@@ -279,8 +279,8 @@ def _convert(copy: Mapping[str, Any], labels: Path, truths: Path, target: Path) 
     The copies have the columns item,worker,label and item,truth, number tasks from 0 and may
     number classes in their own way. Of several answers of a worker to a task the last one counts.
     """
-    from tiebreak.gold import Gold
-    from tiebreak.responses import Responses
+    from tiebreak.data import Responses
+    from tiebreak.data.gold import Gold
     from tiebreak.tables import write_gold, write_responses
 
     first, classes = copy.get("first_task", 0), copy.get("classes", {})

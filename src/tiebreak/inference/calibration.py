@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.kernels import layout
@@ -22,7 +22,7 @@ from tiebreak.kernels.arrays import by_class, for_each, softmax
 from tiebreak.kernels.contract import SweepBackend
 from tiebreak.kernels.layout import ByTask, CalibrationData, Codes, Floats
 from tiebreak.kernels.sweeper import Logs
-from tiebreak.link_graph import LinkCodes, each_once
+from tiebreak.links.graph import LinkCodes, each_once
 
 DEPENDENCE = 0.35  # ρ expected of people; chosen on ten datasets, see docs/probabilities.md
 LOGIT_SPREAD = 1.5  # of the prior on logit ρ: some tens of known labels overrule it

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, psi, xlogy
 
+from tiebreak.data.ids import MISSING, Ids
 from tiebreak.errors import OptionError
-from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import as_floats, require_number

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration, Evidence, Honesty
 from tiebreak.inference.vb import Beliefs, Problem

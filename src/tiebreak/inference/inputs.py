@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import link_graph, tables
+from tiebreak import tables
+from tiebreak.data import MixedLabelsError, Responses
+from tiebreak.data.gold import Gold, GoldCodes, note_unused_classes
 from tiebreak.errors import GoldError, OptionError, ResponseError, note
-from tiebreak.gold import Gold, GoldCodes, note_unused_classes
 from tiebreak.inference.problem import TasksElsewhere
-from tiebreak.link_graph import Implications, LinkCodes
 from tiebreak.links import Links, OnContradiction
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import Implications, LinkCodes
 from tiebreak.links.table import Asker
 from tiebreak.options import CONTRADICTIONS
-from tiebreak.responses import MixedLabelsError, Responses
 from tiebreak.wording import first_few
 
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiebreak import link_graph
+from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
-from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Honesty
 from tiebreak.inference.problem import Fit, GridPoint
@@ -23,7 +22,8 @@ from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Roles, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
-from tiebreak.link_graph import Implications, LinkCodes
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import Implications, LinkCodes
 from tiebreak.options import SCHEDULES, MeanFieldOptions
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 100.0, 500.0)

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiebreak.data import Responses
 from tiebreak.errors import note
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.layout import Floats, weights_or_ones
-from tiebreak.responses import Responses
 from tiebreak.wording import counted
 
 LARGEST = 200_000  # responses; above, a second look takes time that nobody asked for

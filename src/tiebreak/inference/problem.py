@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference.dirichlet import StatePrior
 from tiebreak.inference.workers import AnswerCounts, Workers
 from tiebreak.kernels.contract import Backend
@@ -19,7 +19,7 @@ from tiebreak.kernels.layout import (
     rounder_for,
 )
 from tiebreak.kernels.sweeper import Logs, Sweeper
-from tiebreak.link_graph import Implications, LinkCodes
+from tiebreak.links.graph import Implications, LinkCodes
 
 if TYPE_CHECKING:
     from tiebreak.inference.calibration import Calibration

@@ -17,11 +17,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference.problem import Patterns
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Offsets
-from tiebreak.link_graph import LinkCodes
+from tiebreak.links.graph import LinkCodes
 
 LEAST_TASKS = 10_000  # below, sweeps take no time
 LARGEST_SHARE = 0.25  # of patterns among tasks: a pattern takes two passes where a task takes one

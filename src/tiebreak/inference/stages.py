@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.data import Responses
+from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
-from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration, held_out, response_patterns, vb
 from tiebreak.inference.calibration import Calibration, Honesty
 from tiebreak.inference.exact_links import fit as exact_links
@@ -23,7 +24,6 @@ from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem, Run, Stopping
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.options import LinkOptions, MeanFieldOptions, as_floats
-from tiebreak.responses import Responses
 
 
 class WarmStart(NamedTuple):

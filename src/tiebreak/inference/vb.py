@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.gold import GoldCodes
+from tiebreak.data import Responses
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import gold_weights
 from tiebreak.inference.climb import Parameters, Sweep, climb
 from tiebreak.inference.dirichlet import POSTERIOR, ClassPrior, to_classes, within_classes
@@ -39,7 +40,6 @@ from tiebreak.kernels.layout import (
     rounded,
 )
 from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
-from tiebreak.responses import Responses
 
 # With subtypes logs are multiples of 2^-36, so that sums over the responses on a task are exact up
 # to 131,072: [eq:exact-sums]. q moves by some 1e-11 for it, and the bound by the square of that.

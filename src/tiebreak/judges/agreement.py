@@ -30,12 +30,12 @@ from scipy.special import bdtrc
 
 from tiebreak import tables
 from tiebreak.arguments import FUNCTION, SEED, SEVERAL, checks, optional, refused, whole
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
+from tiebreak.data.weighing import plurality
 from tiebreak.errors import InputError, OptionError
-from tiebreak.ids import Ids
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.options import as_floats, require_word
-from tiebreak.responses import Responses
-from tiebreak.responses.weighing import plurality
 
 Level = Literal["nominal", "ordinal"]
 LEVELS = ("nominal", "ordinal")

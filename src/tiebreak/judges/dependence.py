@@ -25,12 +25,12 @@ from scipy.stats import t as student
 
 from tiebreak import tables
 from tiebreak.arguments import FITTED, SEED, checks
+from tiebreak.data import Responses
+from tiebreak.data.weighing import plurality
 from tiebreak.errors import InputError
 from tiebreak.judges.agreement import COPIED, LEAST_ERRORS
 from tiebreak.judges.known import LEVEL, GoldTable
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
-from tiebreak.responses import Responses
-from tiebreak.responses.weighing import plurality
 
 N_BOOTSTRAP = 400
 INTERVAL = (2.5, 97.5)  # percent of the bootstrap draws

@@ -17,12 +17,12 @@ from scipy.stats import beta
 from scipy.stats import t as student
 
 from tiebreak import tables
-from tiebreak.decisions.cross_fit import fit_again
+from tiebreak.data import Responses
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import MISSING, Ids
+from tiebreak.decide.cross_fit import fit_again
 from tiebreak.errors import InputError, note
-from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
-from tiebreak.responses import Responses
 
 LEVEL = 0.95  # of the panel's intervals
 MOST_GOLD = 5000  # known tasks in a table; of more, a sample

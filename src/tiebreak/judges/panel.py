@@ -29,8 +29,9 @@ from tiebreak.arguments import (
     optional,
     whole,
 )
+from tiebreak.data import Responses
+from tiebreak.data.frames import as_plain
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.frames import as_plain
 from tiebreak.judges.dependence import SharedErrors, shared_errors
 from tiebreak.judges.known import (
     LEVEL,
@@ -46,7 +47,6 @@ from tiebreak.judges.known import (
 )
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import require_number
-from tiebreak.responses import Responses
 
 LEAST_GOLD = 20  # known tasks, below which no panel is compared with another
 LOSS_MARGIN = 0.05  # log-loss a task: a panel that is surely no more behind is about as good …

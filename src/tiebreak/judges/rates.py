@@ -19,9 +19,9 @@ from scipy.stats import t as student
 
 from tiebreak import tables
 from tiebreak.arguments import NAME, SEED, TEXT, checks
+from tiebreak.data.frames import as_plain
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.frames import as_plain
-from tiebreak.inference.estimator import require_fitted
+from tiebreak.estimators.base import require_fitted
 from tiebreak.judges.known import interval_of_share, known_codes, without_gold
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.options import require_number

@@ -7,12 +7,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tiebreak import link_graph
+from tiebreak.data.ids import Ids
 from tiebreak.errors import LinkError, note
-from tiebreak.ids import Ids
-from tiebreak.link_graph import Implications, Known, LinkCodes
-from tiebreak.link_graph.chains import ChainStep
-from tiebreak.link_graph.colouring import feasibility
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import Implications, Known, LinkCodes
+from tiebreak.links.graph.chains import ChainStep
+from tiebreak.links.graph.colouring import feasibility
 from tiebreak.links.table import Asker, Links, OnContradiction
 from tiebreak.options import CONTRADICTIONS, require_word
 from tiebreak.wording import agreeing, counted

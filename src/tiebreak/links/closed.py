@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tiebreak import link_graph
-from tiebreak.ids import Ids
-from tiebreak.link_graph import Closure, LinkCodes
-from tiebreak.link_graph.chains import Chains
+from tiebreak.data.ids import Ids
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import Closure, LinkCodes
+from tiebreak.links.graph.chains import Chains
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosedLinks:
     """Groups of tasks that must be the same class, and which groups cannot be.
 
-    `codes` and `closure` are the same in numbers, for the functions of `tiebreak.link_graph`.
+    `codes` and `closure` are the same in numbers, for the functions of `tiebreak.links.graph`.
     """
 
     tasks: Ids

@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import ids
+from tiebreak.data import ids
+from tiebreak.data.ids import MISSING, Column, Ids
+from tiebreak.data.ids.numbers import as_numbers, offenders
 from tiebreak.errors import LinkError, note
-from tiebreak.ids import MISSING, Column, Ids
-from tiebreak.ids.numbers import as_numbers, offenders
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.options import require_word
 from tiebreak.wording import NOWHERE, Source, agreeing, counted

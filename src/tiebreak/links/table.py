@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import ids, link_graph
 from tiebreak.arguments import COLUMN, SEVERAL, TEXT, checks, has_parts, optional
+from tiebreak.data import ids
+from tiebreak.data.frames import as_frame, as_html
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import MISSING, Column, Ids
 from tiebreak.errors import LinkError, note
-from tiebreak.frames import as_frame, as_html
-from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Column, Ids
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
-from tiebreak.link_graph import LinkCodes
+from tiebreak.links import graph as link_graph
 from tiebreak.links.columns import (
     Said,
     Sampling,
@@ -33,6 +33,7 @@ from tiebreak.links.columns import (
     show_sources,
     show_weights,
 )
+from tiebreak.links.graph import LinkCodes
 from tiebreak.wording import NOWHERE, Source, agreeing, counted
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tiebreak.ask import Desk
 from tiebreak.ask.fitting import FittedSession
 from tiebreak.ask.log import Event
 from tiebreak.ask.storage import FitPoint
-from tiebreak.inference.committee import vote_of_each
+from tiebreak.estimators.committee import vote_of_each
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.page.room import events
 from tiebreak.report import charts

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from tiebreak import tables
+from tiebreak.data import Responses
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import MISSING, Ids
+from tiebreak.data.labels import Labels
 from tiebreak.errors import InputError
-from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Ids
 from tiebreak.kernels.layout import Floats, Offsets
-from tiebreak.labels import Labels
-from tiebreak.responses import Responses
 
 LEVEL = 0.9  # of the interval of a worker's accuracy
 MOST_RESPONSES = 1_000_000  # up to which intervals come from the model's own table of workers

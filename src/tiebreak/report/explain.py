@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.arguments import WITH_RESPONSES, checks
+from tiebreak.data.ids import MISSING
 from tiebreak.errors import InputNote, OptionError
-from tiebreak.ids import MISSING
-from tiebreak.inference.majority_vote import MajorityVote
+from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.kernels.layout import Floats
 from tiebreak.report import charts
 from tiebreak.report.charts import Chart, clip, number, percent

@@ -18,20 +18,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import evaluate, judges, link_graph, selection, tables
+from tiebreak import evaluate, judges, selection, tables
 from tiebreak._version import __version__
 from tiebreak.arguments import FUNCTION, TEXT, WITH_RESPONSES, checks, optional
 from tiebreak.ask.job import read_texts
+from tiebreak.data.ids import MISSING, Ids
 from tiebreak.errors import InputNote, OptionError
-from tiebreak.ids import MISSING, Ids
-from tiebreak.inference.committee import FEW_WORKERS, FromVote
-from tiebreak.inference.estimator import Estimator
-from tiebreak.inference.majority_vote import MajorityVote
+from tiebreak.estimators.base import Estimator
+from tiebreak.estimators.committee import FEW_WORKERS, FromVote
+from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.judges import Alpha, Dependence, Spam
 from tiebreak.judges.known import interval_of_share
 from tiebreak.judges.words import sentences
 from tiebreak.kernels.layout import TIED, Floats, Offsets
 from tiebreak.links import Links
+from tiebreak.links import graph as link_graph
 from tiebreak.links.check import write_chain
 from tiebreak.report.accuracy import (
     ALONE,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tiebreak.arguments import checks, having, whole
+from tiebreak.data.ids import MISSING
 from tiebreak.errors import OptionError
-from tiebreak.ids import MISSING
 from tiebreak.report import charts
 from tiebreak.report.accuracy import (
     POOR,

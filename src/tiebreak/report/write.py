@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from tiebreak.arguments import FLAG, FUNCTION, PATH, TEXT, checks, optional
 from tiebreak.errors import FileError, OptionError
-from tiebreak.inference.estimator import Estimator
+from tiebreak.estimators.base import Estimator
 from tiebreak.report import charts, plots
 from tiebreak.report.accuracy import CalibrationPoint, WorkerRow
 from tiebreak.report.charts import Chart, number, percent

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
-from tiebreak.link_graph import pair_keys
+from tiebreak.links.graph import pair_keys
 from tiebreak.selection import value
 from tiebreak.selection.settled import Settled
 

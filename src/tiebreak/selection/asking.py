@@ -9,12 +9,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tiebreak.arguments import SEED, SEVERAL, WITH_RESPONSES, checks, optional, whole
+from tiebreak.data.frames import as_frame
+from tiebreak.data.ids import Ids
 from tiebreak.errors import OptionError
-from tiebreak.frames import as_frame
-from tiebreak.ids import Ids
+from tiebreak.estimators.base import Estimator
 from tiebreak.inference import vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.estimator import Estimator
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats, Mask, Offsets, total_weights

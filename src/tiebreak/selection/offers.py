@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.frames import as_frame
+from tiebreak.data.frames import as_frame
 
 
 class Offer(NamedTuple):

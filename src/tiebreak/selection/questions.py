@@ -15,7 +15,7 @@ import numpy as np
 
 from tiebreak.arguments import MAPPING, SEED, SEVERAL, WITH_RESPONSES, checks, optional, whole
 from tiebreak.errors import OptionError
-from tiebreak.inference.estimator import Estimator
+from tiebreak.estimators.base import Estimator
 from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.options import require_word
 from tiebreak.selection import adaptive

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiebreak import link_graph
-from tiebreak.inference.estimator import Estimator
+from tiebreak.estimators.base import Estimator
 from tiebreak.kernels.layout import Codes, Mask, Offsets
-from tiebreak.link_graph import OPEN, Implications, LinkCodes
 from tiebreak.links import Links
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import OPEN, Implications, LinkCodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tiebreak.kernels.layout import Floats, Mask, Offsets
-from tiebreak.link_graph import OPEN
+from tiebreak.links.graph import OPEN
 from tiebreak.selection.adaptive import TaskState
 
 

@@ -28,10 +28,10 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids, is_arrow
+from tiebreak.data.runs import Runs
 from tiebreak.errors import FileError, InputError
-from tiebreak.ids import Ids, is_arrow
-from tiebreak.responses import Responses
-from tiebreak.responses.runs import Runs
 from tiebreak.tables.locks import SAVE_WAIT, Lock, holder_name
 from tiebreak.tables.source import ABOUT
 from tiebreak.tables.write import Target, not_written, open_folder, open_target

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from tiebreak.data.ids import as_list
 from tiebreak.errors import GoldError, InputError, LinkError, OptionError, ResponseError, note
-from tiebreak.ids import as_list
 from tiebreak.tables.table import Table
 
 LOOKED_AT = 200_000  # rows, where two columns are compared

@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from tiebreak.data.ids import Ids
+from tiebreak.data.labels import Labels
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.ids import Ids
-from tiebreak.labels import Labels
 from tiebreak.tables.formats.annotation import StudioTasks, studio_value
 from tiebreak.tables.source import format_of_name
 from tiebreak.tables.write import Target, open_target, write_table

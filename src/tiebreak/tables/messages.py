@@ -357,7 +357,7 @@ def _value_missing(table: str, n: int, what: str, where: str) -> str:
 
 
 def _labels_alike(labels: Sequence[object]) -> str:
-    from tiebreak.ids import difference
+    from tiebreak.data.ids import difference
 
     return (
         f"Labels {', '.join(map(repr, labels))} {difference(labels)}, and are different classes. "
@@ -424,7 +424,7 @@ MESSAGES: dict[str, Message] = {
     "nul-bytes": "{file} begins with NUL bytes, which no text does: it is damaged, or no table. "
     "Write it again as CSV, JSON lines or Parquet.",
     "packed-among-tables": "{folder} is a folder of packed responses, which is read alone. Fit "
-    "several of them with --out-of-core (tb.distributed.fit), or name the tables of which it was "
+    "several of them with --out-of-core (tb.shards.fit), or name the tables of which it was "
     "made.",
     "separator-unknown": "{file} says that {mark!r} separates its fields. Save it with a comma, a "
     "semicolon, a tab or '|' instead.",

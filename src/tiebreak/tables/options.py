@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from tiebreak.arguments import MAPPING, TEXT, optional
+from tiebreak.data import Repeats
 from tiebreak.errors import OptionError
-from tiebreak.responses import Repeats
 
 TEXTS = ("format", "question", "repeats", "task_pattern", "label_pattern", "label_pointer")
 RULES = {"columns": optional(MAPPING), **dict.fromkeys(TEXTS, optional(TEXT))}

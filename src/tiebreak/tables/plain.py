@@ -18,8 +18,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from tiebreak.data.ids import Column, is_text
 from tiebreak.errors import FileError, InputError, note
-from tiebreak.ids import Column, is_text
 from tiebreak.tables.columns import EXTRAS, PREFIX, TASK, positions_of, squashed
 from tiebreak.tables.json_stream import json_records, line_of_record
 from tiebreak.tables.source import (

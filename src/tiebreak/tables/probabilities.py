@@ -17,13 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak import ids
+from tiebreak.data import Responses, ids, sorted_classes
+from tiebreak.data.ids import MISSING, Column, Ids, is_arrow
+from tiebreak.data.ids.numbers import as_numbers, offenders
+from tiebreak.data.weighing import Extras, weigh
 from tiebreak.errors import InputError, note
-from tiebreak.ids import MISSING, Column, Ids, is_arrow
-from tiebreak.ids.numbers import as_numbers, offenders
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.responses import Responses, sorted_classes
-from tiebreak.responses.weighing import Extras, weigh
 from tiebreak.tables.columns import LABEL, PREFIX, VOTERS, find_columns, squashed
 from tiebreak.tables.table import Table, stripped
 from tiebreak.wording import Source

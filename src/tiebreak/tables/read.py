@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tiebreak import ids
+from tiebreak.data import Responses, ids
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import Column, as_list
+from tiebreak.data.ids.numbers import as_numbers, offenders
+from tiebreak.data.labels import Labels
 from tiebreak.errors import GoldError, InputError, OptionError, note
-from tiebreak.gold import Gold
-from tiebreak.ids import Column, as_list
-from tiebreak.ids.numbers import as_numbers, offenders
-from tiebreak.labels import Labels
 from tiebreak.links import Links, Sampling, as_must, as_said
-from tiebreak.responses import Responses
 from tiebreak.tables.columns import (
     CLASS_TEXTS,
     CONTENTS,

@@ -23,13 +23,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import ids
+from tiebreak.data import Builder, Built, Repeats, Responses, ids, read_weights
+from tiebreak.data.ids import (
+    MISSING,
+    SEPARATOR,
+    Column,
+    Ids,
+    as_list,
+    is_text,
+    number_twins,
+    variants,
+)
+from tiebreak.data.ids.numbers import as_numbers
+from tiebreak.data.weighing import Extras, first_classes, weigh
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.ids import MISSING, SEPARATOR, Column, Ids, as_list, is_text, number_twins, variants
-from tiebreak.ids.numbers import as_numbers
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.responses import Builder, Built, Repeats, Responses, read_weights
-from tiebreak.responses.weighing import Extras, first_classes, weigh
 from tiebreak.tables.columns import (
     EXTRAS,
     RESPONSES,

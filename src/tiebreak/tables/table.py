@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.data.ids import Column, Ids, is_arrow, is_missing, is_text
 from tiebreak.errors import InputError, note
-from tiebreak.ids import Column, Ids, is_arrow, is_missing, is_text
 from tiebreak.wording import NOWHERE, Source
 
 INT32_MAX = 2**31 - 1

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.data.ids import as_list
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.ids import as_list
 from tiebreak.tables.columns import LABEL, TASK, WORKER, positions_for
 from tiebreak.tables.source import PlacedSource, RecordFinder
 from tiebreak.tables.table import Table, arrays

@@ -30,13 +30,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.arguments import FLAG, MAPPING, PATH, TEXT, checks, having, optional
+from tiebreak.data import Responses
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import MISSING, Column, Ids, as_list, is_arrow, is_missing, is_text
+from tiebreak.data.labels import Labels
 from tiebreak.errors import FileError, InputError, OptionError
-from tiebreak.gold import Gold
-from tiebreak.ids import MISSING, Column, Ids, as_list, is_arrow, is_missing, is_text
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.labels import Labels
 from tiebreak.links import Links
-from tiebreak.responses import Responses
 from tiebreak.tables.source import checked_format, format_of_name, is_packed
 from tiebreak.tables.table import half_character
 

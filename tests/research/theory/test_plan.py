@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tiebreak.data import Responses
 from tiebreak.errors import OptionError
 from tiebreak.research import theory
-from tiebreak.responses import Responses
 
 
 def crowd_of(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import tiebreak as tb
-from tiebreak.responses import Responses
+from tiebreak.data import Responses
 
 VOTES = {1: "ppn", 2: "nnn", 3: "npn", 4: "ppp"}  # by task: what ann, bob and cat said
 

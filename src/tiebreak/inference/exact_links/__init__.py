@@ -38,7 +38,7 @@ An example: five tasks with one response each, by one worker. Tasks 1 and 4 must
 >>> from tiebreak.inference.exact_links.place import place, pool
 >>> from tiebreak.inference.exact_links.plan import log_odds_of, merge, plan
 >>> from tiebreak.kernels.layout import lay_out
->>> from tiebreak.link_graph import LinkCodes, imply
+>>> from tiebreak.links.graph import LinkCodes, imply
 >>> links = LinkCodes(
 ...     left=np.array([1, 2, 3], np.int32),
 ...     right=np.array([4, 3, 4], np.int32),

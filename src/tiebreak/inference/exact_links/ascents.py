@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import link_graph
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
 from tiebreak.inference.exact_links.infer import ExactLinks
 from tiebreak.inference.exact_links.plan import Merged, log_odds_of, merge
@@ -17,7 +16,8 @@ from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 from tiebreak.kernels.sweeper import Sweeper
-from tiebreak.link_graph import Implications, LinkCodes
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from tiebreak import link_graph
+from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
-from tiebreak.gold import GoldCodes
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration, Evidence, Honesty
 from tiebreak.inference.exact_links.ascents import Ascents, Setup
@@ -25,7 +24,8 @@ from tiebreak.inference.problem import Fit
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.kernels.network import Network
-from tiebreak.link_graph import Closure, Implications, LinkCodes
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import Closure, Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def _on_broken_links(network: Network, coupling: Floats, label: Codes) -> VisitC
 
 def _label_by_search(links: ExactLinks, coupling: Floats, label: Codes) -> None:
     """Take, in components still broken, any labelling that breaks nothing, if one is found."""
-    from tiebreak.link_graph.colouring import feasibility
+    from tiebreak.links.graph.colouring import feasibility
 
     plan = links.plan
     n_nodes = len(label)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
 from tiebreak.inference.exact_links.ascents import Ascents
 from tiebreak.inference.exact_links.fit import decoded_jointly, probability_wrong
@@ -15,7 +15,7 @@ from tiebreak.inference.problem import Fit
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats
-from tiebreak.link_graph import Implications, LinkCodes
+from tiebreak.links.graph import Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
 
 

@@ -22,7 +22,7 @@ from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import FREE, LINKED, ByGroup, ByTask, Codes, Floats, Swept
 from tiebreak.kernels.network import tree_spans
 from tiebreak.kernels.sweeper import Logs, Sweeper
-from tiebreak.link_graph import LinkCodes
+from tiebreak.links.graph import LinkCodes
 
 DAMPING = 0.3
 FIRST_PASSES = 40  # of messages in large components in the first sweep; later one per sweep

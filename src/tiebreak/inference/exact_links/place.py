@@ -28,13 +28,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak import link_graph
 from tiebreak.inference.exact_links.numbers import NO_VISIT, PoolCodes, TaskCodes, VisitCodes
 from tiebreak.inference.exact_links.plan import OPEN, Merged, Plan
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import FREE, LINKED, ByTask, Codes, Floats, Mask, Offsets
-from tiebreak.link_graph import LinkCodes
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import LinkCodes
 
 
 class Placement(NamedTuple):

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak import link_graph
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference.exact_links.numbers import (
     NO_VISIT,
     NodeCodes,
@@ -27,7 +26,8 @@ from tiebreak.inference.exact_links.numbers import (
 )
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.kernels.network import NO_CLIQUES, Cliques, Network, network
-from tiebreak.link_graph import Implications, LinkCodes
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import Implications, LinkCodes
 
 if TYPE_CHECKING:
     from tiebreak.inference.exact_links.elimination_order import Clique, Edges

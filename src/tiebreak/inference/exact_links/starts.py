@@ -21,14 +21,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak import link_graph
-from tiebreak.gold import GoldCodes
+from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration
 from tiebreak.inference.exact_links.ascents import HIGHER, Ascents, End
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.link_graph import Implications, LinkCodes
+from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import Implications, LinkCodes
 
 LARGE = 3  # tasks: groups of so many need several starts
 PARTS = 8  # of links, surest first

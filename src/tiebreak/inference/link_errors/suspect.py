@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.data.frames import as_frame
 from tiebreak.errors import note
-from tiebreak.frames import as_frame
 from tiebreak.inference.link_errors.learnt import Rates
 from tiebreak.kernels.layout import Floats
-from tiebreak.link_graph import LinkCodes
 from tiebreak.links import Links
+from tiebreak.links.graph import LinkCodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,11 +10,11 @@ import numpy as np
 from scipy import sparse
 from scipy.special import betaincinv
 
-from tiebreak import link_graph
 from tiebreak.arguments import WITH_RESPONSES, checks
+from tiebreak.data import Responses
+from tiebreak.data.frames import as_frame, as_html, as_text
+from tiebreak.data.ids import Column, Ids
 from tiebreak.errors import InputNote, NotFittedError, OptionError
-from tiebreak.frames import as_frame, as_html, as_text
-from tiebreak.ids import Column, Ids
 from tiebreak.inference import vb
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import Patterns
@@ -28,8 +28,8 @@ from tiebreak.inference.worker_summary.verdicts import Skill, chance_of, verdict
 from tiebreak.inference.workers import PLAIN, WorkerCells
 from tiebreak.inference.workers.coin import Coins
 from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.links import graph as link_graph
 from tiebreak.options import require_number
-from tiebreak.responses import Responses
 
 LEVEL = 0.9
 SHOWN = 10  # rows

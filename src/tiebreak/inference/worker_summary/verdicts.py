@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.ids import Ids
+from tiebreak.data.ids import Ids
 from tiebreak.kernels.layout import Floats
 
 TOO_FEW = "too few to tell"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from tiebreak.ids import Ids
+from tiebreak.data import Responses
+from tiebreak.data.ids import Ids
 from tiebreak.inference import dirichlet
 from tiebreak.inference.dirichlet import (
     ClassPrior,
@@ -18,7 +19,6 @@ from tiebreak.inference.dirichlet import (
 )
 from tiebreak.inference.workers import one_class
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
-from tiebreak.responses import Responses
 
 NEW = -1  # the code of a worker whom the model has never seen
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tiebreak.data import Responses
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
-from tiebreak.responses import Responses
 
 NOT_ONE = -1  # the class of a worker who used several, or too few responses to tell
 CHANCE = 0.01  # one class by chance: as likely as that is a worker who could have said others

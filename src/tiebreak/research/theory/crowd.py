@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.data.ids import Ids
 from tiebreak.errors import LinkError, OptionError
-from tiebreak.ids import Ids
 from tiebreak.inference.dirichlet import confusion_prior
 from tiebreak.options import require_number, require_word
 from tiebreak.research import messages  # noqa: F401

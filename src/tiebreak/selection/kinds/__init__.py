@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tiebreak.inference.estimator import Estimator
+from tiebreak.estimators.base import Estimator
 from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.selection.offers import Offer
 from tiebreak.selection.units import OpenUnits

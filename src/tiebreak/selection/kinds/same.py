@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.inference.estimator import Estimator
+from tiebreak.estimators.base import Estimator
 from tiebreak.selection import value
 from tiebreak.selection.kinds import LAST_RESORT, Prices
 from tiebreak.selection.offers import Offer

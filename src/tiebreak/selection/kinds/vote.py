@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 
 from tiebreak.errors import OptionError
-from tiebreak.inference.estimator import Estimator
+from tiebreak.estimators.base import Estimator
 from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.selection import value
 from tiebreak.selection.kinds import Prices

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from tiebreak.data.ids import composed
 from tiebreak.errors import InputError
-from tiebreak.ids import composed
 from tiebreak.tables.formats.records import (
     Format,
     Head,

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tiebreak.data.ids import composed
 from tiebreak.errors import InputError, OptionError
-from tiebreak.ids import composed
 from tiebreak.tables.columns import LABEL
 from tiebreak.tables.formats.records import (
     Format,

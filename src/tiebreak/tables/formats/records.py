@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak import ids
+from tiebreak.data import ids
+from tiebreak.data.ids import composed
 from tiebreak.errors import InputError, ResponseError, note
-from tiebreak.ids import composed
 from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.source import PlacedSource, RecordFinder, RecordPlace
 from tiebreak.tables.table import Table, arrays, to_arrow

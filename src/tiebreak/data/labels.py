@@ -1,0 +1,162 @@
+"""Labels: one class per task, with its probability."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.arguments import FLAG, TEXT, checks, optional
+from tiebreak.data.frames import as_frame, as_html, as_text
+from tiebreak.data.ids import MISSING, Column, Ids
+from tiebreak.errors import InputError
+from tiebreak.kernels.arrays import likeliest
+from tiebreak.kernels.layout import Codes, Floats
+
+SHOWN = 10  # rows
+
+
+class Label(NamedTuple):
+    """The label of one task."""
+
+    task: Hashable
+    label: Hashable
+    probability: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """One class per task: tasks[i] has class classes[label[i]] with probability[i].
+
+    `probabilities` is (n_tasks, n_classes), or None where only the labels are known (a labels
+    file without one column per class); `probability` is then what the file said, or None.
+    """
+
+    tasks: Ids
+    classes: Ids
+    label: Codes
+    probability: Floats | None = None
+    probabilities: Floats | None = None
+    frame: str = field(default="pyarrow", repr=False)
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        tasks: Ids,
+        classes: Ids,
+        probabilities: Floats,
+        *,
+        label: Codes | None = None,
+        top: Floats | None = None,
+        frame: str = "pyarrow",
+    ) -> Labels:
+        """Take the likeliest class of each task (the first on ties), or the label given.
+
+        `top` is the probability of that label, where it is known already.
+        """
+        if label is None:
+            label, _ = likeliest(probabilities)
+        if top is None:
+            top = np.take_along_axis(probabilities, label[:, None].astype(np.int64), axis=1)[:, 0]
+        return cls(tasks, classes, label, top, probabilities, frame)
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def __repr__(self) -> str:
+        """Show the first rows.
+
+        >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
+        >>> Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)
+        Labels(2 tasks, 2 classes)
+        task  label  probability
+        a     cat    0.9000
+        b     dog    0.8000
+        """
+        if not len(self):
+            return self._title()
+        header = self._shown_columns()
+        rows = [row[: len(header)] for row in self._first_rows()]
+        more = f"\n… and {len(self) - SHOWN:,} more" if len(self) > SHOWN else ""
+        return f"{self._title()}\n{as_text(header, rows)}{more}"
+
+    def _repr_html_(self) -> str:
+        header = self._shown_columns()
+        return as_html(self._title(), header, [row[: len(header)] for row in self._first_rows()])
+
+    def __getitem__(self, task: Hashable) -> Label:
+        """Return the label of a task.
+
+        >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
+        >>> Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)["b"]
+        Label(task='b', label='dog', probability=0.8)
+        """
+        at = int(self.tasks.codes([task])[0])
+        if at == MISSING:
+            raise KeyError(f"There is no task {task!r} among {len(self):,} labels.")
+        return self._row(at)
+
+    def __iter__(self) -> Iterator[Label]:
+        """Yield task, label and probability of each task."""
+        labels = Ids(self.classes.take(self.label))
+        stated = [None] * len(self) if self.probability is None else self.probability.tolist()
+        return (Label(*row) for row in zip(self.tasks, labels, stated, strict=True))
+
+    def _title(self) -> str:
+        return f"Labels({len(self):,} tasks, {len(self.classes):,} classes)"
+
+    def _shown_columns(self) -> tuple[str, ...]:
+        return Label._fields if self.probability is not None else Label._fields[:2]
+
+    def _first_rows(self) -> list[Label]:
+        return [self._row(i) for i in range(min(SHOWN, len(self)))]
+
+    def _row(self, i: int) -> Label:
+        probability = None if self.probability is None else float(self.probability[i])
+        return Label(self.tasks[i], self.classes[int(self.label[i])], probability)
+
+    def best(self) -> dict[Hashable, Hashable]:
+        """Return a mapping of task to label.
+
+        >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
+        >>> Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q).best()
+        {'a': 'cat', 'b': 'dog'}
+        """
+        return dict(zip(self.tasks, Ids(self.classes.take(self.label)), strict=True))
+
+    def columns(self, *, probabilities: bool = False) -> dict[str, Column]:
+        """Return task, label, probability and, if asked, one column per class."""
+        label = self.classes.take(self.label)
+        return {"task": self.tasks.values, "label": label, **self.numbers(probabilities)}
+
+    def numbers(self, probabilities: bool = False) -> dict[str, Floats]:
+        """Return the columns of probabilities: that of the label and, if asked, one per class."""
+        columns: dict[str, Floats] = {}
+        if self.probability is not None:
+            columns["probability"] = self.probability
+        if probabilities:
+            if self.probabilities is None:
+                raise InputError("These labels carry no probability for every class.")
+            for k, name in enumerate(self.classes):
+                columns[f"probability_{name}"] = self.probabilities[:, k]
+        return columns
+
+    def write(self, target: Any, **options: Any) -> None:
+        """Write task, label and probability to a file, by its name CSV, TSV, JSON or Parquet.
+
+        `probabilities` adds one column per class, `vote` the code of the class of most votes of
+        each task; `format` overrules what the name says. "-" is the standard output.
+        """
+        from tiebreak.tables import write_labels
+
+        write_labels(target, self, **options)
+
+    @checks(frame=optional(TEXT), probabilities=FLAG)
+    def to_frame(self, frame: str | None = None, *, probabilities: bool = False) -> Any:
+        """Return task, label, probability as a table.
+
+        `frame` is "pandas", "polars" or "pyarrow"; not given: the caller's kind, else pyarrow.
+        """
+        return as_frame(self.columns(probabilities=probabilities), frame or self.frame)

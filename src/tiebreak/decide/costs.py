@@ -1,0 +1,155 @@
+"""Cost matrices: what a decision costs, by the true class."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tiebreak.arguments import COLUMN, checks
+from tiebreak.data.ids import Ids, is_missing
+from tiebreak.data.ids.numbers import as_numbers
+from tiebreak.errors import InputError, OptionError
+from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.options import as_floats
+from tiebreak.tables.plain import as_table
+from tiebreak.tables.table import Table
+
+NO_LABEL = ("abstain", "ask")  # decisions that are no class: leave it open, send it to somebody
+TRUTH = "truth"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CostMatrix:
+    """cost[k, d] is what decision d costs where the class is k.
+
+    `decisions` are names of classes and, last, perhaps "abstain" or "ask". `label` is the class of
+    each decision, −1 for that last one.
+    """
+
+    cost: Floats  # (n_classes, n_decisions)
+    decisions: tuple[str, ...]
+    label: Codes  # (n_decisions,)
+
+    @property
+    def may_abstain(self) -> bool:
+        """Whether a decision may be no class at all."""
+        return bool((self.label < 0).any())
+
+    def expected(self, probabilities: Floats) -> Floats:
+        """Return the expected cost of each decision, (n_tasks, n_decisions)."""
+        return np.asarray(probabilities @ self.cost)
+
+    def of_knowing(self, probabilities: Floats) -> Floats:
+        """Return the expected cost where the class is known before deciding, (n_tasks,)."""
+        return np.asarray(probabilities @ self.cost.min(axis=1))
+
+
+@checks(classes=COLUMN)
+def read_cost_matrix(source: Any, classes: Ids) -> CostMatrix:
+    """Read costs: a path or frame, a mapping, or an array in the order of the classes.
+
+    A table has a column `truth` and one column per decision. A mapping is
+    {truth: {decision: cost}}. An array is (truth, decision), where one column more than
+    classes is "abstain". None: a wrong label costs 1.
+
+    >>> costs = read_cost_matrix(
+    ...     {"no": {"no": 0, "yes": 10}, "yes": {"no": 1, "yes": 0}}, Ids(["no", "yes"])
+    ... )
+    >>> costs.decisions, costs.cost.tolist()
+    (('no', 'yes'), [[0.0, 10.0], [1.0, 0.0]])
+    """
+    if isinstance(source, CostMatrix):
+        return source
+    if source is None:
+        return _from_array(1.0 - np.eye(len(classes)), classes)
+    if isinstance(source, Mapping) and all(isinstance(row, Mapping) for row in source.values()):
+        return _from_mapping(source, classes)
+    is_frame = hasattr(source, "columns") or hasattr(source, "column_names")
+    if is_frame or isinstance(source, str | os.PathLike | Mapping):
+        return _from_table(as_table(source, (TRUTH,), 1), classes)
+    return _from_array(as_floats("The cost matrix", source), classes)
+
+
+def _from_array(cost: Floats, classes: Ids) -> CostMatrix:
+    n_classes = len(classes)
+    if cost.ndim != 2 or cost.shape[0] != n_classes or cost.shape[1] - n_classes not in (0, 1):
+        raise OptionError(
+            f"cost_matrix must have shape ({n_classes}, {n_classes}), truth by decision in the "
+            f'order of classes_, or one column more for "abstain"; got {cost.shape}.'
+        )
+    names = [str(name) for name in classes]
+    if cost.shape[1] > n_classes:
+        names.append(NO_LABEL[0])
+    return _checked(cost, names, classes, "cost_matrix")
+
+
+def _from_mapping(rows: Mapping[Any, Mapping[Any, float]], classes: Ids) -> CostMatrix:
+    names = list(dict.fromkeys(str(name) for row in rows.values() for name in row))
+    by_truth = {
+        str(truth): {str(name): value for name, value in row.items()} for truth, row in rows.items()
+    }
+    order = _in_order(list(by_truth), classes, "cost_matrix")
+    cost = np.array(
+        [[by_truth[truth].get(name, np.nan) for name in names] for truth in order],
+        dtype=np.float64,
+    )
+    return _checked(cost, names, classes, "cost_matrix")
+
+
+def _from_table(table: Table, classes: Ids) -> CostMatrix:
+    folded = [name.strip().casefold() for name in table.names]
+    if TRUTH not in folded:
+        raise InputError(
+            f"{table.title} has no column {TRUTH!r}. A cost matrix has one row per true class: "
+            "truth, then one column per decision."
+        )
+    at = folded.index(TRUTH)
+    others = [i for i in range(len(folded)) if i != at]
+    truth, *columns = table.read([at, *others])
+    names = [table.names[i].strip() for i in others]
+    rows = [str(value) for value in Ids(truth) if not is_missing(value)]
+    order = _in_order(rows, classes, table.title)
+    numbers = np.stack([as_numbers(column)[0] for column in columns], axis=1)
+    place = [rows.index(name) for name in order]
+    return _checked(numbers[place], names, classes, table.title)
+
+
+def _in_order(rows: list[str], classes: Ids, title: str) -> list[str]:
+    """Return the true classes in the order of the model; refuse what is missing or unknown."""
+    wanted = [str(name) for name in classes]
+    missing = [name for name in wanted if name not in rows]
+    unknown = [name for name in rows if name not in wanted]
+    if missing or unknown or len(set(rows)) < len(rows):
+        what = f"no row for {', '.join(missing)}" if missing else "rows that are no class, or twice"
+        more = f"; unknown: {', '.join(unknown)}" if unknown else ""
+        raise InputError(f"{title}: {what}{more}. It needs one row per class: {', '.join(wanted)}.")
+    return wanted
+
+
+def _checked(cost: Floats, names: list[str], classes: Ids, title: str) -> CostMatrix:
+    """Refuse costs that are no numbers, and decisions that are neither a class nor left open."""
+    known = {str(name): k for k, name in enumerate(classes)}
+    unknown = [name for name in names if name not in known and name not in NO_LABEL]
+    if unknown:
+        raise InputError(
+            f"{title}: decisions {', '.join(unknown)} are neither classes nor "
+            f"{' or '.join(NO_LABEL)}. The classes are {', '.join(known)}."
+        )
+    label = np.array([known.get(name, -1) for name in names], dtype=np.int32)
+    if not (label >= 0).any() or (label < 0).sum() > 1:
+        raise InputError(
+            f"{title} needs at least one class to decide for, and at most one of "
+            f"{' and '.join(NO_LABEL)}."
+        )
+    if not np.isfinite(cost).all():
+        raise InputError(f"{title}: every truth and decision needs a cost, a finite number.")
+    open_last = np.argsort(label < 0, kind="stable")
+    return CostMatrix(
+        np.ascontiguousarray(cost[:, open_last]),
+        tuple(names[d] for d in open_last),
+        label[open_last],
+    )

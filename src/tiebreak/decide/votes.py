@@ -1,0 +1,300 @@
+"""Votes: how many more, on which tasks and by which workers, until costs are below a limit.
+
+From the posterior: a vote is drawn from what is known of its worker, given the class, and the
+expected cost after it is an average over what the worker may say. Where errors are shared a further
+vote tells less than the first: the n-th counts as
+[eq:design-effect] scales a task with n responses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak.arguments import SEVERAL, WITH_RESPONSES, checks, number, optional, whole
+from tiebreak.data import Responses
+from tiebreak.data.frames import as_frame
+from tiebreak.data.ids import MISSING, Column
+from tiebreak.decide.costs import CostMatrix, read_cost_matrix
+from tiebreak.decide.decide import decide
+from tiebreak.errors import OptionError
+from tiebreak.kernels.layout import Codes, Floats, Offsets, total_weights
+from tiebreak.wording import counted
+
+MOST_VOTES = 5  # more, on one task
+MOST_ANSWERS = 1024  # joint answers of the votes on one task that are looked at
+AT_ONCE = 1 << 21  # numbers in memory
+SHOWN = 5  # workers named in a summary
+
+
+class PlannedVote(NamedTuple):
+    """A vote to ask for."""
+
+    task: Hashable
+    worker: Hashable
+    gain: float  # by how much the expected cost falls, its share of what the task's votes gain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VotePlan:
+    """Votes to ask for, in order, and what they are expected to do.
+
+    Answers that come in change what is worth asking: ask for some, fit again, and plan again.
+    """
+
+    votes: tuple[PlannedVote, ...] = field(repr=False)
+    limit: float
+    cost_now: float
+    cost_after: float
+    n_expert_labels: int  # known classes that would do instead
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the votes bring the expected cost to the limit."""
+        return self.cost_after <= self.limit
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks the votes are on."""
+        return len({vote.task for vote in self.votes})
+
+    def by_worker(self) -> dict[Hashable, int]:
+        """Return how many votes each worker is asked for, most first."""
+        return dict(Counter(vote.worker for vote in self.votes).most_common())
+
+    def __str__(self) -> str:
+        if self.cost_now <= self.limit:
+            return f"The expected cost, {self.cost_now:.6g}, is below {self.limit:g} already."
+        expert = counted(self.n_expert_labels, "label")
+        if not self.votes:
+            return (
+                f"No vote that was tried lowers the expected cost, {self.cost_now:.6g}. {expert} "
+                f"by an expert would bring it to {self.limit:g}."
+            )
+        workers = self.by_worker()
+        names = ", ".join(f"{name} ({n:,})" for name, n in list(workers.items())[:SHOWN])
+        more = f" and {len(workers) - SHOWN:,} more" if len(workers) > SHOWN else ""
+        votes = f"{counted(len(self.votes), 'vote')} on {counted(self.n_tasks, 'task')}"
+        change = f"the expected cost from {self.cost_now:.6g} to {self.cost_after:.6g}"
+        if self.is_reached:
+            return (
+                f"{votes} by {names}{more} bring {change}. {expert} by an expert would do as well."
+            )
+        return (
+            f"No number of votes tried brings the expected cost below {self.limit:g}: {votes} by "
+            f"{names}{more} bring {change}. {expert} by an expert would."
+        )
+
+    def columns(self) -> dict[str, Column]:
+        """Return task, worker and gain."""
+        return {
+            "task": [vote.task for vote in self.votes],
+            "worker": [vote.worker for vote in self.votes],
+            "gain": np.array([vote.gain for vote in self.votes], dtype=np.float64),
+        }
+
+    def to_frame(self, frame: str = "pyarrow") -> Any:
+        """Return the columns as a table: "pandas", "polars" or "pyarrow"."""
+        return as_frame(self.columns(), frame)
+
+
+@checks(
+    model=WITH_RESPONSES,
+    limit=number("a cost, a finite number"),
+    workers=optional(SEVERAL),
+    most_votes=whole(1),
+)
+def plan_votes(
+    model: Any,
+    cost_matrix: Any = None,
+    *,
+    limit: float,
+    workers: Iterable[Hashable] | None = None,
+    most_votes: int = MOST_VOTES,
+) -> VotePlan:
+    """Plan votes until the expected cost of all decisions is at or below a limit.
+
+    Parameters
+    ----------
+    model
+        Fitted.
+    cost_matrix
+        As for `decide`.
+    limit
+        Of the expected cost of all tasks together.
+    workers
+        Who may be asked, each once per task; None: everybody.
+    most_votes
+        More votes on one task, at most.
+
+    Examples
+    --------
+    >>> import tiebreak as tb
+    >>> crowd = tb.simulate.crowd(100, 8, 2, responses_per_task=3, random_state=0)
+    >>> model = tb.VariationalBayes().fit(crowd.responses)
+    >>> plan = plan_votes(model, limit=0.9 * model.decide().total_cost)
+    >>> plan.is_reached, bool(plan.cost_after < plan.cost_now)
+    (True, True)
+    """
+    costs = read_cost_matrix(cost_matrix, model.classes_)
+    decided = decide(model, costs)
+    now = decided.total_cost
+    n_expert = _labels_needed(decided.saving, now, limit)
+    doubtful = decided.expert_order()
+    if now <= limit or not len(doubtful):
+        return VotePlan((), limit, now, now, n_expert)
+    asked = _allowed(model, workers)
+    sequence = _sequences(model, doubtful, asked, most_votes)
+    after = _costs_after(model, costs, doubtful, sequence)
+    chosen, gain = _choose(after, now - limit)
+    votes = tuple(
+        PlannedVote(model.tasks_[int(doubtful[i])], model.workers_[int(sequence[i, v])], float(g))
+        for (i, v), g in zip(chosen, gain, strict=True)
+    )
+    return VotePlan(votes, limit, now, now - float(sum(gain)), n_expert)
+
+
+def _labels_needed(saving: Floats, now: float, limit: float) -> int:
+    """Return how many known classes, those that save most, bring the cost to the limit."""
+    saved = np.cumsum(np.sort(saving)[::-1])
+    enough = np.flatnonzero(now - saved <= limit)
+    if now <= limit:
+        return 0
+    return int(enough[0]) + 1 if len(enough) else len(saving)
+
+
+def _allowed(model: Any, workers: Iterable[Hashable] | None) -> Codes:
+    """Return the workers who may be asked, those who tell most first."""
+    everybody = np.arange(len(model.workers_), dtype=np.int32)
+    if workers is not None:
+        names = list(workers)
+        everybody = model.workers_.codes(names)
+        unknown = [name for name, w in zip(names, everybody, strict=True) if w == MISSING]
+        if unknown or not names:
+            raise OptionError(f"workers names nobody who answered: {unknown}.")
+    bits = _bits(model.confusion_[everybody], model.class_prior_)
+    return everybody[np.argsort(-bits, kind="stable")]
+
+
+def _bits(confusion: Floats, class_prior: Floats) -> Floats:
+    """Return the mutual information of truth and answer of each worker."""
+    joint = class_prior[None, :, None] * confusion
+    apart = class_prior[None, :, None] * joint.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(joint > 0.0, np.log2(joint / apart), 0.0)
+    return np.asarray((joint * logs).sum(axis=(1, 2)))
+
+
+def _sequences(model: Any, tasks: Offsets, asked: Codes, most: int) -> Codes:
+    """Return who is asked next on each task, (n_tasks, n_votes): the best who has not answered.
+
+    MISSING where nobody is left.
+    """
+    crowd: Responses = model.responses_
+    n_votes = min(most, _most_votes(crowd.n_classes))
+    found = np.full((len(tasks), n_votes), MISSING, dtype=np.int32)
+    worker = crowd.worker_of_each()
+    for i, task in enumerate(tasks):
+        given = worker[crowd.start[task] : crowd.start[task + 1]]
+        ahead = asked[: len(given) + n_votes]  # so many are enough
+        free = ahead[~np.isin(ahead, given)][:n_votes]
+        found[i, : len(free)] = free
+    return found
+
+
+def _most_votes(n_classes: int) -> int:
+    """Return how many votes have few enough joint answers.
+
+    >>> _most_votes(2), _most_votes(4), _most_votes(2000)
+    (10, 5, 1)
+    """
+    n_votes = 1
+    while n_classes ** (n_votes + 1) <= MOST_ANSWERS:
+        n_votes += 1
+    return n_votes
+
+
+def _costs_after(model: Any, costs: CostMatrix, tasks: Offsets, sequence: Codes) -> Floats:
+    """Return the expected cost of each task after 0, 1, 2 … votes, (n_tasks, n_votes + 1)."""
+    crowd = model.responses_
+    q = model.probabilities_[tasks]
+    n_given = total_weights(crowd.start, crowd.weight)[tasks]
+    n_votes = sequence.shape[1]
+    found = np.empty((len(tasks), n_votes + 1))
+    size = crowd.n_classes ** (n_votes + 1)
+    step = max(1, AT_ONCE // size)
+    for low in range(0, len(tasks), step):
+        part = slice(low, low + step)
+        joint = q[part][:, None, :]  # (task, what was said so far, class): probabilities
+        found[part, 0] = _least(joint, costs)
+        for v in range(n_votes):
+            who = sequence[part, v]
+            strength = _strength(model, n_given[part] + v)
+            said = _weakened(model.confusion_[np.maximum(who, 0)], strength)
+            more = joint[:, :, None, :] * said.transpose(0, 2, 1)[:, None, :, :]
+            joint = more.reshape(len(who), -1, crowd.n_classes)
+            found[part, v + 1] = np.where(who == MISSING, found[part, v], _least(joint, costs))
+    return np.minimum.accumulate(found, axis=1)
+
+
+def _least(joint: Floats, costs: CostMatrix) -> Floats:
+    """Return the expected cost where each joint answer gets its best decision."""
+    return np.asarray((joint @ costs.cost).min(axis=2).sum(axis=1))
+
+
+def _strength(model: Any, n_given: Floats) -> Floats:
+    """Return how much one more vote counts on tasks with so many responses."""
+    found = model.calibration_
+    if found is None:
+        return np.ones_like(n_given)
+    return np.asarray(found.scale(n_given + 1.0))
+
+
+def _weakened(confusion: Floats, strength: Floats) -> Floats:
+    """Return confusions of votes that count for less than one, (n, truth, answer)."""
+    power = np.maximum(confusion, np.finfo(float).tiny) ** strength[:, None, None]
+    return np.asarray(power / power.sum(axis=2, keepdims=True))
+
+
+def _choose(after: Floats, needed: float) -> tuple[list[tuple[int, int]], list[float]]:
+    """Take votes, by gain per vote, until enough is gained.
+
+    One vote alone may change no decision where two would, so that gains are those of the lower
+    convex hull of the cost by votes: [4, 4, 1] counts as 1.5 and 1.5.
+    """
+    gains = _hull_gains(after)
+    flat = gains.ravel()
+    order = np.argsort(-flat, kind="stable")
+    order = order[flat[order] > 1e-12]
+    enough = np.searchsorted(np.cumsum(flat[order]), needed) + 1
+    taken = order[:enough]
+    n_votes = gains.shape[1]
+    return [(int(e) // n_votes, int(e) % n_votes) for e in taken], [float(flat[e]) for e in taken]
+
+
+def _hull_gains(after: Floats) -> Floats:
+    """Return the gain of each vote on the lower convex hull, never rising from vote to vote.
+
+    >>> _hull_gains(np.array([[4.0, 4.0, 1.0, 0.5]])).tolist()
+    [[1.5, 1.5, 0.5]]
+    """
+    n_votes = after.shape[1] - 1
+    gains = np.zeros((len(after), n_votes))
+    at = np.zeros(len(after), dtype=np.int64)
+    every = np.arange(len(after))
+    for _ in range(n_votes):
+        here = after[every, at]
+        ahead = np.arange(n_votes + 1)[None, :] - at[:, None]
+        slope = (here[:, None] - after) / np.where(ahead > 0, ahead, 1)
+        slope[ahead <= 0] = -1.0
+        best = slope.argmax(axis=1)
+        rate = slope[every, best]
+        for v in range(n_votes):
+            inside = (v >= at) & (v < best) & (rate > 0.0)
+            gains[inside, v] = rate[inside]
+        at = np.where(rate > 0.0, best, at)
+    return gains

@@ -1,0 +1,410 @@
+"""What every estimator does alike: store its options, refuse bad ones, publish its results."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from tiebreak.data import Responses
+from tiebreak.data.frames import as_html
+from tiebreak.data.gold import Gold
+from tiebreak.data.ids import Ids
+from tiebreak.data.labels import Labels
+from tiebreak.errors import (
+    ConvergenceWarning,
+    NotFittedError,
+    OptionError,
+    note,
+    warn,
+)
+from tiebreak.inference import vb
+from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust
+from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.problem import Patterns, Problem, Stopping
+from tiebreak.inference.stages import q_from
+from tiebreak.inference.workers import (
+    CrowdFacts,
+    WorkerModel,
+    crowd_model,
+    has_subtypes,
+    require_model,
+)
+from tiebreak.kernels.arrays import default_threads
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.layout import ByTask, Codes, Floats
+from tiebreak.links import Links, OnContradiction
+from tiebreak.links.graph import violated
+from tiebreak.options import (
+    PROCESSOR,
+    ExactLinkOptions,
+    LinkOptions,
+    MeanFieldOptions,
+    check_common,
+    require_word,
+)
+from tiebreak.wording import counted
+
+if TYPE_CHECKING:
+    from tiebreak.decide import Decisions
+    from tiebreak.estimators.variational_bayes import VariationalBayes
+    from tiebreak.inference.link_errors.suspect import DoubtfulLinks
+    from tiebreak.inference.worker_summary import WorkersTable
+    from tiebreak.life.dropping import Carried
+    from tiebreak.report.explain import Explanation
+    from tiebreak.report.plots import Plots
+
+INITS = ("majority",)
+CALIBRATIONS = ("auto", "votes", "none")
+
+
+class Estimator:
+    """Base of the estimators: parameters by keyword, results that end in an underscore.
+
+    Follows scikit-learn's habits (its `clone` works) without importing it.
+    """
+
+    labels_: Labels
+    probabilities_: Floats
+    tasks_: Ids
+    workers_: Ids
+    classes_: Ids
+    class_prior_: Floats
+    confusion_: Floats
+    bounds_: list[float]
+    n_iter_: int
+    converged_: bool
+    violations_: Links | None
+    responses_: Responses
+    links_: Links | None
+    gold_: Gold | None
+    link_options: LinkOptions | None = None
+    on_contradiction: OnContradiction = "error"
+    supports_adaptive_selection = False  # whether workers are modelled well enough to ask by that
+
+    ran_on_: str = PROCESSOR
+    calibration_: Calibration | None = None
+    doubtful_links_: DoubtfulLinks | None = None
+    _carried: Carried | None = None  # where responses were dropped and counts stay
+    _stream_notes: Mapping[str, Any] = MappingProxyType({})  # of the last stream that saved it
+    _batches: tuple[str, ...] = ()  # what was given so far, by `digest`; empty: the fit alone
+
+    @property
+    def link_error(self) -> float | str | None:
+        """How often links without weight are wrong, as the options say; None: never."""
+        options = self.link_options
+        return options.error if isinstance(options, ExactLinkOptions) else None
+
+    @property
+    def links_may_err(self) -> bool:
+        """Whether links without weight count as fallible."""
+        return self.link_error is not None
+
+    def fit(
+        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+    ) -> Self:
+        """Fit to responses and, if given, links and gold; `start` is a fitted model to go on from.
+
+        The start may have been fitted to other responses: tasks and workers that it has not seen
+        start as in a cold fit.
+        """
+        raise TypeError(f"{type(self).__name__} is a base; use one of the estimators.")
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the fitted model: `.workers()`, `.confusion(worker)`, `.bound()` …"""
+        from tiebreak.report.plots import Plots
+
+        return Plots(self)
+
+    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write what the fit found as one HTML page; see `tiebreak.report.write.write`.
+
+        Such as `truth=`, known labels to compare with, `texts=`, what tasks look like, and
+        `json_path=`, where to write the same numbers as JSON.
+        """
+        from tiebreak.report.write import write
+
+        return write(self, path, **options)
+
+    def explain(self, task: Hashable) -> Explanation:
+        """Return why a task has its label: votes, what each counts, links that moved it.
+
+        Print it for words; notebooks show it with a chart.
+        """
+        from tiebreak.report.explain import explain
+
+        return explain(self, task)
+
+    def fit_predict(
+        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+    ) -> Labels:
+        """Fit and return the labels."""
+        return self.fit(responses, links=links, gold=gold, start=start).labels_
+
+    def workers_table(self, *, level: float = 0.9) -> WorkersTable:
+        """Return accuracy, confusions, information and a verdict for each worker, with intervals.
+
+        Intervals hold with probability `level`. See `WorkersTable`.
+        """
+        from tiebreak.inference.worker_summary import workers_table
+
+        return workers_table(self, level=level)
+
+    def decide(self, cost_matrix: Any = None, *, abstain_rate: float | None = None) -> Decisions:
+        """Return the decision of least expected cost for each task: see `tiebreak.decide`."""
+        from tiebreak.decide import decide
+
+        return decide(self, cost_matrix, abstain_rate=abstain_rate)
+
+    def save(self, target: Any, *, keep: str = "responses") -> None:
+        """Write the fitted model into a folder that `tiebreak.load` reads: see docs/life.md.
+
+        With `keep="counts"` responses are left out; what workers are believed to be stays.
+        """
+        from tiebreak.life import model_file
+
+        model_file.save(self, target, keep)
+
+    def predict(self, responses: Any, *, links: Any = None) -> Labels:
+        """Label new tasks by workers as they are known; the model stays as it is.
+
+        Workers never seen count as the prior says. `links` join new tasks to each other and to
+        tasks of the model.
+        """
+        from tiebreak.life import prediction
+
+        return prediction.predict(self, responses, links)
+
+    def update(
+        self,
+        responses: Any = None,
+        *,
+        links: Any = None,
+        gold: Any = None,
+        forget: float = 1.0,
+        again: bool = False,
+    ) -> Self:
+        """Go on with more responses, links and gold, on old tasks and new ones.
+
+        Where responses are kept, this ends where a fit of everything together does that starts
+        from here. With `forget` below 1 what workers did counts that much less, update by update;
+        such a model keeps counts in the place of responses.
+
+        A model of counts cannot tell single responses that it is given twice; it knows whole
+        batches again and leaves them out, with a note. `again=True` counts them once more.
+        """
+        from tiebreak.life import updating
+
+        updating.update(self, responses, links, gold, forget, again)
+        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments by name."""
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments by name."""
+        for name, value in params.items():
+            if name not in self._parameters():
+                raise OptionError.unknown("parameter", name, self._parameters())
+            setattr(self, name, value)
+        return self
+
+    @classmethod
+    def _parameters(cls) -> tuple[str, ...]:
+        return tuple(p for p in inspect.signature(cls.__init__).parameters if p != "self")
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = (
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if not _same(value, defaults[name].default)
+        )
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _repr_html_(self) -> str:
+        if "labels_" not in vars(self):
+            return as_html(f"{self!r}, not fitted", (), ())
+        settled = "settled" if self.converged_ else "not settled"
+        title = f"{self!r}, {settled} after {counted(self.n_iter_, 'sweep')}"
+        return as_html(title, (), ()) + self.labels_._repr_html_()
+
+    def __getattr__(self, name: str) -> Any:
+        is_result = name.endswith("_") and not name.startswith("_")
+        if is_result and "labels_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__} has no {name} yet. Call fit first.")
+        # Python adds the name that may have been meant: labels_ for label_.
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=self)
+
+    def _read_inputs(self, responses: Any, links: Any, gold: Any) -> Inputs:
+        """Read and check what is to be fitted, as the options of links say."""
+        options = self.link_options or ExactLinkOptions()
+        return read_and_check_inputs(
+            responses,
+            links,
+            gold,
+            on_contradiction=self.on_contradiction,
+            soft_links=options.is_soft,
+            may_break=options.may_break,
+        )
+
+    def _publish(
+        self, inputs: Inputs, q: Floats, label: Codes | None = None, top: Floats | None = None
+    ) -> None:
+        """Keep the inputs and name the results by the caller's ids."""
+        responses = inputs.responses
+        self._carried = None
+        self._stream_notes = {}
+        self._batches = ()
+        self.responses_ = responses
+        self.links_ = inputs.links
+        self.gold_ = inputs.gold
+        self.tasks_ = responses.tasks
+        self.workers_ = responses.workers
+        self.classes_ = responses.classes
+        self.probabilities_ = q
+        self.labels_ = Labels.from_probabilities(
+            self.tasks_, self.classes_, q, label=label, top=top, frame=responses.frame
+        )
+        self.violations_ = None
+        if inputs.links is not None:
+            broken = np.empty(0, dtype=np.int64)
+            if inputs.given_codes is not None:
+                broken = inputs.given_codes.row[violated(self.labels_.label, inputs.given_codes)]
+            self.violations_ = inputs.links.select(broken)
+
+    def _warn_unsettled(self, tol: float) -> None:
+        """Say that the sweeps ended too early, unless the caller asked for their number."""
+        if not self.converged_ and tol > 0.0:
+            warn(
+                f"Not settled after {self.n_iter_} sweeps; labels may still change. "
+                "Raise max_iter, or accept a larger tol.",
+                ConvergenceWarning,
+            )
+
+
+class BayesEstimator(Estimator):
+    """Base of the estimators that begin with plain VB: what their common options set up."""
+
+    class_prior: ClassPriorOption
+    confusion_prior: ConfusionPrior
+    trust: Trust | None
+    tol: float
+    max_iter: int
+    accelerate: bool
+    backend: str
+    n_threads: int | None
+
+    @property
+    def _stopping(self) -> Stopping:
+        return Stopping(self.tol, self.max_iter, self.accelerate)
+
+    def _plain_problem(
+        self, worker_model: WorkerModel, patterns: Patterns, inputs: Inputs
+    ) -> Problem:
+        """Set up plain VB: no links, nothing known."""
+        crowd = inputs.responses
+        there = inputs.elsewhere
+        choose = choose_backend if there is None else there.backend
+        n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
+        return Problem(
+            patterns.tasks,
+            *crowd_model(
+                worker_model,
+                CrowdFacts.of_responses(
+                    crowd,
+                    self.confusion_prior,
+                    self.class_prior,
+                    self.trust,
+                    None if there is None else there.answers,
+                ),
+            ),
+            choose(self.backend, len(patterns.tasks.code), n_linked),
+            self.n_threads or default_threads(),
+            copies=patterns.copies,
+            elsewhere=there,
+        )
+
+
+def _same(value: object, default: object) -> bool:
+    return value is default or (type(value) is type(default) and bool(np.all(value == default)))
+
+
+def refuse_links(estimator: Estimator, links: Any) -> None:
+    """Say which estimator can use links."""
+    if links is not None:
+        name = type(estimator).__name__
+        raise OptionError(f"{name} cannot use links. VariationalBayes can: use it, or drop links.")
+
+
+def normalise(counts: Floats, n_workers: int) -> Floats:
+    """Turn counts by code into (worker, truth, answer) with rows that sum to 1.
+
+    A row that nothing was counted for becomes uniform.
+    """
+    n_classes = counts.shape[1]
+    table = counts.reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
+    total = table.sum(axis=2, keepdims=True)
+    return np.ascontiguousarray(
+        np.divide(table, total, out=np.full(table.shape, 1.0 / n_classes), where=total > 0.0)
+    )
+
+
+def start_from_model(start: Any, responses: Responses, tasks: ByTask) -> Floats:
+    """Return where a fitted model leaves the tasks of these responses."""
+    require_fitted(start)
+    former = start.responses_
+    votes = vb.majority(tasks, responses.n_classes)
+    return q_from(former, start.probabilities_, responses, votes)
+
+
+def require_fitted(start: Any) -> None:
+    """Refuse a start that is not a fitted model."""
+    if not isinstance(start, Estimator):
+        inner = isinstance(getattr(start, "model", None), Estimator)
+        hint = "Give its model." if inner else "Probabilities to start from are given as init=."
+        raise OptionError(f"start must be a fitted model; got {type(start).__name__}. {hint}")
+    if "probabilities_" not in vars(start):
+        raise NotFittedError("start is a model that was not fitted yet. Call its fit first.")
+
+
+def check_options(model: VariationalBayes) -> None:
+    """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
+    check_common(model.get_params())
+    require_model(model.worker_model)
+    if isinstance(model.init, str):
+        require_word("init", model.init, INITS, "an array of probabilities")
+    if isinstance(model.init, Estimator):
+        raise OptionError("To go on from a fitted model, write fit(…, start=model), not init=.")
+    if not isinstance(model.link_options, LinkOptions | None):
+        raise OptionError(
+            "link_options must be tb.ExactLinkOptions(…), tb.MeanFieldOptions(…) or None; "
+            f"got {model.link_options!r}."
+        )
+    if isinstance(model.calibrate, bool):
+        note(f"calibrate={model.calibrate} is now calibrate={model._honesty.mode!r}.")
+    else:
+        require_word("calibrate", model.calibrate, CALIBRATIONS)
+    if isinstance(model.link_options, MeanFieldOptions) and has_subtypes(model.worker_model):
+        raise OptionError(
+            f"worker_model={model.worker_model!r} needs exact links: tb.ExactLinkOptions()."
+        )
+
+
+def require_exact_links(options: LinkOptions | None, name: str) -> ExactLinkOptions:
+    """Return the options of links, which this estimator infers exactly."""
+    if options is not None and not isinstance(options, ExactLinkOptions):
+        raise OptionError(
+            f"{name} infers links exactly: link_options must be tb.ExactLinkOptions(…) or None; "
+            f"got {options!r}."
+        )
+    return options or ExactLinkOptions()

@@ -1,0 +1,199 @@
+"""The committee: the votes, two short steps from them, and a full model, pooled with equal weights.
+
+A model that runs to the end finds most of what votes miss, and sometimes ends in a mode that
+responses like and the truth does not. Its first step makes most of the gain and none of the
+disasters. So the committee believes several points of the way: [eq:committee].
+
+    votes        (v + 1/K) / (s + 1): doubts every model of workers
+    first-step   confusion matrices counted once against the votes, class shares learnt
+    even         the same matrices, classes equally common
+    kinds        good, middling and flat workers, fitted to the end
+
+Tasks that hard must-links join are one unit in every member. Other links act in the fit of kinds
+and once more on the pool.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tiebreak.data import Responses
+from tiebreak.errors import OptionError
+from tiebreak.inference import calibration, vb
+from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.problem import Patterns
+from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.workers import CrowdModel
+from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.layout import FREE, TIED, ByTask, Floats, total_weights
+from tiebreak.links.graph import Implications
+from tiebreak.wording import counted
+
+VOTES, FIRST_STEP, EVEN, KINDS = "votes", "first-step", "even", "kinds"
+VB = "vb"  # no member: with gold, one more opinion that the stage of gold may heed
+# With so few workers what is expected is not told: on 120 panels of 3 to 5 judges 33 labels more
+# were expected to be right than of the vote, and 18 were, of 225 that differ: docs/default.md.
+FEW_WORKERS = 5
+LINKED_WEIGHT = 2.0  # what kinds weighs more where links teach it; on nine sets: docs/default.md
+ALL_LINKED = 0.8  # share of linked tasks from which on it weighs that much
+
+
+class MemberModel(NamedTuple):
+    """How a member is made: a worker model, whether class shares are learnt, how many sweeps."""
+
+    worker_model: str | None  # None: votes are counted, nobody is modelled
+    learns_shares: bool
+    n_sweeps: int | None  # None: to the end
+
+
+MEMBERS = {
+    VOTES: MemberModel(None, learns_shares=False, n_sweeps=0),
+    FIRST_STEP: MemberModel("confusion", learns_shares=True, n_sweeps=1),
+    EVEN: MemberModel("confusion", learns_shares=False, n_sweeps=1),
+    KINDS: MemberModel("kinds", learns_shares=True, n_sweeps=None),
+}
+
+
+class Member(NamedTuple):
+    """A member of a fitted committee."""
+
+    name: str
+    weight: float  # its share of the pool
+    n_differ: int  # tasks to which it alone would give another label than the votes
+
+
+class FromVote(NamedTuple):
+    """How the labels differ from those of a majority vote; known tasks do not count."""
+
+    n_differ: int
+    expected_right: float  # how many more of these the model expects to be right than the vote's
+
+    def sentence(self, n_labels: int, n_workers: int, *, has_gold: bool) -> str:
+        """Say how many labels differ, and what the model expects of them.
+
+        >>> print(FromVote(112, 32.0).sentence(700, 9, has_gold=True))
+        112 of 700 labels differ from the majority vote. The model expects 32 more of these to be \
+correct than the vote's.
+        """
+        if not self.n_differ:
+            return "No label differs from the majority vote."
+        verb = "differs" if self.n_differ == 1 else "differ"
+        said = f"{self.n_differ:,} of {counted(n_labels, 'label')} {verb} from the majority vote."
+        if n_workers <= FEW_WORKERS:
+            return (
+                f"{said} With {FEW_WORKERS} workers or fewer the model cannot tell which is "
+                "right: label some of them (--gold)."
+            )
+        sure = "" if has_gold else "; known labels (--gold) would confirm it"
+        more = f"{self.expected_right:,.0f} more"
+        return f"{said} The model expects {more} of these to be correct than the vote's{sure}."
+
+
+class Opinion(NamedTuple):
+    """What stays of a member: enough to say what it thinks of new tasks."""
+
+    name: str
+    weight: float  # in the pool; 0: heard by the stage of gold alone
+    model: CrowdModel | None  # None: votes
+    beliefs: Beliefs | None
+
+
+def require_members(names: object) -> tuple[str, ...]:
+    """Return the names of members; refuse none at all, and names that no member has."""
+    given = tuple(names) if isinstance(names, tuple | list) else (names,)
+    for name in given:
+        if not isinstance(name, str) or name not in MEMBERS:
+            raise OptionError.unknown("Each of members", name, tuple(MEMBERS))
+    if not given:
+        raise OptionError(f"members is empty. Name some of: {', '.join(MEMBERS)}.")
+    return tuple(name for name in MEMBERS if name in given)
+
+
+def join_must_linked(patterns: Patterns, implied: Implications | None, n_classes: int) -> Patterns:
+    """Return tasks with those that must be one class as one; its "patterns" are such units."""
+    tasks = patterns.tasks
+    alone = Patterns(tasks, patterns.copies)
+    if implied is None or implied.closure.n_groups == len(implied.task):
+        return alone
+    first = np.arange(tasks.n_tasks)
+    _, first_place = np.unique(implied.closure.group, return_index=True)
+    first[implied.task] = implied.task[first_place[implied.closure.group]]
+    representative, unit = np.unique(first, return_inverse=True)
+    of_each = unit[tasks.task_of_each()]
+    order = np.argsort(of_each, kind="stable")
+    size = np.bincount(of_each, minlength=len(representative))
+    start = np.concatenate([[0], np.cumsum(size)])
+    weight = None if tasks.weight is None else tasks.weight[order]
+    role = np.full(len(representative), FREE, dtype=np.int8)
+    joined = layout.lay_out(start, tasks.code[order], role, tasks.n_codes, n_classes, weight)
+    copies = None if patterns.copies is None else patterns.copies[representative]
+    return Patterns(joined, copies, unit.astype(np.int32), representative.astype(np.int32))
+
+
+def by_votes(tasks: ByTask, n_classes: int) -> Floats:
+    """Return (v + 1/K) / (s + 1): shares of votes, drawn to even ones by one vote."""
+    total = total_weights(tasks.start, tasks.weight)[:, None]
+    shares = vb.majority(tasks, n_classes)
+    return np.asarray((total * shares + 1.0 / n_classes) / (total + 1.0))
+
+
+def one_step(problem: Problem) -> Beliefs:
+    """Return what the votes imply of workers and classes: one M-step from them."""
+    return vb.implied_beliefs(problem, vb.majority(problem.tasks, problem.n_classes))
+
+
+def by_step(problem: Problem, beliefs: Beliefs) -> dict[str, Floats]:
+    """Return what the step says of each task, with class shares learnt and with even ones."""
+    log_shares, table = vb.expected_logs(problem, beliefs)
+    scores = problem.backend.score_tasks(problem.tasks, np.zeros(problem.n_classes), table)
+    return {FIRST_STEP: softmax(scores + log_shares), EVEN: softmax(np.array(scores))}
+
+
+def by_model(problem: Problem, beliefs: Beliefs, dependence: float = 0.0) -> Floats:
+    """Return what a model that was fitted to the end says of each task, honest by `dependence`."""
+    return calibration.probabilities(problem, beliefs, Calibration(dependence))
+
+
+def weight_of_kinds(share_linked: float) -> float:
+    """Return ω: links teach the model that runs to the end, and hardly those near the votes."""
+    return 1.0 + LINKED_WEIGHT * min(1.0, share_linked / ALL_LINKED)
+
+
+def pool(said: dict[str, Floats], weight: dict[str, float]) -> Floats:
+    """Return the linear pool: Σ w q / Σ w."""
+    total = sum(weight.values())
+    pooled = np.zeros_like(next(iter(said.values())))
+    for name, share in weight.items():
+        pooled += (share / total) * said[name]
+    return pooled
+
+
+def differs_from_votes(votes: Floats, label: layout.Codes) -> layout.Mask:
+    """Say which labels are none of those that most votes went to; a task without votes has all."""
+    return np.asarray(votes[np.arange(len(label)), label] < votes.max(axis=1) - TIED)
+
+
+def vote_of_each(responses: Responses) -> layout.Codes:
+    """Return the class that most votes of each task are for; −1 where several tie, or none is.
+
+    >>> said = [("a", "ann", "x"), ("a", "bob", "x"), ("b", "ann", "x"), ("b", "bob", "y")]
+    >>> vote_of_each(Responses.from_rows(said)).tolist()
+    [0, -1]
+    """
+    tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
+    shares = vb.majority(tasks, responses.n_classes)
+    top = shares >= shares.max(axis=1, keepdims=True) - TIED
+    return np.where(top.sum(axis=1) == 1, top.argmax(axis=1), -1).astype(np.int32)
+
+
+def compare_with_votes(
+    votes: Floats, q: Floats, label: layout.Codes, is_known: layout.Mask
+) -> FromVote:
+    """Count labels that differ from the vote; where classes tie for it, it has their mean."""
+    at = np.flatnonzero(differs_from_votes(votes, label) & ~is_known)
+    top = votes[at] >= votes[at].max(axis=1, keepdims=True) - TIED
+    of_vote = (q[at] * top).sum(axis=1) / top.sum(axis=1)
+    return FromVote(len(at), float((q[at, label[at]] - of_vote).sum()))

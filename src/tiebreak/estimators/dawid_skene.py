@@ -1,0 +1,157 @@
+"""Dawid-Skene: confusion matrices by expectation maximisation."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from tiebreak.estimators import publishing
+from tiebreak.estimators.base import Estimator, refuse_links, start_from_model
+from tiebreak.inference import gold_weights, vb
+from tiebreak.inference.dirichlet import POINT, ClassPrior
+from tiebreak.inference.gold_weights import GoldWeight
+from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.problem import Patterns, Problem, Stopping
+from tiebreak.inference.stages import lay_out, patterns_of
+from tiebreak.inference.workers import ConfusionMatrices, Workers, require_model
+from tiebreak.inference.workers.coin import Coins
+from tiebreak.kernels.arrays import default_threads
+from tiebreak.kernels.contract import choose_backend, where
+from tiebreak.kernels.layout import Floats
+from tiebreak.options import AUTO, check_common
+
+MODELS = ("confusion", "coin")
+
+
+class DawidSkene(Estimator):
+    """Infer true labels and each worker's confusion matrix by maximum likelihood.
+
+    Parameters
+    ----------
+    smoothing
+        Added to every count, so that no answer is ever impossible; 0 is the classical estimator.
+    worker_model
+        "confusion": a confusion matrix per worker. "coin": one accuracy per worker.
+    gold_weight
+        How often a known task counts for its workers: "auto", or a number; see `VariationalBayes`.
+    tol, max_iter
+        Stop when no probability moves by `tol`, or after `max_iter` sweeps. With `tol=0` exactly
+        `max_iter` sweeps are made.
+    accelerate
+        Whether SQUAREM may extrapolate, so that fewer sweeps are needed; the objective never
+        falls. Sweeps of `tol=0` or `smoothing=0` are plain.
+    backend, n_threads
+        "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
+
+    Attributes
+    ----------
+    labels_, probabilities_, confusion_, class_prior_
+        The labels; (n_tasks, n_classes); (n_workers, truth, answer); (n_classes,).
+    bounds_
+        A lower bound of the objective [eq:ds-likelihood], at the start and after each sweep; where
+        the fit has settled, the objective itself. It never falls.
+
+    Examples
+    --------
+    >>> votes = [("a", "ann", "x"), ("a", "bob", "x"), ("b", "ann", "y"), ("b", "bob", "y")]
+    >>> DawidSkene().fit(votes).labels_.best()
+    {'a': 'x', 'b': 'y'}
+    """
+
+    def __init__(
+        self,
+        *,
+        smoothing: float = 0.01,
+        worker_model: str = "confusion",
+        gold_weight: GoldWeight = AUTO,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        accelerate: bool = True,
+        backend: str = "auto",
+        n_threads: int | None = None,
+    ) -> None:
+        self.smoothing = smoothing
+        self.worker_model = worker_model
+        self.gold_weight = gold_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.accelerate = accelerate
+        self.backend = backend
+        self.n_threads = n_threads
+
+    def fit(
+        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+    ) -> Self:
+        """Fit to responses and, if given, gold, from the end of another model where one is given.
+
+        Links cannot be used.
+        """
+        self._check(links, start)
+        inputs = read_and_check_inputs(responses, None, gold)
+        crowd = inputs.responses
+        q = None if start is None else start_from_model(start, crowd, lay_out(crowd))
+        self._fit_inputs(inputs, q)
+        labels = self.labels_.label
+        has_collapsed = publishing.note_odd_labels(inputs, self.probabilities_, None, labels)
+        if inputs.gold_codes is not None:  # it names the classes
+            publishing.note_workers_below_chance(crowd, inputs.gold_codes)
+        elif not has_collapsed:
+            publishing.note_swapped_classes(crowd, labels)
+        self._warn_unsettled(self.tol)
+        return self
+
+    def _check(self, links: Any, start: Any) -> None:
+        """Refuse what cannot be fitted."""
+        refuse_links(self, links)
+        check_common(self.get_params())
+        require_model(self.worker_model, MODELS)
+
+    def _fit_inputs(self, inputs: Inputs, q: Floats | None) -> Floats:
+        """Fit from q, None: from the votes; return where q ended."""
+        crowd = inputs.responses
+        patterns = patterns_of(inputs, lay_out(crowd), q)
+        q = vb.majority(patterns.tasks, crowd.n_classes) if q is None else patterns.mean(q)
+        problem = self._problem(patterns, inputs)
+        gold = patterns.gold(inputs.gold_codes)
+        stopping = Stopping(self.tol, self.max_iter, self.accelerate)
+        run = vb.ascend(vb.with_known(problem, gold), vb.clamp(q, gold), **stopping._asdict())
+        self.class_prior_ = problem.states.mean(run.beliefs.alpha)
+        self.confusion_ = problem.workers.confusion(run.beliefs.beta)
+        self.bounds_ = run.bounds
+        self.n_iter_ = run.n_sweeps
+        self.converged_ = run.converged
+        if inputs.elsewhere is None:
+            self.ran_on_ = where(problem.backend)
+        self._publish(inputs, patterns.to_tasks(run.q))
+        return run.q
+
+    def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
+        """Set up maximum likelihood: counts with smoothing, read as shares ([eq:ds-counts])."""
+        crowd = inputs.responses
+        n_classes = crowd.n_classes
+        smoothing = np.full((1, n_classes, n_classes), self.smoothing)
+        workers: Workers = ConfusionMatrices(smoothing, crowd.n_workers, smoothing, read=POINT)
+        if self.worker_model == "coin":
+            right = n_classes * self.smoothing
+            both = np.array([[right, (n_classes - 1) * right]])
+            workers = Coins(both, crowd.n_workers, both, n_classes, POINT)
+        there = inputs.elsewhere
+        choose = choose_backend if there is None else there.backend
+        weight = gold_weights.find(
+            self.gold_weight,
+            patterns.gold(inputs.gold_codes),
+            patterns,
+            n_classes,
+            n_given=None if there is None else there.n_given,
+        )
+        return Problem(
+            patterns.tasks,
+            ClassPrior(smoothing[0, 0], POINT),
+            workers,
+            choose(self.backend, len(patterns.tasks.code), 0),
+            self.n_threads or default_threads(),
+            copies=patterns.copies,
+            gold_weight=weight,
+            elsewhere=there,
+        )

@@ -1,0 +1,68 @@
+"""Majority vote: the label most workers gave."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from tiebreak.errors import OptionError
+from tiebreak.estimators.base import Estimator, normalise, refuse_links
+from tiebreak.inference import vb
+from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.kernels.arrays import default_threads
+from tiebreak.kernels.contract import choose_backend, where
+from tiebreak.kernels.layout import Floats
+from tiebreak.options import check_common
+
+
+class MajorityVote(Estimator):
+    """Take the label most workers gave; a tie goes to the first class.
+
+    Probabilities are shares of votes, uniform for a task without votes, [eq:majority]. Known
+    tasks keep their class. Confusions are counted against the shares.
+
+    Examples
+    --------
+    >>> votes = [("a", "ann", "x"), ("a", "bob", "x"), ("a", "cy", "y"), ("b", "ann", "y")]
+    >>> MajorityVote().fit(votes).labels_.best()
+    {'a': 'x', 'b': 'y'}
+    """
+
+    def __init__(self, *, backend: str = "auto", n_threads: int | None = None) -> None:
+        self.backend = backend
+        self.n_threads = n_threads
+
+    def fit(
+        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+    ) -> Self:
+        """Count votes; links cannot be used, and there is nothing to start from."""
+        self._check(links, start)
+        self._fit_inputs(read_and_check_inputs(responses, None, gold))
+        return self
+
+    def _check(self, links: Any, start: Any) -> None:
+        """Refuse what cannot be fitted."""
+        refuse_links(self, links)
+        check_common(self.get_params())
+        if start is not None:
+            raise OptionError("MajorityVote counts votes once: it needs no start. Leave it out.")
+
+    def _fit_inputs(self, inputs: Inputs, q: None = None) -> Floats:
+        """Count the votes; return where q is. There is nothing to start from."""
+        crowd = inputs.responses
+        there = inputs.elsewhere
+        tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
+        shares = vb.clamp(vb.majority(tasks, crowd.n_classes), inputs.gold_codes)
+        choose = choose_backend if there is None else there.backend
+        backend = choose(self.backend, crowd.n_responses, 0)
+        sweeper = backend.open(tasks, shares, self.n_threads or default_threads())
+        counts, totals = sweeper.tally()
+        sweeper.close()
+        self.class_prior_ = totals / totals.sum()
+        self.confusion_ = normalise(counts, crowd.n_workers)
+        self.bounds_ = []
+        self.n_iter_ = 0
+        self.converged_ = True
+        if there is None:
+            self.ran_on_ = where(backend)
+        self._publish(inputs, shares)
+        return shares

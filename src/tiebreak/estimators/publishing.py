@@ -1,0 +1,368 @@
+"""Publishing: name what a fit found by the caller's ids, and say what the caller should know of it.
+
+Doubts about a fit are notes with numbers. A note is given only where there is enough behind it that
+chance is no explanation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import bdtr, rel_entr
+
+from tiebreak.data import Responses
+from tiebreak.data.gold import GoldCodes
+from tiebreak.data.ids import Ids
+from tiebreak.data.labels import Labels
+from tiebreak.errors import note
+from tiebreak.inference import calibration, vb
+from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.problem import Fit, Patterns
+from tiebreak.inference.stages import WarmStart
+from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem
+from tiebreak.inference.workers import CrowdModel
+from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.contract import where
+from tiebreak.kernels.layout import ByTask, Codes, Floats
+from tiebreak.links import Links
+from tiebreak.wording import counted
+
+if TYPE_CHECKING:
+    from tiebreak.estimators.variational_bayes import VariationalBayes
+    from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
+
+TASKS_AT_ONCE = 1 << 16
+SHOWN_GROUPS = 5  # in a note
+
+LEAST_TASKS = 50  # fewer tasks than this can be anything
+COLLAPSED = 0.1  # nats of KL(mean q ‖ vote shares); sound fits of 16 crowds have at most 0.05
+GAINED = 0.1  # of all tasks, that the largest class has above its share of the responses
+LEAST_VOTES = 20  # for a class, that its absence among labels is strange
+FEW = 0.1  # of the labels that the votes of a class would give
+CHANCE = 1e-3  # below it, chance is no explanation
+# Responses: below both, votes are right more often than VB. Chosen on draws 100 to 111 of the
+# simulation in experiments/05_probabilities; docs/worker-models.md shows draws 200 to 211.
+FEW_A_TASK = 1.6
+FEW_A_WORKER = 10.0
+LEAST_ERRORS = 5  # of the crowd on gold
+NAMED = 3  # workers or classes named in a note
+
+
+class Fitted(NamedTuple):
+    """A fit with what it was fitted to: by task, and by pattern where patterns were found."""
+
+    inputs: Inputs
+    by_pattern: Inputs
+    problem: Problem
+    patterns: Patterns
+    plain: Beliefs  # of plain VB
+    found: Fit
+
+
+class LabelCodes(NamedTuple):
+    """What is reported of each task."""
+
+    q: Floats  # (n_tasks, n_classes), calibrated
+    label: Codes
+    top: Floats  # the label's probability
+
+
+def end_of(fitted: Fitted, plain: PlainBeliefs, tasks: ByTask, worker_model: str) -> WarmStart:
+    """Return where a fit ended, as the start of a later one; `tasks` is how all responses lie."""
+    run = fitted.found.run
+    return WarmStart(
+        fitted.inputs.responses,
+        tasks,
+        Beliefs(*plain),
+        fitted.patterns.to_tasks(run.q),
+        vb.added(fitted.problem, run.beliefs),
+        worker_model,
+        has_patterns=fitted.patterns.pattern is not None,
+        plain_logs=plain.logs,
+    )
+
+
+def publish(model: VariationalBayes, fitted: Fitted) -> None:
+    """Set the attributes of a model that end in an underscore, and raise the notes."""
+    problem = fitted.problem
+    model.ran_on_ = where(problem.backend)
+    publish_learnt(model, fitted)
+    has_collapsed = note_doubts(fitted, model.labels_, model.dependence)
+    is_plain = fitted.inputs.link_codes is None and fitted.inputs.gold_codes is None
+    if is_plain and not has_collapsed:
+        from tiebreak.inference import near_modes
+
+        crowd = fitted.inputs.responses
+        run = fitted.found.run
+        near_modes.note_near_mode(problem, run, crowd, model._stopping, model.dependence)
+
+
+def publish_learnt(model: VariationalBayes, fitted: Fitted) -> LabelCodes:
+    """Set what was learnt of workers, classes, links and the tasks here; return their labels."""
+    problem = fitted.problem
+    found = fitted.found
+    run = found.run
+    model._crowd_model = CrowdModel(problem.states, problem.workers)
+    model._beliefs = run.beliefs
+    model.class_prior_ = problem.states.mean(run.beliefs.alpha)
+    model.confusion_ = vb.confusion(problem, run.beliefs)
+    model.bounds_ = run.bounds
+    model.n_iter_ = run.n_sweeps
+    model.converged_ = run.converged
+    model.calibration_ = found.calibration
+    model.link_strength_ = found.link_strength
+    model.link_grid_ = found.link_grid
+    model.link_report_ = found.link_report
+    model.doubtful_links_ = doubtful_links(fitted)
+    model.uncertain_groups_ = uncertain_groups(fitted)
+    model.link_errors_ = link_errors(fitted)
+    labels = label_tasks(fitted)
+    model._publish(fitted.inputs, *labels)
+    may_break = model.on_contradiction == "drop" or model.link_error is not None
+    if found.decoded is not None and not may_break:
+        note_broken(model.violations_)
+    note_uncertain(model.uncertain_groups_)
+    return labels
+
+
+def label_tasks(fitted: Fitted) -> LabelCodes:
+    """Return each task's label: from what the model believes, as scaling must not break ties."""
+    problem = fitted.problem
+    found = fitted.found
+    label, _ = problem.backend.likeliest(vb.class_probabilities(problem, found.run.q))
+    if found.decoded is not None:
+        task, decoded = found.decoded
+        label[task] = decoded
+    top = np.empty(len(label))
+    first = np.arange(TASKS_AT_ONCE) * problem.n_classes
+    for low in range(0, len(label), TASKS_AT_ONCE):  # places take more memory than q
+        q = found.q[low : low + TASKS_AT_ONCE]
+        place = first[: len(q)] + label[low : low + TASKS_AT_ONCE]
+        np.take(q.reshape(-1), place, out=top[low : low + TASKS_AT_ONCE], mode="clip")
+    return LabelCodes(*(fitted.patterns.to_tasks(each) for each in (found.q, label, top)))
+
+
+def doubtful_links(fitted: Fitted) -> DoubtfulLinks | None:
+    """Return the soft links that are more likely wrong than right."""
+    codes = fitted.by_pattern.link_codes
+    wrong = fitted.found.wrong
+    if codes is None or wrong is None or not wrong.any():  # no links, or all are hard
+        return None
+    from tiebreak.inference.link_errors.suspect import suspect_links
+
+    return suspect_links(fitted.inputs.links, codes, wrong)
+
+
+def link_errors(fitted: Fitted) -> LinkErrors | None:
+    """Return the learnt error rates of links, by source."""
+    if fitted.found.rates is None:
+        return None
+    from tiebreak.inference.link_errors.suspect import errors_by_source
+
+    return errors_by_source(fitted.inputs.links, fitted.found.rates)
+
+
+def uncertain_groups(fitted: Fitted) -> list[list[Hashable]]:
+    """Return groups of linked tasks whose class another mode has otherwise."""
+    if not fitted.found.uncertain:
+        return []
+    pattern = fitted.patterns.to_tasks(np.arange(len(fitted.found.run.q)))
+    ids = fitted.inputs.responses.tasks
+    return [
+        [ids[int(task)] for task in np.flatnonzero(np.isin(pattern, group))]
+        for group in fitted.found.uncertain
+    ]
+
+
+def note_uncertain(groups: list[list[Hashable]]) -> None:
+    """Name groups of linked tasks that could well have another class."""
+    if not groups:
+        return
+    tasks = ", ".join(repr(group[0]) for group in groups[:SHOWN_GROUPS])
+    more = f" and {len(groups) - SHOWN_GROUPS:,} more" if len(groups) > SHOWN_GROUPS else ""
+    n_tasks = sum(map(len, groups))
+    note(
+        f"The class of {counted(len(groups), 'group')} of linked tasks ({n_tasks:,} tasks) is "
+        "uncertain: another way to name the classes fits nearly as well. Label one task of "
+        f"each: {tasks}{more}."
+    )
+
+
+def note_broken(violations: Links | None) -> None:
+    """Say so where joint decoding found no labelling that breaks no hard link."""
+    if not violations:
+        return
+    if violations.weight is None or bool(np.isnan(violations.weight).any()):
+        note(f"No labelling was found that breaks no link: {len(violations)} are broken.")
+
+
+def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
+    """Say what may be wrong with the labels: gold that contradicts the crowd, or a collapse.
+
+    Return whether one class took nearly all.
+    """
+    by_class = vb.class_probabilities(fitted.problem, fitted.found.run.q)
+    copies = fitted.problem.copies
+    has_collapsed = note_odd_labels(fitted.inputs, by_class, copies, labels.label)
+    note_gold(fitted, dependence)
+    return has_collapsed
+
+
+def note_odd_labels(inputs: Inputs, q: Floats, copies: Floats | None, labels: Codes) -> bool:
+    """Say so where one class took nearly all tasks, or some none, or responses are few.
+
+    Return whether one class took nearly all. `q` is by task, or by pattern with its `copies`.
+    """
+    crowd = inputs.responses
+    if copies is None:
+        mean_q = np.einsum("tk->k", q) / len(q)  # one thread: it is short
+    else:
+        mean_q = np.einsum("t,tk->k", copies, q) / copies.sum()
+    votes = votes_of(crowd)
+    has_collapsed = note_collapse(crowd.n_tasks, crowd.classes, votes, mean_q)
+    if not has_collapsed:
+        note_missing_classes(crowd, votes, labels)
+        note_few_responses(inputs, crowd.n_tasks, votes.sum())
+    return has_collapsed
+
+
+def note_gold(fitted: Fitted, dependence: float) -> None:
+    """Say so where gold contradicts the crowd, or workers are worse than chance on it."""
+    gold = fitted.by_pattern.gold_codes
+    if gold is None or fitted.inputs.gold_codes is None:
+        return
+    expected = Calibration(dependence)
+    scores = calibration.scaled_scores(fitted.problem, fitted.plain, expected, gold.task)
+    note_gold_against_crowd(gold, softmax(scores))
+    note_workers_below_chance(fitted.inputs.responses, fitted.inputs.gold_codes)
+
+
+def note_collapse(n_tasks: int, classes: Ids, votes: Floats, mean_q: Floats) -> bool:
+    """Say so where one class took nearly all tasks; return whether it did.
+
+    Parameters
+    ----------
+    votes
+        (n_classes,) how many responses each class has, by weight.
+    mean_q
+        (n_classes,) mean probability of each class, as the model says.
+    """
+    if n_tasks < LEAST_TASKS or len(classes) < 2:
+        return False
+    share = votes / (votes.sum() or 1.0)
+    gap = float(rel_entr(mean_q, np.maximum(share, 1e-12)).sum())
+    most = int(mean_q.argmax())
+    if gap <= COLLAPSED or mean_q[most] < max(share[most] + GAINED, 0.5):
+        return False
+    note(
+        f"Class {classes[most]!r} has {share[most]:.0%} of the responses but got "
+        f"{mean_q[most]:.0%} of the tasks: the fit may have collapsed to it. Compare with "
+        "MajorityVote; a few gold labels, or links, show which is right."
+    )
+    return True
+
+
+def note_missing_classes(responses: Responses, votes: Floats, labels: Codes) -> None:
+    """Name classes that have responses but no labels, or nearly none."""
+    if responses.n_tasks < LEAST_TASKS:
+        return
+    expected = responses.n_tasks * votes / (votes.sum() or 1.0)
+    given = np.bincount(labels, minlength=responses.n_classes)
+    few = np.flatnonzero((votes >= LEAST_VOTES) & (expected >= 5) & (given < FEW * expected))
+    if len(few):
+        named = ", ".join(
+            f"{responses.classes[int(k)]!r} ({votes[k]:,.0f} responses, {given[k]:,} labels)"
+            for k in few[:NAMED]
+        )
+        note(f"Classes that got no task, or nearly none: {named}{_and_more(len(few))}.")
+
+
+def note_swapped_classes(responses: Responses, labels: Codes) -> None:
+    """Name two classes, each of which got the tasks that more responses call the other one."""
+    n_classes = responses.n_classes
+    if responses.n_tasks < LEAST_TASKS or n_classes < 2:
+        return
+    cell = responses.label_of_each() * n_classes + labels[responses.task_of_each()]
+    said = np.bincount(cell, responses.weight, n_classes**2).reshape(n_classes, n_classes)
+    rather = said > np.diag(said)  # [answer, label]: said more often than the label itself
+    one, other = np.nonzero(np.triu(rather & rather.T))
+    if len(one):
+        a, b = (repr(responses.classes[int(k)]) for k in (one[0], other[0]))
+        n_labels = int(np.isin(labels, [one[0], other[0]]).sum())
+        note(
+            f"Tasks labelled {a} have more responses {b}, and those labelled {b} more responses "
+            f"{a} ({n_labels:,} tasks): the two classes may have swapped. Compare with "
+            "MajorityVote, or use VariationalBayes, whose prior keeps classes apart."
+        )
+
+
+def note_few_responses(inputs: Inputs, n_tasks: int, n_responses: float) -> None:
+    """Say so where responses are too few to learn from them who errs, and nothing else helps."""
+    if inputs.gold is not None or inputs.links is not None or n_tasks < LEAST_TASKS:
+        return
+    a_task = n_responses / n_tasks
+    a_worker = n_responses / inputs.responses.n_workers
+    if a_task < FEW_A_TASK and a_worker < FEW_A_WORKER:
+        note(
+            f"There are {a_task:.2g} responses a task and {a_worker:.2g} a worker: too few to "
+            "learn who errs. MajorityVote is likely right more often here; so is a fit with more "
+            "responses, gold or links."
+        )
+
+
+def note_gold_against_crowd(gold: GoldCodes, q: Floats) -> None:
+    """Say so where the crowd is wrong on gold more often than its probabilities allow.
+
+    Parameters
+    ----------
+    q
+        (n_gold, n_classes) probabilities of gold's tasks from responses alone.
+    """
+    wrong = q.argmax(axis=1) != gold.label
+    doubt = 1.0 - q.max(axis=1)
+    expected = float(doubt.sum())
+    spread = float(np.sqrt((doubt * (1.0 - doubt)).sum()))
+    n_wrong = int(wrong.sum())
+    if n_wrong >= LEAST_ERRORS and n_wrong > expected + 3.0 * max(spread, 1.0):
+        note(
+            f"Gold disagrees with the crowd on {n_wrong:,} of {len(wrong):,} tasks, where "
+            f"{expected:.0f} were expected: the workers err together, or gold is of another "
+            "question. Gold was taken as true."
+        )
+
+
+def note_workers_below_chance(responses: Responses, gold: GoldCodes) -> None:
+    """Name workers who are right on gold tasks less often than by guessing."""
+    truth = np.full(responses.n_tasks, -1, dtype=np.int32)
+    truth[gold.task] = gold.label
+    start = responses.start
+    of_gold = [np.arange(start[i], start[i + 1]) for i in np.sort(gold.task)]
+    rows = np.concatenate(of_gold) if of_gold else np.empty(0, dtype=np.int64)
+    n_each = np.diff(start)[np.sort(gold.task)]
+    task = np.repeat(np.sort(gold.task), n_each)
+    worker, label = np.divmod(responses.code[rows], responses.n_classes)
+    given = np.bincount(worker, minlength=responses.n_workers)
+    right = np.bincount(worker[label == truth[task]], minlength=responses.n_workers)
+    by_chance = bdtr(right.astype(float), given, 1.0 / responses.n_classes)
+    below = np.flatnonzero((given > 0) & (by_chance < CHANCE / max((given > 0).sum(), 1)))
+    if len(below):
+        below = below[np.argsort(by_chance[below], kind="stable")]
+        named = ", ".join(
+            f"{responses.workers[int(w)]!r} ({right[w]:,} of {given[w]:,})" for w in below[:NAMED]
+        )
+        note(
+            f"Workers who are right on gold less often than by guessing: {named}"
+            f"{_and_more(len(below))}. Did they swap classes?"
+        )
+
+
+def votes_of(responses: Responses) -> Floats:
+    """Return how many responses each class has, by weight, (n_classes,)."""
+    return np.asarray(responses.weigh_labels().sum(axis=0))
+
+
+def _and_more(n: int) -> str:
+    return f" and {n - NAMED:,} more" if n > NAMED else ""

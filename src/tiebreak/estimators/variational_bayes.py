@@ -1,0 +1,302 @@
+"""Variational Bayes with links and gold: VB, VB-LC and VB-ILC of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Self
+
+from tiebreak.estimators import publishing
+from tiebreak.estimators.base import (
+    BayesEstimator,
+    check_options,
+    require_fitted,
+)
+from tiebreak.estimators.publishing import Fitted
+from tiebreak.inference import dirichlet, gold_weights, stages, vb
+from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
+from tiebreak.inference.exact_links.plan import LinkReport
+from tiebreak.inference.gold_weights import GoldWeight
+from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.problem import GridPoint, Patterns
+from tiebreak.inference.stages import (
+    Start,
+    WarmStart,
+    lay_out,
+    patterns_of,
+    q_of_init,
+    q_of_start,
+    to_patterns,
+)
+from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.workers import COMMUNITIES, CrowdModel, WorkerModel, name_of
+from tiebreak.kernels.layout import ByTask, Floats
+from tiebreak.links import OnContradiction
+from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, refuse_renamed
+
+if TYPE_CHECKING:
+    from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
+    from tiebreak.inference.workers.kinds import Kinds
+
+
+class VariationalBayes(BayesEstimator):
+    """Infer true labels from noisy responses, links between tasks and known labels.
+
+    Every worker has a confusion matrix with a Dirichlet prior; links pull the classes of two
+    tasks together or push them apart; known labels stay fixed. Fitted by coordinate ascent on
+    the bound [eq:bound]. Without links and gold this is the paper's VB, with gold its VB-LC, with
+    links its VB-ILC (as printed there: `MeanFieldOptions(schedule="parallel", strength="grid")`).
+
+    Parameters
+    ----------
+    class_prior
+        Pseudo-counts of the classes: one number, or one per class.
+    confusion_prior
+        "diagonal" (K for the right answer, 1 for each wrong one), "uniform", (right, wrong), an
+        array (truth, answer) or (worker, truth, answer), or a mapping of worker to array: what
+        they did in earlier jobs.
+    worker_model
+        "confusion": a confusion matrix per worker, the paper's. "coin": one accuracy per worker.
+        "kinds": good, middling and flat workers, each kind with its own prior. "subtypes": tasks
+        of a class fall into groups that workers take alike. "kinds+subtypes": both.
+        "communities": kinds whose priors are learnt. Or a model of your own, a
+        `tiebreak.inference.workers.Workers`.
+    trust
+        Workers who are known to be good: how many right answers to tasks of each class each of
+        them starts with, such as {"ann": 50}.
+    link_options
+        `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
+        weight always hold, unless its `error` says that they may be wrong.
+        `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
+    gold_weight
+        How often a known task counts for its workers, where a guessed one counts once. "auto": the
+        more, the more a worker answered, because guesses have errors in common [eq:gold-weight];
+        once where there are links. 1 is the paper's VB-LC.
+    calibrate
+        "auto": probabilities are scaled by how much errors are shared, which gold and links
+        decide where there are enough of them. "votes": by `dependence` alone. "none": as the model
+        says. Labels are the same.
+    dependence
+        How much the errors of workers on one task are expected to be shared, 0 to 1: 0.35 suits
+        people, 0.5 LLM judges.
+    on_contradiction
+        "error", or "drop": leave out cannot-links whose tasks must-links join. Soft links may
+        contradict each other.
+    init
+        "majority", or probabilities (n_tasks, n_classes) in the order of `tasks_`. To go on from a
+        fitted model, give it to `fit` as `start`.
+    tol, max_iter
+        Stop when no probability moves by `tol`, or after `max_iter` sweeps. With `tol=0` exactly
+        `max_iter` sweeps are made.
+    accelerate
+        Whether SQUAREM may extrapolate, so that fewer sweeps are needed; the bound never falls.
+        Sweeps over links, and those of `tol=0`, are plain.
+    backend, n_threads
+        "numpy", "numba", or "auto": compiled code where the input is large enough to repay it.
+
+    Attributes
+    ----------
+    labels_, probabilities_
+        The labels; (n_tasks, n_classes), in the order of `tasks_` and `classes_`.
+    confusion_, class_prior_
+        E[θ], (n_workers, truth, answer); E[π], (n_classes,).
+    bounds_, n_iter_, converged_
+        The bound at the start of the last ascent and after each of its sweeps.
+    violations_
+        The links that the labels break, or None without links.
+    doubtful_links_
+        The soft links that are more likely wrong than right, most doubtful first, or None.
+    link_report_
+        How many components of linked tasks were settled exactly and how many approximately.
+    uncertain_groups_
+        Groups of linked tasks whose class another mode, nearly as likely, has otherwise: label one
+        task of each.
+    link_errors_
+        Learnt error rates of links, by source, or None.
+    calibration_
+        How scores became probabilities: `dependence` and `multiplier`, or None.
+    worker_model_
+        The worker model of the fit.
+    link_strength_, link_grid_
+        For mean-field: the strength used; what each strength of the grid gave, or None.
+
+    Examples
+    --------
+    >>> import tiebreak as tb
+    >>> votes = [("a", "ann", "x"), ("b", "ann", "y"), ("b", "bob", "x"), ("c", "bob", "x")]
+    >>> apart = tb.Links.from_pairs(cannot=[("a", "b")])
+    >>> tb.VariationalBayes().fit(votes, links=apart).labels_.best()
+    {'a': 'x', 'b': 'y', 'c': 'x'}
+    """
+
+    link_strength_: float | None
+    link_grid_: tuple[GridPoint, ...] | None
+    link_report_: LinkReport | None
+    link_errors_: LinkErrors | None
+    doubtful_links_: DoubtfulLinks | None
+    calibration_: Calibration | None
+    uncertain_groups_: list[list[Hashable]]
+    worker_model_: str
+    _warm_start: WarmStart
+    _communities: Kinds | None = None
+    _crowd_model: CrowdModel
+    _beliefs: Beliefs
+
+    supports_adaptive_selection = True
+
+    def __new__(cls, **options: Any) -> Self:
+        """Refuse arguments of earlier versions with what to write now."""
+        refuse_renamed(options)
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        *,
+        class_prior: dirichlet.ClassPriorOption = 1.0,
+        confusion_prior: dirichlet.ConfusionPrior = "diagonal",
+        worker_model: WorkerModel = "confusion",
+        trust: dirichlet.Trust | None = None,
+        gold_weight: GoldWeight = AUTO,
+        link_options: LinkOptions | None = None,
+        calibrate: str | bool = "auto",
+        dependence: float = DEPENDENCE,
+        on_contradiction: OnContradiction = "error",
+        init: str | Floats = "majority",
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        accelerate: bool = True,
+        backend: str = "auto",
+        n_threads: int | None = None,
+    ) -> None:
+        self.class_prior = class_prior
+        self.confusion_prior = confusion_prior
+        self.worker_model = worker_model
+        self.trust = trust
+        self.gold_weight = gold_weight
+        self.link_options = link_options
+        self.calibrate = calibrate
+        self.dependence = dependence
+        self.on_contradiction = on_contradiction
+        self.init = init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.accelerate = accelerate
+        self.backend = backend
+        self.n_threads = n_threads
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments by name."""
+        refuse_renamed(params)
+        return super().set_params(**params)
+
+    def fit(
+        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+    ) -> Self:
+        """Fit to responses and, if given, links and gold; `start` is a fitted model to go on from.
+
+        The start may have been fitted to other responses: tasks and workers that it has not seen
+        start as in a cold fit.
+        """
+        check_options(self)
+        inputs = self._read_inputs(responses, links, gold)
+        same = self._end_on_same(inputs, start)
+        whole = lay_out(inputs.responses) if same is None else same.tasks
+        self.worker_model_ = name_of(self.worker_model)
+        self._communities = None if same is None else start._communities
+        is_warm = start is not None
+        fitted = self._fit_inputs(
+            inputs, whole, self._start_of_q(inputs, whole, start), same, is_warm
+        )
+        publishing.publish(self, fitted)
+        self._warn_unsettled(self.tol)
+        return self
+
+    def _fit_inputs(
+        self, inputs: Inputs, whole: ByTask, q: Floats | None, end: WarmStart | None, is_warm: bool
+    ) -> Fitted:
+        """Fit from q, None: from the votes; keep where the fit ended.
+
+        `is_warm`: q is that of an earlier model, which ended at `end` if it saw these responses.
+        """
+        patterns = Patterns(whole)
+        if end is None or end.has_patterns:
+            patterns = patterns_of(inputs, whole, None if is_warm else q)
+        by_pattern = to_patterns(inputs, patterns)
+        problem, begin = self._begin(inputs, patterns, q, end)
+        begin = begin._replace(is_warm=is_warm)
+        is_alone = inputs.link_codes is None and inputs.gold_codes is None
+        plain = stages.fit_plain(problem, begin, self._stopping, is_alone=is_alone)
+        del begin, q  # as large as the results
+        found = stages.fit_links_and_gold(
+            problem,
+            plain,
+            by_pattern,
+            self.link_options or ExactLinkOptions(),
+            self._stopping,
+            self._honesty,
+            is_warm=is_warm,
+            is_given=not isinstance(self.init, str),
+        )
+        fitted = Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found)
+        self._warm_start = publishing.end_of(fitted, plain.beliefs, whole, self.worker_model_)
+        return fitted
+
+    def _end_on_same(self, inputs: Inputs, start: Any) -> WarmStart | None:
+        """Return where a fitted model ended on the very same responses; None: it saw others."""
+        if start is None:
+            return None
+        require_fitted(start)
+        end: WarmStart | None = getattr(start, "_warm_start", None)
+        return end if end is not None and end.is_for(inputs.responses) else None
+
+    def _begin(
+        self,
+        inputs: Inputs,
+        patterns: Patterns,
+        q: Floats | None,
+        same: WarmStart | None,
+    ) -> tuple[Problem, Start]:
+        """Learn what is left open of the worker model; say where the fit starts."""
+        q = None if q is None else patterns.mean(q)
+        is_given = q is not None
+        problem = self._problem(patterns, inputs)
+        if q is None:
+            q = vb.majority(problem.tasks, problem.n_classes)
+        if self.worker_model_ == COMMUNITIES and self._communities is None:
+            from tiebreak.inference import communities
+
+            self._communities = communities.learn(problem, q, self._stopping).workers
+            problem = self._problem(patterns, inputs)
+        q = vb.to_states(problem, q)
+        return problem, Start(q, is_given, False, same, self.worker_model_)
+
+    def _start_of_q(self, inputs: Inputs, tasks: ByTask, start: Any) -> Floats | None:
+        """Return where q starts; None: at the votes."""
+        crowd = inputs.responses
+        if start is not None:
+            return q_of_start(start, crowd, tasks, self.worker_model_)
+        if not isinstance(self.init, str):
+            return q_of_init(self.init, crowd)
+        return None
+
+    def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
+        """Set up plain VB, with what known tasks count."""
+        crowd = inputs.responses
+        there = inputs.elsewhere
+        problem = self._plain_problem(self.worker_model, patterns, inputs)
+        if inputs.gold_codes is not None:
+            weight = gold_weights.find(
+                *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
+                has_links=inputs.link_codes is not None,
+                n_given=None if there is None else there.n_given,
+            )
+            problem = problem._replace(gold_weight=weight)
+        if self.worker_model_ == COMMUNITIES and self._communities is not None:
+            problem = problem._replace(workers=self._communities)
+        return problem
+
+    @property
+    def _honesty(self) -> Honesty:
+        """What the user wants of probabilities; True and False are older words for two modes."""
+        older = {True: "auto", False: "none"}
+        mode = older[self.calibrate] if isinstance(self.calibrate, bool) else self.calibrate
+        return Honesty(mode, self.dependence)

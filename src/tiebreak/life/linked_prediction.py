@@ -1,0 +1,198 @@
+"""Prediction with links: new tasks, and the old ones they are linked to, inferred jointly.
+
+Old tasks come with their responses and with the links among them, as far as these lead; where
+responses were dropped, with what they are believed to be. Workers stay as they are known.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiebreak import tables
+from tiebreak.data import Responses, ids
+from tiebreak.data.gold import GoldCodes
+from tiebreak.data.ids import MISSING, Ids
+from tiebreak.data.labels import Labels
+from tiebreak.estimators.base import refuse_links
+from tiebreak.estimators.variational_bayes import VariationalBayes
+from tiebreak.inference import calibration, vb
+from tiebreak.inference.exact_links import fit as decoding
+from tiebreak.inference.exact_links.ascents import Setup, set_up
+from tiebreak.inference.vb import Problem
+from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import default_threads, likeliest, softmax
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats
+from tiebreak.life.prediction import (
+    AS_IT_IS,
+    committee_says,
+    knowledge_of,
+    where_it_runs,
+)
+from tiebreak.life.stream_links import LinkRows, link_odds
+from tiebreak.links import Links
+from tiebreak.links import graph as link_graph
+from tiebreak.links.check import check
+from tiebreak.links.graph import LinkCodes
+from tiebreak.options import ExactLinkOptions, MeanFieldOptions
+
+TINY = 1e-300
+
+
+class Union(NamedTuple):
+    """New tasks, and after them the old ones that links lead to."""
+
+    tasks: Ids
+    old: Codes  # their codes in the model
+    links: Links
+    gold: GoldCodes | None  # of the old ones
+
+
+def predict_linked(model: Any, crowd: Responses, tasks: ByTask, links: Any) -> Labels:
+    """Label the tasks of these responses, with links among them and to tasks of the model."""
+    is_committee = "_opinions" in vars(model)
+    if not isinstance(model, VariationalBayes) and not is_committee:
+        refuse_links(model, links)
+    union = _join(model, crowd, tables.read_links(links))
+    problem = _problem(model, tasks, len(union.old))
+    options = _options(model)
+    setup, codes = _set_up(model, union, problem, options)
+    if is_committee:
+        log_prior = np.log(model.class_prior_)
+        said = np.concatenate([committee_says(model, tasks), model.probabilities_[union.old]])
+        scores = np.log(np.maximum(said, TINY))
+        scale = np.ones(len(scores))
+    else:
+        scores, scale = _scores(model, problem, tasks.n_tasks, union.old)
+        log_prior = problem.states.expected_log_of_class(model._beliefs.alpha)
+    exact = setup.exact
+    unit = None if exact.unit is None else exact.unit[exact.task]
+    linked = calibration.scale_scores(
+        scores[exact.task], scale[exact.task], log_prior, exact.pool.pays, unit
+    )
+    q = vb.clamp(softmax(scale[:, None] * scores), setup.known)
+    if exact.takes_everyone:
+        exact.gather(q)  # known tasks stay as they are there
+    exact.infer_from(linked, is_last=True)
+    exact.finish()
+    q[exact.task] = exact.pool.members_of(exact.q)
+    q = vb.clamp(q, setup.known)
+    label, _ = likeliest(q)
+    some_hard = bool(setup.hard.any()) if codes is not None else False
+    if some_hard if options.decode is None else options.decode == "joint":
+        label[exact.task] = decoding.decode(exact)
+    n_new = tasks.n_tasks
+    return Labels.from_probabilities(
+        crowd.tasks, model.classes_, q[:n_new], label=label[:n_new], frame=crowd.frame
+    )
+
+
+def _join(model: Any, crowd: Responses, links: Links) -> Union:
+    """Find the old tasks that links lead to, and the links and gold that they bring along."""
+    is_new = crowd.tasks.codes(links.tasks) != MISSING
+    seeds = model.tasks_.codes(links.tasks)[~is_new]
+    seeds = np.unique(seeds[seeds != MISSING]).astype(np.int32)
+    old = seeds
+    former = model.links_
+    if former is not None and len(former) and model._carried is None and len(seeds):
+        code = model.tasks_.codes(former.tasks)
+        left = code[former.left]
+        right = code[former.right]
+        component = link_graph.components(len(model.tasks_), left, right)
+        old = np.flatnonzero(np.isin(component, component[seeds])).astype(np.int32)
+        old = old[crowd.tasks.codes(Ids(model.tasks_.take(old))) == MISSING]
+        inside = np.isin(left, old) & np.isin(right, old)
+        links = links + former.select(np.flatnonzero(inside))
+    tasks = ids.merge(crowd.tasks, Ids(model.tasks_.take(old)))
+    gold = None
+    if model.gold_ is not None and len(old):
+        known = model.gold_.on(model.tasks_, model.classes_).among(old)
+        gold = known._replace(task=(known.task + crowd.n_tasks).astype(np.int32))
+    return Union(tasks, old, links, gold)
+
+
+def _problem(model: Any, tasks: ByTask, n_old: int) -> Problem:
+    """Return the inference of new tasks and, without responses, of old ones."""
+    knowledge = knowledge_of(model)
+    assert knowledge is not None  # refused above: votes know no workers
+    start = np.concatenate([tasks.start, np.full(n_old, tasks.start[-1])])
+    role = np.full(tasks.n_tasks + n_old, FREE, dtype=np.int8)
+    n_states = knowledge.workers.n_states
+    whole = layout.lay_out(start, tasks.code, role, tasks.n_codes, n_states, tasks.weight)
+    return knowledge.problem(whole, *where_it_runs(model))
+
+
+def _options(model: Any) -> ExactLinkOptions:
+    """Return how links are inferred: exactly. Those of mean field count by their strength."""
+    options = model.link_options or ExactLinkOptions()
+    if not isinstance(options, MeanFieldOptions):
+        return options
+    strength = model.link_strength_
+    if not strength:
+        return ExactLinkOptions()
+    return ExactLinkOptions(error=float(1.0 / (1.0 + np.exp(strength))))
+
+
+def _set_up(
+    model: Any, union: Union, problem: Problem, options: ExactLinkOptions
+) -> tuple[Setup, LinkCodes | None]:
+    codes = union.links.on(union.tasks)
+    firm = np.zeros(codes.n_links, dtype=bool) if options.is_soft else codes.is_hard
+    implied = link_graph.imply(codes, problem.n_classes, firm=firm, gold=union.gold)
+    checked = check(
+        codes,
+        implied,
+        union.tasks,
+        classes=model.classes_,
+        links=union.links,
+        on_contradiction=model.on_contradiction,
+    )
+    assert checked.codes is not None
+    assert checked.implied is not None
+    setup = set_up(problem, checked.codes, checked.implied, union.gold, options)
+    if options.error == "learn" and getattr(model, "link_errors_", None):
+        soft = checked.codes.keep(~setup.hard)
+        setup.exact.set_log_odds(_learnt_log_odds(model, union.links, soft))
+    return setup, checked.codes
+
+
+def _learnt_log_odds(model: VariationalBayes, links: Links, soft: LinkCodes) -> Floats:
+    """Return the log-odds that tasks agree, by the error rates that the model learnt."""
+    n_links = soft.n_links
+    nobody = np.full(n_links, -1, dtype=np.int32)
+    rows = LinkRows(
+        soft.left,
+        soft.right,
+        soft.must,
+        np.full(n_links, np.nan),
+        np.zeros(n_links, dtype=bool) if soft.duplicate is None else soft.duplicate,
+        nobody if soft.who is None else soft.who,
+    )
+    return link_odds(model, rows, [] if links.sources is None else list(links.sources))
+
+
+def _scores(
+    model: VariationalBayes, problem: Problem, n_new: int, old: Codes
+) -> tuple[Floats, Floats]:
+    """Return the class scores of new and old tasks, and by how much each counts."""
+    found = model.calibration_ or AS_IT_IS
+    knowledge = knowledge_of(model)
+    assert knowledge is not None  # variational Bayes knows workers
+    new = np.arange(n_new, dtype=np.int32)
+    scores = calibration.class_scores_of(problem, knowledge.beliefs, new)
+    scale = found.scale(calibration.n_responses(problem.tasks)[:n_new])
+    if not len(old):
+        return scores, scale
+    tasks = model._warm_start.tasks
+    n_given = calibration.n_responses(tasks)[old]
+    if model._carried is not None:
+        of_old = found.scale(n_given + model._carried.n_dropped[old])
+        logs = np.log(np.maximum(model.probabilities_[old], TINY))
+        return np.concatenate([scores, logs / of_old[:, None]]), np.concatenate([scale, of_old])
+    backend = choose_backend("auto", len(tasks.code))
+    states, workers = model._crowd_model
+    former = Problem(tasks, states, workers, backend, model.n_threads or default_threads())
+    old_scores = calibration.class_scores_of(former, model._beliefs, old)
+    return np.concatenate([scores, old_scores]), np.concatenate([scale, found.scale(n_given)])
