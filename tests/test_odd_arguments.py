@@ -168,11 +168,11 @@ CALLS: dict[str, Call] = {
         tb.judges.estimate_rates(MODEL, GOLD).of,
         {"label": "yes", "system": "all", "method": "ppi"},
     ),
-    "routing.plan": (
+    "decide.routing.plan": (
         tb.decide.routing.plan,
         {"model": MODEL, "wrong": 10.0, "human": 1.0, "judge": 0.1, "human_error": 0.01},
     ),
-    "routing.Route.rows": (
+    "decide.routing.Route.rows": (
         tb.decide.routing.plan(MODEL, wrong=10.0, human=1.0).rows,
         {"route": "human"},
     ),
@@ -204,22 +204,22 @@ CALLS: dict[str, Call] = {
         tb.judges.error_dependence,
         {"model": MODEL, "gold": GOLD, "random_state": 0},
     ),
-    "decisions.decide": (
+    "decide.decide": (
         tb.decide.decide,
         {"model": MODEL, "cost_matrix": [[0, 1], [1, 0]], "abstain_rate": 0.1},
     ),
-    "decisions.plan_votes": (
+    "decide.plan_votes": (
         tb.decide.plan_votes,
         {"model": MODEL, "cost_matrix": None, "limit": 0.2, "workers": ["w0"], "most_votes": 2},
     ),
-    "decisions.read_cost_matrix": (
+    "decide.read_cost_matrix": (
         tb.decide.read_cost_matrix,
         {"source": [[0, 1], [1, 0]], "classes": CROWD.classes},
     ),
-    "decisions.Decisions.estimate_accuracy": (MODEL.decide().estimate_accuracy, {"level": 0.9}),
-    "decisions.Decisions.expert_first": (MODEL.decide().expert_first, {"n": 2}),
-    "decisions.Decisions.to_frame": (MODEL.decide().to_frame, {"frame": "pyarrow"}),
-    "decisions.VotePlan.to_frame": (
+    "decide.Decisions.estimate_accuracy": (MODEL.decide().estimate_accuracy, {"level": 0.9}),
+    "decide.Decisions.expert_first": (MODEL.decide().expert_first, {"n": 2}),
+    "decide.Decisions.to_frame": (MODEL.decide().to_frame, {"frame": "pyarrow"}),
+    "decide.VotePlan.to_frame": (
         tb.decide.plan_votes(MODEL, limit=0.2).to_frame,
         {"frame": "pyarrow"},
     ),
@@ -284,17 +284,17 @@ CALLS: dict[str, Call] = {
         tb.research.spectral_start,
         {"responses": ROWS, "confusion_prior": "diagonal", "random_state": 0},
     ),
-    "distributed.fit": (
+    "shards.fit": (
         tb.shards.fit,
         CLUSTER
         | {"estimator": None, "links": None, "gold": None, "start": None, "resume": False}
         | {"force": True, "units": None, "probabilities": False, "progress": None},
     ),
-    "distributed.predict": (
+    "shards.predict": (
         tb.shards.predict,
         CLUSTER | {"model": MODEL, "probabilities": False},
     ),
-    "distributed.shuffle": (tb.shards.shuffle, CLUSTER | {"parts": 2}),
+    "shards.shuffle": (tb.shards.shuffle, CLUSTER | {"parts": 2}),
 }
 ELSEWHERE = {  # not called with values of a user's own, or tried below
     "datasets.fetch",  # of the web
